@@ -1,0 +1,1 @@
+"""The agent: crawls publications and publishes them into the archive."""

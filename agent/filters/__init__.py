@@ -1,0 +1,1 @@
+"""Filter modules that come with webarcfs (/Fi-1/)."""

@@ -1,0 +1,1 @@
+"""What an archive is: its formats, its repositories, its database. Knows neither FUSE nor wget."""

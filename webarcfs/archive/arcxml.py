@@ -1,0 +1,101 @@
+"""data.xml: the metadata of an ARC and the data nodes that users add, as XML (/Xm-1/ … /Xm-5/).
+
+Written by our own serialiser in one fixed form, so that the same metadata are the same bytes. Read with entities, DTDs
+and the network off, and bounded in size and depth, since users write data nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from xml.sax.saxutils import quoteattr
+
+from lxml import etree
+
+from webarcfs.archive import resources
+from webarcfs.archive.errors import InvalidDocument
+from webarcfs.archive.model import FIELDS, MetaData
+
+NAMESPACE = "urn:webarcfs:arc:1"
+#: Largest data.xml that is read, in bytes.
+LARGEST = 64 * 1024 * 1024
+
+_ROOT = f"{{{NAMESPACE}}}file"
+_META = f"{{{NAMESPACE}}}meta"
+_DATA = f"{{{NAMESPACE}}}data"
+_ESCAPES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+_META_OF_OURS = re.compile(rb"<arc:meta\s[^>]*/>")
+_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n  <arc:meta'
+_TAIL = "/>\n  <arc:data/>\n</arc:file>\n"
+# What XML 1.0 cannot hold at all, not even as a character reference (section 2.2).
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def describe(meta: MetaData) -> bytes:
+    """The document of a new ARC: its metadata, and no data nodes yet (/Xm-1.1/, /Xm-1.2/)."""
+    fields = meta.as_fields()
+    attributes = "".join(f" {name}={quoteattr(clean(fields[name]), _ESCAPES)}" for name in FIELDS)
+    return f"{_HEAD}{attributes}{_TAIL}".encode()
+
+
+def clean(text: str) -> str:
+    """`text` without the characters that no XML document can hold."""
+    return _NOT_XML.sub("", text)
+
+
+def metadata(document: bytes) -> MetaData:
+    """The metadata of a data.xml. Raises InvalidDocument when it is none, Damaged when a field is malformed."""
+    # The element that holds them is first and small; data nodes behind it may be megabytes.
+    head = _META_OF_OURS.search(document, 0, 65536)
+    if head and document.startswith(_HEAD.encode()):
+        meta = parse_element(b'<arc:file xmlns:arc="urn:webarcfs:arc:1">' + head[0] + b"</arc:file>")[0]
+    else:
+        root = parse_element(document)
+        meta = root.find(_META) if root.tag == _ROOT else None  # type: ignore[assignment] # checked below
+    if meta is None or meta.tag != _META:
+        raise InvalidDocument("data.xml has no arc:meta")
+    return MetaData.from_fields({str(key): str(value) for key, value in meta.attrib.items()})
+
+
+def validate(document: bytes) -> None:
+    """Check a whole data.xml against the schema (/Xm-2/, /Xm-4/).
+
+    Raises InvalidDocument with what is wrong and where: not well-formed, not valid, a data node's name twice
+    (/Xm-3.1/).
+    """
+    root = parse_element(document)
+    schema = _schema()
+    if not schema.validate(root):
+        raise InvalidDocument("data.xml is not valid: " + _first_error(schema.error_log))
+    data = root.find(_DATA)
+    names = [str(node.tag) for node in data if isinstance(node.tag, str)] if data is not None else []
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise InvalidDocument(f"data.xml has more than one data node {sorted(twice)[0]}")
+
+
+def parse_element(document: bytes) -> etree._Element:
+    """Parse XML from outside. Raises InvalidDocument for what is malformed, too large, too deep, or has a DTD."""
+    if len(document) > LARGEST:
+        raise InvalidDocument(f"XML of {len(document)} bytes; at most {LARGEST} are read")
+    try:
+        root = etree.fromstring(document, _parser())
+    except etree.XMLSyntaxError as error:
+        raise InvalidDocument(f"XML is not well-formed: {error}") from None
+    if root.getroottree().docinfo.doctype:  # type: ignore[union-attr] # lxml-stubs does not know it
+        raise InvalidDocument("XML with a document type declaration is refused")
+    return root
+
+
+def _parser() -> etree.XMLParser:
+    # huge_tree off bounds depth (256) and the growth of entities; a parser is cheap and not shared between threads.
+    return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False)
+
+
+@cache
+def _schema() -> etree.XMLSchema:
+    return etree.XMLSchema(etree.parse(str(resources.path("xsd", "arc.xsd"))))
+
+
+def _first_error(log: etree._ListErrorLog) -> str:
+    return next((f"line {entry.line}: {entry.message}" for entry in log), "no reason given")

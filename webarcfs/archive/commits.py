@@ -1,0 +1,80 @@
+"""What a commit of a domain says: its message and trailers. Pure (DESIGN.md section 3; /Ar-8/).
+
+The first line is the commitTag. A crawl's commit has the trailers Publication, Complete, Sequence and, for imports,
+Source; a commit of additions has an `Added` for each file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webarcfs.archive.errors import Damaged
+from webarcfs.archive.model import CommitTag
+
+#: Who commits, always; the author of an addition is the user who wrote it.
+COMMITTER = ("webarcfs", "webarcfs@localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlMessage:
+    """The message of a crawl's commit. `sequence` counts the publications of the whole archive."""
+
+    tag: CommitTag
+    publication: str
+    complete: bool
+    sequence: int
+    sources: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            str(self.tag),
+            "",
+            f"Publication: {self.publication}",
+            f"Complete: {'yes' if self.complete else 'no'}",
+            f"Sequence: {self.sequence}",
+            *(f"Source: sha256:{digest}" for digest in self.sources),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Any commit's message, read: the tag and all trailers in order."""
+
+    tag: CommitTag
+    trailers: tuple[tuple[str, str], ...]
+
+    def all(self, key: str) -> list[str]:
+        """The values of every trailer `key`."""
+        return [value for name, value in self.trailers if name == key]
+
+    @property
+    def is_crawl(self) -> bool:
+        """Whether a crawl made this commit (as opposed to additions)."""
+        return bool(self.all("Sequence"))
+
+    @property
+    def sequence(self) -> int:
+        """The number in the order of the feed. Raises Damaged for a commit that has none."""
+        values = self.all("Sequence")
+        if len(values) != 1 or not values[0].isdecimal():
+            raise Damaged(f"the commit of {self.tag} has no Sequence")
+        return int(values[0])
+
+    @property
+    def publication(self) -> str:
+        """Name of the publication whose crawl this is; empty for additions."""
+        return "".join(self.all("Publication")[:1])
+
+    @property
+    def complete(self) -> bool:
+        """Whether the crawl saw all that it set out to see."""
+        return self.all("Complete") == ["yes"]
+
+
+def parse(text: str) -> Message:
+    """Read a commit's message. Raises Damaged when it does not start with a commitTag."""
+    first, _, rest = text.partition("\n")
+    pairs = (line.partition(": ") for line in rest.splitlines())
+    return Message(CommitTag.parse(first.strip()), tuple((key, value) for key, colon, value in pairs if colon))

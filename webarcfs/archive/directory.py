@@ -1,0 +1,140 @@
+"""The archive as a directory: where each thing lies, how a new one is made, and which layouts are understood.
+
+Everything else asks an `Archive` for paths; nothing else puts one together (DESIGN.md section 3).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from webarcfs.archive.errors import NotAnArchive, UsageError
+
+#: Version of the layout that this program writes. Newer ones are refused, older ones need `webarc-agent upgrade`.
+LAYOUT = 1
+#: Where the commands look when they are given no archive.
+DEFAULT = "/srv/webarc"
+
+_FOLDERS = ("content", "filters", "xsd", "journal", "jobs", "reports", "lock", "log")
+_SUFFIX = ".git"
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An archive's root and the paths below it."""
+
+    root: Path
+
+    @property
+    def format(self) -> Path:
+        """Holds the version of the layout."""
+        return self.root / "format"
+
+    @property
+    def settings(self) -> Path:
+        """webarc.toml; may be missing."""
+        return self.root / "webarc.toml"
+
+    @property
+    def content(self) -> Path:
+        """The folder of the domains' repositories."""
+        return self.root / "content"
+
+    @property
+    def database(self) -> Path:
+        """webarc.db; derived."""
+        return self.root / "webarc.db"
+
+    @property
+    def changes(self) -> Path:
+        """The feed; derived."""
+        return self.root / "changes"
+
+    @property
+    def filters(self) -> Path:
+        """Settings files of filter modules (/Fi-2/)."""
+        return self.root / "filters"
+
+    @property
+    def jobs(self) -> Path:
+        """A folder for each running or interrupted job."""
+        return self.root / "jobs"
+
+    @property
+    def reports(self) -> Path:
+        """A folder for each finished job."""
+        return self.root / "reports"
+
+    @property
+    def log(self) -> Path:
+        """Log files."""
+        return self.root / "log"
+
+    @property
+    def sequence(self) -> Path:
+        """The counter of publications, its lock, and what was begun under it; no domain can have this name."""
+        return self.root / "lock" / ".sequence"
+
+    def repository(self, domain: str) -> Path:
+        """The bare repository of `domain`, which need not exist."""
+        return self.content / f"{domain}{_SUFFIX}"
+
+    def lock(self, domain: str) -> Path:
+        """The lock file that guards what readers of `domain` see (/Ar-2.2/)."""
+        return self.root / "lock" / domain
+
+    def publishing_lock(self, domain: str) -> Path:
+        """The lock file that lets one crawl at a time prepare its commit on `domain`."""
+        return self.root / "lock" / f".publish-{domain}"
+
+    def server_lock(self, domain: str) -> Path:
+        """The lock file that keeps a server to one wget at a time; its mtime is when it was last asked."""
+        return self.root / "lock" / f".server-{domain}"
+
+    def domains(self) -> Iterator[str]:
+        """The domains that have a repository, in order."""
+        names = (entry.name for entry in os.scandir(self.content) if entry.name.endswith(_SUFFIX))
+        return iter(sorted(name[: -len(_SUFFIX)] for name in names if not name.startswith(".")))
+
+
+def create(root: Path) -> Archive:
+    """Make a new, empty archive in `root`, which may exist if it is an empty folder.
+
+    Raises UsageError when there is something in it already, OSError when it cannot be made.
+    """
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise UsageError(f"{root} is not an empty folder; give a new one, so that nothing of yours is mixed with it")
+    root.mkdir(parents=True, exist_ok=True)
+    for name in _FOLDERS:
+        (root / name).mkdir()
+    archive = Archive(root.resolve())
+    archive.changes.touch()
+    # Last: a folder without it is no archive, so an interrupted `init` is told from a finished one.
+    archive.format.write_text(f"{LAYOUT}\n", "ascii")
+    return archive
+
+
+def open_archive(root: Path) -> Archive:
+    """The archive in `root`. Raises NotAnArchive when there is none, or one of another layout."""
+    try:
+        text = (root / "format").read_text("ascii").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotAnArchive(f"{root} holds no archive; `webarc-agent init {root}` makes one") from None
+    except UnicodeDecodeError:
+        text = "unreadable"
+    if not text.isdecimal():
+        raise NotAnArchive(f"{root}/format says {text!r}, which is no layout version")
+    if int(text) > LAYOUT:
+        raise NotAnArchive(
+            f"{root} has layout {text}, this program knows up to {LAYOUT}; use the webarcfs that wrote it, or a newer"
+        )
+    if int(text) < LAYOUT:
+        raise NotAnArchive(f"{root} has layout {text}; `webarc-agent upgrade --archive {root}` brings it to {LAYOUT}")
+    return Archive(root.resolve())
+
+
+def default_root(given: str | None) -> Path:
+    """The archive that a command works on: its argument, else `$WEBARC_ARCHIVE`, else `/srv/webarc`."""
+    return Path(given or os.environ.get("WEBARC_ARCHIVE") or DEFAULT)
