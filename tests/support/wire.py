@@ -7,6 +7,7 @@ each Request, the Answer to call. An Answer says what it has to say through its 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import select
 import socket
@@ -15,7 +16,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
-from typing import BinaryIO, NamedTuple
+from io import FileIO
+from typing import NamedTuple
 
 HTML = "text/html; charset=utf-8"
 
@@ -30,7 +32,7 @@ _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)(.*)", re.DOTALL)
 
 
 class Request(NamedTuple):
-    """One request as it arrived. `path` is the target byte for byte, query included; `time` counts as time.time()."""
+    """One request as it arrived. `path` is the target as it was sent, with the query; `time` counts as time.time()."""
 
     time: float
     method: str
@@ -68,7 +70,7 @@ class Exchange:
         """A head, and only that."""
         self.send(head(status, headers or {}))
 
-    def send_file(self, file: BinaryIO) -> None:
+    def send_file(self, file: FileIO) -> None:
         """The rest of an open file, without reading it into this process."""
         self._socket.sendfile(file)
 
@@ -259,10 +261,8 @@ def listen(port: int = 0) -> socket.socket:
 
 def _shut(connection: socket.socket) -> None:
     """Wake whoever waits on a socket, in every process that holds it."""
-    try:
+    with contextlib.suppress(OSError):  # the other end was faster
         connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass  # the other end was faster
 
 
 def _heads(connection: socket.socket) -> Iterator[bytes]:
@@ -296,7 +296,7 @@ def _skip(connection: socket.socket, buffer: bytes, length: int) -> bytes:
 def _parse(raw: bytes, connection: _Connection) -> Request | None:
     """The request of a head; None where its first line is none. An absolute target's host wins (RFC 9112 3.2.2)."""
     try:
-        method, target, version = raw.partition(b"\r\n")[0].decode("latin-1").split(" ")
+        method, target, version = raw.partition(b"\r\n")[0].decode("utf-8", "surrogateescape").split(" ")
     except ValueError:
         return None
     proxied = _ABSOLUTE.fullmatch(target)

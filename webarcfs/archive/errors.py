@@ -96,6 +96,12 @@ class NotALink(WebarcError):
     errno = errno.EINVAL
 
 
+class NameTooLong(WebarcError):
+    """A name longer than a file may have."""
+
+    errno = errno.ENAMETOOLONG
+
+
 class NoAttribute(WebarcError):
     """There is no extended attribute of that name."""
 
@@ -136,6 +142,12 @@ class Busy(WebarcError):
     """Another process holds what is needed."""
 
     errno = errno.EBUSY
+
+
+class MountFailed(WebarcError):
+    """A mount could not be made or taken away."""
+
+    exit_code = Exit.MOUNT_FAILED
 
 
 class CrawlFailed(WebarcError):

@@ -48,6 +48,14 @@ def compact_time(time: datetime) -> str:
     return time.astimezone(CET).strftime("%Y%m%dT%H%M%S")
 
 
+def parse_compact_time(text: str) -> datetime:
+    """The inverse of `compact_time`. Raises Damaged when `text` is no such time."""
+    try:
+        return datetime.strptime(text, "%Y%m%dT%H%M%S").replace(tzinfo=CET)
+    except ValueError:
+        raise Damaged(f"{text!r} is not a time of the form YYYYmmddTHHMMSS") from None
+
+
 def utc(time: datetime) -> datetime:
     """The same instant in UTC (WARC records and crawl.log are written in it)."""
     return time.astimezone(UTC)

@@ -1,0 +1,256 @@
+"""What a run of wget came to: one outcome for each URL of its batch, from its WARC and its log. Fetches nothing.
+
+Retries belong to the frontier: an outcome that may be better next time leaves the URL waiting until `not_before`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import IO
+from urllib.parse import urljoin
+
+from agent import links, robots, sniff, text, warc, wgetlog
+from agent.decode import BadBody, decoded, unknown_codings
+from agent.frontier import Row, Settled
+from agent.status import Status
+from webarcfs.archive.errors import Damaged, UrlRefused
+from webarcfs.archive.layout import arc_path, split
+from webarcfs.archive.model import format_time
+from webarcfs.archive.url import canonical
+
+#: How often a URL is tried before it has failed.
+TRIES = 3
+#: Statuses whose body is a document; statuses that may pass.
+WHOLE = frozenset({200, 203})
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_NO_BODY = frozenset({204, 205, 304})
+_LONGEST_RETRY_AFTER = 3600.0
+#: How much of a robots.txt is kept (RFC 9309 section 2.5 asks for 500 KiB at least).
+_LARGEST_ROBOTS = robots.LONGEST_BODY + 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one URL: its line for the frontier, and what it leads to."""
+
+    row: Row
+    settled: Settled
+    target: str = ""  # of a redirect
+    links: tuple[links.Link, ...] = ()
+    robots: bytes = b""  # the body of a robots.txt
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """wget was killed over one document: its URL's outcome."""
+
+    status: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds a document's answer."""
+
+    max_file_size: int
+    keep_errors: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a run of wget left: the URLs it was given, its WARC, its log, and whether it was killed."""
+
+    rows: list[Row]
+    warc_file: Path
+    log: str
+    killed: Killed | None
+
+
+def answers(batch: Batch, limits: Limits, now: float) -> Iterator[Answer]:
+    """An Answer for each URL, in the order of the WARC; `now` in seconds since 1970 is what waits count from."""
+    open_rows = {row.url: row for row in batch.rows}
+    for response in _responses(batch.warc_file):
+        row = open_rows.pop(_canonical(response.url), None)
+        if row is not None:
+            yield _of_response(row, response, limits, now)
+    attempts = wgetlog.attempts(batch.log)
+    for number, attempt in enumerate(attempts, 1):
+        row = open_rows.pop(_canonical(attempt.url), None)
+        if row is None:
+            continue
+        if batch.killed is not None and number == len(attempts):
+            yield Answer(row, _failed(row, batch.killed.status, batch.killed.note, now))
+        else:
+            yield _of_log(row, attempt, now)
+    for row in open_rows.values():  # wget did not come to them
+        yield Answer(row, Settled(id=row.id, state="waiting", status=0, tried=0))
+
+
+def page_links(body: bytes, url: str, head: warc.Head) -> tuple[links.Link, ...]:
+    """The links of a decoded body, as its type has them."""
+    mime_type = sniff.mime_type(body[: sniff.SAMPLE], head.content_type)
+    charset = text.decode_charset(body[: sniff.SAMPLE], head.content_type)
+    return tuple(links.links_of(body, url, mime_type, charset))
+
+
+def links_at(warc_file: Path, position: int, row: Row) -> tuple[links.Link, ...]:
+    """The links of a page that was answered before, read once more from its WARC."""
+    for response in warc.responses(warc_file, position):
+        body = _read(_Hashed(response.stream), response, _wanted(row, response.head))
+        return page_links(body, row.url, response.head)
+    return ()
+
+
+def _of_response(row: Row, response: warc.Response, limits: Limits, now: float) -> Answer:
+    head = response.head
+    stream = _Hashed(response.stream)
+    try:
+        body = _read(stream, response, _wanted(row, head))
+    except BadBody as error:
+        return Answer(row, _failed(row, Status.CONNECTION_LOST, str(error), now))
+    settled = Settled(
+        id=row.id,
+        state="done",
+        status=head.status,
+        position=response.offset,
+        size=response.size,
+        mime=sniff.declared_type(head.content_type),
+        captured=format_time(response.date),
+        digest=stream.digest(),
+    )
+    if limits.max_file_size and response.size > limits.max_file_size:
+        return Answer(row, replace(settled, state="refused", status=int(Status.QUOTA), note="too-big"))
+    if head.status in PASSING:
+        again = now + max(_delay(row.tries), _retry_after(head, now))
+        settled = _last_or_again(row, settled, again)
+    if settled.state == "waiting":
+        return Answer(row, settled)
+    if row.kind == "robots" or head.status in REDIRECTS:
+        return Answer(row, settled, _target(row, head) if head.status in REDIRECTS else "", robots=body)
+    return _of_document(row, settled, head, body, limits)
+
+
+def _of_document(row: Row, settled: Settled, head: warc.Head, body: bytes, limits: Limits) -> Answer:
+    """A whole answer that is no redirect: to be archived, or only to be noted."""
+    if head.status in WHOLE:
+        return Answer(row, _archived(row, settled, head), links=page_links(body, row.url, head))
+    if limits.keep_errors and head.status >= 400:
+        return Answer(row, _archived(row, replace(settled, state="done"), head))
+    return Answer(row, settled)
+
+
+def _archived(row: Row, settled: Settled, head: warc.Head) -> Settled:
+    note = ",".join(f"coding:{coding}" for coding in unknown_codings(head))
+    return replace(settled, note=note, arc=split(arc_path(row.url))[1])
+
+
+def _of_log(row: Row, attempt: wgetlog.Attempt, now: float) -> Answer:
+    status = attempt.http_status
+    if status in _NO_BODY:
+        return Answer(row, Settled(id=row.id, state="done", status=status))
+    return Answer(row, _failed(row, *attempt.failure(), now))
+
+
+def _failed(row: Row, status: int, note: str, now: float) -> Settled:
+    """A failure: to be tried again, or the last of its tries. What was too big or too slow is not tried again."""
+    settled = Settled(id=row.id, state="failed", status=int(status), note=note)
+    if status in (Status.QUOTA, Status.TIME_LIMIT):
+        return settled
+    return _last_or_again(row, settled, now + _delay(row.tries))
+
+
+def _last_or_again(row: Row, settled: Settled, again: float) -> Settled:
+    if row.tries + 1 < TRIES:
+        return replace(settled, state="waiting", not_before=again)
+    return replace(settled, state="failed")
+
+
+def _delay(tries: int) -> float:
+    """Seconds until the next try: 1, 2, 4, …"""
+    return 2.0**tries if tries < 16 else 65536.0
+
+
+def _retry_after(head: warc.Head, now: float) -> float:
+    """Seconds that the server asks to wait (RFC 9110 section 10.2.3), at most an hour."""
+    value = head.get("retry-after").strip()
+    try:
+        seconds = float(value) if value.isdecimal() else parsedate_to_datetime(value).timestamp() - now
+    except (ValueError, TypeError):
+        return 0.0
+    return min(max(float(seconds), 0.0), _LONGEST_RETRY_AFTER)
+
+
+def _target(row: Row, head: warc.Head) -> str:
+    """Where a redirect leads; empty when nowhere that is archived."""
+    try:
+        location = head.get("location").encode("latin-1").decode("utf-8", "replace")
+        return canonical(urljoin(row.url, location)) if location else ""
+    except (UrlRefused, ValueError):
+        return ""
+
+
+def _wanted(row: Row, head: warc.Head) -> int:
+    """How much of a body is needed here: rules, links, or nothing."""
+    if row.kind == "robots":
+        return _LARGEST_ROBOTS
+    return links.LONGEST_BODY if head.status in WHOLE else 0
+
+
+def _read(stream: _Hashed, response: warc.Response, wanted: int) -> bytes:
+    """Read a body to its end, decoded; returns its first `wanted` bytes if they may hold links, else fewer."""
+    kept: list[bytes] = []
+    size = 0
+    for part in decoded(stream, response.head, response.size):  # type: ignore[arg-type] # reads like a file
+        if size < wanted:
+            kept.append(part[: wanted - size])
+            size += len(part)
+            if size >= sniff.SAMPLE and len(kept) == 1 and not _may_link(kept[0], response.head):
+                wanted = 0
+    return b"".join(kept)
+
+
+def _may_link(start: bytes, head: warc.Head) -> bool:
+    return sniff.mime_type(start, head.content_type).startswith(("text/", "application/"))
+
+
+def _responses(path: Path) -> Iterator[warc.Response]:
+    """The responses of a WARC; one that cannot be read on gave what it gave."""
+    try:
+        yield from warc.responses(path)
+    except (Damaged, FileNotFoundError):
+        return
+
+
+def _canonical(url: str) -> str:
+    try:
+        return canonical(url)
+    except UrlRefused:
+        return url
+
+
+class _Hashed:
+    """A stream that hashes what is read from it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._sha1 = hashlib.sha1(usedforsecurity=False)
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._sha1.update(data)
+        return data
+
+    def readline(self, size: int) -> bytes:
+        data = self._stream.readline(size)
+        self._sha1.update(data)
+        return data
+
+    def digest(self) -> str:
+        """As crawl.log writes it: base32 of SHA-1."""
+        return base64.b32encode(self._sha1.digest()).decode("ascii")

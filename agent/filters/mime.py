@@ -1,0 +1,51 @@
+"""Keeps documents by MIME type (/Fi-4/). filters/mime.toml: `include` and `exclude`, lists with `*` patterns.
+
+A document is kept when its type matches an include, or there are none, and no exclude.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Protocol
+
+from webarcfs.archive import checks
+from webarcfs.archive.config import Profile
+
+
+class _Typed(Protocol):
+    @property
+    def mime_type(self) -> str: ...
+
+
+def settings(table: Mapping[str, Any]) -> Profile:
+    """The lists of a settings file (/Fi-4.1…4.3/). Raises ValueError with a line for each fault."""
+    faults = [f"{key}: there is no such setting" for key in table if key not in ("include", "exclude")]
+    lists: dict[str, tuple[str, ...]] = {}
+    for key in ("include", "exclude"):
+        try:
+            lists[key] = checks.list_of(checks.mime_pattern)(table.get(key, []))
+        except ValueError as error:
+            faults.append(f"{key}: {error}")
+    if faults:
+        raise ValueError("\n".join(faults))
+    return Profile(**lists)
+
+
+def keep(document: _Typed, settings: Profile) -> bool:
+    """Whether the document's type is wanted; it is not even sniffed where everything is."""
+    if not settings.include and not settings.exclude:
+        return True
+    return wanted(document.mime_type, settings)
+
+
+def wanted(mime_type: str, rules: Profile) -> bool:
+    """Whether a MIME type matches an include (or there are none) and no exclude (/Fi-4.4/)."""
+    included = not rules.include or any(_pattern(each).fullmatch(mime_type) for each in rules.include)
+    return included and not any(_pattern(each).fullmatch(mime_type) for each in rules.exclude)
+
+
+@lru_cache(maxsize=1024)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.escape(pattern).replace(r"\*", ".*"), re.IGNORECASE)

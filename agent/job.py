@@ -1,0 +1,34 @@
+"""A job as its stages see it: where it lies, what it was asked to do, and how far it is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from agent.frontier import Frontier
+from webarcfs.archive.config import CrawlSettings, Profile, Publication
+from webarcfs.archive.directory import Archive
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One run of one publication (DESIGN.md section 2). `begun` is when the crawl began (/Cr-4/)."""
+
+    archive: Archive
+    name: str
+    folder: Path
+    publication: Publication
+    profile: Profile | None
+    frontier: Frontier
+    begun: datetime
+    accept_shrink: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+    progress: Callable[[str, int, int], None] = lambda *_: None  # stage, done, known
+
+    @property
+    def settings(self) -> CrawlSettings:
+        """How this crawl goes."""
+        return self.publication.crawl

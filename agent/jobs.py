@@ -1,0 +1,190 @@
+"""Jobs: one run of one publication from start to report, resumed where it was when something killed it.
+
+A job's folder in `jobs/` holds its frontier and its WARCs; it is there from the first moment to the last, when the
+report takes its place. So a job that was interrupted is found by the next run of its publication.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent import report
+from agent.archived import archived_links
+from agent.discovery import Discovery
+from agent.filters import chain
+from agent.frontier import Frontier
+from agent.job import Job
+from agent.pipeline import publish_domain
+from agent.stages.capture import Captured, capture
+from webarcfs.archive import locks
+from webarcfs.archive.config import Profile, Publication
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import Damaged
+from webarcfs.archive.model import compact_time, from_epoch, now, parse_compact_time
+
+_log = logging.getLogger(__name__)
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+|\.\.+", re.ASCII)
+_LONGEST_SLUG = 60
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended. `interrupted` ones wait in `jobs/` for the next run; `warnings` say what is missing and why."""
+
+    job: str
+    interrupted: bool
+    complete: bool
+    warnings: tuple[str, ...]
+    tags: tuple[str, ...]
+    summary: dict[str, object]
+    report: Path | None
+
+
+def command_line_name(urls: Sequence[str]) -> str:
+    """The name of the publication that a crawl given on the command line is: after its start URLs."""
+    slug = _NOT_IN_A_NAME.sub("-", urls[0].partition("://")[2]).strip("-.")[:_LONGEST_SLUG].rstrip("-.")
+    digest = hashlib.sha256("\n".join(sorted(urls)).encode()).hexdigest()[:8]
+    return f"{slug or 'crawl'}-{digest}"
+
+
+def run(
+    archive: Archive,
+    publication: Publication,
+    profile: Profile | None,
+    *,
+    accept_shrink: bool = False,
+    stop: threading.Event | None = None,
+    progress: Progress = lambda *_: None,
+) -> Outcome:
+    """Crawl a publication, or go on with its interrupted job, and publish what came of it.
+
+    Raises Busy when it is being crawled already, SettingsError when its filters cannot be loaded.
+    """
+    chain(publication.crawl.filters, archive.filters, profile)  # before anything is fetched
+    busy = f"{publication.name} is being crawled already, by another process"
+    with locks.exclusive_or_busy(archive.root / "lock" / f".publication-{publication.name}", busy):
+        folder = _interrupted(archive, publication.name) or _new(archive, publication.name)
+        with _opened(folder) as frontier:
+            job = Job(
+                archive=archive,
+                name=folder.name,
+                folder=folder,
+                publication=publication,
+                profile=profile,
+                frontier=frontier,
+                begun=from_epoch(frontier.get("begun")),
+                accept_shrink=accept_shrink,
+                stop=stop or threading.Event(),
+                progress=progress,
+            )
+            return _work(job)
+
+
+def _work(job: Job) -> Outcome:
+    frontier = job.frontier
+    with frontier.changes():
+        Discovery(frontier, job.publication).seeds(job.publication.urls)
+    seconds = report.Seconds(frontier)
+    captured = _captured(job, seconds)
+    if captured is None:
+        return Outcome(job.name, True, False, ("stopped; the next crawl of it goes on from here",), (), {}, None)
+    warnings = [captured.reason] if captured.reason else []
+    for domain in frontier.domains():
+        if job.stop.is_set():
+            return Outcome(job.name, True, False, ("stopped; the next crawl of it goes on from here",), (), {}, None)
+        done = publish_domain(job, domain, captured.complete, seconds.values)
+        if done is not None:
+            published_run, published = done
+            with frontier.changes():
+                report.keep_domain(frontier, published_run, published)
+                seconds.keep()
+    parts = report.domains(frontier)
+    warnings += [f"{part['commit_tag']}: {part['reason']}" for part in parts if part["reason"] and captured.complete]
+    warnings += _fruitless(job)
+    complete = captured.complete and all(part["complete"] for part in parts)
+    summary = report.summary(job, complete, parts, seconds.values)
+    path = report.write(job, summary)
+    shutil.rmtree(job.folder)
+    tags = tuple(str(part["commit_tag"]) for part in parts)
+    return Outcome(job.name, False, complete, tuple(warnings), tags, summary, path)
+
+
+def _captured(job: Job, seconds: report.Seconds) -> Captured | None:
+    """How the capture ended, now or before an interruption; None when it was stopped."""
+    known = job.frontier.get("captured")
+    if known is not None:
+        return Captured(**known)
+    with seconds.of("capture"):
+        captured = capture(job, lambda url: archived_links(job.archive, url))
+    if job.stop.is_set() and not captured.complete:
+        return None
+    with job.frontier.changes():
+        job.frontier.set("captured", {"complete": captured.complete, "reason": captured.reason})
+        seconds.keep()
+    return captured
+
+
+def _fruitless(job: Job) -> list[str]:
+    """A line for each start URL that gave nothing."""
+    discovery = Discovery(job.frontier, job.publication)
+    lines = []
+    for seed in job.frontier.seeds():
+        end = discovery.end_of(seed)
+        if end.result not in ("added", "changed", "unchanged", "duplicate"):
+            why = ", ".join(part for part in (str(end.status), end.note, end.result) if part)
+            where = "" if end.id == seed.id else f" (by way of {end.url})"
+            lines.append(f"{seed.url} gave nothing{where}: {why}")
+    return lines
+
+
+def _interrupted(archive: Archive, publication: str) -> Path | None:
+    """The folder of the publication's job that was interrupted last."""
+    length = len("YYYYmmddTHHMMSS-")
+    found = sorted(path for path in archive.jobs.iterdir() if path.name[length:] == publication)
+    for path in reversed(found):
+        if (path / "frontier.db").exists():
+            _log.info("going on with the interrupted job %s", path.name)
+            return path
+        shutil.rmtree(path)  # killed before it had begun
+    return None
+
+
+def _new(archive: Archive, publication: str) -> Path:
+    """The folder of a new job; its crawl begins now (/Cr-4/, /Cr-7.1/)."""
+    begun = now()
+    while True:
+        name = f"{compact_time(begun)}-{publication}"
+        taken = (archive.reports / name).exists()
+        if not taken:
+            folder = archive.jobs / name
+            folder.mkdir()
+            return folder
+        begun = from_epoch(begun.timestamp() + 1)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[Frontier]:
+    frontier = Frontier(folder / "frontier.db")
+    try:
+        if frontier.get("begun") is None:
+            with frontier.changes():
+                frontier.set("begun", _begun(folder.name))
+        yield frontier
+    finally:
+        frontier.close()
+
+
+def _begun(name: str) -> float:
+    try:
+        return parse_compact_time(name.partition("-")[0]).timestamp()
+    except Damaged:
+        return now().timestamp()

@@ -1,0 +1,132 @@
+"""Brings what derives from git back in step with it: webarc.db and the feed (/Db-6/, /Cr-2.3/, DESIGN.md section 1).
+
+`recover` makes both anew; `catch_up` adds what a crash between publishing and indexing left out.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agent.stages.index import index
+from webarcfs.archive import sequence
+from webarcfs.archive.database import Database
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import Damaged
+from webarcfs.archive.feed import Feed
+from webarcfs.archive.model import CommitTag
+from webarcfs.archive.store import CRAWLS, Commit, Store
+
+_log = logging.getLogger(__name__)
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Snapshot:
+    """A crawl's commit, placed in the order of the feed."""
+
+    sequence: int
+    domain: str
+    oid: str
+    tag: CommitTag
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was rebuilt, and the repositories that could not be read."""
+
+    snapshots: int
+    versions: int
+    lines: int
+    damaged: tuple[str, ...]
+
+
+def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered:
+    """Make webarc.db and `changes` anew from the repositories alone. Publications wait meanwhile."""
+    with sequence.hold(archive):
+        snapshots, damaged = _all_snapshots(archive)
+        scratch = archive.database.with_name(".webarc.db.new")
+        scratch.unlink(missing_ok=True)
+        with Database(scratch) as database:
+            _index_all(archive, database, snapshots, progress)
+            versions = database.count_versions()
+        scratch.replace(archive.database)
+        lines = Feed(archive.changes).rewrite(snapshot.tag for snapshot in snapshots)
+    return Recovered(len(snapshots), versions, lines, damaged)
+
+
+def catch_up(archive: Archive) -> None:
+    """Index what was published and not indexed, and complete the feed; next to nothing where all is in step."""
+    with sequence.hold(archive):
+        snapshots, _ = _all_snapshots(archive)
+        feed = Feed(archive.changes)
+        if sorted(feed.lines()) != sorted(str(snapshot.tag) for snapshot in snapshots):
+            _log.warning("%s was not in step with git; it was written anew", archive.changes)
+            feed.rewrite(snapshot.tag for snapshot in snapshots)
+        if _index_missing(archive, snapshots):
+            return
+    _log.warning("%s was not in step with git; it is made anew", archive.database)
+    recover(archive)
+
+
+def catch_up_domain(archive: Archive, domain: str) -> None:
+    """Index what was published on one domain and not indexed yet, oldest first."""
+    store = Store(archive.repository(domain))
+    with Database(archive.database) as database:
+        known = database.indexed(domain)
+        for snapshot in sorted(_snapshots(store, domain, known)):
+            index(database, store, store.commit(snapshot.oid))
+
+
+def _index_missing(archive: Archive, snapshots: list[Snapshot]) -> bool:
+    """Index what is missing; False when the database has what git has not, and must be made anew."""
+    domains = {snapshot.domain for snapshot in snapshots}
+    tags = {str(snapshot.tag) for snapshot in snapshots}
+    try:
+        with Database(archive.database) as database:
+            known = set().union(*(database.indexed(domain) for domain in domains)) if domains else set()
+            if known - tags:
+                return False
+            missing = [snapshot for snapshot in snapshots if str(snapshot.tag) not in known]
+            _index_all(archive, database, missing, lambda *_: None)
+    except Damaged as error:
+        _log.warning("%s", error)
+        return False
+    return True
+
+
+def _index_all(archive: Archive, database: Database, snapshots: list[Snapshot], progress: Progress) -> None:
+    stores: dict[str, Store] = {}
+    for number, snapshot in enumerate(snapshots, 1):
+        store = stores.setdefault(snapshot.domain, Store(archive.repository(snapshot.domain)))
+        index(database, store, store.commit(snapshot.oid))
+        progress(number, len(snapshots))
+
+
+def _all_snapshots(archive: Archive) -> tuple[list[Snapshot], tuple[str, ...]]:
+    """Every snapshot in the order of the feed, and what could not be read (which is named and passed over)."""
+    found: list[list[Snapshot]] = []
+    damaged = []
+    for domain in archive.domains():
+        try:
+            found.append(sorted(_snapshots(Store(archive.repository(domain)), domain, set())))
+        except Damaged as error:
+            _log.error("%s", error)
+            damaged.append(domain)
+    return list(heapq.merge(*found)), tuple(damaged)
+
+
+def _snapshots(store: Store, domain: str, known: set[str]) -> Iterator[Snapshot]:
+    for target in store.refs(CRAWLS).values():
+        commit = _crawl(store, target)
+        if str(commit.message.tag) not in known:
+            yield Snapshot(commit.message.sequence, domain, commit.oid, commit.message.tag)
+
+
+def _crawl(store: Store, target: str) -> Commit:
+    commit = sequence.crawl_commit(store, target)
+    if commit is None:
+        raise Damaged(f"{store.path}: {target} is on no crawl's commit")
+    return commit

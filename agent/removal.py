@@ -1,0 +1,85 @@
+"""Which ARCs a crawl removes, and whether it may (DESIGN.md section 3, "What a crawl removes"; /Cr-14.2/).
+
+Those that this publication's last complete crawl saw, that this one did not, and that no other publication on the
+domain holds. A crawl that found much less than the last one is not believed: it removes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from agent.run import Run, leads_to_arcs
+from webarcfs.archive.layout import DATA_XML
+from webarcfs.archive.store import PUBLICATIONS, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a complete crawl may remove; `complete` is false where it is not believed, and `reason` says why."""
+
+    complete: bool
+    removed: list[str] = field(default_factory=list)
+    reason: str = ""
+
+
+def removed_arcs(run: Run, seen_tree: str, found: int) -> Verdict:
+    """The verdict on a crawl that saw `seen_tree` and got an answer for `found` of its ARCs."""
+    store = run.store
+    last = store.ref(PUBLICATIONS + run.job.publication.name)
+    if last is None:
+        return Verdict(True)
+    gone, new = _compare(store, last, seen_tree)
+    before = _count(run, new, len(gone))
+    if found < run.job.settings.min_share * before and not run.job.accept_shrink:
+        reason = (
+            f"found {found} of the {before} ARCs that the last complete crawl saw; nothing was removed "
+            f"(--accept-shrink accepts it)"
+        )
+        return Verdict(False, reason=reason)
+    others = [oid for name, oid in store.refs(PUBLICATIONS).items() if name != run.job.publication.name]
+    return Verdict(True, [arc for arc in gone if not any(_holds(store, other, arc) for other in others)])
+
+
+def without(store: Store, tree: str, arcs: list[str]) -> str:
+    """`tree` without these ARCs: their own files and additions, not the ARCs that lie inside them."""
+    changes: dict[str, str | None] = {}
+    for arc in arcs:
+        changes |= dict.fromkeys(_own_files(store, tree, arc))
+    return store.edit(tree, changes) if changes else tree
+
+
+def _compare(store: Store, last: str, seen: str) -> tuple[list[str], int]:
+    """The ARCs of `last` that are not in `seen`, and how many of `seen` were not in `last`."""
+    gone, new = [], 0
+    for difference in store.differences(last, seen):
+        folder, _, name = difference.path.rpartition("/")
+        if name != DATA_XML:
+            continue
+        if difference.new is None:
+            gone.append(folder)
+        elif difference.old is None:
+            new += 1
+    return gone, new
+
+
+def _count(run: Run, new: int, gone: int) -> int:
+    """How many ARCs the last complete crawl saw: those of this one, less the new, plus the gone. No tree is walked."""
+    return run.job.frontier.count_seen(run.domain) - new + gone
+
+
+def _holds(store: Store, tree: str, arc: str) -> bool:
+    entry = store.find(tree, f"{arc}/{DATA_XML}")
+    return entry is not None and not entry.is_tree
+
+
+def _own_files(store: Store, tree: str, arc: str) -> Iterator[str]:
+    folder = store.find(tree, arc)
+    if folder is None or not folder.is_tree:
+        return
+    for entry in store.entries(folder.oid):
+        path = f"{arc}/{entry.name}"
+        if not entry.is_tree:
+            yield path
+        elif not leads_to_arcs(store, entry.oid):
+            yield from (difference.path for difference in store.differences(None, entry.oid, f"{path}/"))

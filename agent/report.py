@@ -1,0 +1,115 @@
+"""What a job tells afterwards: crawl.log, a line a URL seen, and summary.json (DESIGN.md section 6, "Reports")."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from agent.frontier import Frontier, Row
+from agent.job import Job
+from agent.run import Run
+from agent.stages.publish import Published
+from agent.status import seed3_code
+from webarcfs.archive.model import format_time, now, parse_time, utc
+
+_ARCS = ("added", "changed", "removed", "unchanged")
+
+
+class Seconds:
+    """What each stage took, over all runs of a job that was interrupted."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self._frontier = frontier
+        self.values: dict[str, float] = dict(frontier.get("seconds") or {})
+
+    @contextmanager
+    def of(self, stage: str) -> Iterator[None]:
+        """Count the time inside for `stage`."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.values[stage] = self.values.get(stage, 0.0) + time.monotonic() - begun
+
+    def keep(self) -> None:
+        """Write them down."""
+        self._frontier.set("seconds", self.values)
+
+
+def keep_domain(frontier: Frontier, run: Run, published: Published) -> None:
+    """Note what was published on a domain, for the summary of a job that may yet be interrupted."""
+    known = frontier.get(f"published:{run.domain}")
+    part = {
+        "commit_tag": str(run.tag),
+        "complete": published.complete,
+        "reason": published.reason,
+        "arcs": run.arcs if known is None else known["arcs"],
+    }
+    frontier.set(f"published:{run.domain}", part)
+
+
+def domains(frontier: Frontier) -> list[dict[str, Any]]:
+    """What was published on each domain, in order of domain."""
+    found = (frontier.get(f"published:{domain}") for domain in frontier.domains())
+    return [part for part in found if part is not None]
+
+
+def summary(job: Job, complete: bool, parts: list[dict[str, Any]], seconds: dict[str, float]) -> dict[str, Any]:
+    """The content of summary.json."""
+    return {
+        "job": job.name,
+        "publication": job.publication.name,
+        "commit_tags": [part["commit_tag"] for part in parts],
+        "complete": complete,
+        "started": format_time(job.begun),
+        "finished": format_time(now()),
+        "seconds": {stage: round(value, 3) for stage, value in seconds.items()},
+        "urls": job.frontier.by_status(),
+        "documents": job.frontier.by_mime_type(),
+        "bytes": job.frontier.counts()["bytes"],
+        "arcs": {key: sum(part["arcs"][key] for part in parts) for key in _ARCS},
+    }
+
+
+def write(job: Job, content: dict[str, Any]) -> Path:
+    """Write the report, whole or not at all; returns its folder."""
+    scratch = job.archive.reports / f".{job.name}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    with (scratch / "crawl.log").open("w", encoding="utf-8") as file:
+        file.writelines(f"{line(row, referrer)}\n" for row, referrer in job.frontier.all())
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    (scratch / "summary.json").write_text(text + "\n", "utf-8")
+    if job.settings.keep_warc:
+        for path in sorted(job.folder.glob("*.warc")):
+            shutil.move(path, scratch / path.name)
+    final = job.archive.reports / job.name
+    shutil.rmtree(final, ignore_errors=True)
+    scratch.rename(final)
+    return final
+
+
+def line(row: Row, referrer: str) -> str:
+    """A URL's line in crawl.log: Heritrix's twelve columns; what does not apply is `-`."""
+    stamp = utc(parse_time(row.captured)) if row.captured else None
+    annotations = [row.note, row.result, f"tries:{row.tries}" if row.tries > 1 else ""]
+    columns = (
+        stamp.strftime("%Y-%m-%dT%H:%M:%S.000Z") if stamp else "-",
+        f"{row.status:5}",
+        f"{row.size if row.captured else '-':>10}",
+        row.url,
+        row.hops or "-",
+        referrer or "-",
+        row.mime or "-",
+        f"#{row.batch:03}",
+        stamp.strftime("%Y%m%d%H%M%S000") if stamp else "-",
+        f"sha1:{row.digest}" if row.digest else "-",
+        "-",
+        ",".join([f"seed3:{seed3_code(row.status)}", *(each for each in annotations if each)]),
+    )
+    return " ".join(columns)

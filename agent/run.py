@@ -1,0 +1,86 @@
+"""One job on one domain, as the stages from unpack to publish share it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.job import Job
+from webarcfs.archive.layout import DATA_XML
+from webarcfs.archive.model import CommitTag
+from webarcfs.archive.store import Commit, Entry, Store
+
+_FOLDERS_KEPT = 64
+
+
+class Shelf:
+    """Quick looks into one tree: the folders last asked for are kept, because documents of a folder come together."""
+
+    def __init__(self, store: Store, tree: str | None) -> None:
+        self._store = store
+        self._root = tree
+        self._folders: OrderedDict[str, dict[str, Entry]] = OrderedDict()
+
+    def folder(self, path: str) -> dict[str, Entry] | None:
+        """Name → entry of the folder at `path`; None when there is no such folder."""
+        tree = self._tree(path)
+        return None if tree is None else {entry.name: entry for entry in self._store.entries(tree)}
+
+    def find(self, path: str) -> Entry | None:
+        """The entry at `path`."""
+        parent, _, name = path.rpartition("/")
+        folder = self._kept(parent)
+        return folder.get(name) if folder is not None else None
+
+    def _tree(self, path: str) -> str | None:
+        if not path:
+            return self._root
+        entry = self.find(path)
+        return entry.oid if entry is not None and entry.is_tree else None
+
+    def _kept(self, path: str) -> dict[str, Entry] | None:
+        if path in self._folders:
+            self._folders.move_to_end(path)
+            return self._folders[path]
+        folder = self.folder(path)
+        if folder is not None:
+            self._folders[path] = folder
+            if len(self._folders) > _FOLDERS_KEPT:
+                self._folders.popitem(last=False)
+        return folder
+
+
+@dataclass(kw_only=True)
+class Run:
+    """A job's work on one domain. `base` is main as it was when the work began; `complete` is the capture's word."""
+
+    job: Job
+    domain: str
+    store: Store
+    base: Commit | None
+    tag: CommitTag
+    complete: bool
+    shelf: Shelf
+    results: list[dict[str, Any]] = field(default_factory=list)
+    arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("added", "changed", "removed", "unchanged"), 0))
+
+    def note(self, row: int, result: str, mime: str = "", note: str = "") -> None:
+        """What became of a document, for the frontier and crawl.log."""
+        self.results.append({"id": row, "result": result, "mime": mime, "note": note})
+        if len(self.results) >= 1000:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the notes down."""
+        with self.job.frontier.changes():
+            self.job.frontier.results(self.results)
+        self.results.clear()
+
+
+def leads_to_arcs(store: Store, tree: str) -> bool:
+    """Whether a folder is an ARC or has one inside, however deep."""
+    entries = store.entries(tree)
+    if any(entry.name == DATA_XML and not entry.is_tree for entry in entries):
+        return True
+    return any(leads_to_arcs(store, entry.oid) for entry in entries if entry.is_tree)

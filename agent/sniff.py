@@ -1,0 +1,54 @@
+"""The MIME type of a document, from its content first (/Cr-12.3/).
+
+libmagic decides; where it only says "some text", "some XML" or "some bytes", an XHTML root or the response's more
+specific type is better (libmagic calls CSS and JavaScript text/plain and every XHTML page text/xml).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import magic
+
+#: How many bytes of a body are looked at.
+SAMPLE = 1 << 16
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+#: What an empty body without a type is called.
+EMPTY = "application/x-empty"
+
+_VAGUE = frozenset({"text/plain", "text/xml", "application/octet-stream", "application/xml", ""})
+_EMPTY = frozenset({"inode/x-empty", EMPTY})
+_XHTML = re.compile(
+    rb"<html\b[^>]*http://www\.w3\.org/1999/xhtml|<!DOCTYPE\s+html\s+PUBLIC\s+\"-//W3C//DTD XHTML", re.I
+)
+_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
+_local = threading.local()
+
+
+def mime_type(sample: bytes, content_type: str) -> str:
+    """The type of a body that starts with `sample` and was sent as `content_type` (a header's value, or empty)."""
+    declared = declared_type(content_type)
+    sniffed = str(_magic().from_buffer(sample)) if sample else EMPTY
+    if sniffed in _EMPTY or not _TYPE.fullmatch(sniffed):
+        return declared or EMPTY
+    if sniffed in _VAGUE:
+        if _XHTML.search(sample[:4096]):
+            return "application/xhtml+xml"
+        if declared and declared not in _VAGUE:
+            return declared
+    return sniffed
+
+
+def declared_type(content_type: str) -> str:
+    """The type in a Content-Type header, in lower case; empty when there is none that could be one."""
+    text = content_type.partition(";")[0].strip().lower()
+    return text if _TYPE.fullmatch(text) else ""
+
+
+def _magic() -> magic.Magic:
+    # A libmagic cookie is no thing to share between threads.
+    found: magic.Magic | None = getattr(_local, "magic", None)
+    if found is None:
+        found = _local.magic = magic.Magic(mime=True)
+    return found

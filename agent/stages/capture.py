@@ -1,0 +1,322 @@
+"""Stage 1, capture: wget fetches, the frontier decides (/Cr-5/ … /Cr-8.1/). The only module that runs wget.
+
+Up to `max_instances` wget processes run at once, never two on one server; each gets a batch of one server's URLs and
+writes a WARC. While wget is busy with the next batch, the last one's answers are read and their links enter the
+frontier. Whatever kills the job, what is whole in a WARC is never fetched again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from agent import answers, fetch
+from agent.answers import Answer, Killed, Limits
+from agent.discovery import Discovery
+from agent.frontier import Row, Settled
+from agent.job import Job
+from agent.links import Link
+from agent.robotsbook import RobotsBook, Say
+from agent.status import Status
+from webarcfs.archive import locks
+
+#: URLs in a batch: enough to make wget's start cheap, few enough that answers come back soon.
+LARGEST_BATCH = 400
+#: Seconds that a batch should take where a wait between requests makes it long.
+_LENGTH_OF_BATCH = 60.0
+#: Batches in a row in which a server was never reached, after which it counts as down.
+_TRIES_OF_SERVER = answers.TRIES
+_POLL = 0.02
+_WATCH = 0.25
+_UNREACHED = frozenset({Status.DNS, Status.CONNECT_FAILED})
+
+
+@dataclass
+class _Running:
+    """A wget at work. `lock` keeps its server to itself; wget inherits it, so it holds as long as wget lives."""
+
+    files: fetch.BatchFiles
+    domain: str
+    process: subprocess.Popen[bytes]
+    lock: int
+    begun: int = 0
+    since: float = field(default_factory=time.monotonic)
+    watched: float = 0.0
+    killed: Killed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """How a capture ended: whether it saw all that it set out to see, and why not."""
+
+    complete: bool
+    reason: str = ""
+
+
+def capture(job: Job, archived_links: Callable[[str], Iterable[Link]]) -> Captured:
+    """Work the frontier off. `archived_links` gives the links of a page's archived version, for pages that fail.
+
+    Returns when nothing is left to fetch, a limit is reached, or `job.stop` is set.
+    """
+    work = _Capture(job, archived_links)
+    try:
+        work.read_unread()
+        return work.run()
+    finally:
+        work.end()
+
+
+class _Capture:
+    def __init__(self, job: Job, archived_links: Callable[[str], Iterable[Link]]) -> None:
+        self.job = job
+        self.frontier = job.frontier
+        self.settings = job.settings
+        self.discovery = Discovery(job.frontier, job.publication)
+        self.archived_links = archived_links
+        self.robots = RobotsBook(job.frontier, job.settings.user_agent)
+        self.running: list[_Running] = []
+        self.unreached: dict[str, int] = {}
+        self.down: set[str] = set()
+        self.cookies = job.folder / "cookies"
+        self.cookies.mkdir(exist_ok=True)
+
+    def run(self) -> Captured:
+        """The loop: start what may start, read what has ended, until nothing is left."""
+        while True:
+            limit = self._limit()
+            if limit is not None:
+                return limit
+            waiting = self.start_batches()
+            ended = [each for each in self.running if each.process.poll() is not None]
+            if not self.running and not waiting:
+                return self._all_seen()
+            if not ended:
+                self._watch()
+                time.sleep(_POLL)
+            for each in ended:
+                self._release(each)
+            if ended:
+                self.start_batches()  # wget goes on while its last answers are read
+            for each in ended:
+                self.read(each.files, each.domain, each.killed)
+
+    def start_batches(self) -> bool:
+        """Start wget where a server is free and due; returns whether anything waits at all."""
+        now = time.time()
+        waiting = self.frontier.waiting()
+        busy = {each.domain for each in self.running}
+        for domain, ready in sorted(waiting.items(), key=lambda item: item[1]):
+            if len(self.running) >= self.settings.max_instances:
+                break
+            if domain not in busy and ready <= now:
+                self._start(domain, now)
+        return bool(waiting)
+
+    def read(self, files: fetch.BatchFiles, domain: str, killed: Killed | None) -> None:
+        """Take in what a batch came to, in one transaction."""
+        limits = Limits(self.settings.max_file_size, self.settings.keep_errors)
+        with self.frontier.changes():
+            rows = self.frontier.fetching(files.number)
+            batch = answers.Batch(rows, files.warc, fetch.read_log(files), killed)
+            found = answers.answers(batch, limits, time.time())
+            settled = [self._take_in(answer) for answer in found]
+            self.frontier.batch_read(files.number)
+            self._judge_server(domain, settled)
+            self._expand()
+        self.discovery.forget_if_large()
+        self._tell()
+
+    def read_unread(self) -> None:
+        """Take in the batches of a run that was killed: their answers are in WARCs, and are not fetched again."""
+        for number, domain in self.frontier.unread_batches():
+            with locks.exclusive(self.job.archive.server_lock(domain)):  # its wget may still be ending
+                self.read(fetch.BatchFiles(self.job.folder, number), domain, None)
+
+    def end(self) -> None:
+        """End all wgets that still run, and take in what they fetched."""
+        for each in self.running:
+            each.process.terminate()
+        for each in self.running:
+            try:
+                each.process.wait(5)
+            except subprocess.TimeoutExpired:
+                each.process.kill()
+                each.process.wait()
+            os.close(each.lock)
+        for each in self.running:
+            self.read(each.files, each.domain, each.killed)
+        self.running = []
+
+    # -- starting ------------------------------------------------------------------------------------------------
+
+    def _start(self, domain: str, now: float) -> None:
+        lock = locks.try_exclusive(self.job.archive.server_lock(domain))
+        if lock is None:
+            return  # another job is on this server
+        started = False
+        try:
+            wait = self.settings.wait
+            if now < os.fstat(lock).st_mtime + wait and os.fstat(lock).st_size:
+                return
+            rows, wait = self._choose(domain, now, wait)
+            if rows:
+                self._launch(domain, rows, wait, lock)
+                started = True
+        finally:
+            if not started:
+                os.close(lock)
+
+    def _choose(self, domain: str, now: float, wait: float) -> tuple[list[Row], float]:
+        """The next URLs of a server, as far as robots.txt is known and lets them be fetched."""
+        most = 1 if self.unreached.get(domain) else LARGEST_BATCH
+        if wait:
+            most = max(1, min(most, int(_LENGTH_OF_BATCH / wait)))
+        with self.frontier.changes():
+            rows = self.frontier.next(domain, now, most)
+            first = [row for row in rows if row.kind == "robots"]
+            if first or not self.settings.robots:
+                return first or rows, wait
+            allowed = [row for row in rows if self._may_fetch(row, now)]
+        if allowed:
+            wait = max(wait, self.robots.delay(allowed[0].url, now))
+        return allowed, wait
+
+    def _may_fetch(self, row: Row, now: float) -> bool:
+        say = self.robots.say(row.url, now)
+        if say is Say.NO:
+            self.frontier.settle([Settled(id=row.id, state="refused", status=Status.ROBOTS, tried=0, note="robots")])
+        elif say is Say.UNAVAILABLE:
+            status = Status.ROBOTS_UNREACHABLE
+            self._fail([Settled(id=row.id, state="failed", status=status, tried=0, note="robots-unavailable")], row)
+        return say is Say.YES
+
+    def _launch(self, domain: str, rows: list[Row], wait: float, lock: int) -> None:
+        files = fetch.BatchFiles(self.job.folder, self._next_number())
+        fetch.write_list(files, [row.url for row in rows])
+        with self.frontier.changes():
+            self.frontier.take(rows, files.number, domain)
+        cookies = self.cookies / domain
+        process = subprocess.Popen(
+            fetch.command(files, self.settings, wait, cookies),
+            env=fetch.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.job.folder,
+            pass_fds=(lock,),
+        )
+        self.running.append(_Running(files, domain, process, lock))
+
+    def _next_number(self) -> int:
+        # Files of a run that was killed may be newer than what the frontier kept.
+        files = [int(path.stem) for path in self.job.folder.glob("[0-9]*.list") if path.stem.isdecimal()]
+        return max([self.frontier.last_batch(), *files]) + 1
+
+    # -- watching ------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """End a wget whose current document takes too long or grows too large."""
+        now = time.monotonic()
+        for each in self.running:
+            if now - each.watched < _WATCH:
+                continue
+            each.watched = now
+            begun = fetch.begun(each.files.log)
+            if begun != each.begun:
+                each.begun, each.since = begun, now
+            elif each.begun and now - each.since > self.settings.timeout + self.settings.wait:
+                self._kill(each, Killed(Status.TIME_LIMIT, "time-limit"))
+            limit = self.settings.max_file_size
+            if limit and fetch.bytes_so_far(each.process.pid, self.job.folder) > limit + (1 << 16):
+                self._kill(each, Killed(Status.QUOTA, "too-big"))
+
+    def _kill(self, each: _Running, why: Killed) -> None:
+        each.killed = why
+        with contextlib.suppress(ProcessLookupError):
+            each.process.send_signal(signal.SIGKILL)
+
+    def _release(self, each: _Running) -> None:
+        self.running.remove(each)
+        # The file's time says when the server was last asked; its size, that it ever was.
+        os.pwrite(each.lock, b"\n", 0)
+        os.utime(each.lock)
+        os.close(each.lock)
+
+    def _limit(self) -> Captured | None:
+        """Whether the crawl must end before it has seen all."""
+        if self.job.stop.is_set():
+            return Captured(False, "stopped")
+        age = time.time() - self.job.begun.timestamp()
+        if age > self.settings.max_duration.seconds:
+            return self._cut(Status.TIME_LIMIT, "max-duration")
+        most = self.settings.max_total_size
+        if most and self.frontier.counts()["bytes"] > most:
+            return self._cut(Status.QUOTA, "max-total-size")
+        return None
+
+    def _cut(self, status: Status, why: str) -> Captured:
+        self.end()
+        with self.frontier.changes():
+            self.frontier.give_up(status, why)
+        return Captured(False, why)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def _take_in(self, answer: Answer) -> Settled:
+        row, settled = answer.row, answer.settled
+        if settled.state == "failed":
+            self._fail([settled], row)
+        else:
+            self.frontier.settle([settled])
+        if settled.state == "waiting":
+            return settled
+        if row.kind == "robots":
+            status = settled.status if settled.state == "done" else settled.status or Status.ROBOTS_UNREACHABLE
+            body = answer.target.encode() or answer.robots
+            self.frontier.set_robots(row.url, status, body, time.time())
+        elif answer.target:
+            self.discovery.redirect(row, answer.target)
+        else:
+            self.discovery.links(row, answer.links)
+        return settled
+
+    def _fail(self, settled: list[Settled], row: Row) -> None:
+        """A page failed for good. Its archived version stands in for it, so that what only it links to is found."""
+        self.frontier.settle(settled)
+        if row.kind != "robots":
+            self.discovery.links(row, self.archived_links(row.url))
+
+    def _judge_server(self, domain: str, settled: list[Settled]) -> None:
+        """Count how often a server was not reached at all; one that is down is not asked for each of its pages."""
+        tried = [each for each in settled if each.tried]
+        if not tried or any(each.status not in _UNREACHED for each in tried):
+            self.unreached.pop(domain, None)
+            return
+        self.unreached[domain] = self.unreached.get(domain, 0) + 1
+        if self.unreached[domain] >= _TRIES_OF_SERVER:
+            self.down.add(domain)
+            self.frontier.fail_domain(domain, tried[-1].status, f"server-down,{tried[-1].note}")
+
+    def _expand(self) -> None:
+        """Pages that are nearer than was thought: their links may now be near enough."""
+        for row in self.frontier.to_expand():
+            warc = fetch.BatchFiles(self.job.folder, row.batch).warc
+            self.discovery.links(row, answers.links_at(warc, row.position, row) if row.position else ())
+
+    def _all_seen(self) -> Captured:
+        if self.down:
+            return Captured(False, f"server down: {', '.join(sorted(self.down))}")
+        failed = [row.url for row in self.frontier.seeds() if self.discovery.end_of(row).state == "failed"]
+        if failed:
+            return Captured(False, f"start URL failed: {failed[0]}")
+        return Captured(True)
+
+    def _tell(self) -> None:
+        counts = self.frontier.counts()
+        known = sum(count for state, count in counts.items() if state not in ("bytes", "refused"))
+        self.job.progress("capture", counts.get("done", 0) + counts.get("failed", 0), known)

@@ -1,0 +1,34 @@
+"""Stage 7, describe: the data.xml of each new or changed document, validated (/Cr-13/)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.document import Document, replace
+from agent.run import Run
+from webarcfs.archive import arcxml
+from webarcfs.archive.model import MetaData
+
+
+def describe(documents: Iterator[Document], run: Run) -> Iterator[Document]:
+    """All documents; those that are new or changed with their data.xml."""
+    for document in documents:
+        if document.unchanged:
+            yield document
+            continue
+        xml = arcxml.describe(_metadata(document, run))
+        arcxml.validate(xml)
+        yield replace(document, data_xml=xml)
+
+
+def _metadata(document: Document, run: Run) -> MetaData:
+    return MetaData(
+        url=document.url,
+        mime_type=document.mime_type,
+        title=document.title,
+        path=f"/{run.domain}/{document.arc}",
+        domain=run.domain,
+        crawl_time=run.tag.crawl_time,
+        create_time=document.create_time or document.captured,
+        commit_tag=run.tag,
+    )

@@ -1,0 +1,42 @@
+"""Stage 6, extract: the metadata of a document, from its content and its head (/Cr-12/)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+from agent import sniff, text
+from agent.document import Document, replace
+from agent.run import Run
+from webarcfs.archive.model import CET
+
+#: A server whose clock is a little ahead is believed; a Last-Modified further in the future is none (RFC 9110 8.8.2.1).
+_CLOCK_SKEW = timedelta(days=1)
+
+
+def extract(documents: Iterator[Document], _run: Run) -> Iterator[Document]:
+    """All documents; those that are new or changed with title and time of creation."""
+    for document in documents:
+        if document.unchanged:
+            yield document
+        else:
+            yield replace(document, title=_title(document), create_time=_create_time(document))
+
+
+def _title(document: Document) -> str:
+    """/Cr-12.2/."""
+    if document.mime_type not in text.HTML_TYPES and not text.is_xml(document.mime_type):
+        return ""
+    charset = text.decode_charset(document.body.start(sniff.SAMPLE), document.head.content_type)
+    return text.title_of(document.body.chunks(), charset, document.mime_type)
+
+
+def _create_time(document: Document) -> datetime:
+    """/Cr-12.7/: Last-Modified; failing that, when this content was first captured."""
+    try:
+        found = parsedate_to_datetime(document.head.get("last-modified")).astimezone(CET)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return document.captured
+    plausible = found.year >= 1000 and found <= document.captured + _CLOCK_SKEW
+    return found.replace(microsecond=0) if plausible else document.captured

@@ -1,0 +1,36 @@
+"""Stage 9, index: webarc.db learns what a crawl changed (/Cr-15/). It reads git alone, so `recover` does the same.
+
+Only metadata count: a commit that merely added files, or data nodes, changes no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webarcfs.archive import arcxml
+from webarcfs.archive.database import Change, Database
+from webarcfs.archive.layout import DATA_XML
+from webarcfs.archive.model import MetaData
+from webarcfs.archive.store import Commit, Store
+
+
+def index(database: Database, store: Store, commit: Commit) -> None:
+    """Record the snapshot of a crawl's commit, in one transaction. Raises Damaged where a data.xml cannot be read."""
+    database.record(commit.message, changes_of(store, commit))
+
+
+def changes_of(store: Store, commit: Commit) -> Iterator[Change]:
+    """The documents whose metadata a commit changed, in order of path."""
+    before = store.commit(commit.parents[0]).tree if commit.parents else None
+    domain = commit.message.tag.domain
+    for difference in store.differences(before, commit.tree):
+        folder, _, name = difference.path.rpartition("/")
+        if name != DATA_XML:
+            continue
+        old, new = _metadata(store, difference.old), _metadata(store, difference.new)
+        if old != new:
+            yield Change(f"/{domain}/{folder}", new)
+
+
+def _metadata(store: Store, blob: str | None) -> MetaData | None:
+    return None if blob is None else arcxml.metadata(store.read(blob))

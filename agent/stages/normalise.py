@@ -1,0 +1,40 @@
+"""Stage 4, normalise: each document gets its ARC and the name of its data file (/Cr-8.2/, /Cr-11/).
+
+Two URLs of one crawl may share an ARC (http and https, `/` and `/index.html`): https wins over http, then the URL of
+the directory, then the one found first; crawl.log says what it won over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from agent.document import Document, replace
+from agent.frontier import Row
+from agent.run import Run
+from webarcfs.archive.layout import data_name
+
+
+def normalise(documents: Iterator[Document], run: Run) -> Iterator[Document]:
+    """The documents that have an ARC of their own, with its data file's name."""
+    losers = _losers(run.job.frontier.rivals(run.domain))
+    for document in documents:
+        if document.row in losers:
+            run.note(document.row, "duplicate", document.mime_type, losers[document.row])
+        else:
+            yield replace(document, data_name=data_name(document.url))
+
+
+def _losers(rivals: list[Row]) -> dict[int, str]:
+    """Row → note, for the answers that yield their ARC to another."""
+    losers = {}
+    for _, group in groupby(rivals, key=lambda row: row.arc):
+        winner, *rest = sorted(group, key=_rank)
+        for row in rest:
+            what = "same-as" if row.digest == winner.digest else "differs-from"
+            losers[row.id] = f"{what}:{winner.url}"
+    return losers
+
+
+def _rank(row: Row) -> tuple[bool, bool, int]:
+    return not row.url.startswith("https:"), not row.url.partition("?")[0].endswith("/"), row.id

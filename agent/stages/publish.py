@@ -1,0 +1,199 @@
+"""Stage 8, publish: new and changed ARCs go into git, and main moves in one step (/Cr-14/, /Ar-1.2/, /Ar-8/).
+
+Objects first, without a lock, onto a scratch ref; then, under the domain's lock, the tree is put together from main as
+it is by then, main is compared and swapped, and the feed gets its line. A reader sees all of a crawl or nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from agent.document import Document
+from agent.removal import removed_arcs, without
+from agent.run import Run, leads_to_arcs
+from agent.subset import subset
+from webarcfs.archive import locks, sequence
+from webarcfs.archive.commits import COMMITTER, CrawlMessage
+from webarcfs.archive.importer import Importer
+from webarcfs.archive.layout import DATA_XML, HEADERS, arc_path, is_reserved, split
+from webarcfs.archive.merge import additions_since
+from webarcfs.archive.store import INCOMING, MAIN, PUBLICATIONS, Entry, RefUpdate
+
+_log = logging.getLogger(__name__)
+_SEEN_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a publication came to on one domain: the crawl's commit, and whether it could remove."""
+
+    commit: str
+    complete: bool
+    reason: str = ""
+
+
+class Publisher:
+    """Takes the documents of one domain; `finish` publishes them. A context manager: without `finish`, nothing is."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._ref = INCOMING + run.job.name
+        self._importer: Importer | None = None
+        self._seen: list[dict[str, Any]] = []
+        self._cleared: set[str] = set()
+
+    def __enter__(self) -> Publisher:
+        self._run.store.drop_scratch()
+        with self._run.job.frontier.changes():
+            self._run.job.frontier.clear_seen(self._run.domain)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._importer is not None:
+            self._importer.__exit__(*exc)
+
+    def publish(self, documents: Iterator[Document], run: Run) -> Iterator[Document]:
+        """All documents; those that are new or changed are in git's hands afterwards."""
+        for document in documents:
+            result = "unchanged" if document.unchanged else self._store(document)
+            run.arcs[result] += 1
+            run.note(document.row, result, document.mime_type if result != "unchanged" else "")
+            nested = any(entry.is_tree for entry in document.stored or ())
+            self._see(document.arc, nested)
+            yield document
+        self._see_flush()
+        run.flush()
+
+    def finish(self) -> Published:
+        """Publish (DESIGN.md section 6, stage 7)."""
+        run = self._run
+        tree = self._imported_tree()
+        complete, reason, removed = run.complete, "" if run.complete else "crawl incomplete", []
+        seen_tree = None
+        if run.complete:
+            self._hold_unanswered()
+            found = run.arcs["added"] + run.arcs["changed"] + run.arcs["unchanged"]
+            seen_tree = subset(run.store, tree, run.job.frontier.seen(run.domain))
+            verdict = removed_arcs(run, seen_tree, found)
+            complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
+        tree = without(run.store, tree, removed)
+        run.arcs["removed"] = len(removed)
+        return Published(self._swap(tree, seen_tree if complete else None, complete), complete, reason)
+
+    # -- objects -------------------------------------------------------------------------------------------------
+
+    def _store(self, document: Document) -> str:
+        importer = self._open_importer()
+        stored = document.stored or ()
+        was_arc = any(entry.name == DATA_XML and not entry.is_tree for entry in stored)
+        self._make_room(importer, document.arc)
+        for entry in stored:
+            self._remove_old(importer, f"{document.arc}/{entry.name}", entry)
+        importer.put_stream(f"{document.arc}/{document.data_name}", document.body.size, document.body.chunks())
+        importer.put(f"{document.arc}/{DATA_XML}", document.data_xml)
+        importer.put(f"{document.arc}/{HEADERS}", document.head.raw)
+        return "changed" if was_arc else "added"
+
+    def _remove_old(self, importer: Importer, path: str, entry: Entry) -> None:
+        """An ARC is replaced whole: its files and additions go, the ARCs inside it stay."""
+        if path in self._cleared or (entry.is_tree and leads_to_arcs(self._run.store, entry.oid)):
+            return
+        importer.remove(path)
+        if entry.is_tree or not is_reserved(entry.name):
+            _log.info("/%s/%s: the addition went with the old version of its ARC", self._run.domain, path)
+
+    def _make_room(self, importer: Importer, arc: str) -> None:
+        """An addition goes whose name a crawled page needs, as its ARC or as a folder above it (section 3).
+
+        A path is looked at once, before anything new is put below it.
+        """
+        if self._run.base is None:
+            return
+        parts = arc.split("/")
+        for depth in range(1, len(parts) + 1):
+            path = "/".join(parts[:depth])
+            if path not in self._cleared:
+                self._cleared.add(path)
+                self._clear(importer, path, is_arc=depth == len(parts))
+
+    def _clear(self, importer: Importer, path: str, *, is_arc: bool) -> None:
+        entry = self._run.shelf.find(path)
+        if entry is None or (entry.is_tree and is_arc):
+            return  # an ARC's own folder is replaced by _remove_old
+        names = [""]
+        if entry.is_tree and leads_to_arcs(self._run.store, entry.oid):
+            inner = self._run.store.entries(entry.oid)
+            is_page = any(each.name == DATA_XML for each in inner)
+            names = [] if is_page else [f"/{each.name}" for each in inner if not each.is_tree]
+        for name in names:
+            importer.remove(path + name)
+            _log.warning("/%s/%s%s: the addition went, its place is needed by a page", self._run.domain, path, name)
+
+    def _open_importer(self) -> Importer:
+        if self._importer is None:
+            base = self._run.base
+            self._importer = self._run.store.importer(self._ref, base.oid if base else None)
+        return self._importer
+
+    def _imported_tree(self) -> str:
+        run = self._run
+        if self._importer is not None:
+            self._importer.finish()
+            return run.store.scratch_tree(self._ref)
+        return run.base.tree if run.base is not None else run.store.write_tree([])
+
+    # -- what was seen -------------------------------------------------------------------------------------------
+
+    def _see(self, arc: str, nested: bool) -> None:
+        self._seen.append({"domain": self._run.domain, "arc": arc, "nested": nested})
+        if len(self._seen) >= _SEEN_AT_ONCE:
+            self._see_flush()
+
+    def _see_flush(self) -> None:
+        with self._run.job.frontier.changes():
+            self._run.job.frontier.see(self._seen)
+        self._seen.clear()
+
+    def _hold_unanswered(self) -> None:
+        """A page that timed out, failed or was refused keeps the ARC that this publication saw last."""
+        run = self._run
+        last = run.store.ref(PUBLICATIONS + run.job.publication.name)
+        if last is None:
+            return
+        for url in run.job.frontier.unanswered(run.domain):
+            arc = split(arc_path(url))[1]
+            entry = run.store.find(last, f"{arc}/{DATA_XML}")
+            if entry is not None and not entry.is_tree:
+                self._see(arc, True)
+        self._see_flush()
+
+    # -- the swap ------------------------------------------------------------------------------------------------
+
+    def _swap(self, tree: str, seen_tree: str | None, complete: bool) -> str:
+        run, store = self._run, self._run.store
+        archive = run.job.archive
+        with locks.Turnstile(archive.lock(run.domain)).exclusive(), sequence.turn(archive, run.tag) as turn:
+            main = store.ref(MAIN)
+            if run.base is not None and main is not None and main != run.base.oid:
+                tree = additions_since(store, run.base.tree, store.commit(main).tree, tree)
+            message = CrawlMessage(run.tag, run.job.publication.name, complete, turn.number)
+            seconds = int(run.job.begun.timestamp())
+            commit = store.write_commit(tree, [main] if main else [], str(message), COMMITTER, seconds)
+            store.update_refs(self._ref_updates(commit, main, seen_tree))
+            turn.publish()
+        return commit
+
+    def _ref_updates(self, commit: str, main: str | None, seen_tree: str | None) -> list[RefUpdate]:
+        store = self._run.store
+        updates = [RefUpdate(MAIN, commit, main), RefUpdate(self._run.tag.ref, commit, None)]
+        publication = PUBLICATIONS + self._run.job.publication.name
+        last = store.ref(publication)
+        if seen_tree is not None and seen_tree != last:
+            updates.append(RefUpdate(publication, seen_tree, last))
+        incoming = store.ref(self._ref)
+        if incoming is not None:
+            updates.append(RefUpdate(self._ref, None, incoming))
+        return updates

@@ -1,0 +1,51 @@
+"""Stage 2, unpack: WARC records become documents, their bodies decoded, their heads as received."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent import decode, warc
+from agent.document import Body, Document
+from agent.fetch import BatchFiles
+from agent.frontier import Row
+from agent.run import Run
+
+
+def unpack(documents: Iterator[Document], run: Run) -> Iterator[Document]:
+    """The documents of the job on this domain, after any that come in; each WARC is read once, from start to end."""
+    yield from documents
+    frontier = run.job.frontier
+    for batch in frontier.document_batches(run.domain):
+        rows = {row.position: row for row in frontier.documents(run.domain, batch)}
+        path = BatchFiles(run.job.folder, batch).warc
+        for response in warc.responses(path, min(rows)):
+            row = rows.pop(response.offset, None)
+            if row is None:
+                continue
+            document = _document(row, response, run)
+            if document is not None:
+                yield document
+                document.body.close()
+            if not rows:
+                break
+
+
+def _document(row: Row, response: warc.Response, run: Run) -> Document | None:
+    body = Body(run.job.folder)
+    try:
+        for part in decode.decoded(response.stream, response.head, response.size):
+            body.write(part)
+    except decode.BadBody as error:
+        body.close()
+        run.note(row.id, "undecodable", note=str(error))
+        return None
+    return Document(
+        row=row.id,
+        url=row.url,
+        status=response.head.status,
+        head=response.head,
+        body=body,
+        captured=response.date,
+        folder=run.job.folder,
+        arc=row.arc,
+    )

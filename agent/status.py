@@ -1,0 +1,59 @@
+"""How the fetch of a URL ended, as one number: HTTP's status above zero, Heritrix's fetch status codes below. Pure.
+
+crawl.log has the number in its second column; seed 3's code (figures 3.8 and 4.3 there) stands in the annotations.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """What happened to a URL that brought no HTTP response, or whose response is not kept (Heritrix's glossary)."""
+
+    WAITING = 0
+    DNS = -1
+    CONNECT_FAILED = -2
+    CONNECTION_LOST = -3
+    TIMEOUT = -4
+    RUNTIME = -5
+    ILLEGAL_URL = -7
+    ROBOTS_UNREACHABLE = -61
+    INVALID_RESPONSE = -404
+    TRAP = -4000
+    TOO_MANY_HOPS = -4001
+    OUT_OF_SCOPE = -5000
+    REFUSED = -5002
+    QUOTA = -5003
+    TIME_LIMIT = -5004
+    ROBOTS = -9998
+
+
+#: Outcome → the state that Tarântula gives a document. It has none for depth and traps, which it never asked for: they
+#: stand with what the publication's bounds keep out.
+_SEED3: dict[int, int] = {
+    Status.INVALID_RESPONSE: -1,
+    Status.REFUSED: -3,
+    Status.QUOTA: -4,
+    Status.OUT_OF_SCOPE: -5,
+    Status.TOO_MANY_HOPS: -5,
+    Status.TRAP: -5,
+    Status.ILLEGAL_URL: -5,
+    Status.WAITING: -6,
+    Status.ROBOTS: -7,
+    Status.ROBOTS_UNREACHABLE: -7,
+    Status.TIMEOUT: -10,
+    Status.TIME_LIMIT: -10,
+    Status.DNS: -11,
+    Status.CONNECT_FAILED: -11,
+    Status.CONNECTION_LOST: -11,
+    Status.RUNTIME: -11,
+}
+
+#: Tarântula's word for "something in the system failed".
+SYSTEM_ERROR = -11
+
+
+def seed3_code(status: int) -> int:
+    """Seed 3's code for an outcome: HTTP's own above zero; what is in no table is a system error."""
+    return status if status > 0 else _SEED3.get(status, SYSTEM_ERROR)

@@ -1,0 +1,72 @@
+"""The part of a domain's tree that a publication saw: the tree behind refs/publications (DESIGN.md section 3).
+
+Trees are shared with main wherever a publication saw all that is there; so a publication that has a host to itself
+costs no object at all, and one that saw a part costs the folders above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.run import leads_to_arcs
+from webarcfs.archive.store import Entry, Store
+
+
+def subset(store: Store, tree: str, arcs: Iterator[tuple[str, bool]]) -> str:
+    """The tree with only these ARCs of `tree`.
+
+    `arcs` gives (path, whether its folder holds folders), children right behind their folder. ARCs that are not in
+    `tree` are passed over.
+    """
+    cursor = _Cursor(arcs)
+    return _subset(store, tree, "", False, cursor) or store.write_tree([])
+
+
+class _Cursor:
+    """The ARC that comes next."""
+
+    def __init__(self, arcs: Iterator[tuple[str, bool]]) -> None:
+        self._arcs = arcs
+        self.path: str | None = None
+        self.nested = False
+        self.advance()
+
+    def advance(self) -> None:
+        self.path, self.nested = next(self._arcs, (None, False))
+
+    def inside(self, prefix: str) -> bool:
+        """Whether the next ARC lies below `prefix` (which ends in `/`, or is empty)."""
+        return self.path is not None and self.path.startswith(prefix)
+
+
+def _subset(store: Store, tree: str, prefix: str, is_seen_arc: bool, cursor: _Cursor) -> str | None:
+    """The part of the folder `prefix`; None when nothing of it was seen."""
+    entries = {entry.name: entry for entry in store.entries(tree)}
+    kept: dict[str, Entry] = {}
+    if is_seen_arc:
+        own = (each for each in entries.values() if not each.is_tree or not leads_to_arcs(store, each.oid))
+        kept = {each.name: each for each in own}
+    while cursor.inside(prefix):
+        name = str(cursor.path)[len(prefix) :].partition("/")[0]
+        part = _child(store, entries.get(name), f"{prefix}{name}", cursor)
+        if part is not None:
+            kept[name] = Entry(name, part, True)
+    if kept == entries:
+        return tree
+    return store.write_tree(list(kept.values())) if kept else None
+
+
+def _child(store: Store, entry: Entry | None, path: str, cursor: _Cursor) -> str | None:
+    """The part of one folder; moves the cursor behind all that lies in it."""
+    is_arc = cursor.path == path
+    nested = cursor.nested
+    if is_arc:
+        cursor.advance()
+    inner = f"{path}/"
+    if entry is None or not entry.is_tree:
+        while cursor.inside(inner):
+            cursor.advance()
+        return None
+    if is_arc and not nested and not cursor.inside(inner):
+        return entry.oid
+    return _subset(store, entry.oid, inner, is_arc, cursor)

@@ -1,0 +1,137 @@
+"""Reads WARC records (ISO 28500) as the responses that they hold: URL, status, head as received, body as a stream.
+
+warcio finds the records; heads are read here, so that they stay the bytes that the server sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from warcio.archiveiterator import ArchiveIterator
+from warcio.exceptions import ArchiveLoadFailed
+
+from webarcfs.archive.errors import Damaged
+from webarcfs.archive.model import CET
+
+#: Longest head of a response that is read, in bytes.
+LONGEST_HEAD = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A response's head: its bytes, and its fields by name in lower case (the first of each; RFC 9110 section 5)."""
+
+    raw: bytes
+    status: int
+    fields: dict[str, str]
+
+    def get(self, name: str) -> str:
+        """A field's value; empty where there is none."""
+        return self.fields.get(name, "")
+
+    @property
+    def content_type(self) -> str:
+        """Content-Type as sent."""
+        return self.get("content-type")
+
+    @property
+    def length(self) -> int | None:
+        """Content-Length, where it says how long the body is (RFC 9112 section 6.3)."""
+        text = self.get("content-length").strip()
+        return int(text) if text.isascii() and text.isdecimal() and not self.get("transfer-encoding") else None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response record. `stream` gives the body as it was sent, and is good until the next record is asked for."""
+
+    offset: int
+    url: str
+    date: datetime
+    head: Head
+    stream: IO[bytes]
+    size: int  # bytes of the body as sent, as far as they are in the record
+
+
+def responses(path: Path, from_offset: int = 0) -> Iterator[Response]:
+    """The response records of a WARC file that start at or behind `from_offset`; what was cut off is left out.
+
+    Raises Damaged where the file cannot be read on.
+    """
+    with path.open("rb") as file:
+        whole = file.seek(0, 2)
+        file.seek(from_offset)
+        records = ArchiveIterator(file, no_record_parse=True)
+        try:
+            for record in records:
+                offset = int(records.offset)  # get_record_offset() would read the record to its end
+                if record.rec_type != "response" or offset + int(record.length) > whole:
+                    continue
+                response = _response(record, offset)
+                if response is not None:
+                    yield response
+        except ArchiveLoadFailed as error:
+            raise Damaged(f"{path}: not a WARC file behind byte {from_offset}: {error}") from None
+
+
+def requested(path: Path) -> set[str]:
+    """The URLs whose request is in the file: the server was reached."""
+    found = set()
+    with path.open("rb") as file:
+        for record in ArchiveIterator(file, no_record_parse=True):
+            if record.rec_type == "request":
+                found.add(_target(record.rec_headers.get_header("WARC-Target-URI")))
+    return found
+
+
+def parse_head(raw: bytes) -> Head | None:
+    """A head from its bytes, lenient as browsers are; None when it does not start with a status line."""
+    lines = raw.decode("latin-1").replace("\r\n", "\n").split("\n")
+    words = lines[0].split(None, 2)
+    if len(words) < 2 or not words[0].upper().startswith("HTTP/") or not words[1].isdecimal():
+        return None
+    fields: dict[str, str] = {}
+    name = ""
+    for line in lines[1:]:
+        if line[:1] in (" ", "\t") and name:  # obsolete line folding, RFC 9112 section 5.2
+            fields[name] += " " + line.strip()
+            continue
+        name, colon, value = line.partition(":")
+        name = name.strip().lower()
+        if colon and name not in fields:
+            fields[name] = value.strip()
+        elif colon:
+            name = ""
+    return Head(raw, int(words[1]), fields)
+
+
+def _response(record: object, offset: int) -> Response | None:
+    headers = record.rec_headers  # type: ignore[attr-defined] # warcio has no types
+    raw = _read_head(record.raw_stream)  # type: ignore[attr-defined]
+    head = parse_head(raw)
+    if head is None:
+        return None
+    date = datetime.fromisoformat(headers.get_header("WARC-Date").replace("Z", "+00:00")).astimezone(CET)
+    size = int(record.length) - len(raw)  # type: ignore[attr-defined]
+    url = _target(headers.get_header("WARC-Target-URI"))
+    return Response(offset, url, date.replace(microsecond=0), head, record.raw_stream, size)  # type: ignore[attr-defined]
+
+
+def _read_head(stream: IO[bytes]) -> bytes:
+    lines = []
+    size = 0
+    while size < LONGEST_HEAD:
+        line = stream.readline()
+        lines.append(line)
+        size += len(line)
+        if line in (b"\r\n", b"\n", b""):
+            break
+    return b"".join(lines)
+
+
+def _target(uri: str) -> str:
+    return uri.strip("<>")  # wget 1.21 writes it as WARC 0.18 did, in brackets

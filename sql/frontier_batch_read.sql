@@ -1,0 +1,1 @@
+UPDATE batch SET state = 'read' WHERE id = :id;

@@ -1,0 +1,1 @@
+SELECT * FROM url WHERE url = :url;

@@ -1,0 +1,1 @@
+SELECT count(*) AS documents FROM url WHERE domain = :domain AND arc <> '';

@@ -1,0 +1,1 @@
+SELECT count(*) AS seen FROM seen WHERE domain = :domain;

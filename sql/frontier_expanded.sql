@@ -1,0 +1,1 @@
+UPDATE url SET expanded = :depth WHERE id = :id;

@@ -1,0 +1,1 @@
+SELECT * FROM url WHERE state = 'fetching' AND batch = :batch ORDER BY id;

@@ -1,0 +1,1 @@
+SELECT value FROM job WHERE key = :key;

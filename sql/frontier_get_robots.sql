@@ -1,0 +1,1 @@
+SELECT status, body, fetched FROM robots WHERE url = :url;

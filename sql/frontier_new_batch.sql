@@ -1,0 +1,1 @@
+INSERT INTO batch (id, domain, state) VALUES (:id, :domain, 'running');

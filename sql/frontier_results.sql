@@ -1,0 +1,1 @@
+SELECT result, count(*) AS urls FROM url WHERE result <> '' GROUP BY result;

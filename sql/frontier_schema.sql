@@ -1,0 +1,61 @@
+-- frontier.db of a job: every URL that the crawl has seen, and what became of it. With the WARCs beside it, all that is
+-- needed to go on after a crash.
+BEGIN IMMEDIATE;
+
+CREATE TABLE job (                          -- what was decided when the job began, and how far it is
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE url (
+    id         INTEGER PRIMARY KEY,
+    url        TEXT NOT NULL UNIQUE,        -- canonical
+    domain     TEXT NOT NULL,               -- host[:port]
+    kind       TEXT NOT NULL,               -- seed, link, redirect, requisite, robots
+    depth      INTEGER NOT NULL,            -- links from a start URL, by the shortest way known (/Cr-1.1/)
+    hops       TEXT NOT NULL,               -- that way in Heritrix's letters: L link, E requisite, R redirect, P robots
+    found_on   INTEGER REFERENCES url,
+    state      TEXT NOT NULL,               -- waiting, fetching, done (answered whole), failed, refused (never asked)
+    tries      INTEGER NOT NULL DEFAULT 0,
+    not_before REAL NOT NULL DEFAULT 0,     -- seconds since 1970: not to be tried again earlier
+    status     INTEGER NOT NULL DEFAULT 0,  -- HTTP's or Heritrix's code
+    note       TEXT NOT NULL DEFAULT '',    -- annotations for crawl.log, with commas between
+    batch      INTEGER NOT NULL DEFAULT 0,  -- number of the WARC that holds the answer
+    position   INTEGER NOT NULL DEFAULT 0,  -- byte of the response record in it
+    size       INTEGER NOT NULL DEFAULT 0,  -- of the body as it was sent
+    mime       TEXT NOT NULL DEFAULT '',
+    digest     TEXT NOT NULL DEFAULT '',    -- sha1 of the body as it was sent, base32
+    captured   TEXT NOT NULL DEFAULT '',    -- yyyy-mm-ddThh:mm:ss, CET
+    arc        TEXT NOT NULL DEFAULT '',    -- the ARC inside the domain, of an answer that is to be archived
+    expanded   INTEGER NOT NULL DEFAULT -1, -- the depth at which its links were added; -1 when they were not
+    result     TEXT NOT NULL DEFAULT ''     -- added, changed, unchanged, filtered, duplicate, undecodable
+);
+
+CREATE INDEX url_waiting ON url (domain, state, depth, id);
+CREATE INDEX url_of_arc ON url (domain, arc) WHERE arc <> '';
+CREATE INDEX url_of_batch ON url (batch, position);
+
+CREATE TABLE robots (                       -- answers to requests for robots.txt, each good for a day
+    url     TEXT PRIMARY KEY,
+    status  INTEGER NOT NULL,               -- HTTP's or Heritrix's code
+    body    BLOB NOT NULL,                  -- the rules; where they moved to, for a redirect
+    fetched REAL NOT NULL                   -- seconds since 1970
+) WITHOUT ROWID;
+
+CREATE TABLE batch (                        -- a run of wget: NNNNNN.list, .log, .warc
+    id     INTEGER PRIMARY KEY,
+    domain TEXT NOT NULL,
+    state  TEXT NOT NULL                    -- running, read
+);
+
+-- The ARCs of a domain that the crawl saw, as a tree is walked: children right behind their folder.
+CREATE TABLE seen (
+    domain TEXT NOT NULL,
+    arc    TEXT NOT NULL,                   -- with U+0001 for each `/`, which sorts before all that a name can hold
+    nested INTEGER NOT NULL,                -- 1: its folder holds folders, so that other ARCs may lie inside
+    PRIMARY KEY (domain, arc)
+) WITHOUT ROWID;
+
+PRAGMA user_version = 1;
+
+COMMIT;

@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO seen (domain, arc, nested) VALUES (:domain, :arc, :nested);

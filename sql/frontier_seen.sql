@@ -1,0 +1,1 @@
+SELECT arc, nested FROM seen WHERE domain = :domain ORDER BY arc;

@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO job (key, value) VALUES (:key, :value);

@@ -1,0 +1,1 @@
+SELECT status, count(*) AS urls FROM url GROUP BY status ORDER BY status;

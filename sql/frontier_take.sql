@@ -1,0 +1,1 @@
+UPDATE url SET state = 'fetching', batch = :batch WHERE id = :id;

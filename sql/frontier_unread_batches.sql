@@ -1,0 +1,1 @@
+SELECT id, domain FROM batch WHERE state = 'running' ORDER BY id;

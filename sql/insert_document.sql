@@ -1,0 +1,1 @@
+INSERT OR IGNORE INTO document (domain, url, path) VALUES (:domain, :url, :path);

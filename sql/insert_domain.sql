@@ -1,0 +1,1 @@
+INSERT OR IGNORE INTO domain (name) VALUES (:name);

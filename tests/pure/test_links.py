@@ -1,0 +1,261 @@
+"""What a crawl goes on with (/Cr-1.1/, /Cr-8/): links and requisites of pages, style sheets and feeds."""
+
+import time
+from urllib.parse import urljoin
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agent.links import LONGEST_BODY, MOST_LINKS, Kind, Link, links_of
+from agent.resolve import resolver
+from webarcfs.archive.errors import UrlRefused
+from webarcfs.archive.url import canonical
+
+pytestmark = pytest.mark.pure
+
+BASE = "http://e.org/dir/page.html?q=1"
+
+
+def found(body: str | bytes, mime_type: str = "text/html", charset: str = "utf-8", url: str = BASE) -> list[str]:
+    """`L url` and `R url` for each link, with BASE's folder left out."""
+    raw = body.encode(charset) if isinstance(body, str) else body
+    links = links_of(raw, url, mime_type, charset)
+    return [f"{link.kind.value[0].upper()} {link.url.removeprefix('http://e.org/dir/')}" for link in links]
+
+
+@pytest.mark.parametrize(
+    ("html", "links"),
+    [
+        ("<a href=x>", ["L x"]),
+        ("<A HREF='x'>", ["L x"]),
+        ("<map><area href=x></map>", ["L x"]),
+        ("<form action=x><button formaction=y></form>", []),
+        ("<iframe src=x></iframe>", ["R x"]),
+        ("<frameset><frame src=x></frameset>", ["R x"]),
+        ("<img src=x srcset='y 1x, z 2x' longdesc=d>", ["L d", "R x", "R y", "R z"]),
+        ("<img data-src=x data-srcset='y 2x'>", ["R x", "R y"]),
+        ("<picture><source srcset='a.webp,b.webp 2x'><img src=c></picture>", ["R a.webp,b.webp", "R c"]),
+        ("<script src=x></script>", ["R x"]),
+        ("<input type=IMAGE src=x><input type=text src=y>", ["R x"]),
+        ("<video src=a poster=b><source src=c><track src=d></video>", ["R a", "R b", "R c", "R d"]),
+        ("<audio src=a></audio>", ["R a"]),
+        ("<object data=a codebase=java></object>", ["R java/a"]),
+        ("<embed src=a>", ["R a"]),
+        ("<applet code=A.class archive='x.jar, y.jar'></applet>", ["R A.class", "R x.jar", "R y.jar"]),
+        ("<body background=a><table background=b><tr><td background=c>", ["R a", "R b", "R c"]),
+        ("<p style='background: url(a.png)'>x", ["R a.png"]),
+        ("<style>@import 'a.css'; b { background: url(b.png) }</style>", ["R a.css", "R b.png"]),
+        ("<svg><image href=a /><image xlink:href=b /><a xlink:href=c></a></svg>", ["R a", "R b", "L c"]),
+        ("<a href=1><img src=2 style='background:url(3)'><a href=4>", ["L 1", "R 2", "R 3", "L 4"]),
+        # link, by its rel
+        ("<link rel=stylesheet href=x>", ["R x"]),
+        ("<link rel='alternate stylesheet' href=x>", ["R x"]),
+        ("<link rel='shortcut icon' href=x>", ["R x"]),
+        ("<link rel=apple-touch-icon href=x>", ["R x"]),
+        ("<link rel=manifest href=x><link rel=preload href=y as=font>", ["R x", "R y"]),
+        ("<link rel=preload as=image imagesrcset='a 1x, b 2x'>", ["R a", "R b"]),
+        ("<link rel=next href=x><link rel=prev href=y><link rel=canonical href=z>", ["L x", "L y", "L z"]),
+        ("<link rel=alternate type=application/rss+xml href=feed>", ["L feed"]),
+        ("<link rel=dns-prefetch href=//x.org><link rel=preconnect href=//y.org>", []),
+        # refresh
+        ("<meta http-equiv=refresh content='5; url=x'>", ["L x"]),
+        ("<meta http-equiv=Refresh content='0;URL=\"x y\"'>", ["L x%20y"]),
+        ("<meta http-equiv=refresh content='5'>", []),
+        ("<meta http-equiv=content-type content='text/html; url=x'>", []),
+        # base: the first, against the page
+        ("<base href=/other/><a href=x>", ["L http://e.org/other/x"]),
+        ("<a href=x><base target=_top><base href=//f.org/b/c><base href=/no/>", ["L http://f.org/b/x"]),
+        ("<base href='javascript:0'><a href=x>", ["L x"]),
+        # each once per kind, in the order of their first appearance
+        ("<a href=b><a href=a><a href=b#x><a href=./b><img src=b>", ["L b", "L a", "R b"]),
+        # what is no page
+        ("<a href=''><a href='#x'><a href='  '>", []),
+        ("<a href=javascript:x()><a href='java\nscript:x()'><a href=mailto:a@e.org><a href=tel:1>", []),
+        ("<img src='data:image/png;base64,AAAA'><a href=ftp://e.org/x><a href=file:///x>", []),
+        ("<a href='http://'><a href='http://[::1/x'><a href='http://e.org:99999/'><a href='//['>", []),
+        ("<a href=\"javascript:'x'\" href=y>", []),
+        ("<!-- <a href=x> --><script>'<a href=y>'</script><textarea><a href=z></textarea>", []),
+        ("", []),
+        ("no markup", []),
+        ("<a href=x", []),
+    ],
+)
+def test_html(html: str, links: list[str]) -> None:
+    assert found(html) == links
+
+
+@pytest.mark.parametrize("mime_type", ["application/xhtml+xml", "text/html"])
+def test_xhtml(mime_type: str) -> None:
+    page = (
+        '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><script src="s"/><title/><a href="x"/></html>'
+    )
+    assert found(page, mime_type) == ["R s", "L x"]
+
+
+@pytest.mark.parametrize(
+    ("css", "links"),
+    [
+        ("a { background: url(x.png) }", ["x.png"]),
+        ("url( 'x.png' ) URL(\"y.png\")", ["x.png", "y.png"]),
+        ("@import 'x.css'; @import \"y.css\" screen; @import url(z.css);", ["x.css", "y.css", "z.css"]),
+        ("/* url(no) */ url(yes) /* url(no)", ["yes"]),
+        ("@namespace svg url(http://www.w3.org/2000/svg); url(yes)", ["yes"]),
+        ('a::after { content: "url(no)" } b { src: url(yes) }', ["yes"]),
+        (r"url(a\ b.png) url('\63 .png') url('it\'s')", ["a%20b.png", "c.png", "it's"]),
+        ("url(data:image/png;base64,AAAA) url() url('')", []),
+        ("@font-face { src: url(a.woff2) format('woff2'), url(a.woff) }", ["a.woff2", "a.woff"]),
+        ("url(", []),
+        ("url('x", ["x"]),
+    ],
+)
+def test_css(css: str, links: list[str]) -> None:
+    assert found(css, "text/css") == [f"R {link}" for link in links]
+
+
+@pytest.mark.parametrize(
+    ("xml", "links"),
+    [
+        ("<rss><channel><link>http://e.org/a</link><item><link> /b </link></item></channel></rss>", ["/a", "/b"]),
+        ("<rss><item><enclosure url='/a.mp3' type='audio/mpeg'/><guid>/no</guid></item></rss>", ["/a.mp3"]),
+        ("<feed xmlns='urn:a'><link rel='self' href='/f'/><link href='/a'/></feed>", ["/f", "/a"]),
+        ("<feed xmlns='urn:a' xml:base='/b/'><link href='a'/></feed>", ["/b/a"]),
+        ("<urlset xmlns='urn:s'><url><loc>/a?b=1&amp;c</loc></url></urlset>", ["/a?b=1&c"]),
+        ("<!DOCTYPE r [<!ENTITY x SYSTEM '/etc/passwd'>]><r><link>/a</link><link>&x;</link></r>", ["/a"]),
+        ("<rss xml:base='&#xD800;'><link>&#xD800;</link><link href='&#xDFFF;'/><link>/a</link></rss>", ["/a"]),
+        ("<rss><link>/a</link><broken", ["/a"]),
+        ("", []),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mime_type", ["application/rss+xml", "text/xml"])
+def test_feeds(xml: str, links: list[str], mime_type: str) -> None:
+    assert found(xml, mime_type) == [f"L http://e.org{link}" for link in links]
+
+
+@pytest.mark.parametrize("mime_type", ["text/plain", "image/png", "application/pdf", ""])
+def test_other_types_have_no_links(mime_type: str) -> None:
+    assert found("<a href=x>", mime_type) == []
+
+
+@pytest.mark.parametrize(
+    ("charset", "path", "query"),
+    [
+        ("utf-8", "caf%C3%A9", "caf%C3%A9"),
+        ("cp1252", "caf%C3%A9", "caf%E9"),
+        ("utf-16", "caf%C3%A9", "caf%C3%A9"),
+        ("utf-16-be", "caf%C3%A9", "caf%C3%A9"),
+    ],
+)
+def test_queries_are_in_the_encoding_of_the_page(charset: str, path: str, query: str) -> None:
+    """url.spec.whatwg.org, query state; a path is always UTF-8."""
+    assert found("<a href='café?café#café'>", charset=charset) == [f"L {path}?{query}"]
+
+
+def test_a_query_that_the_encoding_cannot_hold() -> None:
+    assert found("<a href='x?日&#x4E2D;'>".encode("euc_jp"), charset="euc_jp") == ["L x?%C6%FC%C3%E6"]
+    assert found(b"<a href='x?&#x65E5;'>", charset="cp1252") == ["L x?%26%2326085%3B"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "url"),
+    [
+        ("x.html", "http://e.org/dir/x.html"),
+        ("../x", "http://e.org/x"),
+        ("../../../x", "http://e.org/x"),
+        ("./x/../y/", "http://e.org/dir/y/"),
+        (".", "http://e.org/dir/"),
+        ("..", "http://e.org/"),
+        ("/", "http://e.org/"),
+        ("/x//y", "http://e.org/x//y"),
+        ("//f.org", "http://f.org/"),
+        ("//F.org:80/x", "http://f.org/x"),
+        ("?x=/../y", "http://e.org/dir/page.html?x=/../y"),
+        ("x?a=../b", "http://e.org/dir/x?a=../b"),
+        ("x:y", None),
+        ("./x:y", "http://e.org/dir/x:y"),
+        ("x;y=z", "http://e.org/dir/x;y=z"),
+        ("a b", "http://e.org/dir/a%20b"),
+        ("%7Ex", "http://e.org/dir/~x"),
+        ("%zz", "http://e.org/dir/%25zz"),
+        ("..\\x", "http://e.org/x"),
+        ("\\\\f.org\\x", "http://f.org/x"),
+        ("x?a\\b", "http://e.org/dir/x?a%5Cb"),
+        ("htt\np://f.org/\tx", "http://f.org/x"),
+        ("HTTPS://F.org", "https://f.org/"),
+        ("http://bücher.example/", "http://xn--bcher-kva.example/"),
+        ("", None),
+    ],
+)
+def test_resolving(reference: str, url: str | None) -> None:
+    assert resolver(BASE, "utf-8")(reference) == url
+
+
+@given(st.lists(st.sampled_from([*"ab./?=&%~", "..", "%7E", "%2f", "é"]), min_size=1).map("".join))
+@example("a/..")
+@example("?")
+def test_resolving_is_rfc_3986_and_then_canonical(reference: str) -> None:
+    """The short cuts give what urljoin and `canonical` give, where urljoin follows the RFC."""
+    if "//" in reference.partition("?")[0]:
+        return  # urljoin drops empty segments
+    try:
+        expected = canonical(urljoin("http://e.org/dir/page.html", reference))
+    except UrlRefused:
+        return
+    resolved = resolver("http://e.org/dir/page.html", "utf-8")(reference)
+    assert resolved is not None
+    assert resolved.rstrip("?") == expected.rstrip("?")  # urljoin drops an empty query
+    assert canonical(resolved) == resolved
+
+
+PIECES = st.one_of(
+    st.text(max_size=6),
+    st.sampled_from(["<a href=", "<base href=", "<img srcset='", "'", ">", "<style>url(", "http://", "[", "]", "//"]),
+    st.sampled_from(
+        ["<meta http-equiv=refresh content='", "<object codebase=", " data=", "\\", "%", "#", "?", ",", ":"]
+    ),
+    st.sampled_from(["<link>", "</link>", "&#0;", "&#xD800;", "<!DOCTYPE", "<![CDATA[", "\0", "@import '"]),
+)
+
+
+@given(
+    st.lists(PIECES).map("".join),
+    st.sampled_from(["text/html", "text/css", "text/xml", "image/svg+xml"]),
+    st.sampled_from(["utf-8", "utf-16", "cp1252", "euc_jp", "nonsense", ""]),
+)
+def test_nothing_raises_and_all_is_canonical(body: str, mime_type: str, charset: str) -> None:
+    for link in links_of(body.encode("utf-8", "replace"), BASE, mime_type, charset):
+        assert canonical(link.url) == link.url
+
+
+@pytest.mark.parametrize(
+    ("body", "mime_type"),
+    [
+        (b"".join(b"<a href=%d>" % n for n in range(1_000_000)), "text/html"),
+        (b"".join(b"<link>%d</link>" % n for n in range(1_000_000)), "text/xml"),
+        (b"<b>" * 1_000_000 + b"<a href=x>", "text/html"),
+        (b"<img srcset='" + b"," * 4_000_000, "text/html"),
+        (b"<img srcset='" + b"x,  " * 1_000_000, "text/html"),
+        (b'url("' * 1_000_000, "text/css"),
+        (b"url(" * 1_000_000, "text/css"),
+        (b"url(" + b" " * 4_000_000, "text/css"),
+        (b"/*" * 1_000_000, "text/css"),
+        (b"@import " * 500_000, "text/css"),
+        (b"\\" * 4_000_000, "text/css"),
+        (b"<meta http-equiv=refresh content='" + b" 1" * 1_000_000, "text/html"),
+        (b"<a href='" + b"../" * 1_000_000 + b"'>", "text/html"),
+    ],
+    ids=lambda value: value[:24] if isinstance(value, bytes) else value,
+)
+def test_hostile_bodies_cost_bounded_time(body: bytes, mime_type: str) -> None:
+    started = time.perf_counter()
+    assert len(links_of(body, BASE, mime_type, "utf-8")) <= MOST_LINKS
+    assert time.perf_counter() - started < 10
+
+
+def test_only_the_start_of_a_body_is_parsed() -> None:
+    assert found(b"<a href=x>" + b" " * LONGEST_BODY + b"<a href=y>") == ["L x"]
+
+
+def test_kinds_are_the_frontier_s_words() -> None:
+    assert Link("http://e.org/", Kind.LINK).kind.value == "link"
+    assert Link("http://e.org/", Kind.REQUISITE).kind.value == "requisite"

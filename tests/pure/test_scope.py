@@ -1,0 +1,142 @@
+"""What enters a crawl (/Cr-1.1/, /Cr-7.4/, seed 3) and how crawl.log says why not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent import scope
+from agent.scope import EXCLUDED_HOST, FOREIGN_HOST, TOO_DEEP, TOO_LONG, TRAP, Scope, Verdict, judge
+from agent.status import SYSTEM_ERROR, Status, seed3_code
+
+pytestmark = pytest.mark.pure
+
+SCOPE = Scope(
+    hosts=frozenset({"www.fc.ul.pt", "e.org:8080", "[2001:db8::1]:81"}),
+    patterns=("*.fc.ul.pt", "news?.example", "*.port.example:81", "*.bücher.example"),
+    exclude=("ptmat.lmc.fc.ul.pt", "bad.*"),
+    depth=2,
+)
+
+
+@pytest.mark.parametrize(
+    ("url", "depth", "kind", "verdict"),
+    [
+        ("http://www.fc.ul.pt/", 0, "seed", None),
+        ("http://elsewhere.example/", 0, "seed", None),
+        # hosts: those of start URLs, and patterns
+        ("http://www.fc.ul.pt/a", 1, "link", None),
+        ("https://www.fc.ul.pt/a", 1, "link", None),
+        ("http://di.fc.ul.pt/", 1, "link", None),
+        ("http://di.fc.ul.pt:8000/", 1, "link", None),
+        ("http://fc.ul.pt/", 1, "link", FOREIGN_HOST),
+        ("http://www.fc.ul.pt.evil.example/", 1, "link", FOREIGN_HOST),
+        ("http://elsewhere.example/www.fc.ul.pt", 1, "link", FOREIGN_HOST),
+        ("http://elsewhere.example/?u=http://www.fc.ul.pt/", 1, "link", FOREIGN_HOST),
+        ("http://e.org:8080/", 1, "link", None),
+        ("http://e.org/", 1, "link", FOREIGN_HOST),
+        ("http://[2001:db8::1]:81/", 1, "link", None),
+        ("http://news1.example/", 1, "link", None),
+        ("http://news12.example/", 1, "link", FOREIGN_HOST),
+        ("http://a.port.example:81/", 1, "link", None),
+        ("http://a.port.example/", 1, "link", FOREIGN_HOST),
+        ("http://a.xn--bcher-kva.example/", 1, "link", None),
+        # excluded hosts go before everything
+        ("http://ptmat.lmc.fc.ul.pt/", 1, "link", EXCLUDED_HOST),
+        ("http://ptmat.lmc.fc.ul.pt:8080/", 1, "requisite", EXCLUDED_HOST),
+        ("http://bad.fc.ul.pt/", 0, "redirect", EXCLUDED_HOST),
+        ("http://bad.example/", 0, "seed", EXCLUDED_HOST),
+        ("http://bad.fc.ul.pt/robots.txt", 0, "robots", EXCLUDED_HOST),
+        # depth counts links; redirects, requisites and robots.txt cost nothing
+        ("http://www.fc.ul.pt/a", 2, "link", None),
+        ("http://www.fc.ul.pt/a", 3, "link", TOO_DEEP),
+        ("http://www.fc.ul.pt/a", 3, "redirect", None),
+        ("http://www.fc.ul.pt/a.png", 3, "requisite", None),
+        ("http://cdn.example/a.png", 1, "requisite", FOREIGN_HOST),
+        ("http://elsewhere.example/a", 3, "link", FOREIGN_HOST),
+        ("http://www.fc.ul.pt/robots.txt", 9, "robots", None),
+        # traps
+        ("http://www.fc.ul.pt/" + "x" * (8192 - 20), 1, "link", None),
+        ("http://www.fc.ul.pt/" + "x" * (8193 - 20), 1, "link", TOO_LONG),
+        ("http://www.fc.ul.pt/" + "/".join(map(str, range(64))), 1, "link", None),
+        ("http://www.fc.ul.pt/" + "/".join(map(str, range(65))), 1, "link", TRAP),
+        ("http://www.fc.ul.pt/" + "a/b/" * 8, 1, "link", None),
+        ("http://www.fc.ul.pt/" + "a/b/" * 9, 1, "link", TRAP),
+        ("http://www.fc.ul.pt/" + "a/" * 9, 1, "requisite", TRAP),
+        ("http://www.fc.ul.pt" + "/" * 12, 1, "redirect", TRAP),
+        ("http://www.fc.ul.pt/x?" + "a/" * 100, 1, "link", None),
+    ],
+)
+def test_judge(url: str, depth: int, kind: str, verdict: Verdict | None) -> None:
+    assert judge(SCOPE, url, depth, kind) == verdict
+
+
+@pytest.mark.parametrize(("depth", "verdict"), [(2, None), (3, TOO_DEEP)])
+def test_requisites_are_links_where_the_publication_wants_none(depth: int, verdict: Verdict | None) -> None:
+    bare = Scope(hosts=frozenset({"e.org"}), depth=2, page_requisites=False)
+    assert judge(bare, "http://e.org/a.png", depth, "requisite") == verdict
+
+
+def test_depth_zero_is_the_start_urls_and_their_requisites() -> None:
+    only = Scope(hosts=frozenset({"e.org"}), depth=0)
+    assert judge(only, "http://e.org/", 0, "seed") is scope.ACCEPTED
+    assert judge(only, "http://e.org/a.css", 0, "requisite") is scope.ACCEPTED
+    assert judge(only, "http://e.org/a", 1, "link") == TOO_DEEP
+
+
+@given(st.text(), st.integers(), st.sampled_from(scope.Kind), st.lists(st.text(), max_size=3))
+def test_nothing_raises(url: str, depth: int, kind: scope.Kind, patterns: list[str]) -> None:
+    bounds = Scope(hosts=frozenset(patterns), patterns=tuple(patterns), exclude=tuple(patterns))
+    verdict = judge(bounds, url, depth, kind)
+    assert verdict is None or verdict.seed3 == -5
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (200, 200),
+        (404, 404),
+        (500, 500),
+        (Status.WAITING, -6),
+        (Status.INVALID_RESPONSE, -1),
+        (Status.REFUSED, -3),
+        (Status.QUOTA, -4),
+        (Status.OUT_OF_SCOPE, -5),
+        (Status.ROBOTS, -7),
+        (Status.ROBOTS_UNREACHABLE, -7),
+        (Status.TIMEOUT, -10),
+        (Status.TIME_LIMIT, -10),
+        (Status.DNS, -11),
+        (Status.CONNECT_FAILED, -11),
+        (Status.CONNECTION_LOST, -11),
+        (Status.RUNTIME, -11),
+        (-12345, SYSTEM_ERROR),
+    ],
+)
+def test_seed3_codes(status: int, code: int) -> None:
+    assert seed3_code(status) == code
+
+
+def test_each_status_has_a_seed3_code_on_purpose() -> None:
+    system = {Status.DNS, Status.CONNECT_FAILED, Status.CONNECTION_LOST, Status.RUNTIME}
+    assert {status for status in Status if seed3_code(status) == SYSTEM_ERROR} == system
+
+
+def test_statuses_are_heritrix_numbers() -> None:
+    assert {status.name: int(status) for status in Status} == {
+        "WAITING": 0,
+        "DNS": -1,
+        "CONNECT_FAILED": -2,
+        "CONNECTION_LOST": -3,
+        "TIMEOUT": -4,
+        "RUNTIME": -5,
+        "ILLEGAL_URL": -7,
+        "ROBOTS_UNREACHABLE": -61,
+        "INVALID_RESPONSE": -404,
+        "TRAP": -4000,
+        "TOO_MANY_HOPS": -4001,
+        "OUT_OF_SCOPE": -5000,
+        "REFUSED": -5002,
+        "QUOTA": -5003,
+        "TIME_LIMIT": -5004,
+        "ROBOTS": -9998,
+    }

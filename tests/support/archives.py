@@ -1,0 +1,111 @@
+"""Small archives for tests, published the way the real publish stage does it: objects first, then the refs and the feed
+under the domain's exclusive lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from webarcfs.archive import arcxml, directory, layout
+from webarcfs.archive.commits import COMMITTER, CrawlMessage
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.feed import Feed
+from webarcfs.archive.locks import Turnstile
+from webarcfs.archive.model import CET, CommitTag, MetaData
+from webarcfs.archive.store import MAIN, RefUpdate, Store
+
+#: Times of the first crawl and of what it finds.
+FIRST = datetime(2026, 11, 21, 3, 0, 0, tzinfo=CET)
+CREATED = datetime(2026, 10, 1, 12, 0, 0, tzinfo=CET)
+DOMAIN = "www.example.org"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+
+
+def make_archive(folder: Path) -> Archive:
+    """A new, empty archive in `folder`/archive."""
+    return directory.create(folder / "archive")
+
+
+def metadata(domain: str, path: str, tag: CommitTag, created: datetime = CREATED) -> MetaData:
+    """Metadata of the ARC at `path` inside the domain."""
+    mime = "text/html" if path.endswith(".html") else "application/octet-stream"
+    return MetaData(
+        f"http://{domain}/{path}", mime, f"Title of {path}", f"/{domain}/{path}", domain, tag.crawl_time, created, tag
+    )
+
+
+def publish(
+    archive: Archive,
+    domain: str = DOMAIN,
+    pages: Mapping[str, bytes | None] | None = None,
+    crawl_time: datetime | None = None,
+    *,
+    created: datetime = CREATED,
+    extra: Mapping[str, bytes] | None = None,
+    to_feed: bool = True,
+) -> CommitTag:
+    """Publish a crawl: ARC path inside the domain → body, None to remove the ARC; returns its commitTag.
+
+    `extra` are further files by path, as if users had added them. Without `crawl_time` it is a second after the last.
+    """
+    store = store_of(archive, domain)
+    head = store.head()
+    last = head.message.tag.crawl_time if head else FIRST - timedelta(seconds=1)
+    tag = CommitTag(crawl_time or last + timedelta(seconds=1), domain)
+    base = head.tree if head else store.write_tree([])
+    changes: dict[str, str | None] = {}
+    for path, body in (pages or {}).items():
+        changes |= dict.fromkeys(_own_files(store, base, path))
+        if body is not None:
+            changes |= _arc(store, metadata(domain, path, tag, created), path, body)
+    changes |= {path: store.write_blob(body) for path, body in (extra or {}).items()}
+    tree = store.edit(base, changes)
+    number = sum(1 for _ in Feed(archive.changes).lines()) + 1
+    message = str(CrawlMessage(tag, "test", True, number))
+    with Turnstile(archive.lock(domain)).exclusive():
+        _commit(store, tree, message, tag, new_tag=True)
+        if to_feed:
+            Feed(archive.changes).append(tag)
+    return tag
+
+
+def add(archive: Archive, path: str, body: bytes, domain: str = DOMAIN) -> None:
+    """Commit an addition under the domain's current commitTag, as another mount would; the feed gets no line."""
+    store = store_of(archive, domain)
+    with Turnstile(archive.lock(domain)).exclusive():
+        head = store.head()
+        assert head is not None
+        tree = store.edit(head.tree, {path: store.write_blob(body)})
+        _commit(store, tree, f"{head.message.tag}\n\nAdded: {path}\n", head.message.tag, new_tag=False)
+
+
+def store_of(archive: Archive, domain: str = DOMAIN) -> Store:
+    """The domain's repository, made if need be."""
+    path = archive.repository(domain)
+    return Store(path) if path.is_dir() else Store.create(path)
+
+
+def _commit(store: Store, tree: str, message: str, tag: CommitTag, *, new_tag: bool) -> None:
+    head = store.head()
+    old = head.oid if head else None
+    time = int(tag.crawl_time.timestamp())
+    commit = store.write_commit(tree, [old] if old else [], message, COMMITTER, time)
+    store.update_refs([RefUpdate(MAIN, commit, old), RefUpdate(tag.ref, commit, None if new_tag else old)])
+
+
+def _arc(store: Store, meta: MetaData, path: str, body: bytes) -> dict[str, str | None]:
+    files = {layout.data_name(meta.url): body, layout.DATA_XML: arcxml.describe(meta), layout.HEADERS: HEAD}
+    return {f"{path}/{name}": store.write_blob(content) for name, content in files.items()}
+
+
+def _own_files(store: Store, tree: str, path: str) -> Iterator[str]:
+    """The files of an ARC and its additions, without those of ARCs inside it."""
+    arc = store.find(tree, path)
+    for entry in store.entries(arc.oid) if arc is not None and arc.is_tree else []:
+        inner = f"{path}/{entry.name}"
+        if not entry.is_tree:
+            yield inner
+        elif store.find(entry.oid, layout.DATA_XML) is None:
+            yield from _own_files(store, tree, inner)

@@ -1,0 +1,115 @@
+"""webarc.db: every version of every document, for queries (/Db-1/ … /Db-6/). Only the agent writes to it.
+
+Derived from git; `record` takes what one snapshot changed. The statements are the files of `sql/`. The database keeps
+SQLite's rollback journal (no WAL), so that readers without write permission can open it.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlite_utils import Database as SqliteDatabase
+
+from webarcfs.archive.commits import Message
+from webarcfs.archive.errors import Damaged
+from webarcfs.archive.model import MetaData, format_time
+from webarcfs.archive.resources import sql
+
+#: `PRAGMA user_version` of sql/schema.sql; a database of another version is made anew by `recover`.
+SCHEMA_VERSION = 1
+_SECONDS_TO_WAIT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a snapshot did at one path: the document's metadata from then on, None where it was removed."""
+
+    path: str
+    meta: MetaData | None
+
+
+class Database:
+    """An open webarc.db. Use it as a context manager, in one thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the database at `path`. Raises Damaged when it is none of ours or of another version."""
+        self._path = path
+        with self._translated():
+            self._connection = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level="IMMEDIATE")
+            self._db = SqliteDatabase(self._connection)
+            version = self._one("select_schema_version")
+            if version == 0 and not self._db.table_names():
+                self._db.executescript(sql("schema"))
+            elif version != SCHEMA_VERSION:
+                raise Damaged(f"{path} is of version {version}, not {SCHEMA_VERSION}; run `webarc-agent recover`")
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._connection.close()
+
+    def record(self, message: Message, changes: Iterable[Change]) -> None:
+        """Take in one snapshot, newer than all of its domain, in one transaction; once only (/Cr-15/)."""
+        tag = message.tag
+        seq = int(tag.crawl_time.timestamp())
+        with self._translated(), self._connection:
+            domain = self._domain(tag.domain)
+            self._run(
+                "insert_snapshot",
+                domain=domain,
+                seq=seq,
+                crawlTime=format_time(tag.crawl_time),
+                commitTag=str(tag),
+                sequence=message.sequence,
+                publication=message.publication,
+                complete=int(message.complete),
+            )
+            for change in changes:
+                self._run("close_version", seq=seq, path=change.path)
+                if change.meta is not None:
+                    values = change.meta.as_fields() | {"domain": domain, "seq": seq}
+                    self._run("insert_document", **values)
+                    self._run("insert_version", **values)
+
+    def indexed(self, domain: str) -> set[str]:
+        """The commitTags of `domain` that are in the database."""
+        with self._translated():
+            rows = self._db.query(sql("select_indexed"), {"name": domain})
+            return {str(row["commitTag"]) for row in rows}
+
+    def count_versions(self) -> int:
+        """How many versions of documents there are."""
+        with self._translated():
+            return int(self._one("count_versions"))
+
+    def dump(self) -> Iterator[dict[str, str]]:
+        """The whole view `metadata`, ordered by commitTag and path."""
+        with self._translated():
+            yield from self._db.query(sql("dump_metadata"))
+
+    def _domain(self, name: str) -> int:
+        self._run("insert_domain", name=name)
+        return int(self._db.execute(sql("select_domain"), {"name": name}).fetchone()[0])
+
+    def _run(self, statement: str, **values: Any) -> None:
+        self._connection.execute(sql(statement), values)
+
+    def _one(self, statement: str) -> Any:
+        return self._connection.execute(sql(statement)).fetchone()[0]
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """SQLite's errors as ours: a damaged database is derived, so the message says how to get a new one."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                raise OSError(errno.ENOSPC, f"{self._path}: {error}") from None
+            raise Damaged(f"{self._path}: {error}; `webarc-agent recover` makes it anew from git") from None

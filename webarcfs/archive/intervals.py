@@ -1,0 +1,46 @@
+"""Spans of time as people write them: `1 day`, `2 weeks`, `10 minutes`. Pure (/Cr-1.2/)."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+_FORM = re.compile(r"\s*(\d{1,6})\s*(second|minute|hour|day|week|month)s?\s*", re.IGNORECASE)
+_DAYS_OF_A_MONTH = 30  # where a month is a length and not a date
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """`count` times `unit`, where unit is second, minute, hour, day, week or month."""
+
+    count: int
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.unit}{'' if self.count == 1 else 's'}"
+
+    @classmethod
+    def parse(cls, text: str) -> Interval:
+        """The interval that `text` spells. Raises ValueError when it spells none, or one of no length."""
+        match = _FORM.fullmatch(text)
+        if match is None or int(match[1]) == 0:
+            raise ValueError(f"{text!r} is no interval; write for instance '1 day', '2 weeks' or '30 minutes'")
+        return cls(int(match[1]), match[2].lower())
+
+    @property
+    def seconds(self) -> float:
+        """Its length; a month counts 30 days."""
+        if self.unit == "month":
+            return timedelta(days=_DAYS_OF_A_MONTH * self.count).total_seconds()
+        return timedelta(**{f"{self.unit}s": self.count}).total_seconds()
+
+    def after(self, time: datetime) -> datetime:
+        """The moment one interval after `time`; months keep the day, or take the month's last."""
+        if self.unit != "month":
+            return time + timedelta(seconds=self.seconds)
+        months = time.year * 12 + time.month - 1 + self.count
+        year, month = divmod(months, 12)
+        day = min(time.day, calendar.monthrange(year, month + 1)[1])
+        return time.replace(year=year, month=month + 1, day=day)

@@ -1,0 +1,112 @@
+"""What every node of the mount answers, whatever its kind; the kinds are nodes.py's and tree.py's.
+
+Nodes are made when asked for and thrown away again; they are immutable and safe for any thread. A node belongs to one
+state of one domain for ever: what a crawl publishes meanwhile is other nodes. Folders have `children` and `lookup`,
+files `open`, links `target`; all have `attrs` and `xattrs`. Knows no FUSE, no absolute path and no handle.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from webarcfs.archive.errors import NotPermitted, ReadOnly, WebarcError
+from webarcfs.mount.blobs import Content
+
+
+class Kind(Enum):
+    """What stat(2) calls the type; the value is the permission bits that all nodes of the kind have."""
+
+    FILE = 0o444
+    FOLDER = 0o755
+    LINK = 0o777
+
+
+@dataclass(frozen=True, slots=True)
+class Attrs:
+    """What stat(2) tells of a node, but for its owner, who is the same for all. `mtime` is seconds since 1970.
+
+    nlink is 1 for folders too, which says "not counted", as on btrfs.
+    """
+
+    kind: Kind
+    size: int
+    mtime: int
+    ino: int
+    nlink: int = 1
+
+    @property
+    def mode(self) -> int:
+        """The permission bits."""
+        return self.kind.value
+
+
+class Node(ABC):
+    """Anything that has a name in the mount."""
+
+    kind: Kind
+
+    @property
+    def old(self) -> bool:
+        """Whether it is part of history and not of the current state."""
+        return False
+
+    @property
+    @abstractmethod
+    def ino(self) -> int:
+        """Number of this version of this thing, the same in every mount, at any time."""
+
+    @abstractmethod
+    def attrs(self) -> Attrs:
+        """Its attributes."""
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        """Its extended attributes."""
+        return {}
+
+    def refusal(self) -> WebarcError:
+        """Why it cannot be changed, and nothing made in it (/Ar-1/)."""
+        if self.old:
+            return ReadOnly("older states take no changes")
+        return NotPermitted("what is archived is never changed")
+
+
+class Folder(Node):
+    """A node with names in it."""
+
+    kind = Kind.FOLDER
+
+    @abstractmethod
+    def children(self) -> Iterator[tuple[str, Node]]:
+        """What a listing shows."""
+
+    @abstractmethod
+    def lookup(self, name: str) -> Node:
+        """The node of that name, listed or not. Raises NotFound."""
+
+
+class File(Node):
+    """A node with bytes in it."""
+
+    kind = Kind.FILE
+
+    @abstractmethod
+    def open(self) -> Content:
+        """Its bytes: of this version to the end, whatever is published meanwhile."""
+
+
+def number(*parts: str) -> int:
+    """An inode number from what the thing is: 63 bits, so that a collision in a billion files is unlikely."""
+    digest = hashlib.blake2b(os.fsencode("\0".join(parts)), digest_size=8).digest()
+    # Without the sign bit, which some tools mishandle; never 0 (no inode) or 1 (the root).
+    return (int.from_bytes(digest, "big") >> 1) + 2
+
+
+def seconds(time: datetime) -> int:
+    """A time as stat(2) has it."""
+    return int(time.timestamp())

@@ -1,0 +1,175 @@
+"""The commands `mount.webarcfs` and `umount.webarcfs`, as mount(8) and umount(8) call them and as people do.
+
+Here errors become exit codes and one line on stderr. The fork happens here, before there is any thread.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from webarcfs import __version__
+from webarcfs.archive import directory
+from webarcfs.archive.errors import Busy, Exit, MountFailed, NotAnArchive, UsageError, WebarcError, exit_code_of
+from webarcfs.mount import binding, mountpoint, options
+from webarcfs.mount.serving import Order, Server
+
+#: Seconds that umount.webarcfs waits for the mount's process to end.
+PATIENCE = 60.0
+_LIVE = b"\0"
+
+
+@click.command("mount.webarcfs", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1, required=True, metavar="[ARCHIVE] MOUNTPOINT")
+@click.option(
+    "-o", "texts", multiple=True, metavar="OPTIONS", help="ro, allow_other, debug, binding=NAME, and mount(8)'s."
+)
+@click.option("-f", "foreground", is_flag=True, help="Stay in front and log to stderr.")
+@click.option("-s", "sloppy", is_flag=True, help="Ignore options that are not known.")
+@click.option("-v", "verbose", is_flag=True, help="Say what was mounted where.")
+@click.option("-n", "no_mtab", is_flag=True, help="Accepted for mount(8); there is no mtab to leave alone.")
+@click.option("-t", "kind", metavar="TYPE", help="Accepted for mount(8).")
+@click.version_option(__version__, prog_name="mount.webarcfs")
+def mount(
+    names: tuple[str, ...], texts: tuple[str, ...], foreground: bool, sloppy: bool, verbose: bool, **_: object
+) -> None:
+    """Mount the web archive ARCHIVE on MOUNTPOINT; returns when it can be read.
+
+    ARCHIVE defaults to $WEBARC_ARCHIVE, else /srv/webarc.
+    """
+    order = _order(names, options.parse(texts, sloppy=sloppy), foreground)
+    if foreground:
+        Server(order, lambda: None).run()
+        return
+    _in_background(order)
+    if verbose:
+        click.echo(f"{order.archive.root} is mounted on {order.point}")
+
+
+@click.command("umount.webarcfs", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("point", metavar="MOUNTPOINT")
+@click.option("-l", "lazy", is_flag=True, help="Detach it now, even if it is busy.")
+@click.option("-f", "-n", "-r", "-v", "ignored", is_flag=True, help="Accepted for umount(8).")
+@click.option("-t", "kind", metavar="TYPE", help="Accepted for umount(8).")
+@click.version_option(__version__, prog_name="umount.webarcfs")
+def umount(point: str, lazy: bool, **_: object) -> None:
+    """Unmount a web archive; returns when its process is gone."""
+    where = Path(os.path.realpath(point))
+    kind = mountpoint.mounted(where)
+    if kind is None:
+        raise MountFailed(f"nothing is mounted on {where}")
+    if kind != mountpoint.TYPE:
+        raise MountFailed(f"{where} is a mount of type {kind}; unmount it with `umount {where}`")
+    process = _process_behind(where)
+    try:
+        mountpoint.unmount(where, lazy=lazy)
+    except Busy as error:
+        raise MountFailed(str(error)) from None
+    if process is not None and not _ends(process, 1 if lazy else PATIENCE) and not lazy:
+        raise MountFailed(f"{where} is unmounted, but its process still runs after {PATIENCE:g} s")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of mount.webarcfs; returns its exit code."""
+    return _run(mount, arguments)
+
+
+def umount_main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of umount.webarcfs; returns its exit code."""
+    return _run(umount, arguments)
+
+
+def _run(command: click.Command, arguments: Sequence[str] | None) -> int:
+    name = command.name
+    try:
+        command.main(arguments, prog_name=name, standalone_mode=False)
+    except click.ClickException as error:
+        click.echo(f"{name}: {error.format_message()} (`{name} --help` shows how to call it)", err=True)
+        return Exit.USAGE
+    except WebarcError as error:
+        click.echo(f"{name}: {error}", err=True)
+        return exit_code_of(error)
+    except OSError as error:
+        click.echo(f"{name}: {error}", err=True)
+        return Exit.FAILED
+    except (click.Abort, KeyboardInterrupt):
+        return Exit.FAILED
+    return Exit.DONE
+
+
+def _order(names: tuple[str, ...], wanted: options.Options, foreground: bool) -> Order:
+    """What is to be mounted, checked as far as it can be before mounting."""
+    if len(names) > 2:
+        raise UsageError(f"one archive and one mount point, not {len(names)} names")
+    try:
+        archive = directory.open_archive(directory.default_root(names[0] if len(names) == 2 else None))
+    except NotAnArchive as error:
+        raise MountFailed(str(error)) from None
+    except OSError as error:
+        raise MountFailed(f"the archive cannot be read: {error}") from None
+    serve = binding.load(wanted.binding)
+    if not Path("/dev/fuse").exists():
+        raise MountFailed("there is no /dev/fuse; load the kernel's module with `modprobe fuse`")
+    owner = archive.root.stat().st_uid
+    if os.geteuid() not in (0, owner):
+        raise MountFailed(f"{archive.root} belongs to user {owner}; mount it as that user or as root")
+    point = Path(os.path.realpath(names[-1]))
+    mountpoint.check(point, archive.root)
+    return Order(archive, point, wanted, serve, foreground)
+
+
+def _in_background(order: Order) -> None:
+    """Serve in a child process and return when it is live. Raises MountFailed with what the child says."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        _serve_and_exit(order, write)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read()
+    if said != _LIVE:
+        os.waitpid(child, 0)
+        log = order.archive.log / "mount.log"
+        raise MountFailed(said.decode("utf-8", "replace") or f"the mount's process died; {log} may say why")
+
+
+def _serve_and_exit(order: Order, status: int) -> None:
+    """The child's life. The parent hears one byte when it is live, or else why not; its terminal is let go."""
+    pipe = os.fdopen(status, "wb", buffering=0)
+
+    def ready() -> None:
+        pipe.write(_LIVE)
+        pipe.close()
+
+    code = int(Exit.DONE)
+    try:
+        os.chdir("/")
+        null = os.open("/dev/null", os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        Server(order, ready).run()
+    except BaseException as error:
+        code = exit_code_of(error)
+        if not pipe.closed:
+            pipe.write(str(error).encode("utf-8", "replace"))
+    finally:
+        os._exit(code)
+
+
+def _process_behind(point: Path) -> int | None:
+    """A descriptor of the process that serves the mount; None when it cannot be told (it is dead, or not ours)."""
+    try:
+        return os.pidfd_open(int(os.getxattr(point, binding.PID)))
+    except (OSError, ValueError):
+        return None
+
+
+def _ends(process: int, patience: float) -> bool:
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    return bool(poll.poll(patience * 1000))

@@ -1,0 +1,231 @@
+"""Adapter on fusepy, libfuse 2's high-level API: paths in, nodes asked, numbers out (DESIGN.md section 9).
+
+libfuse calls from threads of its own, several at once. This API knows one inode per path, so the kernel would mix the
+pages of an old and a new version of a file: files are therefore opened with direct I/O, and neither names nor
+attributes are cached. An open file is a handle that keeps its node, and with it its version.
+"""
+
+# ruff: noqa: D102 # the methods are fusepy's operations; SEMANTICS.md says what each answers
+from __future__ import annotations
+
+import codecs
+import errno
+import itertools
+import logging
+import os
+import stat
+from dataclasses import dataclass
+from typing import Any
+
+import fuse
+
+from webarcfs.archive.errors import Exists, IsADirectory, NoAttribute, NotADirectory, NotALink, NotFound, NotSupported
+from webarcfs.mount.answer import errno_for
+from webarcfs.mount.base import Attrs, File, Folder, Kind, Node
+from webarcfs.mount.binding import PID, Mount
+from webarcfs.mount.blobs import Content
+from webarcfs.mount.nodes import Link
+from webarcfs.mount.tree import Tree
+
+#: What st_blksize says; also the most that the kernel asks for at once.
+BLOCK = 128 * 1024
+_TYPES = {Kind.FILE: stat.S_IFREG, Kind.FOLDER: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
+_STATVFS = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail", "f_namemax")
+_CODEC = "webarcfs-filenames"
+_log = logging.getLogger(__name__)
+
+
+def serve(mount: Mount) -> None:
+    """Mount and answer until it is unmounted. Raises RuntimeError when libfuse could not mount."""
+    # fusepy decodes names strictly, and a name that is no UTF-8 would be an error instead of a name nobody has.
+    codecs.register(lambda name: _FILENAMES if name == _CODEC.replace("-", "_") else None)
+    fuse.FUSE(
+        Operations(mount),
+        os.fspath(mount.point),
+        raw_fi=True,
+        encoding=_CODEC,
+        foreground=True,
+        use_ino=True,
+        attr_timeout=0,
+        entry_timeout=0,
+        negative_timeout=0,
+        nonempty=True,
+        **{name: _escaped(value) for name, value in mount.options.items()},
+    )
+
+
+@dataclass(slots=True)
+class Handle:
+    """An open file or folder: the node it was opened as, and a file's bytes."""
+
+    node: Node
+    content: Content | None = None
+
+
+class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
+    """The operations of one mount. Those that are None here are left to the kernel."""
+
+    use_ns = True
+    access = bmap = flush = fsync = fsyncdir = ioctl = lock = None
+
+    def __init__(self, mount: Mount) -> None:
+        self._mount = mount
+        self._tree: Tree = mount.tree
+        self._handles: dict[int, Handle] = {}
+        self._numbers = itertools.count(1)
+
+    def __call__(self, op: str, *args: Any) -> Any:
+        """Every operation comes through here; the only place where an exception ends."""
+        try:
+            return getattr(self, op)(*args)
+        except BaseException as error:
+            raise fuse.FuseOSError(errno_for(error, op, args[0] if args else "")) from None
+
+    def init(self, _path: str) -> None:
+        self._mount.live()
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def getattr(self, path: str, fi: Any = None) -> dict[str, int]:
+        node = self._tree.find(path) if fi is None else self._handles[fi.fh].node
+        return self._stat(node.attrs())
+
+    def readlink(self, path: str) -> str:
+        node = self._tree.find(path)
+        if not isinstance(node, Link):
+            raise NotALink(path)
+        return node.target
+
+    def opendir(self, path: str) -> int:
+        node = self._tree.find(path)
+        if not isinstance(node, Folder):
+            raise NotADirectory(path)
+        return self._open(Handle(node))
+
+    def readdir(self, _path: str, fh: int) -> list[tuple[str, dict[str, int] | None, int]]:
+        node = self._handles[fh].node
+        assert isinstance(node, Folder)
+        listed = [(name, {"st_ino": child.ino, "st_mode": _TYPES[child.kind]}, 0) for name, child in node.children()]
+        return [(".", {"st_ino": node.ino, "st_mode": stat.S_IFDIR}, 0), ("..", None, 0), *listed]
+
+    def releasedir(self, _path: str, fh: int) -> None:
+        del self._handles[fh]
+
+    def open(self, path: str, fi: Any) -> int:
+        node = self._tree.find(path)
+        if (fi.flags & os.O_ACCMODE) != os.O_RDONLY or fi.flags & os.O_TRUNC:
+            raise node.refusal()
+        if not isinstance(node, File):
+            raise IsADirectory(path)
+        fi.fh = self._open(Handle(node, node.open()))
+        fi.direct_io = 1
+        return 0
+
+    def read(self, _path: str, size: int, offset: int, fi: Any) -> bytes:
+        content = self._handles[fi.fh].content
+        assert content is not None
+        return content.read(offset, size)
+
+    def release(self, _path: str, fi: Any) -> int:
+        handle = self._handles.pop(fi.fh)
+        if handle.content is not None:
+            handle.content.close()
+        return 0
+
+    def listxattr(self, path: str) -> list[str]:
+        return list(self._tree.find(path).xattrs())
+
+    def getxattr(self, path: str, name: str) -> bytes:
+        node = self._tree.find(path)
+        if not name.startswith("user."):
+            # Said once, ls and cp stop asking for access control lists and capabilities.
+            raise NotSupported(name)
+        if name == PID and node is self._tree.root:
+            return b"%d" % os.getpid()
+        value = node.xattrs().get(name)
+        if value is None:
+            raise NoAttribute(name)
+        return value
+
+    def statfs(self, _path: str) -> dict[str, int]:
+        below = os.statvfs(self._mount.archive.root)
+        names = (
+            "f_bsize",
+            "f_frsize",
+            "f_blocks",
+            "f_bfree",
+            "f_bavail",
+            "f_files",
+            "f_ffree",
+            "f_favail",
+            "f_namemax",
+        )
+        return {name: getattr(below, name) for name in names}
+
+    # -- attempts to write: all refused, each as SEMANTICS.md says ---------------------------------------------------
+
+    def _refuse_change(self, path: str, *_: Any) -> None:
+        raise self._tree.find(path).refusal()
+
+    chmod = chown = truncate = unlink = rmdir = utimens = removexattr = setxattr = _refuse_change
+
+    def _refuse_new(self, path: str, *_: Any) -> None:
+        folder, _slash, name = path.rpartition("/")
+        parent = self._tree.find(folder)
+        try:
+            self._tree.child(parent, name)
+        except NotFound:
+            raise parent.refusal() from None
+        raise Exists(path)
+
+    create = mkdir = mknod = symlink = _refuse_new
+
+    def link(self, new: str, _old: str) -> None:
+        self._refuse_new(new)
+
+    def rename(self, old: str, new: str) -> None:
+        node = self._tree.find(old)
+        parent = self._tree.find(new.rpartition("/")[0])
+        raise (parent if parent.old else node).refusal()
+
+    def write(self, *_: Any) -> int:
+        raise OSError(errno.EBADF, "no file is open for writing")
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _open(self, handle: Handle) -> int:
+        number = next(self._numbers)
+        self._handles[number] = handle
+        return number
+
+    def _stat(self, attrs: Attrs) -> dict[str, int]:
+        time = attrs.mtime * 10**9
+        return {
+            "st_mode": _TYPES[attrs.kind] | attrs.mode,
+            "st_ino": attrs.ino,
+            "st_nlink": attrs.nlink,
+            "st_size": attrs.size,
+            "st_blocks": -(-attrs.size // 512),
+            "st_blksize": BLOCK,
+            "st_uid": self._mount.uid,
+            "st_gid": self._mount.gid,
+            "st_mtime": time,
+            "st_ctime": time,
+            "st_atime": time,
+        }
+
+
+def _encode(text: str, _errors: str = "strict") -> tuple[bytes, int]:
+    return text.encode("utf-8", "surrogateescape"), len(text)
+
+
+def _decode(raw: Any, _errors: str = "strict") -> tuple[str, int]:
+    return bytes(raw).decode("utf-8", "surrogateescape"), len(raw)
+
+
+_FILENAMES = codecs.CodecInfo(_encode, _decode, name=_CODEC)
+
+
+def _escaped(value: str | bool) -> str | bool:
+    """An option's value for libfuse, which takes commas and backslashes for its own."""
+    return value.replace("\\", "\\\\").replace(",", "\\,") if isinstance(value, str) else value

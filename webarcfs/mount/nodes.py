@@ -1,0 +1,221 @@
+"""What a domain's tree in the mount is made of: one small class per kind of node, and links.
+
+Knows no FUSE, no absolute path and no handle. A file names its version (domain, path, blob, mtime), so that any adapter
+can address it. The methods mean what base.py says; the shape above the domains' trees is tree.py's. Immutable, safe for
+any thread.
+"""
+
+# ruff: noqa: D102 # what the methods mean stands in base.py, once
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from webarcfs.archive import layout
+from webarcfs.archive.errors import NotFound
+from webarcfs.archive.model import CommitTag, MetaData, format_time
+from webarcfs.archive.store import Entry
+from webarcfs.mount.base import Attrs, File, Folder, Kind, Node, number, seconds
+from webarcfs.mount.blobs import Content
+from webarcfs.mount.reader import Reader
+
+
+@dataclass(frozen=True)
+class Link(Node):
+    """A symbolic link of the history folders. `key` makes its inode number."""
+
+    key: str
+    target: str
+    mtime: int
+    kind = Kind.LINK
+
+    @property
+    def old(self) -> bool:
+        return True
+
+    @property
+    def ino(self) -> int:
+        return number("link", self.key)
+
+    def attrs(self) -> Attrs:
+        return Attrs(self.kind, len(os.fsencode(self.target)), self.mtime, self.ino)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state of a domain, as one place of the mount shows it: `place` is empty for the current one, else the tag."""
+
+    reader: Reader
+    tag: CommitTag
+    tree: str
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of one file: the same four make the same file for ever. `path` is inside the domain."""
+
+    domain: str
+    path: str
+    blob: str
+    mtime: int
+
+    @property
+    def ino(self) -> int:
+        """Number of this version."""
+        return number("file", self.domain, self.path, self.blob, str(self.mtime))
+
+
+@dataclass(frozen=True)
+class StoredFile(File):
+    """A file of the repository; `arc` is the metadata of its ARC if it is the data file."""
+
+    state: State
+    version: Version
+    arc: MetaData | None = None
+
+    @property
+    def old(self) -> bool:
+        return bool(self.state.place)
+
+    @property
+    def ino(self) -> int:
+        return self.version.ino
+
+    def attrs(self) -> Attrs:
+        size = self.state.reader.size(self.version.blob)
+        return Attrs(self.kind, size, self.version.mtime, self.ino)
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        return metadata_xattrs(self.arc)
+
+    def open(self) -> Content:
+        return self.state.reader.open(self.version.blob)
+
+
+@dataclass(frozen=True)
+class StoredFolder(Folder):
+    """A folder of the repository that leads to ARCs; `path` is inside the domain, empty for the domain's own."""
+
+    state: State
+    path: str
+    tree: str
+
+    @property
+    def old(self) -> bool:
+        return bool(self.state.place)
+
+    @property
+    def ino(self) -> int:
+        return number("folder", self.state.place, self.state.reader.domain, self.path)
+
+    @property
+    def enclosing(self) -> Arc | None:
+        """The ARC that this folder is, or is an addition to."""
+        return None
+
+    def attrs(self) -> Attrs:
+        return Attrs(self.kind, 0, self.mtime, self.ino)
+
+    @property
+    def mtime(self) -> int:
+        """Of a folder that leads to ARCs: when the crawl began that made the state."""
+        return seconds(self.state.tag.crawl_time)
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        for name, entry in self.state.reader.entries(self.tree).items():
+            yield name, self._node(entry)
+
+    def lookup(self, name: str) -> Node:
+        entry = self.state.reader.entries(self.tree).get(name)
+        if entry is None:
+            raise NotFound(f"there is no {name!r} in {self.path!r} of {self.state.reader.domain}")
+        return self._node(entry)
+
+    def _node(self, entry: Entry) -> Node:
+        path = f"{self.path}/{entry.name}" if self.path else entry.name
+        if entry.is_tree:
+            return self._folder(path, entry.oid)
+        return StoredFile(self.state, Version(self.state.reader.domain, path, entry.oid, self.mtime))
+
+    def _folder(self, path: str, tree: str) -> Folder:
+        reader = self.state.reader
+        if reader.is_arc(tree):
+            return Arc(self.state, path, tree, reader.metadata(tree))
+        if self.enclosing is not None and not reader.leads_to_arcs(tree):
+            return AddedFolder(self.state, path, tree, self.enclosing)
+        return StoredFolder(self.state, path, tree)
+
+
+@dataclass(frozen=True)
+class Arc(StoredFolder):
+    """The folder of an archived file. Its version is the crawl that stored it: additions do not make it another."""
+
+    meta: MetaData | None
+
+    @property
+    def ino(self) -> int:
+        crawl = format_time(self.meta.crawl_time) if self.meta else ""
+        return number("arc", self.state.place, self.state.reader.domain, self.path, crawl)
+
+    @property
+    def enclosing(self) -> Arc | None:
+        return self
+
+    @property
+    def mtime(self) -> int:
+        return seconds(self.meta.crawl_time if self.meta else self.state.tag.crawl_time)
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        return metadata_xattrs(self.meta)
+
+    def _node(self, entry: Entry) -> Node:
+        if self.meta is None or entry.is_tree or not layout.is_data_file(entry.name):
+            return super()._node(entry)
+        version = Version(
+            self.state.reader.domain, f"{self.path}/{entry.name}", entry.oid, seconds(self.meta.create_time)
+        )
+        return StoredFile(self.state, version, self.meta)
+
+
+@dataclass(frozen=True)
+class AddedFolder(StoredFolder):
+    """A folder that a user made inside an ARC."""
+
+    arc: Arc
+
+    @property
+    def ino(self) -> int:
+        return number("added", str(self.arc.ino), self.path)
+
+    @property
+    def enclosing(self) -> Arc | None:
+        return self.arc
+
+    @property
+    def mtime(self) -> int:
+        return self.arc.mtime
+
+
+@dataclass(frozen=True)
+class Snapshot(StoredFolder):
+    """`.snapshots/<commitTag>/`: the tree of one crawl."""
+
+    def lookup(self, name: str) -> Node:
+        try:
+            return super().lookup(name)
+        except NotFound:
+            # A document's path starts with its domain, so `.snapshots/$tag$path` must go through it.
+            if name != self.state.tag.domain:
+                raise
+            return Link(f"{self.state.place}/{name}", ".", self.mtime)
+
+
+def metadata_xattrs(meta: MetaData | None) -> dict[str, bytes]:
+    """The extended attributes of an ARC and its data file (DESIGN.md section 5)."""
+    if meta is None:
+        return {}
+    named = {f"user.webarc.{field}": value for field, value in meta.as_fields().items()}
+    named |= {"user.xdg.origin.url": meta.url, "user.mime_type": meta.mime_type}
+    return {name: os.fsencode(value) for name, value in named.items()}

@@ -1,0 +1,57 @@
+"""The options of `-o`: which are ours, which go to libfuse, which mount(8) passes and we ignore. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from webarcfs.archive.errors import UsageError
+from webarcfs.mount import binding
+
+# What mount(8) keeps to itself or the kernel has by default (mount(8), "filesystem-independent mount options").
+_IGNORED = re.compile(
+    r"rw|defaults|(no)?auto|(no)?user|users|owner|group|_netdev|nofail|async|sync|dirsync|silent|loud"
+    r"|(no)?(suid|dev|exec|atime|diratime|relatime|strictatime|lazytime|iversion|mand)"
+    r"|default_permissions|(x-|X-).*|(comment|user|uhelper|helper)=.*"
+)
+_FLAGS: Mapping[str, Callable[[Options], Options]] = {
+    "ro": lambda options: replace(options, read_only=True),
+    "rw": lambda options: replace(options, read_only=False),
+    "allow_other": lambda options: replace(options, allow_other=True),
+    "debug": lambda options: replace(options, debug=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `-o` asks for."""
+
+    read_only: bool = False
+    allow_other: bool = False
+    debug: bool = False
+    binding: str = binding.DEFAULT
+
+
+def parse(texts: Iterable[str], *, sloppy: bool = False) -> Options:
+    """Options from the arguments of `-o`, each a list with commas; later ones win.
+
+    Raises UsageError for one that is not known, unless `sloppy` (mount(8), -s).
+    """
+    options = Options()
+    for word in (word for text in texts for word in text.split(",") if word):
+        known = _apply(options, word)
+        if known is None and not sloppy:
+            raise UsageError(f"there is no option {word!r}")
+        options = known or options
+    return options
+
+
+def _apply(options: Options, word: str) -> Options | None:
+    """`options` with one word more; None when it is not known."""
+    name, _, value = word.partition("=")
+    if name == "binding" and value:
+        return replace(options, binding=value)
+    if word in _FLAGS:
+        return _FLAGS[word](options)
+    return options if _IGNORED.fullmatch(word) else None

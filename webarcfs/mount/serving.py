@@ -1,0 +1,156 @@
+"""The life of a mount's process: mount, become the archive's owner, show the archive, end on a signal.
+
+The main thread is libfuse's loop. `_live` runs in one of libfuse's threads when the kernel has taken the mount over;
+only from then on are there threads of ours: the view's, and one that waits for signals, which are blocked everywhere
+else. Order in `_live`: the repositories are opened only as their owner.
+"""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import MountFailed
+from webarcfs.mount import mountpoint, privileges
+from webarcfs.mount.binding import Mount, Serve
+from webarcfs.mount.options import Options
+from webarcfs.mount.tree import Tree
+from webarcfs.mount.view import View
+
+#: Seconds for which a mount that was told to end serves the files that are still open.
+LINGER = 10.0
+_FORMAT = "%(asctime)s %(levelname)s mount[%(process)d]: %(message)s"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A mount as it was ordered on the command line."""
+
+    archive: Archive
+    point: Path
+    options: Options
+    serve: Serve
+    foreground: bool
+
+
+class Server:
+    """The process of one mount. `ready` is called when it is live."""
+
+    def __init__(self, order: Order, ready: Callable[[], None]) -> None:
+        owner = order.archive.root.stat()
+        self._order = order
+        self._ready = ready
+        self._uid, self._gid = owner.st_uid, owner.st_gid
+        self._view = View(order.archive)
+        self._failure: BaseException | None = None
+        self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 # until the process ends
+        self._stderr = os.dup(2)
+        self._keeper: privileges.Keeper | None = None
+        self._signals = {signal.SIGTERM, signal.SIGINT} | ({signal.SIGHUP} if order.foreground else set())
+
+    def run(self) -> None:
+        """Mount, and return when it is unmounted. Raises MountFailed."""
+        if os.geteuid() == 0 and self._uid != 0:
+            self._keeper = privileges.Keeper(self._order.point)
+        # Blocked here, and so in every thread to come but the one that waits for them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+        if not self._order.foreground:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        os.dup2(self._complaints.fileno(), 2)  # libfuse says there why it cannot mount
+        try:
+            self._order.serve(self._mount())
+        except RuntimeError:
+            self._failure = self._failure or MountFailed(self._complaint())
+        finally:
+            os.dup2(self._stderr, 2)
+            self._view.stop()
+            if self._keeper is not None:
+                self._keeper.close()
+        if self._failure is not None:
+            raise MountFailed(
+                f"cannot mount {self._order.archive.root} on {self._order.point}: {self._failure}"
+            ) from self._failure
+        _log.info("%s is unmounted", self._order.point)
+
+    def _mount(self) -> Mount:
+        options = self._order.options
+        flags: dict[str, str | bool] = {
+            "fsname": str(self._order.archive.root),
+            "subtype": "webarcfs",
+            "default_permissions": True,
+            "allow_other": options.allow_other or os.geteuid() == 0,
+            "ro": options.read_only,
+            "nosuid": True,
+            "nodev": True,
+            "debug": options.debug and self._order.foreground,
+        }
+        tree = Tree(self._view)
+        return Mount(self._order.archive, tree, self._order.point, self._uid, self._gid, flags, self._live)
+
+    # -- in libfuse's thread, once -----------------------------------------------------------------------------------
+
+    def _live(self) -> None:
+        try:
+            if self._keeper is not None:
+                privileges.become(self._uid, self._gid)
+            self._open_log()
+            self._view.start()
+            threading.Thread(target=self._wait_for_signals, name="signals", daemon=True).start()
+            _log.info("%s is mounted on %s", self._order.archive.root, self._order.point)
+            self._ready()
+        except BaseException as error:
+            self._failure = error
+            # Not from here: the kernel waits for the answer to this very request.
+            threading.Thread(target=self._end, name="end", daemon=True).start()
+
+    def _open_log(self) -> None:
+        os.dup2(self._stderr, 2)
+        handler = logging.StreamHandler(sys.stderr) if self._order.foreground else self._log_file()
+        handler.setFormatter(logging.Formatter(_FORMAT))
+        logging.basicConfig(level=logging.INFO, handlers=[handler])
+        logging.getLogger("webarcfs").setLevel(logging.DEBUG if self._order.options.debug else logging.INFO)
+
+    def _log_file(self) -> logging.Handler:
+        try:
+            return logging.handlers.WatchedFileHandler(self._order.archive.log / "mount.log", encoding="utf-8")
+        except OSError:  # somebody who may read the archive only
+            return logging.handlers.SysLogHandler() if Path("/dev/log").exists() else logging.NullHandler()
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _wait_for_signals(self) -> None:
+        number = signal.sigwait(self._signals)
+        _log.info("ended by %s", signal.Signals(number).name)
+        self._end()
+
+    def _end(self) -> None:
+        try:
+            if self._keeper is not None:
+                self._keeper.unmount()
+            else:
+                mountpoint.unmount_or_detach(self._order.point)
+        except Exception:
+            _log.exception("%s cannot be unmounted", self._order.point)
+        # The loop ends by itself when the last open file is closed, and the process with it.
+        time.sleep(LINGER)
+        _log.warning("%s: files are still open after %g s; their readers get an error", self._order.point, LINGER)
+        logging.shutdown()
+        os._exit(0)
+
+    def _complaint(self) -> str:
+        self._complaints.seek(0)
+        said = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
+        return "; ".join(said) or "libfuse gives no reason"

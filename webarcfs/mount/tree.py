@@ -1,0 +1,232 @@
+"""The shape of the mount, in one table: `SHAPE` says what lies where, above the trees of the domains.
+
+Pure, but for the view that it asks; safe for any thread. `Tree` finds the node of a path for adapters that work with
+paths, and hands out the root to those that work with inodes.
+"""
+
+# ruff: noqa: D102 # what the methods mean stands in base.py, once
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from webarcfs.archive.errors import NameTooLong, NotADirectory, NotFound, WebarcError
+from webarcfs.archive.model import CommitTag
+from webarcfs.mount.base import Attrs, File, Folder, Node, number, seconds
+from webarcfs.mount.blobs import Content
+from webarcfs.mount.changes import Changes
+from webarcfs.mount.nodes import Link, Snapshot, State, StoredFolder
+from webarcfs.mount.view import DomainState, View
+
+#: Longest name, in bytes, as on the file systems that archives lie on.
+LONGEST_NAME = 255
+
+Names = Callable[[View], Iterable[str]]
+Find = Callable[[View, str], Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What lies in one folder: which names a listing shows, and how the node of a name is found (or NotFound)."""
+
+    what: str
+    names: Names
+    find: Find
+
+
+def _none(_: View) -> Iterable[str]:
+    return ()
+
+
+def _domains(view: View) -> Iterable[str]:
+    return view.domains()
+
+
+def _current(view: View, name: str) -> Node:
+    """`<domain>/`: the tree of main."""
+    state = view.domain(name)
+    if state.main is None:
+        raise NotFound(f"nothing of {name} has been crawled yet")
+    return StoredFolder(State(state.reader, state.main.message.tag, state.main.tree), "", state.main.tree)
+
+
+def _changes(view: View, name: str) -> Node:
+    return ChangesFile(view.changes) if name == ".changes" else _missing(name)
+
+
+def _snapshots(view: View, name: str) -> Node:
+    return Table(view, "/.snapshots") if name == ".snapshots" else _missing(name)
+
+
+def _snapshot(view: View, name: str) -> Node:
+    """`.snapshots/<commitTag>/`."""
+    domain, commit = _tagged(view, name)
+    found = domain.reader.commit(commit)
+    return Snapshot(State(domain.reader, found.message.tag, found.tree, name), "", found.tree)
+
+
+def _history(view: View, name: str) -> Node:
+    """`.snapshots/<domain>/`."""
+    return History(view.domain(name))
+
+
+def _tagged(view: View, name: str) -> tuple[DomainState, str]:
+    domain = view.domain(name.partition("@")[2])
+    if name not in domain.tags:
+        raise NotFound(f"there is no snapshot {name}")
+    return domain, domain.tags[name]
+
+
+def _missing(name: str) -> Node:
+    raise NotFound(f"there is no {name!r}")
+
+
+#: Folder → what lies in it (DESIGN.md section 5). Names that no row lists are found all the same: history is not walked
+#: by find, grep -r and tar.
+SHAPE: Mapping[str, tuple[Row, ...]] = {
+    "/": (
+        Row(".changes", lambda _: (".changes",), _changes),
+        Row(".snapshots", _none, _snapshots),
+        Row("<domain>", _domains, _current),
+    ),
+    "/.snapshots": (
+        Row("<commitTag>", _none, _snapshot),
+        Row("<domain>", _domains, _history),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Table(Folder):
+    """A folder that `SHAPE` describes."""
+
+    view: View
+    place: str
+
+    @property
+    def old(self) -> bool:
+        return self.place != "/"
+
+    @property
+    def ino(self) -> int:
+        return 1 if self.place == "/" else number("table", self.place)
+
+    def attrs(self) -> Attrs:
+        return Attrs(self.kind, 0, self.view.mtime, self.ino)
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        return {} if self.old else {"user.webarc.archive": os.fsencode(self.view.archive.root)}
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        for row in SHAPE[self.place]:
+            for name in row.names(self.view):
+                yield name, self._listed(row, name)
+
+    def lookup(self, name: str) -> Node:
+        for row in SHAPE[self.place]:
+            with suppress(NotFound):
+                return row.find(self.view, name)
+        return _missing(name)
+
+    def _listed(self, row: Row, name: str) -> Node:
+        try:
+            return row.find(self.view, name)
+        except WebarcError as error:
+            return Unreadable(number("unreadable", self.place, name), error)
+
+
+@dataclass(frozen=True)
+class Unreadable(Folder):
+    """A folder that is there and cannot be read: it is listed, and whoever uses it learns why."""
+
+    inode: int
+    error: WebarcError
+
+    @property
+    def ino(self) -> int:
+        return self.inode
+
+    def attrs(self) -> Attrs:
+        raise self.error
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        raise self.error
+
+    def lookup(self, name: str) -> Node:  # noqa: ARG002
+        raise self.error
+
+
+@dataclass(frozen=True)
+class History(Folder):
+    """`.snapshots/<domain>/`: a link for each commitTag of the domain."""
+
+    domain: DomainState
+
+    @property
+    def old(self) -> bool:
+        return True
+
+    @property
+    def ino(self) -> int:
+        return number("history", self.domain.name)
+
+    def attrs(self) -> Attrs:
+        newest = max(self.domain.tags, default="")
+        return Attrs(self.kind, 0, _mtime(newest) if newest else 0, self.ino)
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        for tag in self.domain.tags:
+            yield tag, self._link(tag)
+
+    def lookup(self, name: str) -> Node:
+        return self._link(name) if name in self.domain.tags else _missing(name)
+
+    def _link(self, tag: str) -> Node:
+        return Link(f"history/{tag}", f"../{tag}", _mtime(tag))
+
+
+@dataclass(frozen=True)
+class ChangesFile(File):
+    """`.changes`: the feed as far as this mount shows its states. It grows under an open file."""
+
+    changes: Changes
+
+    @property
+    def ino(self) -> int:
+        return number("changes")
+
+    def attrs(self) -> Attrs:
+        return Attrs(self.kind, self.changes.size, self.changes.mtime, self.ino)
+
+    def open(self) -> Content:
+        return self.changes
+
+
+class Tree:
+    """The mount as a whole."""
+
+    def __init__(self, view: View) -> None:
+        self.root: Folder = Table(view, "/")
+
+    def find(self, path: str) -> Node:
+        """The node of an absolute path in the mount; links are not followed. Raises NotFound, NotADirectory."""
+        node: Node = self.root
+        for name in path.split("/"):
+            if name:
+                node = self.child(node, name)
+        return node
+
+    @staticmethod
+    def child(parent: Node, name: str) -> Node:
+        """The node of one name in a folder."""
+        if len(os.fsencode(name)) > LONGEST_NAME:
+            raise NameTooLong(f"a name of {len(os.fsencode(name))} bytes; at most {LONGEST_NAME} are possible")
+        if not isinstance(parent, Folder):
+            raise NotADirectory(f"{name!r} is looked for in something that is no folder")
+        return parent.lookup(name)
+
+
+def _mtime(tag: str) -> int:
+    return seconds(CommitTag.parse(tag).crawl_time)

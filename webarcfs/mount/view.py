@@ -1,0 +1,202 @@
+"""Which state of each domain the mount shows, and since when.
+
+A state is taken over under the domain's shared lock (/Ar-2/): the refs are read once, the lock is let go; all that is
+read later is found from those refs. A domain is taken over when somebody first asks for it, and again when its refs
+moved. One background thread watches for that: the feed names what was published, and the ref of main moves for
+additions too. Only when a state is taken over does its line appear in `.changes`, so that whoever read a commitTag
+there finds that state or a newer one. Any thread may ask; the thread is started with `start`, after every fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import NotFound, WebarcError
+from webarcfs.archive.locks import Turnstile
+from webarcfs.archive.model import CET, CommitTag
+from webarcfs.archive.store import CRAWLS, Commit, Store
+from webarcfs.mount.changes import Changes
+from webarcfs.mount.reader import Caches, Reader
+
+#: Seconds between two looks at the feed; a publication must show within a second.
+FEED_INTERVAL = 0.2
+#: Looks at the feed between two looks at the refs of all domains in use (additions make no line in the feed).
+REFS_EVERY = 4
+
+_log = logging.getLogger(__name__)
+
+Signature = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DomainState:
+    """What was found when a domain was taken over: the newest commit, and the commit of each commitTag in order."""
+
+    name: str
+    reader: Reader
+    main: Commit | None
+    tags: Mapping[str, str]
+    signature: Signature
+
+
+#: Told of every change of a state that was in use, after it is in force and before its line appears in `.changes`.
+Listener = Callable[[DomainState, DomainState | None], None]
+
+
+class View:
+    """The states that a mount of `archive` shows."""
+
+    def __init__(self, archive: Archive, listener: Listener | None = None) -> None:
+        self.archive = archive
+        self.changes = Changes(archive.changes)
+        self._listener = listener
+        self._caches = Caches()
+        self._states: dict[str, DomainState] = {}
+        self._faults: dict[str, str] = {}
+        self._mutexes: dict[str, threading.Lock] = {}
+        self._looks = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="view", daemon=True)
+
+    def start(self) -> None:
+        """Show what has been published so far, and watch for more."""
+        self.refresh()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; what is shown stays readable."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    @property
+    def mtime(self) -> int:
+        """When the archive last changed: the time of the folders above the domains."""
+        return self.changes.mtime or int(self.archive.format.stat().st_mtime)
+
+    def domains(self) -> Iterator[str]:
+        """The domains that have been crawled, in order, with those that cannot be read."""
+        for name in self.archive.domains():
+            try:
+                if self.domain(name).main is not None:
+                    yield name
+            except NotFound:
+                continue
+            except WebarcError:
+                yield name
+
+    def domain(self, name: str) -> DomainState:
+        """The state of a domain. Raises NotFound, or Damaged when its repository cannot be read."""
+        state = self._states.get(name)
+        return state if state is not None else self._take_over(name)
+
+    # -- taking over -------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """One look at the archive. Only one thread at a time may call it."""
+        pending = self.changes.pending()
+        moved = set(pending.domains) if pending else set()
+        if self._looks % REFS_EVERY == 0:
+            moved |= {name for name, state in self._states.copy().items() if self._has_moved(state)}
+        self._looks += 1
+        try:
+            for name in moved:
+                # Domains that nobody ever asked for are read when somebody does, and then as they are by then. The
+                # mutex tells, and not the state: a take-over may be under way that read the refs before they moved.
+                if name in self._mutexes:
+                    self._renew(name)
+        finally:
+            if pending:
+                self.changes.release(pending)
+
+    def _renew(self, name: str) -> None:
+        old, new = self._states.get(name), None
+        with contextlib.suppress(WebarcError, OSError):  # it is in the log, and answered when somebody asks
+            new = self._take_over(name)
+        if self._listener is not None and old is not None:
+            self._listener(old, new)
+
+    def _take_over(self, name: str) -> DomainState:
+        if not _is_domain(name) or not self.archive.repository(name).is_dir():
+            self._states.pop(name, None)
+            raise NotFound(f"the archive has no domain {name}")
+        with self._mutexes.setdefault(name, threading.Lock()):
+            try:
+                state = self._states[name] = self._read(name)
+            except Exception as error:
+                # An old state must not outlive a tag that is about to be shown.
+                self._states.pop(name, None)
+                self._note(name, error)
+                raise
+            self._faults.pop(name, None)
+            return state
+
+    def _read(self, name: str) -> DomainState:
+        path = self.archive.repository(name)
+        signature = _signature(path)  # first: what moves after it is noticed by the next look
+        store = self._store(name, path, signature)
+        with self._shared(name):
+            main, crawls = store.head(), store.refs(CRAWLS)
+        tags = {str(CommitTag(time, name)): oid for compact, oid in crawls.items() if (time := _time(compact))}
+        return DomainState(name, Reader(name, store, self._caches), main, tags, signature)
+
+    def _store(self, name: str, path: Path, signature: Signature) -> Store:
+        old = self._states.get(name)
+        # The same folder, not one that was put in its place meanwhile (by a restore, say).
+        return old.reader.store if old is not None and old.signature[0] == signature[0] else Store(path)
+
+    @contextlib.contextmanager
+    def _shared(self, name: str) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(Turnstile(self.archive.lock(name)).shared())
+            except OSError as error:
+                # An archive on read-only media, or one that we may not write to and nobody ever locked.
+                _log.info("%s: read without its lock: %s", name, error)
+            yield
+
+    def _has_moved(self, state: DomainState) -> bool:
+        try:
+            return _signature(self.archive.repository(state.name)) != state.signature
+        except OSError:
+            return True
+
+    def _note(self, name: str, error: Exception) -> None:
+        if self._faults.get(name) != str(error):
+            self._faults[name] = str(error)
+            _log.error("%s cannot be shown: %s", name, error)
+
+    def _watch(self) -> None:
+        while not self._stop.wait(FEED_INTERVAL):
+            try:
+                self.refresh()
+            except Exception:
+                _log.exception("looking for publications failed; it is tried again")
+
+
+def _is_domain(name: str) -> bool:
+    return not name.startswith(".") and "@" not in name
+
+
+def _signature(repository: Path) -> Signature:
+    """Changes when main moves: the folder's identity, and that of the file that holds the ref."""
+    folder = repository.stat()
+    for name in ("refs/heads/main", "packed-refs"):
+        with contextlib.suppress(FileNotFoundError):
+            found = (repository / name).stat()
+            return (folder.st_dev, folder.st_ino), name, found.st_ino, found.st_mtime_ns, found.st_size
+    return ((folder.st_dev, folder.st_ino),)
+
+
+def _time(compact: str) -> datetime | None:
+    try:
+        return datetime.strptime(compact, "%Y%m%dT%H%M%S").replace(tzinfo=CET)
+    except ValueError:
+        return None
