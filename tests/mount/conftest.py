@@ -1,0 +1,88 @@
+"""Fixtures: a traversable folder, archives in it, and mounts that are gone after the test."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support import archives
+from tests.support.mounts import Mounted
+from webarcfs.archive.directory import Archive
+
+Mounter = Callable[..., Mounted]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that every user may enter, unlike pytest's own."""
+    yield from _folder()
+
+
+@pytest.fixture
+def archive(folder: Path) -> Archive:
+    """An empty archive."""
+    return archives.make_archive(folder)
+
+
+@pytest.fixture
+def mount(folder: Path) -> Iterator[Mounter]:
+    """Mounts an archive, with options: `mount(archive, "-o", "ro")`."""
+    with ExitStack() as stack:
+
+        def make(archive: Archive, *options: str, **more: object) -> Mounted:
+            point = folder / f"mnt{len(list(folder.glob('mnt*')))}"
+            mounted = Mounted(archive.root, point, *options, **more)  # type: ignore[arg-type]
+            stack.callback(mounted.clear)
+            return mounted
+
+        yield make
+
+
+#: What the archive of `site` holds: ARC path → body. A nested ARC, odd names, an empty body, a large one.
+BIG = bytes(range(256)) * 4096 * 5
+PAGES = {
+    "index.html": b"<title>home</title>",
+    "blog": b"the blog",
+    "blog/x": b"a post",
+    "empty.txt": b"",
+    "big.bin": BIG,
+    "a b/caf\u00e9 \u00fc.html": b"umlauts",
+    "p.php?a=1&u=%2fx": b"query",
+    "100%25": b"percent",
+    "l" * 200: b"long name",
+}
+ADDITIONS = {
+    "index.html/notes.txt": b"a note",
+    "index.html/more/deep/words.txt": b"42",
+    "index.html/" + "n" * 255: b"as long as can be",
+}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Mounted]:
+    """A mount of two states of a site and another domain, for tests that only look."""
+    for folder in _folder():
+        archive = archives.make_archive(folder)
+        archives.publish(archive, pages={**PAGES, "index.html": b"<title>old</title>", "gone.html": b"gone"})
+        archives.publish(archive, pages={"index.html": PAGES["index.html"], "gone.html": None}, extra=ADDITIONS)
+        archives.publish(archive, "other.example:8080", {"index.html": b"other"})
+        mounted = Mounted(archive.root, folder / "mnt")
+        try:
+            yield mounted
+        finally:
+            mounted.clear()
+
+
+def _folder() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="webarcfs-test-"))
+    path.chmod(0o755)
+    try:
+        yield path
+    finally:
+        assert str(path) not in Path("/proc/self/mountinfo").read_text("utf-8"), "a mount is left"
+        shutil.rmtree(path)

@@ -1,0 +1,68 @@
+"""Real mounts for tests, made by the console script as a user would, and cleared away whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from webarcfs.mount import binding, mountpoint
+
+SCRIPTS = Path(sys.executable).parent
+MOUNT = str(SCRIPTS / "mount.webarcfs")
+UMOUNT = str(SCRIPTS / "umount.webarcfs")
+
+
+def run(*command: str | Path, **more: object) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, its output as text."""
+    return subprocess.run(  # type: ignore[call-overload,no-any-return]
+        [str(word) for word in command], capture_output=True, text=True, timeout=60, check=False, **more
+    )
+
+
+def eventually(found: Callable[[], object], within: float = 5.0) -> float:
+    """Wait until `found` is true; the seconds that it took."""
+    start = time.monotonic()
+    while not found():
+        if time.monotonic() - start > within:
+            raise AssertionError(f"not within {within} s")
+        time.sleep(0.02)
+    return time.monotonic() - start
+
+
+class Mounted:
+    """One mount: where, and the process behind it."""
+
+    def __init__(self, archive: Path, point: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
+        point.mkdir(exist_ok=True)
+        self.point = point
+        done = run(MOUNT, archive, point, *options, env={**os.environ, **(environment or {})})
+        if done.returncode:
+            raise AssertionError(f"exit {done.returncode}: {done.stderr}")
+        self.pid = int(os.getxattr(point, binding.PID))
+        self._process = os.pidfd_open(self.pid)
+
+    def __truediv__(self, path: str) -> Path:
+        return self.point / path
+
+    def ended(self, within: float = 10.0) -> bool:
+        """Whether the process ends in time."""
+        poll = select.poll()
+        poll.register(self._process, select.POLLIN)
+        return bool(poll.poll(within * 1000))
+
+    def clear(self) -> None:
+        """No mount and no process is left, whatever state they are in."""
+        while mountpoint.mounted(self.point):
+            run("umount", "-i", "-l", self.point)
+        if not self.ended(1):
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._process, signal.SIGKILL)
+            self.ended(5)
+        os.close(self._process)
