@@ -29,6 +29,7 @@ TRIES = 3
 WHOLE = frozenset({200, 203})
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_LINKING = ("text/", "application/", "image/svg")
 _NO_BODY = frozenset({204, 205, 304})
 _LONGEST_RETRY_AFTER = 3600.0
 #: How much of a robots.txt is kept (RFC 9309 section 2.5 asks for 500 KiB at least).
@@ -94,17 +95,19 @@ def answers(batch: Batch, limits: Limits, now: float) -> Iterator[Answer]:
 
 def page_links(body: bytes, url: str, head: warc.Head) -> tuple[links.Link, ...]:
     """The links of a decoded body, as its type has them."""
-    mime_type = sniff.mime_type(body[: sniff.SAMPLE], head.content_type)
+    mime_type = sniff.likely_type(body[: sniff.SAMPLE], head.content_type)
+    if not mime_type.startswith(_LINKING):
+        return ()
     charset = text.decode_charset(body[: sniff.SAMPLE], head.content_type)
     return tuple(links.links_of(body, url, mime_type, charset))
 
 
 def links_at(warc_file: Path, position: int, row: Row) -> tuple[links.Link, ...]:
     """The links of a page that was answered before, read once more from its WARC."""
-    for response in warc.responses(warc_file, position):
+    with warc_file.open("rb") as file:
+        response = warc.response_at(file, position)
         body = _read(_Hashed(response.stream), response, _wanted(row, response.head))
-        return page_links(body, row.url, response.head)
-    return ()
+    return page_links(body, row.url, response.head)
 
 
 def _of_response(row: Row, response: warc.Response, limits: Limits, now: float) -> Answer:
@@ -216,7 +219,7 @@ def _read(stream: _Hashed, response: warc.Response, wanted: int) -> bytes:
 
 
 def _may_link(start: bytes, head: warc.Head) -> bool:
-    return sniff.mime_type(start, head.content_type).startswith(("text/", "application/"))
+    return sniff.likely_type(start, head.content_type).startswith(_LINKING)
 
 
 def _responses(path: Path) -> Iterator[warc.Response]:

@@ -118,7 +118,8 @@ def _flow(run: Run, seconds: dict[str, float]) -> Published:
         for name, stage in (*STAGES, ("publish", publisher.publish)):
             flow = clock.timed(name, stage(flow, run))
         known = run.job.frontier.count_documents(run.domain)
-        for number, _ in enumerate(flow, 1):
+        for number, document in enumerate(flow, 1):
+            document.body.close()
             run.job.progress(f"archive {run.domain}", number, known)
         begun = time.monotonic()
         published = publisher.finish()

@@ -13,7 +13,6 @@ import magic
 
 #: How many bytes of a body are looked at.
 SAMPLE = 1 << 16
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 #: What an empty body without a type is called.
 EMPTY = "application/x-empty"
 
@@ -38,6 +37,12 @@ def mime_type(sample: bytes, content_type: str) -> str:
         if declared and declared not in _VAGUE:
             return declared
     return sniffed
+
+
+def likely_type(sample: bytes, content_type: str) -> str:
+    """The type for the search for links: the declared one where it says something, since sniffing costs more."""
+    declared = declared_type(content_type)
+    return mime_type(sample, content_type) if declared in _VAGUE else declared
 
 
 def declared_type(content_type: str) -> str:

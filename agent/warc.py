@@ -57,14 +57,14 @@ class Response:
     size: int  # bytes of the body as sent, as far as they are in the record
 
 
-def responses(path: Path, from_offset: int = 0) -> Iterator[Response]:
-    """The response records of a WARC file that start at or behind `from_offset`; what was cut off is left out.
+def responses(path: Path) -> Iterator[Response]:
+    """The response records of a WARC file, in order; what was cut off is left out.
 
     Raises Damaged where the file cannot be read on.
     """
     with path.open("rb") as file:
         whole = file.seek(0, 2)
-        file.seek(from_offset)
+        file.seek(0)
         records = ArchiveIterator(file, no_record_parse=True)
         try:
             for record in records:
@@ -75,17 +75,20 @@ def responses(path: Path, from_offset: int = 0) -> Iterator[Response]:
                 if response is not None:
                     yield response
         except ArchiveLoadFailed as error:
-            raise Damaged(f"{path}: not a WARC file behind byte {from_offset}: {error}") from None
+            raise Damaged(f"{path}: not a WARC file: {error}") from None
 
 
-def requested(path: Path) -> set[str]:
-    """The URLs whose request is in the file: the server was reached."""
-    found = set()
-    with path.open("rb") as file:
-        for record in ArchiveIterator(file, no_record_parse=True):
-            if record.rec_type == "request":
-                found.add(_target(record.rec_headers.get_header("WARC-Target-URI")))
-    return found
+def response_at(file: IO[bytes], offset: int) -> Response:
+    """The response record that starts at byte `offset`. Raises Damaged where there is none."""
+    file.seek(offset)
+    try:
+        record = next(ArchiveIterator(file, no_record_parse=True), None)
+    except ArchiveLoadFailed:
+        record = None
+    response = _response(record, offset) if record is not None and record.rec_type == "response" else None
+    if response is None:
+        raise Damaged(f"{file.name}: there is no response at byte {offset}, where one was read before")
+    return response
 
 
 def parse_head(raw: bytes) -> Head | None:

@@ -25,6 +25,7 @@ def filter_(documents: Iterator[Document], run: Run) -> Iterator[Document]:
             yield document
         else:
             run.note(document.row, "filtered", document.mime_type, f"filter:{refused_by}")
+            document.body.close()
 
 
 def _keeps(name: str, keep: Keep, document: Document, failed: set[str]) -> bool:

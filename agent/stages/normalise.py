@@ -21,6 +21,7 @@ def normalise(documents: Iterator[Document], run: Run) -> Iterator[Document]:
     for document in documents:
         if document.row in losers:
             run.note(document.row, "duplicate", document.mime_type, losers[document.row])
+            document.body.close()
         else:
             yield replace(document, data_name=data_name(document.url))
 

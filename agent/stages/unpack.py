@@ -16,18 +16,12 @@ def unpack(documents: Iterator[Document], run: Run) -> Iterator[Document]:
     yield from documents
     frontier = run.job.frontier
     for batch in frontier.document_batches(run.domain):
-        rows = {row.position: row for row in frontier.documents(run.domain, batch)}
         path = BatchFiles(run.job.folder, batch).warc
-        for response in warc.responses(path, min(rows)):
-            row = rows.pop(response.offset, None)
-            if row is None:
-                continue
-            document = _document(row, response, run)
-            if document is not None:
-                yield document
-                document.body.close()
-            if not rows:
-                break
+        with path.open("rb") as file:
+            for row in frontier.documents(run.domain, batch):
+                document = _document(row, warc.response_at(file, row.position), run)
+                if document is not None:
+                    yield document
 
 
 def _document(row: Row, response: warc.Response, run: Run) -> Document | None:

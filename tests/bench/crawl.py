@@ -1,0 +1,122 @@
+"""Benchmarks of the crawl: against wget, the pipeline's stages, publishing against git, memory against size."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.bench.measure import Cost, agent, cost
+from tests.bench.serve import running
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.store import Store
+
+#: Files a second of the program of 2012, after the download (41 s for 10,270 files, first crawl).
+_PROGRAM_OF_2012 = 249
+_STAGES = ("unpack", "filter", "normalise", "compare", "extract", "describe", "publish", "index")
+
+
+@dataclass
+class Rounds:
+    """What several rounds of one measurement gave."""
+
+    values: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """The middle value."""
+        return statistics.median(self.values)
+
+    def __str__(self) -> str:
+        return f"{self.median:.3g} ({min(self.values):.3g} to {max(self.values):.3g})"
+
+
+def whole_crawl(pages: int, rounds: int) -> None:
+    """A first and an unchanged crawl against a recursive wget of the same site; then what the stages took."""
+    first, again, stages, ratio_git, ratio_unchanged = Rounds(), Rounds(), [], Rounds(), Rounds()
+    with running("--generate", str(pages)) as port:
+        for _ in range(rounds):
+            wget = _wget(port)
+            with _archive() as archive:
+                crawled = _crawl(archive, port)
+                summary = _summary(archive)
+                first.values.append(crawled.seconds / wget.seconds)
+                stages.append(summary["seconds"])
+                ratio_git.values.append(summary["seconds"]["publish"] / _git_add(archive))
+                again.values.append(_crawl(archive, port).seconds / wget.seconds)
+                ratio_unchanged.values.append(_summary(archive)["seconds"]["publish"] / summary["seconds"]["publish"])
+    print(f"\n{pages} pages, {rounds} rounds; medians (least to most)")
+    print(f"  whole crawl / wget -r --warc-file         {first}   aim < 1")
+    print(f"  unchanged crawl / wget -r --warc-file     {again}")
+    print(f"  publish / git add -A && git commit        {ratio_git}   aim 0.5")
+    print(f"  publish, unchanged crawl / first crawl    {ratio_unchanged}   aim 0.05")
+    _print_stages(pages, stages)
+
+
+def _print_stages(pages: int, rounds: list[dict[str, float]]) -> None:
+    print("  after the download, first crawl: documents a second")
+    for stage in _STAGES:
+        values = Rounds([pages / max(each[stage], 1e-6) for each in rounds])
+        print(f"    {stage:10} {values.median:12,.0f}")
+    whole = Rounds([pages / sum(each[stage] for stage in _STAGES) for each in rounds])
+    print(f"    {'all':10} {whole}   aim 1,000; the program of 2012: {_PROGRAM_OF_2012}")
+
+
+def memory(sizes: tuple[int, ...]) -> None:
+    """Peak memory of the largest process of a crawl, by size of the site."""
+    print("\npeak memory of a first crawl (the largest process)")
+    for pages in sizes:
+        with running("--generate", str(pages)) as port, _archive() as archive:
+            print(f"  {pages:7,} pages  {_crawl(archive, port).peak:6.0f} MiB")
+
+
+def _crawl(archive: Archive, port: int) -> Cost:
+    url = f"http://127.0.0.1:{port}/"
+    done = cost(agent("crawl", "--archive", str(archive.root), "--wait", "0", url))
+    if done.exit_code:
+        raise SystemExit(f"the crawl ended with {done.exit_code}")
+    return done
+
+
+def _wget(port: int) -> Cost:
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["wget", "--no-config", "-nv", "-r", "-l", "5", "-p", "--warc-file=site", f"http://127.0.0.1:{port}/"]
+        return cost(command, Path(folder))
+
+
+def _git_add(archive: Archive) -> float:
+    """Seconds for `git add -A` and `git commit` of the files of the newest state."""
+    domain = next(archive.domains())
+    store = Store(archive.repository(domain))
+    head = store.ref("refs/heads/main")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tar = subprocess.Popen(["git", "archive", str(head)], cwd=store.path, stdout=subprocess.PIPE)
+        subprocess.run(["tar", "x", "-C", name], stdin=tar.stdout, check=True)
+        tar.wait()
+        subprocess.run(["git", "init", "-q", name], check=True)
+        script = "git add -A && git -c user.name=a -c user.email=a commit -q -m a"
+        return cost(["sh", "-c", script], folder).seconds
+
+
+@contextmanager
+def _archive() -> Iterator[Archive]:
+    folder = Path(tempfile.mkdtemp(prefix="webarc-bench-"))
+    try:
+        cost(agent("init", str(folder / "archive")))
+        yield Archive(folder / "archive")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _summary(archive: Archive) -> dict[str, Any]:
+    newest = max(archive.reports.iterdir())
+    found: dict[str, Any] = json.loads((newest / "summary.json").read_text("utf-8"))
+    return found
