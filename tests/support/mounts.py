@@ -59,6 +59,8 @@ class Mounted:
 
     def clear(self) -> None:
         """No mount and no process is left, whatever state they are in."""
+        if self._process < 0:
+            return
         while mountpoint.mounted(self.point):
             run("umount", "-i", "-l", self.point)
         if not self.ended(1):
@@ -66,3 +68,4 @@ class Mounted:
                 signal.pidfd_send_signal(self._process, signal.SIGKILL)
             self.ended(5)
         os.close(self._process)
+        self._process = -1

@@ -66,6 +66,10 @@ class Damaged(WebarcError):
     errno = errno.EIO
 
 
+class DatabaseDamaged(Damaged):
+    """webarc.db, which derives from git, cannot be used; `recover` makes it anew."""
+
+
 class InvalidDocument(WebarcError):
     """XML that is not well-formed, not valid, or over the bounds (/Xm-4/)."""
 

@@ -10,18 +10,20 @@ A `Store` may be read by several threads at once; it holds no lock and caches no
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pygit2
-from pygit2.enums import ObjectType, Option, RepositoryOpenFlag
+from pygit2.enums import ConfigLevel, ObjectType, Option, RepositoryOpenFlag
 
 from webarcfs.archive import commits, gitprocess
 from webarcfs.archive.errors import Busy, Damaged, NotFound
-from webarcfs.archive.gitprocess import last_line
+from webarcfs.archive.gitprocess import fail, reason
 from webarcfs.archive.importer import BIG_FILE, Importer
 from webarcfs.archive.model import CET
 
@@ -30,7 +32,11 @@ CRAWLS = "refs/crawls/"
 PUBLICATIONS = "refs/publications/"
 INCOMING = "refs/incoming/"
 
+_LOCK_IN_THE_WAY = re.compile(rb"Unable to create '([^'\n]+\.lock)': File exists")
+_STALE = 60.0  # seconds
 _NO_OBJECT = "0" * 40
+_MAP_AT_ONCE = 1 << 20
+_MAP_AT_MOST = 64 << 20
 _TREE = int(ObjectType.TREE)
 _MODES = {True: b"40000", False: b"100644"}
 _CONFIG = {
@@ -128,19 +134,38 @@ class Store:
         return {name[len(prefix) :]: oid for name, oid in found if oid is not None}
 
     def update_refs(self, updates: Sequence[RefUpdate]) -> None:
-        """Move all refs or none. Raises Busy when one of them is not where it was thought to be."""
-        lines = ["start", *(_ref_command(update) for update in updates), "prepare", "commit", ""]
-        done = gitprocess.run(["update-ref", "--stdin"], self.path, "\n".join(lines).encode(), check=False)
-        if done.returncode:
-            raise Busy(f"{self.path}: refs were not moved: {last_line(done.stderr)}")
+        """Move all refs or none.
+
+        Raises Busy when one of them is not where it was thought to be, OSError on a full disk, Damaged otherwise.
+        """
+        commands = "\n".join(["start", *(_ref_command(update) for update in updates), "prepare", "commit", ""])
+        while True:
+            done = gitprocess.run(["update-ref", "--stdin"], self.path, commands.encode(), check=False)
+            if not done.returncode:
+                return
+            if not self._drop_stale_lock(done.stderr):
+                break
+        if b"cannot lock ref" in done.stderr and b"No space left" not in done.stderr:
+            raise Busy(f"{self.path}: refs were not moved: {reason(done.stderr)}")
+        fail(f"{self.path}: refs were not moved", done.stderr)
+
+    def _drop_stale_lock(self, stderr: bytes) -> bool:
+        """Remove the lock file that git fell over, if a crash left it; git itself holds one for milliseconds."""
+        match = _LOCK_IN_THE_WAY.search(stderr)
+        lock = self.path / os.fsdecode(match[1]) if match else None
+        try:
+            if lock is None or time.time() - lock.stat().st_mtime < _STALE:
+                return False
+            lock.unlink()
+        except FileNotFoundError:
+            pass  # its holder was done just now
+        return True
 
     # -- objects -------------------------------------------------------------------------------------------------
 
     def entries(self, tree: str) -> list[Entry]:
         """What lies in a tree, in git's order."""
-        found = self._object(tree)
-        if not isinstance(found, pygit2.Tree):
-            raise Damaged(f"{self.path}: {tree} is no tree")
+        found = self._tree(tree)
         return [Entry(os.fsdecode(each.raw_name or b""), str(each.id), each.type == _TREE) for each in found]
 
     def find(self, tree: str, path: str) -> Entry | None:
@@ -149,10 +174,11 @@ class Store:
         for name in path.split("/") if path else []:
             if not entry.is_tree:
                 return None
-            found = next((each for each in self.entries(entry.oid) if each.name == name), None)
-            if found is None:
+            try:
+                found = self._tree(entry.oid)[name]
+            except KeyError:
                 return None
-            entry = found
+            entry = Entry(name, str(found.id), found.type == _TREE)
         return entry
 
     def read(self, blob: str) -> bytes:
@@ -173,7 +199,7 @@ class Store:
         """Write a blob of any size to the descriptor `fd`, in flat memory, in another process."""
         done = gitprocess.run(["cat-file", "blob", blob], self.path, check=False, stdout=fd)
         if done.returncode:
-            raise Damaged(f"{self.path}: blob {blob} cannot be read: {last_line(done.stderr)}")
+            raise Damaged(f"{self.path}: blob {blob} cannot be read: {reason(done.stderr)}")
 
     def commit(self, oid: str) -> Commit:
         """The commit `oid`. Raises Damaged when it is none, or its message is not ours."""
@@ -211,6 +237,12 @@ class Store:
                 yield Difference(path, old_blob, new_blob)
             yield from self.differences(_tree(was), _tree(now), f"{path}/")
 
+    def _tree(self, oid: str) -> pygit2.Tree:
+        found = self._object(oid)
+        if not isinstance(found, pygit2.Tree):
+            raise Damaged(f"{self.path}: {oid} is no tree")
+        return found
+
     def _object(self, oid: str) -> object:
         try:
             return self._repo[oid]
@@ -240,14 +272,14 @@ class Store:
         )
         return str(self._odb.write(ObjectType.TREE, raw))
 
-    def write_commit(self, tree: str, parents: Sequence[str], message: str, author: tuple[str, str], time: int) -> str:
-        """Store a commit; no ref moves. `author` is (name, mail), `time` seconds since 1970; times are in CET."""
+    def write_commit(self, tree: str, parents: Sequence[str], message: str, author: tuple[str, str], when: int) -> str:
+        """Store a commit; no ref moves. `author` is (name, mail), `when` seconds since 1970; times are in CET."""
         offset = int((CET.utcoffset(None)).total_seconds() // 60)
         return str(
             self._repo.create_commit(
                 None,
-                pygit2.Signature(*author, time, offset),
-                pygit2.Signature(*commits.COMMITTER, time, offset),
+                pygit2.Signature(*author, when, offset),
+                pygit2.Signature(*commits.COMMITTER, when, offset),
                 message,
                 tree,
                 list(parents),
@@ -307,6 +339,12 @@ class Store:
 @cache
 def _configure_library() -> None:
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
+    # Packs are mapped in small pieces, and few at a time: by default all that was touched of a pack stays in memory.
+    pygit2.option(Option.SET_MWINDOW_SIZE, _MAP_AT_ONCE)
+    pygit2.option(Option.SET_MWINDOW_MAPPED_LIMIT, _MAP_AT_MOST)
+    # The repository's own settings only, as gitprocess has it; and a mount that was root may not look into root's home.
+    for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
+        pygit2.option(Option.SET_SEARCH_PATH, level, "")
 
 
 def _ref_command(update: RefUpdate) -> str:

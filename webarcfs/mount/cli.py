@@ -111,15 +111,21 @@ def _order(names: tuple[str, ...], wanted: options.Options, foreground: bool) ->
         raise MountFailed(str(error)) from None
     except OSError as error:
         raise MountFailed(f"the archive cannot be read: {error}") from None
-    serve = binding.load(wanted.binding)
-    if not Path("/dev/fuse").exists():
-        raise MountFailed("there is no /dev/fuse; load the kernel's module with `modprobe fuse`")
     owner = archive.root.stat().st_uid
     if os.geteuid() not in (0, owner):
         raise MountFailed(f"{archive.root} belongs to user {owner}; mount it as that user or as root")
+    _check_device()
+    serve = binding.load(wanted.binding)
     point = Path(os.path.realpath(names[-1]))
     mountpoint.check(point, archive.root)
     return Order(archive, point, wanted, serve, foreground)
+
+
+def _check_device() -> None:
+    if not Path("/dev/fuse").exists():
+        raise MountFailed("there is no /dev/fuse; load the kernel's module with `modprobe fuse`")
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        raise MountFailed("/dev/fuse is not open to this user; mount as root, or `chmod 666 /dev/fuse` as it should be")
 
 
 def _in_background(order: Order) -> None:

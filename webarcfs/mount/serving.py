@@ -118,6 +118,7 @@ class Server:
 
     def _open_log(self) -> None:
         os.dup2(self._stderr, 2)
+        self._complaints.close()
         handler = logging.StreamHandler(sys.stderr) if self._order.foreground else self._log_file()
         handler.setFormatter(logging.Formatter(_FORMAT))
         logging.basicConfig(level=logging.INFO, handlers=[handler])
@@ -151,6 +152,8 @@ class Server:
         os._exit(0)
 
     def _complaint(self) -> str:
+        if self._complaints.closed:
+            return "libfuse ended with an error after it was live"
         self._complaints.seek(0)
         said = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
         return "; ".join(said) or "libfuse gives no reason"

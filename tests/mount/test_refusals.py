@@ -1,0 +1,163 @@
+"""Every attempt to write is refused, each with its errno (SEMANTICS.md section 5; /Ar-1/)."""
+
+# The tests speak in system calls.
+# ruff: noqa: PTH109
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.mount.conftest import PAGES, Mounter
+from tests.support import archives
+from tests.support.archives import DOMAIN
+from tests.support.mounts import Mounted
+from webarcfs.archive.directory import Archive
+
+pytestmark = pytest.mark.mount
+
+OLD = f".snapshots/2026-11-21T03:00:00@{DOMAIN}"
+PLACES = ["", DOMAIN, f"{DOMAIN}/a b", f"{DOMAIN}/index.html", f"{DOMAIN}/index.html/more"]
+OLD_PLACES = [".snapshots", f".snapshots/{DOMAIN}", OLD, f"{OLD}/index.html"]
+Attempt = Callable[[Path], object]
+
+
+def create(path: Path) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+
+
+def listen(path: Path) -> None:
+    here = os.getcwd()
+    try:
+        os.chdir(path.parent)  # the name of a socket is short
+        socket.socket(socket.AF_UNIX).bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def open_to(flags: int) -> Attempt:
+    return lambda path: os.close(os.open(path, flags))
+
+
+CREATIONS: dict[str, Attempt] = {
+    "open": create,
+    "mkdir": Path.mkdir,
+    "symlink": lambda path: path.symlink_to("x"),
+    "fifo": os.mkfifo,
+    "mknod": os.mknod,
+    "socket": listen,
+}
+CHANGES: dict[str, Attempt] = {
+    "write": open_to(os.O_WRONLY),
+    "append": open_to(os.O_WRONLY | os.O_APPEND),
+    "read and write": open_to(os.O_RDWR),
+    "O_TRUNC": open_to(os.O_RDONLY | os.O_TRUNC),
+    "truncate": lambda path: os.truncate(path, 0),
+    "unlink": Path.unlink,
+    "rename": lambda path: path.rename(path.with_name("new")),
+    "rename onto": lambda path: path.rename(path.with_name("data.xml")),
+    "chmod": lambda path: path.chmod(0o777),
+    "chown": lambda path: os.chown(path, 1, 1),
+    "utimens": lambda path: os.utime(path, (1, 1)),
+    "touch": os.utime,
+    "setxattr": lambda path: os.setxattr(path, "user.x", b"1"),
+    "removexattr": lambda path: os.removexattr(path, "user.webarc.url"),
+}
+
+
+def number_of(attempt: Attempt, path: Path) -> int | None:
+    try:
+        attempt(path)
+    except OSError as error:
+        return error.errno
+    return None
+
+
+@pytest.mark.parametrize("what", CREATIONS)
+def test_nothing_is_created(site: Mounted, what: str) -> None:
+    """S-create-1, S-create-2"""
+    answers = {place: number_of(CREATIONS[what], site / place / "new") for place in PLACES}
+    assert answers == dict.fromkeys(PLACES, errno.EPERM)
+    answers = {place: number_of(CREATIONS[what], site / place / "new") for place in OLD_PLACES}
+    assert answers == dict.fromkeys(OLD_PLACES, errno.EROFS)
+
+
+@pytest.mark.parametrize("what", set(CREATIONS) - {"socket"})
+def test_names_that_are_there(site: Mounted, what: str) -> None:
+    """S-create-3"""
+    there = [DOMAIN, ".changes", ".snapshots", f"{DOMAIN}/index.html/data.html", f"{OLD}/index.html"]
+    assert {name: number_of(CREATIONS[what], site / name) for name in there} == dict.fromkeys(there, errno.EEXIST)
+
+
+def test_hard_links(site: Mounted) -> None:
+    """S-link-1"""
+    source = site / f"{DOMAIN}/index.html/data.html"
+    assert number_of(lambda path: os.link(source, path), site / f"{DOMAIN}/index.html/link") == errno.EPERM
+    assert number_of(lambda path: os.link(source, path), site / f"{OLD}/link") == errno.EROFS
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_is_archived_never_changes(site: Mounted, what: str) -> None:
+    """S-change-1, S-change-2"""
+    attempt = CHANGES[what]
+    assert number_of(attempt, site / f"{DOMAIN}/index.html/data.html") == errno.EPERM
+    assert number_of(attempt, site / f"{DOMAIN}/index.html/notes.txt") == errno.EPERM
+    assert number_of(attempt, site / f"{OLD}/index.html/data.html") == errno.EROFS
+    if "O_TRUNC" not in what and what not in ("rename onto",):
+        assert number_of(attempt, site / f"{DOMAIN}/index.html/none.txt") == errno.ENOENT
+    assert (site / f"{DOMAIN}/index.html/data.html").read_bytes() == PAGES["index.html"]
+
+
+def test_folders_never_change(site: Mounted) -> None:
+    """S-change-1, S-change-2"""
+    for place, number in ((f"{DOMAIN}/blog", errno.EPERM), (DOMAIN, errno.EPERM), (f"{OLD}/blog", errno.EROFS)):
+        for what in ("rename", "chmod", "chown", "utimens", "setxattr"):
+            assert number_of(CHANGES[what], site / place) == number, (place, what)
+        assert number_of(Path.rmdir, site / place) == number
+    moved = number_of(lambda path: path.rename(site / f"{OLD}/x"), site / f"{DOMAIN}/index.html/notes.txt")
+    assert moved == errno.EROFS
+    assert number_of(lambda path: path.rename(site / "x"), site / ".changes") == errno.EPERM
+
+
+def test_read_only_mount(archive: Archive, mount: Mounter) -> None:
+    """S-ro-1"""
+    archives.publish(archive, pages={"index.html": b"1"})
+    mounted = mount(archive, "-o", "ro")
+    folder = mounted / f"{DOMAIN}/index.html"
+    answers = {what: number_of(attempt, folder / "new") for what, attempt in CREATIONS.items()}
+    answers |= {what: number_of(attempt, folder / "data.html") for what, attempt in CHANGES.items()}
+    assert answers == dict.fromkeys(answers, errno.EROFS)
+    archives.publish(archive, pages={"index.html": b"2"})
+    assert (folder / "data.html").read_bytes() in (b"1", b"2")
+
+
+AS_OTHER_USER = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from tests.mount.test_refusals import CHANGES, CREATIONS, number_of
+from pathlib import Path
+arc = Path(sys.argv[2])
+assert (arc / "data.html").read_bytes() and os.listdir(arc)
+answers = {what: number_of(attempt, arc / "new") for what, attempt in CREATIONS.items()}
+answers |= {what: number_of(attempt, arc / "data.html") for what, attempt in CHANGES.items()}
+print({what: number for what, number in answers.items() if number != 13})
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+def test_other_users(site: Mounted) -> None:
+    """S-perm-1, S-open-1"""
+    root = Path(__file__).parent.parent.parent
+    arc = site / f"{DOMAIN}/index.html"
+    command = [sys.executable, "-c", AS_OTHER_USER, str(root), str(arc)]
+    done = subprocess.run(
+        command, user=65534, group=65534, extra_groups=[], capture_output=True, text=True, check=False, cwd="/"
+    )
+    # chmod, chown and times are the owner's alone: the kernel says EPERM by itself.
+    assert done.stdout.strip() == str(dict.fromkeys(("chmod", "chown", "utimens"), errno.EPERM)), done.stderr

@@ -1,0 +1,27 @@
+"""Each paragraph of SEMANTICS.md has a test that names it, and each name in a test has its paragraph."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+ID = re.compile(r"\bS-[a-z]+-\d+\b")
+
+
+@pytest.mark.pure
+def test_every_paragraph_has_its_test() -> None:
+    document = (ROOT / "SEMANTICS.md").read_text("utf-8")
+    paragraphs = re.findall(r"^\*\*(S-[a-z]+-\d+)\.\*\*", document, re.MULTILINE)
+    assert len(paragraphs) == len(set(paragraphs))
+    docstrings = re.findall(
+        r'^\s+"""(S-[^"]*)"""', "\n".join(map(_text, (ROOT / "tests/mount").glob("test_*.py"))), re.M
+    )
+    assert set(paragraphs) == set(ID.findall(" ".join(docstrings)))
+    assert set(ID.findall(document)) == set(paragraphs)
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8")
