@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from urllib.parse import urljoin
 
 from lxml import etree
@@ -140,10 +141,12 @@ def _html(data: bytes) -> tuple[str, Iterator[Raw]]:
     root = _parse(data, parser)
     if root is None:
         return "", iter(())
+    # What follows `</html>` is a tree of its own to libxml2, and part of the page to browsers.
+    trees = [root, *root.itersiblings()]
     # Most pages have neither a base nor a URL in a style attribute, and need not be searched for them.
     lowered = data.lower()
-    bases = (base.get("href", "") for base in root.iter("base")) if b"<base" in lowered else iter(())
-    return next(filter(None, bases), ""), _walk(root, styled=b"url(" in lowered)
+    bases = (base.get("href", "") for tree in trees for base in tree.iter("base")) if b"<base" in lowered else iter(())
+    return next(filter(None, bases), ""), chain.from_iterable(_walk(tree, styled=b"url(" in lowered) for tree in trees)
 
 
 def _walk(root: etree._Element, styled: bool) -> Iterator[Raw]:

@@ -106,7 +106,7 @@ def _published_before(run: Run) -> Published | None:
     commit = sequence.crawl_commit(run.store, target) if target else None
     if commit is None:
         return None
-    return Published(commit.oid, commit.message.complete, "published before it was interrupted")
+    return Published(commit.oid, commit.message.complete, "" if commit.message.complete else "crawl incomplete")
 
 
 def _flow(run: Run, seconds: dict[str, float]) -> Published:

@@ -259,3 +259,9 @@ def test_only_the_start_of_a_body_is_parsed() -> None:
 def test_kinds_are_the_frontier_s_words() -> None:
     assert Link("http://e.org/", Kind.LINK).kind.value == "link"
     assert Link("http://e.org/", Kind.REQUISITE).kind.value == "requisite"
+
+
+def test_links_behind_the_end_of_the_page() -> None:
+    """What follows `</html>` belongs to the page, as browsers have it (WHATWG, "after after body" insertion mode)."""
+    found = links_of(b"<html><body></body></html>\n<a href=x>x</a>", "http://e.org/", "text/html", "utf-8")
+    assert [link.url for link in found] == ["http://e.org/x"]

@@ -1,0 +1,135 @@
+"""kill -9 of the agent once in each stage of a crawl: the archive is sound, nothing is fetched or published twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent import warc
+from agent.pipeline import STAGES
+from tests.bench.serve import Generated
+from tests.kill.victim import POINTS
+from tests.support.nasty import slow
+from tests.support.site import Site, page
+from webarcfs.archive.database import Database
+from webarcfs.archive.directory import Archive, create
+from webarcfs.archive.feed import Feed
+from webarcfs.archive.store import CRAWLS, INCOMING, MAIN, Store
+
+pytestmark = [pytest.mark.crawl]
+
+_PAGES = 60
+_BEFORE_THE_SWAP = ("first-batch-read", "later-batch-read", "captured", "objects-written", "commit-written")
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as site:
+        site.mount(Generated(_PAGES), at="/")
+        yield site
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return create(tmp_path / "archive")
+
+
+def agent(archive: Archive, site: Site, point: str = "") -> subprocess.CompletedProcess[str]:
+    """One crawl of the site, killed at `point` if one is given."""
+    program = ["-m", "tests.kill.victim", point] if point else ["-c", "from agent.cli import main; main()"]
+    arguments = ["--quiet", "crawl", "--archive", str(archive.root), "--wait", "0", site.url("/")]
+    return subprocess.run(
+        [sys.executable, *program, *arguments], capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def store(archive: Archive) -> Store:
+    return Store(archive.repository(next(archive.domains())))
+
+
+def change_site(site: Site) -> None:
+    """Some pages change, one goes, one is new (linked from the start page)."""
+    old = Generated(_PAGES)
+    for number in (3, 7, 20):
+        site.add(old.path(number), b"<html><title>changed</title>" + old.body(number))
+    site.gone(old.path(41))
+    site.add("/new.html", b"<html><title>new</title></html>")
+    site.add("/", old.body(0) + b'<a href="/new.html">new</a>')
+
+
+@pytest.mark.parametrize("point", [*POINTS, *(f"{name}:25" for name, _ in STAGES), "publish:25"])
+def test_kill(archive: Archive, site: Site, point: str) -> None:
+    """A job that is killed at any point leaves the archive as it was, or as it shall be; the next run finishes it."""
+    assert agent(archive, site).returncode == 0
+    old = store(archive).ref(MAIN)
+    change_site(site)
+    site.clear_log()
+
+    assert agent(archive, site, point).returncode == -signal.SIGKILL
+    repository = store(archive)
+    assert repository.check() == []
+    if ":" in point or point in _BEFORE_THE_SWAP:
+        assert repository.ref(MAIN) == old, "the old state whole"
+        assert len(list(Feed(archive.changes).lines())) == 1
+
+    done = agent(archive, site)
+    assert done.returncode == 0, done.stderr
+    assert [path for path, count in Counter(each.path for each in site.requests).items() if count > 1] == []
+    _is_as_it_shall_be(archive, site)
+
+
+def _is_as_it_shall_be(archive: Archive, site: Site) -> None:
+    """One new snapshot, in git, in the feed and in the database, and nothing left over."""
+    repository = store(archive)
+    assert repository.check() == []
+    refs = repository.refs(CRAWLS)
+    lines = list(Feed(archive.changes).lines())
+    assert len(refs) == len(lines) == len(set(lines)) == 2
+    head = repository.head()
+    assert head is not None
+    assert str(head.message.tag) == lines[-1]
+    assert head.message.complete
+    old = repository.commit(head.parents[0])
+    changed = {each.path.rpartition("/")[0] for each in repository.differences(old.tree, head.tree)}
+    pages = Generated(_PAGES)
+    expected = {pages.path(number).removeprefix("/") for number in (3, 7, 20, 41)} | {"new.html", "index.html"}
+    assert changed == expected
+    with Database(archive.database) as database:
+        assert database.indexed(next(archive.domains())) == set(lines)
+    assert repository.refs(INCOMING) == {}
+    assert list(archive.jobs.iterdir()) == []
+    assert len(list(archive.reports.iterdir())) == 2
+    assert site.url("/")
+
+
+def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
+    """wget dies with the agent; what is whole in its WARC by then is not fetched again (DESIGN.md, capture)."""
+    pages = Generated(_PAGES)
+    site.add(pages.path(12), page(pages.body(12)) and pages.body(12))
+    site.add_nasty(pages.path(12), slow(4, page(pages.body(12))))
+    arguments = ["--quiet", "crawl", "--archive", str(archive.root), "--wait", "0", site.url("/")]
+    with subprocess.Popen([sys.executable, "-c", "from agent.cli import main; main()", *arguments]) as process:
+        while site.count(pages.path(12)) == 0:
+            assert process.poll() is None
+        process.kill()
+    job = next(archive.jobs.iterdir())
+    whole = {each.url for path in job.glob("*.warc") for each in warc.responses(path)}
+    assert len(whole) > 5
+    assert subprocess.run(["pgrep", "-f", str(job)], check=False, capture_output=True).stdout == b""
+    site.clear_log()
+
+    assert agent(archive, site).returncode == 0
+    assert whole & {site.url(each.path) for each in site.requests} == set()
+    tree = store(archive).head()
+    assert tree is not None
+    for number in range(_PAGES):
+        name = pages.path(number).strip("/") or "index.html"
+        entry = store(archive).find(tree.tree, f"{name}/data.html")
+        assert entry is not None, name
+        assert store(archive).read(entry.oid) == pages.body(number)

@@ -1,0 +1,108 @@
+"""`python -m tests.kill.victim POINT ARGUMENT…`: webarc-agent, which kills itself with SIGKILL at a chosen point.
+
+A point is `<stage>:<n>` (the n-th document in that stage) or the name of a step in POINTS. The signal is real, and so
+is everything up to it: no handler, no clean-up, no buffer is written.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import agent.jobs
+import agent.pipeline
+import agent.recover
+import agent.report
+import agent.stages.capture
+from agent.cli import main
+from agent.document import Document
+from agent.stages.publish import Publisher
+from webarcfs.archive.sequence import Turn
+from webarcfs.archive.store import Store
+
+
+def die() -> None:
+    """What kill -9 does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def before(owner: Any, name: str, call: int = 1) -> Callable[[], None]:
+    """Die just before the `call`-th call of `owner.name`."""
+
+    def arm() -> None:
+        original = getattr(owner, name)
+        calls = 0
+
+        def dying(*arguments: Any, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == call:
+                die()
+            return original(*arguments, **named)
+
+        setattr(owner, name, dying)
+
+    return arm
+
+
+def after(owner: Any, name: str) -> Callable[[], None]:
+    """Die just after the first call of `owner.name`."""
+
+    def arm() -> None:
+        original = getattr(owner, name)
+
+        def dying(*arguments: Any, **named: Any) -> None:
+            original(*arguments, **named)
+            die()
+
+        setattr(owner, name, dying)
+
+    return arm
+
+
+#: Step → what arms it. In the order in which a crawl passes them.
+POINTS: dict[str, Callable[[], None]] = {
+    "first-batch-read": before(agent.stages.capture._Capture, "read", 1),
+    "later-batch-read": before(agent.stages.capture._Capture, "read", 4),
+    "captured": before(agent.jobs, "publish_domain"),
+    "objects-written": before(Publisher, "_swap"),
+    "commit-written": before(Store, "update_refs", 1),
+    "refs-moved": before(Turn, "publish"),
+    "feed-written": after(Turn, "publish"),
+    "before-index": before(agent.pipeline, "catch_up_domain"),
+    "in-index": before(agent.recover, "index"),
+    "before-report": before(agent.report, "write"),
+    "report-written": before(agent.jobs.shutil, "rmtree"),
+}
+
+
+def in_stage(name: str, number: int) -> None:
+    """Die on the `number`-th document that comes out of a stage."""
+
+    def wrap(stage: Callable[..., Iterator[Document]]) -> Callable[..., Iterator[Document]]:
+        def dying(*arguments: Any) -> Iterator[Document]:
+            for count, document in enumerate(stage(*arguments), 1):
+                if count == number:
+                    die()
+                yield document
+
+        return dying
+
+    if name == "publish":
+        setattr(Publisher, "publish", wrap(Publisher.publish))  # noqa: B010 # a method is not to be assigned, says mypy
+    else:
+        stages = tuple((each, wrap(stage) if each == name else stage) for each, stage in agent.pipeline.STAGES)
+        agent.pipeline.STAGES = stages
+
+
+if __name__ == "__main__":
+    point = sys.argv.pop(1)
+    stage, _, number = point.partition(":")
+    if number:
+        in_stage(stage, int(number))
+    else:
+        POINTS[point]()
+    main()
