@@ -149,18 +149,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
 
     def statfs(self, _path: str) -> dict[str, int]:
         below = os.statvfs(self._mount.archive.root)
-        names = (
-            "f_bsize",
-            "f_frsize",
-            "f_blocks",
-            "f_bfree",
-            "f_bavail",
-            "f_files",
-            "f_ffree",
-            "f_favail",
-            "f_namemax",
-        )
-        return {name: getattr(below, name) for name in names}
+        return {name: getattr(below, name) for name in _STATVFS}
 
     # -- attempts to write: all refused, each as SEMANTICS.md says ---------------------------------------------------
 
