@@ -184,6 +184,15 @@ def main() -> None:
     except (WebarcError, OSError, KeyboardInterrupt) as error:
         if debug:
             _console.print_exception()
-        for line in (str(error) or type(error).__name__).splitlines():
-            print(f"webarc-agent: {line}", file=sys.stderr)  # noqa: T201 # the one place that reports errors
+        _complain(str(error) or type(error).__name__)
         sys.exit(exit_code_of(error))
+    except Exception as error:
+        if debug:
+            _console.print_exception()
+        _complain(f"unexpected {type(error).__name__}: {error}; `webarc-agent --debug …` shows where, please report it")
+        sys.exit(exit_code_of(error))
+
+
+def _complain(message: str) -> None:
+    for line in message.splitlines():
+        click.echo(f"webarc-agent: {line}", err=True)

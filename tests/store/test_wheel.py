@@ -1,0 +1,38 @@
+"""An installed wheel finds its SQL statements and its schema, as a checkout does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.store
+
+_ROOT = Path(__file__).resolve().parents[2]
+_PROGRAM = """
+from webarcfs.archive import arcxml, resources
+print(resources.path("sql", "schema.sql"), resources.path("xsd", "arc.xsd"))
+assert "CREATE VIEW metadata" in resources.sql("schema")
+arcxml._schema()
+"""
+
+
+def test_wheel(tmp_path: Path) -> None:
+    """`sql/` and `xsd/` lie at the top of the source tree, and inside the package in a wheel (DESIGN.md section 8)."""
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(_ROOT)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    wheel = next(tmp_path.glob("*.whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        archive.extractall(tmp_path / "site")
+    assert {f"webarcfs/_data/sql/{path.name}" for path in (_ROOT / "sql").glob("*.sql")} <= set(names)
+    assert {"agent/cli.py", "webarcfs/mount/cli.py", "webarcfs/py.typed"} <= set(names)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.count(str(tmp_path / "site")) == 2
