@@ -15,7 +15,7 @@ from typing import IO
 from urllib.parse import urljoin
 
 from agent import links, robots, sniff, text, warc, wgetlog
-from agent.decode import BadBody, decoded, unknown_codings
+from agent.decode import BadBody, Bomb, decoded, unknown_codings
 from agent.frontier import Row, Settled
 from agent.status import Status
 from webarcfs.archive.errors import Damaged, UrlRefused
@@ -65,7 +65,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a run of wget left: the URLs it was given, its WARC, its log, and whether it was killed."""
+    """What a run of wget left: the URLs it was given, its WARC, its log, and whether it was killed.
+
+    Where wget asked for something else than it was told, what is left without an outcome has failed, lest it be tried
+    for ever.
+    """
 
     rows: list[Row]
     warc_file: Path
@@ -81,16 +85,23 @@ def answers(batch: Batch, limits: Limits, now: float) -> Iterator[Answer]:
         if row is not None:
             yield _of_response(row, response, limits, now)
     attempts = wgetlog.attempts(batch.log)
+    known = {row.url for row in batch.rows}
+    estranged = False
     for number, attempt in enumerate(attempts, 1):
-        row = open_rows.pop(_canonical(attempt.url), None)
+        url = _canonical(attempt.url)
+        row = open_rows.pop(url, None)
         if row is None:
+            estranged = estranged or url not in known
             continue
         if batch.killed is not None and number == len(attempts):
             yield Answer(row, _failed(row, batch.killed.status, batch.killed.note, now))
         else:
             yield _of_log(row, attempt, now)
-    for row in open_rows.values():  # wget did not come to them
-        yield Answer(row, Settled(id=row.id, state="waiting", status=0, tried=0))
+    for row in open_rows.values():
+        if estranged:
+            yield Answer(row, _failed(row, Status.RUNTIME, "wget", now))
+        else:  # wget did not come to them
+            yield Answer(row, Settled(id=row.id, state="waiting", status=0, tried=0))
 
 
 def page_links(body: bytes, url: str, head: warc.Head) -> tuple[links.Link, ...]:
@@ -116,7 +127,10 @@ def _of_response(row: Row, response: warc.Response, limits: Limits, now: float) 
     try:
         body = _read(stream, response, _wanted(row, head))
     except BadBody as error:
-        return Answer(row, _failed(row, Status.CONNECTION_LOST, str(error), now))
+        if head.status not in REDIRECTS:  # whose body nobody reads
+            status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
+            return Answer(row, _failed(row, status, str(error), now))
+        body = b""
     settled = Settled(
         id=row.id,
         state="done",
@@ -134,8 +148,11 @@ def _of_response(row: Row, response: warc.Response, limits: Limits, now: float) 
         settled = _last_or_again(row, settled, again)
     if settled.state == "waiting":
         return Answer(row, settled)
-    if row.kind == "robots" or head.status in REDIRECTS:
-        return Answer(row, settled, _target(row, head) if head.status in REDIRECTS else "", robots=body)
+    if head.status in REDIRECTS:
+        target = _target(row, head)
+        return Answer(row, replace(settled, target=target, note="" if target else "bad-location"), target)
+    if row.kind == "robots":
+        return Answer(row, settled, robots=body)
     return _of_document(row, settled, head, body, limits)
 
 

@@ -25,6 +25,10 @@ class BadBody(Exception):
     """The body is not what the head promised; the message is a word for crawl.log."""
 
 
+class Bomb(BadBody):
+    """The body grows beyond all measure as it is decoded."""
+
+
 class _Decoder(Protocol):
     def decode(self, data: bytes) -> Iterator[bytes]: ...
     def end(self) -> None: ...
@@ -94,7 +98,7 @@ def _through(decoder: _Decoder, parts: Iterable[bytes]) -> Iterator[bytes]:
         for data in decoder.decode(part):
             went += len(data)
             if went > _BOMB_SIZE and went > came * _BOMB_FACTOR:
-                raise BadBody("decompression-bomb")
+                raise Bomb("decompression-bomb")
             yield data
     if came:
         decoder.end()

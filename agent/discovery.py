@@ -16,7 +16,7 @@ from agent.status import Status
 from webarcfs.archive.config import Publication
 
 _MOST_REDIRECTS = 20
-_MOST_KNOWN = 200_000
+_MOST_KNOWN = 50_000
 _LETTERS = {"link": "L", "requisite": "E", "redirect": "R", "robots": "P", "seed": ""}
 
 
@@ -67,6 +67,8 @@ class Discovery:
         if trail > _MOST_REDIRECTS:
             find = dataclasses.replace(find, state="refused", status=int(Status.TRAP), note="too-many-redirects")
         self._frontier.add([find])
+        if self._is_circle(page):
+            self._frontier.results([{"id": page.id, "result": "", "mime": "", "note": "redirect-loop"}])
 
     def end_of(self, row: Row) -> Row:
         """Where a URL leads in the end: the last of the redirects from it; itself where there are none or a loop."""
@@ -75,6 +77,15 @@ class Discovery:
             visited.add(target.id)
             row = target
         return row
+
+    def _is_circle(self, row: Row) -> bool:
+        visited = {row.id}
+        while (target := self._frontier.redirected_to(row.id)) is not None:
+            if target.id in visited:
+                return True
+            visited.add(target.id)
+            row = target
+        return False
 
     def forget_if_large(self) -> None:
         """Keep memory flat."""

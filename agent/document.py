@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from agent import sniff
 from agent.warc import Head
+from webarcfs.archive.layout import data_name
 from webarcfs.archive.store import Entry
 
 #: Bodies up to this size stay in memory, one at a time.
@@ -104,7 +105,7 @@ class Document:
     @cached_property
     def path(self) -> Path:
         """A file with the body, made when somebody asks (/Fi-1/); it is gone after the filters."""
-        path = self.folder / f"filter-{self.row}{Path(self.data_name or 'data').suffix}"
+        path = self.folder / f"filter-{self.row}{Path(data_name(self.url)).suffix}"
         self.body.save(path)
         return path
 

@@ -35,15 +35,23 @@ class BatchFiles:
         return self.folder / f"{self.number:06}.log"
 
     @property
+    def errors(self) -> Path:
+        """What wget said before it had its log."""
+        return self.folder / f"{self.number:06}.err"
+
+    @property
     def warc(self) -> Path:
         """What the server answered."""
         return self.folder / f"{self.number:06}.warc"
 
 
 def command(files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Path) -> list[str]:
-    """wget's arguments (wget(1)). It fetches and records; every decision is ours (DESIGN.md section 6, capture).
+    """wget's arguments (wget(1)), for the folder of the job as its working folder.
 
-    `setpriv` has the kernel end wget when the agent dies, however it dies.
+    It fetches and records; every decision is ours (DESIGN.md section 6, capture).
+
+    `setpriv` has the kernel end wget when the agent dies, however it dies. Digests stay on: told not to make them, wget
+    1.21 writes what happens to be in memory in their place, line ends included, and the record is broken.
     """
     arguments = [
         "setpriv",
@@ -51,12 +59,13 @@ def command(files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Pa
         "wget",
         "--no-config",
         "--no-hsts",
+        "--no-iri",  # it would decode `%25` of each URL once more
         f"--input-file={files.list}",
         "--output-document=/dev/null",
         f"--output-file={files.log}",
         "--progress=dot:giga",
         f"--warc-file={files.warc.with_suffix('')}",
-        f"--warc-tempdir={files.folder}",
+        "--warc-tempdir=.",  # the job's folder; wget has room for 100 characters
         "--no-warc-compression",
         "--no-warc-keep-log",
         "--max-redirect=0",
@@ -67,9 +76,6 @@ def command(files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Pa
         "--keep-session-cookies",
         f"--save-cookies={cookies}",
     ]
-    if not settings.keep_warc:
-        # wget 1.21 then writes junk for a digest, which nobody reads here; in a WARC that is kept it must be right.
-        arguments.append("--no-warc-digests")
     if cookies.exists():
         arguments.append(f"--load-cookies={cookies}")
     return [*arguments, *settings.wget_args]
@@ -93,16 +99,20 @@ def begun(log: Path) -> int:
 
 
 def bytes_so_far(pid: int, folder: Path) -> int:
-    """How far the current document of a wget has come: the position in its deleted temporary file (proc(5))."""
+    """How far the current document of a wget has come: the position in its deleted temporary file (proc(5)).
+
+    It has a few more of them, for the record of the request and such; they stay small.
+    """
+    most = 0
     try:
         for fd in os.scandir(f"/proc/{pid}/fd"):
             target = str(Path(fd).readlink())
             if target.startswith(str(folder)) and target.endswith(" (deleted)"):
                 info = Path(f"/proc/{pid}/fdinfo/{fd.name}").read_text("ascii")
-                return int(info.split("pos:", 1)[1].split(None, 1)[0])
+                most = max(most, int(info.split("pos:", 1)[1].split(None, 1)[0]))
     except (OSError, ValueError, IndexError):
         pass  # it has just ended
-    return 0
+    return most
 
 
 def read_log(files: BatchFiles) -> str:
@@ -111,6 +121,12 @@ def read_log(files: BatchFiles) -> str:
         return files.log.read_text("utf-8", "replace")
     except FileNotFoundError:
         return ""
+
+
+def complaint(files: BatchFiles) -> str:
+    """Why wget did not begin: the first line of what it said."""
+    said = files.errors.read_text("utf-8", "replace") + read_log(files)
+    return next((line for line in said.splitlines() if line.strip()), "it did not say why")
 
 
 def write_list(files: BatchFiles, urls: Sequence[str]) -> None:

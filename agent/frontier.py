@@ -46,6 +46,7 @@ class Row:
     digest: str
     captured: str
     arc: str
+    target: str
     expanded: int
     result: str
 
@@ -81,6 +82,7 @@ class Settled:
     digest: str = ""
     captured: str = ""
     arc: str = ""
+    target: str = ""
 
 
 class Frontier:
@@ -197,7 +199,7 @@ class Frontier:
         return self._rows("frontier_by_id", id=row)[0]
 
     def redirected_to(self, row: int) -> Row | None:
-        """The URL that a redirect led to; None where it led to nothing new, or was none."""
+        """The URL that a redirect led to; None where it led nowhere, or was none."""
         return next(iter(self._rows("frontier_redirected_to", id=row)), None)
 
     def seeds(self) -> list[Row]:

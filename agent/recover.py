@@ -9,12 +9,13 @@ import heapq
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent.stages.index import index
 from webarcfs.archive import sequence
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged
+from webarcfs.archive.errors import Damaged, DatabaseDamaged
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.model import CommitTag
 from webarcfs.archive.store import CRAWLS, Commit, Store
@@ -48,23 +49,22 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
     with sequence.hold(archive):
         snapshots, damaged = _all_snapshots(archive)
         scratch = archive.database.with_name(".webarc.db.new")
-        scratch.unlink(missing_ok=True)
+        _remove_database(scratch)
         with Database(scratch) as database:
-            _index_all(archive, database, snapshots, progress)
+            damaged |= _index_all(archive, database, snapshots, progress)
             versions = database.count_versions()
+        if _journal(archive.database).exists():
+            _remove_database(archive.database)
         scratch.replace(archive.database)
         lines = Feed(archive.changes).rewrite(snapshot.tag for snapshot in snapshots)
-    return Recovered(len(snapshots), versions, lines, damaged)
+    return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)))
 
 
 def catch_up(archive: Archive) -> None:
     """Index what was published and not indexed, and complete the feed; next to nothing where all is in step."""
     with sequence.hold(archive):
-        snapshots, _ = _all_snapshots(archive)
-        feed = Feed(archive.changes)
-        if sorted(feed.lines()) != sorted(str(snapshot.tag) for snapshot in snapshots):
-            _log.warning("%s was not in step with git; it was written anew", archive.changes)
-            feed.rewrite(snapshot.tag for snapshot in snapshots)
+        snapshots, damaged = _all_snapshots(archive)
+        _complete_feed(archive, snapshots, damaged)
         if _index_missing(archive, snapshots):
             return
     _log.warning("%s was not in step with git; it is made anew", archive.database)
@@ -80,6 +80,19 @@ def catch_up_domain(archive: Archive, domain: str) -> None:
             index(database, store, store.commit(snapshot.oid))
 
 
+def _complete_feed(archive: Archive, snapshots: list[Snapshot], damaged: set[str]) -> None:
+    """Write the feed anew where it is not in step; a repository that cannot be read now keeps the lines it has."""
+    feed = Feed(archive.changes)
+    lines = [line for line in feed.lines() if line.partition("@")[2] not in damaged]
+    if lines == [str(snapshot.tag) for snapshot in snapshots]:
+        return
+    if damaged:
+        _log.error("%s is not in step with git; repair %s first", archive.changes, ", ".join(sorted(damaged)))
+        return
+    _log.warning("%s was not in step with git; it was written anew", archive.changes)
+    feed.rewrite(snapshot.tag for snapshot in snapshots)
+
+
 def _index_missing(archive: Archive, snapshots: list[Snapshot]) -> bool:
     """Index what is missing; False when the database has what git has not, and must be made anew."""
     domains = {snapshot.domain for snapshot in snapshots}
@@ -91,31 +104,50 @@ def _index_missing(archive: Archive, snapshots: list[Snapshot]) -> bool:
                 return False
             missing = [snapshot for snapshot in snapshots if str(snapshot.tag) not in known]
             _index_all(archive, database, missing, lambda *_: None)
-    except Damaged as error:
+    except DatabaseDamaged as error:
         _log.warning("%s", error)
         return False
     return True
 
 
-def _index_all(archive: Archive, database: Database, snapshots: list[Snapshot], progress: Progress) -> None:
-    stores: dict[str, Store] = {}
+def _index_all(archive: Archive, database: Database, snapshots: list[Snapshot], progress: Progress) -> set[str]:
+    """Index snapshots in order; returns the domains that proved damaged, which are named and left where they stood."""
+    damaged: set[str] = set()
     for number, snapshot in enumerate(snapshots, 1):
-        store = stores.setdefault(snapshot.domain, Store(archive.repository(snapshot.domain)))
-        index(database, store, store.commit(snapshot.oid))
+        if snapshot.domain not in damaged:
+            try:
+                store = Store(archive.repository(snapshot.domain))
+                index(database, store, store.commit(snapshot.oid))
+            except DatabaseDamaged:
+                raise
+            except Damaged as error:
+                _log.error("%s", error)
+                damaged.add(snapshot.domain)
         progress(number, len(snapshots))
+    return damaged
 
 
-def _all_snapshots(archive: Archive) -> tuple[list[Snapshot], tuple[str, ...]]:
+def _journal(database: Path) -> Path:
+    return database.with_name(f"{database.name}-journal")
+
+
+def _remove_database(database: Path) -> None:
+    """Remove a database whose writer may have been killed: SQLite would play its journal back into the next one."""
+    database.unlink(missing_ok=True)
+    _journal(database).unlink(missing_ok=True)
+
+
+def _all_snapshots(archive: Archive) -> tuple[list[Snapshot], set[str]]:
     """Every snapshot in the order of the feed, and what could not be read (which is named and passed over)."""
     found: list[list[Snapshot]] = []
-    damaged = []
+    damaged: set[str] = set()
     for domain in archive.domains():
         try:
             found.append(sorted(_snapshots(Store(archive.repository(domain)), domain, set())))
         except Damaged as error:
             _log.error("%s", error)
-            damaged.append(domain)
-    return list(heapq.merge(*found)), tuple(damaged)
+            damaged.add(domain)
+    return list(heapq.merge(*found)), damaged
 
 
 def _snapshots(store: Store, domain: str, known: set[str]) -> Iterator[Snapshot]:

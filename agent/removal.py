@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from agent.run import Run, leads_to_arcs
+from agent.run import Run, Shelf, leads_to_arcs
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.store import PUBLICATIONS, Store
 
@@ -37,15 +37,17 @@ def removed_arcs(run: Run, seen_tree: str, found: int) -> Verdict:
             f"(--accept-shrink accepts it)"
         )
         return Verdict(False, reason=reason)
-    others = [oid for name, oid in store.refs(PUBLICATIONS).items() if name != run.job.publication.name]
-    return Verdict(True, [arc for arc in gone if not any(_holds(store, other, arc) for other in others)])
+    held = store.refs(PUBLICATIONS).items()
+    others = [Shelf(store, oid) for name, oid in held if name != run.job.publication.name]
+    return Verdict(True, [arc for arc in gone if not any(_holds(other, arc) for other in others)])
 
 
 def without(store: Store, tree: str, arcs: list[str]) -> str:
     """`tree` without these ARCs: their own files and additions, not the ARCs that lie inside them."""
     changes: dict[str, str | None] = {}
+    shelf = Shelf(store, tree)
     for arc in arcs:
-        changes |= dict.fromkeys(_own_files(store, tree, arc))
+        changes |= dict.fromkeys(_own_files(store, shelf, arc))
     return store.edit(tree, changes) if changes else tree
 
 
@@ -68,16 +70,13 @@ def _count(run: Run, new: int, gone: int) -> int:
     return run.job.frontier.count_seen(run.domain) - new + gone
 
 
-def _holds(store: Store, tree: str, arc: str) -> bool:
-    entry = store.find(tree, f"{arc}/{DATA_XML}")
+def _holds(held: Shelf, arc: str) -> bool:
+    entry = held.find(f"{arc}/{DATA_XML}")
     return entry is not None and not entry.is_tree
 
 
-def _own_files(store: Store, tree: str, arc: str) -> Iterator[str]:
-    folder = store.find(tree, arc)
-    if folder is None or not folder.is_tree:
-        return
-    for entry in store.entries(folder.oid):
+def _own_files(store: Store, shelf: Shelf, arc: str) -> Iterator[str]:
+    for entry in (shelf.folder(arc) or {}).values():
         path = f"{arc}/{entry.name}"
         if not entry.is_tree:
             yield path

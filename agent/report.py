@@ -110,6 +110,6 @@ def line(row: Row, referrer: str) -> str:
         stamp.strftime("%Y%m%d%H%M%S000") if stamp else "-",
         f"sha1:{row.digest}" if row.digest else "-",
         "-",
-        ",".join([f"seed3:{seed3_code(row.status)}", *(each for each in annotations if each)]),
+        ",".join([f"seed3:{seed3_code(row.status)}", *("_".join(each.split()) for each in annotations if each)]),
     )
     return " ".join(columns)

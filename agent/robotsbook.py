@@ -66,7 +66,8 @@ class RobotsBook:
     def _ask(self, url: str, again: bool) -> tuple[int, bytes] | None:
         row = self._frontier.by_url(url)
         if row is None:
-            self._frontier.add([Find(url=url, domain=domain_of(url), kind="robots", depth=0, hops="P")])
+            # Its depth puts it before all else that waits.
+            self._frontier.add([Find(url=url, domain=domain_of(url), kind="robots", depth=-1, hops="P")])
         elif row.kind != "robots":
             return 404, b""  # a redirect to a page of the crawl: no rules
         elif again and row.state in ("done", "failed"):

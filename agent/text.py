@@ -39,6 +39,8 @@ _ENCODINGS = frozenset(
         "euc_jp", "cp932", "iso2022_jp", "gb18030", "hz", "big5", "big5hkscs", "cp949", "iso2022_kr", "johab",
     }
 )  # fmt: skip
+#: A stray NUL or two make no UTF-16: the shortest page has more ASCII in it than that.
+_LEAST_MARKUP = 8
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 # Python's own decoders of these names raise where there is no mark; WHATWG: little endian.
 _WITHOUT_ORDER = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
@@ -151,7 +153,7 @@ def _nearly_decodes(sample: bytes, charset: str) -> bool:
 
 def _wide(sample: bytes) -> str | None:
     """UTF-32 or UTF-16 without a mark: the one reading in which the NULs go and ASCII, such as markup, appears."""
-    best, most = None, len(sample) // 100
+    best, most = None, max(len(sample) // 100, _LEAST_MARKUP)
     for charset in _WIDE:
         text = _decoded(sample, charset)
         if text and "\0" not in text and (count := len(text) - len(_NOT_ASCII.findall(text))) > most:

@@ -68,6 +68,8 @@ def responses(path: Path) -> Iterator[Response]:
         records = ArchiveIterator(file, no_record_parse=True)
         try:
             for record in records:
+                if record.length is None:
+                    raise Damaged(f"{path}: a record without a length")
                 offset = int(records.offset)  # get_record_offset() would read the record to its end
                 if record.rec_type != "response" or offset + int(record.length) > whole:
                     continue

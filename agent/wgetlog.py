@@ -24,7 +24,7 @@ _FAILURES = tuple(
         (r"SSL connection|certificate|SSL handshake|GnuTLS", Status.CONNECT_FAILED, "tls"),
         (r"[Rr]ead error.*timed out|Connection timed out|timed out\.", Status.TIMEOUT, "timeout"),
         (r"Connection reset by peer", Status.CONNECTION_LOST, "reset"),
-        (r"Connection closed at byte", Status.CONNECTION_LOST, "closed"),
+        (r"Connection closed at byte|Read error at byte \d+.* \(Success\)", Status.CONNECTION_LOST, "closed"),
         (r"No data received", Status.CONNECTION_LOST, "no-answer"),
         (r"failed: ", Status.CONNECT_FAILED, "connect-failed"),
         (r"[Hh]eader|Malformed status line", Status.CONNECTION_LOST, "bad-head"),

@@ -1,13 +1,17 @@
--- A URL was found. One that is known changes only if this way to it is shorter, or lets it in where it was refused.
+-- A URL was found. One that is known changes only if this way to it is shorter, or lets it in where it was refused; or if
+-- it was only asked for because a robots.txt leads to it (the robots.txt itself is no page).
 INSERT INTO url (url, domain, kind, depth, hops, found_on, state, status, note)
 VALUES (:url, :domain, :kind, :depth, :hops, :found_on, :state, :status, :note)
 ON CONFLICT (url) DO UPDATE
-   SET depth    = min(depth, excluded.depth),
-       kind     = CASE WHEN kind = 'robots' THEN kind ELSE excluded.kind END,
+   SET depth    = CASE WHEN kind = 'robots' THEN excluded.depth ELSE min(depth, excluded.depth) END,
+       kind     = excluded.kind,
        hops     = excluded.hops,
        found_on = excluded.found_on,
-       status   = CASE WHEN state = 'refused' THEN excluded.status ELSE status END,
-       note     = CASE WHEN state = 'refused' THEN excluded.note ELSE note END,
-       state    = CASE WHEN state = 'refused' THEN excluded.state ELSE state END
- WHERE kind NOT IN ('seed', 'robots')
-   AND (excluded.depth < depth OR (state = 'refused' AND excluded.state = 'waiting'));
+       tries    = CASE WHEN kind = 'robots' THEN 0 ELSE tries END,
+       status   = CASE WHEN kind = 'robots' OR state = 'refused' THEN excluded.status ELSE status END,
+       note     = CASE WHEN kind = 'robots' OR state = 'refused' THEN excluded.note ELSE note END,
+       state    = CASE WHEN kind = 'robots' OR state = 'refused' THEN excluded.state ELSE state END
+ WHERE CASE kind
+       WHEN 'seed' THEN 0
+       WHEN 'robots' THEN excluded.state = 'waiting' AND state IN ('done', 'failed') AND url NOT LIKE '%/robots.txt'
+       ELSE excluded.depth < depth OR (state = 'refused' AND excluded.state = 'waiting') END;

@@ -1,1 +1,1 @@
-SELECT * FROM url WHERE found_on = :id AND kind = 'redirect' ORDER BY id LIMIT 1;
+SELECT target.* FROM url JOIN url AS target ON target.url = url.target WHERE url.id = :id;

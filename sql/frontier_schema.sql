@@ -27,6 +27,7 @@ CREATE TABLE url (
     digest     TEXT NOT NULL DEFAULT '',    -- sha1 of the body as it was sent, base32
     captured   TEXT NOT NULL DEFAULT '',    -- yyyy-mm-ddThh:mm:ss, CET
     arc        TEXT NOT NULL DEFAULT '',    -- the ARC inside the domain, of an answer that is to be archived
+    target     TEXT NOT NULL DEFAULT '',    -- where an answer that is a redirect leads
     expanded   INTEGER NOT NULL DEFAULT -1, -- the depth at which its links were added; -1 when they were not
     result     TEXT NOT NULL DEFAULT ''     -- added, changed, unchanged, filtered, duplicate, undecodable
 );

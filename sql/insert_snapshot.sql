@@ -1,2 +1,4 @@
+-- A snapshot that is there already stays as it is.
 INSERT INTO snapshot (domain, seq, crawlTime, commitTag, sequence, publication, complete)
-VALUES (:domain, :seq, :crawlTime, :commitTag, :sequence, :publication, :complete);
+SELECT :domain, :seq, :crawlTime, :commitTag, :sequence, :publication, :complete
+ WHERE NOT EXISTS (SELECT 1 FROM snapshot WHERE commitTag = :commitTag);

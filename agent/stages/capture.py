@@ -24,6 +24,7 @@ from agent.links import Link
 from agent.robotsbook import RobotsBook, Say
 from agent.status import Status
 from webarcfs.archive import locks
+from webarcfs.archive.errors import CrawlFailed
 
 #: URLs in a batch: enough to make wget's start cheap, few enough that answers come back soon.
 LARGEST_BATCH = 400
@@ -81,7 +82,7 @@ class _Capture:
         self.robots = RobotsBook(job.frontier, job.settings.user_agent)
         self.running: list[_Running] = []
         self.unreached: dict[str, int] = {}
-        self.down: set[str] = set()
+        self.down: set[str] = set(self.frontier.get("down") or ())
         self.cookies = job.folder / "cookies"
         self.cookies.mkdir(exist_ok=True)
 
@@ -100,6 +101,7 @@ class _Capture:
                 time.sleep(_POLL)
             for each in ended:
                 self._release(each)
+                self._check_begun(each)
             if ended:
                 self.start_batches()  # wget goes on while its last answers are read
             for each in ended:
@@ -189,7 +191,7 @@ class _Capture:
     def _may_fetch(self, row: Row, now: float) -> bool:
         say = self.robots.say(row.url, now)
         if say is Say.NO:
-            self.frontier.settle([Settled(id=row.id, state="refused", status=Status.ROBOTS, tried=0, note="robots")])
+            self._fail([Settled(id=row.id, state="refused", status=Status.ROBOTS, tried=0, note="robots")], row)
         elif say is Say.UNAVAILABLE:
             status = Status.ROBOTS_UNREACHABLE
             self._fail([Settled(id=row.id, state="failed", status=status, tried=0, note="robots-unavailable")], row)
@@ -201,16 +203,22 @@ class _Capture:
         with self.frontier.changes():
             self.frontier.take(rows, files.number, domain)
         cookies = self.cookies / domain
-        process = subprocess.Popen(
-            fetch.command(files, self.settings, wait, cookies),
-            env=fetch.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=self.job.folder,
-            pass_fds=(lock,),
-        )
+        with files.errors.open("wb") as errors:
+            process = subprocess.Popen(
+                fetch.command(files, self.settings, wait, cookies),
+                env=fetch.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                cwd=self.job.folder,
+                pass_fds=(lock,),
+            )
         self.running.append(_Running(files, domain, process, lock))
+
+    def _check_begun(self, each: _Running) -> None:
+        """A wget that could not even begin will not do better next time: say what it said."""
+        if each.process.returncode != 0 and not each.killed and not fetch.begun(each.files.log):
+            raise CrawlFailed(f"wget ended with {each.process.returncode}: {fetch.complaint(each.files)}")
 
     def _next_number(self) -> int:
         # Files of a run that was killed may be newer than what the frontier kept.
@@ -269,7 +277,7 @@ class _Capture:
 
     def _take_in(self, answer: Answer) -> Settled:
         row, settled = answer.row, answer.settled
-        if settled.state == "failed":
+        if settled.state in ("failed", "refused"):
             self._fail([settled], row)
         else:
             self.frontier.settle([settled])
@@ -286,7 +294,9 @@ class _Capture:
         return settled
 
     def _fail(self, settled: list[Settled], row: Row) -> None:
-        """A page failed for good. Its archived version stands in for it, so that what only it links to is found."""
+        """A page failed for good, or may not be had. Its archived version stands in for it, so that what only it links
+        to is found.
+        """
         self.frontier.settle(settled)
         if row.kind != "robots":
             self.discovery.links(row, self.archived_links(row.url))
@@ -300,6 +310,7 @@ class _Capture:
         self.unreached[domain] = self.unreached.get(domain, 0) + 1
         if self.unreached[domain] >= _TRIES_OF_SERVER:
             self.down.add(domain)
+            self.frontier.set("down", sorted(self.down))
             self.frontier.fail_domain(domain, tried[-1].status, f"server-down,{tried[-1].note}")
 
     def _expand(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from webarcfs.archive import arcxml
 from webarcfs.archive.database import Change, Database
+from webarcfs.archive.errors import Damaged, InvalidDocument
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.model import MetaData
 from webarcfs.archive.store import Commit, Store
@@ -27,10 +28,17 @@ def changes_of(store: Store, commit: Commit) -> Iterator[Change]:
         folder, _, name = difference.path.rpartition("/")
         if name != DATA_XML:
             continue
-        old, new = _metadata(store, difference.old), _metadata(store, difference.new)
+        path = f"/{domain}/{folder}"
+        old, new = (_metadata(store, blob, path) for blob in (difference.old, difference.new))
         if old != new:
-            yield Change(f"/{domain}/{folder}", new)
+            yield Change(path, new)
 
 
-def _metadata(store: Store, blob: str | None) -> MetaData | None:
-    return None if blob is None else arcxml.metadata(store.read(blob))
+def _metadata(store: Store, blob: str | None, path: str) -> MetaData | None:
+    if blob is None:
+        return None
+    document = store.read(blob)
+    try:
+        return arcxml.metadata(document)
+    except (InvalidDocument, Damaged) as error:
+        raise Damaged(f"{path}/{DATA_XML} ({blob} in {store.path}): {error}") from None

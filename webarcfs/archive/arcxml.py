@@ -7,6 +7,7 @@ and the network off, and bounded in size and depth, since users write data nodes
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from xml.sax.saxutils import quoteattr
 
@@ -69,9 +70,9 @@ def validate(document: bytes) -> None:
         raise InvalidDocument("data.xml is not valid: " + _first_error(schema.error_log))
     data = root.find(_DATA)
     names = [str(node.tag) for node in data if isinstance(node.tag, str)] if data is not None else []
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise InvalidDocument(f"data.xml has more than one data node {sorted(twice)[0]}")
+    name, count = next(iter(Counter(names).most_common(1)), ("", 0))
+    if count > 1:
+        raise InvalidDocument(f"data.xml has more than one data node {name}")
 
 
 def parse_element(document: bytes) -> etree._Element:

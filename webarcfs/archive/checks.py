@@ -74,7 +74,15 @@ def list_of(check_one: Check) -> Check:
     def check(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
             raise ValueError(f"{value!r} is not a list")
-        return tuple(check_one(each) for each in value)
+        found, faults = [], []
+        for each in value:
+            try:
+                found.append(check_one(each))
+            except ValueError as error:
+                faults.append(str(error))
+        if faults:
+            raise ValueError("; ".join(faults))
+        return tuple(found)
 
     return check
 

@@ -76,5 +76,5 @@ class Message:
 def parse(text: str) -> Message:
     """Read a commit's message. Raises Damaged when it does not start with a commitTag."""
     first, _, rest = text.partition("\n")
-    pairs = (line.partition(": ") for line in rest.splitlines())
+    pairs = (line.partition(": ") for line in rest.split("\n"))
     return Message(CommitTag.parse(first.strip()), tuple((key, value) for key, colon, value in pairs if colon))

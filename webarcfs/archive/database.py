@@ -17,7 +17,7 @@ from typing import Any
 from sqlite_utils import Database as SqliteDatabase
 
 from webarcfs.archive.commits import Message
-from webarcfs.archive.errors import Damaged
+from webarcfs.archive.errors import Busy, DatabaseDamaged
 from webarcfs.archive.model import MetaData, format_time
 from webarcfs.archive.resources import sql
 
@@ -38,7 +38,7 @@ class Database:
     """An open webarc.db. Use it as a context manager, in one thread."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the database at `path`. Raises Damaged when it is none of ours or of another version."""
+        """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
         self._path = path
         with self._translated():
             self._connection = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level="IMMEDIATE")
@@ -47,7 +47,9 @@ class Database:
             if version == 0 and not self._db.table_names():
                 self._db.executescript(sql("schema"))
             elif version != SCHEMA_VERSION:
-                raise Damaged(f"{path} is of version {version}, not {SCHEMA_VERSION}; run `webarc-agent recover`")
+                raise DatabaseDamaged(
+                    f"{path} is of version {version}, not {SCHEMA_VERSION}; run `webarc-agent recover`"
+                )
 
     def __enter__(self) -> Database:
         return self
@@ -61,7 +63,7 @@ class Database:
         seq = int(tag.crawl_time.timestamp())
         with self._translated(), self._connection:
             domain = self._domain(tag.domain)
-            self._run(
+            snapshot = self._run(
                 "insert_snapshot",
                 domain=domain,
                 seq=seq,
@@ -71,6 +73,8 @@ class Database:
                 publication=message.publication,
                 complete=int(message.complete),
             )
+            if not snapshot.rowcount:
+                return  # another process, catching up, was faster
             for change in changes:
                 self._run("close_version", seq=seq, path=change.path)
                 if change.meta is not None:
@@ -98,8 +102,8 @@ class Database:
         self._run("insert_domain", name=name)
         return int(self._db.execute(sql("select_domain"), {"name": name}).fetchone()[0])
 
-    def _run(self, statement: str, **values: Any) -> None:
-        self._connection.execute(sql(statement), values)
+    def _run(self, statement: str, **values: Any) -> sqlite3.Cursor:
+        return self._connection.execute(sql(statement), values)
 
     def _one(self, statement: str) -> Any:
         return self._connection.execute(sql(statement)).fetchone()[0]
@@ -110,6 +114,11 @@ class Database:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its extended part
+            if code == sqlite3.SQLITE_FULL:
                 raise OSError(errno.ENOSPC, f"{self._path}: {error}") from None
-            raise Damaged(f"{self._path}: {error}; `webarc-agent recover` makes it anew from git") from None
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise Busy(f"{self._path}: another process has been at it for {_SECONDS_TO_WAIT:g} s") from None
+            if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+                raise OSError(errno.EACCES, f"{self._path}: {error}") from None
+            raise DatabaseDamaged(f"{self._path}: {error}; `webarc-agent recover` makes it anew from git") from None

@@ -95,7 +95,7 @@ class Archive:
 
     def domains(self) -> Iterator[str]:
         """The domains that have a repository, in order."""
-        names = (entry.name for entry in os.scandir(self.content) if entry.name.endswith(_SUFFIX))
+        names = (entry.name for entry in os.scandir(self.content) if entry.name.endswith(_SUFFIX) and entry.is_dir())
         return iter(sorted(name[: -len(_SUFFIX)] for name in names if not name.startswith(".")))
 
 

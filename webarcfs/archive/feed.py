@@ -25,7 +25,7 @@ class Feed:
     def lines(self) -> Iterator[str]:
         """The lines, without their newline, oldest first; a line that is not finished is left out."""
         try:
-            with self._path.open("r", encoding="utf-8") as file:
+            with self._path.open("r", encoding="utf-8", errors="replace", newline="\n") as file:
                 yield from (line.removesuffix("\n") for line in file if line.endswith("\n"))
         except FileNotFoundError:
             return
@@ -39,7 +39,7 @@ class Feed:
                 whole = file.read().split(b"\n")[:-1]
         except FileNotFoundError:
             return None
-        return whole[-1].decode("utf-8") if whole else None
+        return whole[-1].decode("utf-8", "replace") if whole else None
 
     def append(self, tag: CommitTag) -> None:
         """Add a line, and return when it is on disk."""

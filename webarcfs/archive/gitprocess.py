@@ -11,9 +11,11 @@ import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import NoReturn
 
 from webarcfs.archive.errors import Damaged
 
+_NEXT_TO_NOTHING = 1 << 16  # bytes
 #: How every git command starts.
 GIT = ("git", "-c", "core.hooksPath=/dev/null")
 
@@ -44,19 +46,30 @@ def run(
         check=False,
     )
     if check and done.returncode:
-        fail(f"git {arguments[0]} failed{f' in {path}' if path else ''}", done.stderr)
+        fail(f"git {arguments[0]} failed{f' in {path}' if path else ''}", done.stderr, path)
     return done
 
 
-def fail(what: str, stderr: bytes) -> None:
-    """Raise what git's complaint means: OSError(ENOSPC, EDQUOT) for a full disk, else Damaged."""
+def fail(what: str, complaint: bytes, path: Path | None) -> NoReturn:
+    """Raise what git's complaint about the repository `path` means: OSError for a full disk, else Damaged."""
     for number in (errno.ENOSPC, errno.EDQUOT):
-        if os.strerror(number).encode() in stderr:
+        if os.strerror(number).encode() in complaint:
             raise OSError(number, f"{what}: {os.strerror(number)}")
-    raise Damaged(f"{what}: {last_line(stderr)}")
+    if path is not None and _is_full(path):  # git says just "couldn't write" in places
+        raise OSError(errno.ENOSPC, f"{what}: {os.strerror(errno.ENOSPC)}")
+    raise Damaged(f"{what}: {reason(complaint)}")
 
 
-def last_line(message: bytes) -> str:
-    """The last line of what git said."""
+def _is_full(path: Path) -> bool:
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _NEXT_TO_NOTHING or (disk.f_files > 0 and disk.f_favail == 0)
+
+
+def reason(message: bytes) -> str:
+    """The line of git's complaint that says why: the first that calls itself fatal, else the last."""
     lines = message.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else "no reason given"
+    fatal = (line for line in lines if line.startswith("fatal: "))
+    return next(fatal, lines[-1] if lines else "no reason given")

@@ -97,7 +97,7 @@ class Importer:
         _close_quietly(stdin)
         message = stderr.read()
         if self._process.wait():
-            fail(f"{self._repository}: git fast-import failed", message)
+            fail(f"{self._repository}: git fast-import failed", message, self._repository)
 
 
 def _quoted(path: str) -> bytes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 _FORM = re.compile(r"\s*(\d{1,6})\s*(second|minute|hour|day|week|month)s?\s*", re.IGNORECASE)
+_LONGEST = timedelta(days=36525)  # so that every date one interval away can be written
 _DAYS_OF_A_MONTH = 30  # where a month is a length and not a date
 
 
@@ -27,7 +28,10 @@ class Interval:
         match = _FORM.fullmatch(text)
         if match is None or int(match[1]) == 0:
             raise ValueError(f"{text!r} is no interval; write for instance '1 day', '2 weeks' or '30 minutes'")
-        return cls(int(match[1]), match[2].lower())
+        interval = cls(int(match[1]), match[2].lower())
+        if interval.seconds > _LONGEST.total_seconds():
+            raise ValueError(f"{text!r} is longer than a hundred years")
+        return interval
 
     @property
     def seconds(self) -> float:

@@ -128,7 +128,7 @@ def _legal(name: str) -> str:
     if name in (".", ".."):
         return name.replace(".", "%2E")
     if _OWN_NAME.fullmatch(name):
-        return _escape(name[0]) + name[1:]
+        name = _escape(name[0]) + name[1:]
     return _cut(_hide_git(name))
 
 
@@ -185,6 +185,7 @@ VECTORS: tuple[tuple[str, str, str], ...] = (
     ("http://e.org/feed.xml", "e.org/feed.xml", "data.orig.xml"),
     ("http://e.org/headers.http", "e.org/%68eaders.http", "data.http"),
     ("http://e.org/data", "e.org/%64ata", "data"),
+    ("http://e.org/data.php?" + "x" * 300, "e.org/%64ata.php?" + "x" * 172 + "~4e5e4a545e7917bf", "data.php"),
     ("http://e.org/.git/config", "e.org/%2Egit/config", "data"),
     ("http://e.org/git~1", "e.org/git%7E1", "data"),
     ("http://e.org/operator~.html", "e.org/operator~.html", "data.html"),

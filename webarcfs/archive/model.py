@@ -30,7 +30,8 @@ def from_epoch(seconds: float) -> datetime:
 
 def format_time(time: datetime) -> str:
     """`yyyy-mm-ddThh:mm:ss`, CET."""
-    return time.astimezone(CET).strftime("%Y-%m-%dT%H:%M:%S")
+    # Not by strftime, which writes years before 1000 without their zeros.
+    return time.astimezone(CET).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
 def parse_time(text: str) -> datetime:

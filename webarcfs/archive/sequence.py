@@ -63,7 +63,10 @@ def _settle(archive: Archive, feed: Feed, fd: int) -> int:
     number, _, tag_text = state.rstrip("\n").partition(" ")
     if not state.endswith("\n") or not number.isdecimal():
         return _highest(archive)
-    tag = CommitTag.parse(tag_text)
+    try:
+        tag = CommitTag.parse(tag_text)
+    except Damaged:
+        return _highest(archive)
     if feed.last() != str(tag) and _was_published(archive, tag, int(number)):
         feed.append(tag)
     return int(number)
@@ -72,10 +75,10 @@ def _settle(archive: Archive, feed: Feed, fd: int) -> int:
 def _was_published(archive: Archive, tag: CommitTag, number: int) -> bool:
     try:
         store = Store(archive.repository(tag.domain))
-    except NotFound:
-        return False
-    target = store.ref(tag.ref)
-    commit = crawl_commit(store, target) if target else None
+        target = store.ref(tag.ref)
+        commit = crawl_commit(store, target) if target else None
+    except (NotFound, Damaged):
+        return False  # one damaged repository must not stop all others; `verify` names it
     return commit is not None and commit.message.sequence == number
 
 

@@ -14,6 +14,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -147,7 +148,7 @@ class Store:
                 break
         if b"cannot lock ref" in done.stderr and b"No space left" not in done.stderr:
             raise Busy(f"{self.path}: refs were not moved: {reason(done.stderr)}")
-        fail(f"{self.path}: refs were not moved", done.stderr)
+        fail(f"{self.path}: refs were not moved", done.stderr, self.path)
 
     def _drop_stale_lock(self, stderr: bytes) -> bool:
         """Remove the lock file that git fell over, if a crash left it; git itself holds one for milliseconds."""
@@ -260,7 +261,8 @@ class Store:
 
     def write_blob(self, body: bytes) -> str:
         """Store a blob."""
-        return str(self._repo.create_blob(body))
+        with self._written():
+            return str(self._repo.create_blob(body))
 
     def write_tree(self, entries: Sequence[Entry]) -> str:
         """Store a tree of these entries."""
@@ -270,21 +272,23 @@ class Store:
             b"%s %s\0%s" % (_MODES[entry.is_tree], os.fsencode(entry.name), bytes.fromhex(entry.oid))
             for _, entry in lines
         )
-        return str(self._odb.write(ObjectType.TREE, raw))
+        with self._written():
+            return str(self._odb.write(ObjectType.TREE, raw))
 
     def write_commit(self, tree: str, parents: Sequence[str], message: str, author: tuple[str, str], when: int) -> str:
         """Store a commit; no ref moves. `author` is (name, mail), `when` seconds since 1970; times are in CET."""
         offset = int((CET.utcoffset(None)).total_seconds() // 60)
-        return str(
-            self._repo.create_commit(
-                None,
-                pygit2.Signature(*author, when, offset),
-                pygit2.Signature(*commits.COMMITTER, when, offset),
-                message,
-                tree,
-                list(parents),
-            )
-        )
+        wrote, committed = (pygit2.Signature(*who, when, offset) for who in (author, commits.COMMITTER))
+        with self._written():
+            return str(self._repo.create_commit(None, wrote, committed, message, tree, list(parents)))
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """Libgit2's errors of writing as ours. Raises OSError on a full disk, Damaged otherwise."""
+        try:
+            yield
+        except (pygit2.GitError, OSError) as error:
+            fail(f"{self.path}: an object was not stored", str(error).encode(), self.path)
 
     def edit(self, tree: str, changes: Mapping[str, str | None]) -> str:
         """`tree` with some files replaced: path → blob, or None to remove; folders left empty go."""

@@ -28,8 +28,10 @@ _PLAIN_QUERY = re.compile(r"[A-Za-z0-9\-._~!*'();:@&=+$,/?]*")
 _TO_REWRITE_IN_PATH = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!*'();:@&=+$,/]")
 _TO_REWRITE_IN_QUERY = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!*'();:@&=+$,/?]")
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
+_ZERO_GROUPS = re.compile(r"\b0(?::0\b)+")
 _PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
-_LENGTH_OF_HOST = 253
+# DNS allows 253, a file name 255 bytes; a domain's port and what its repository and its locks add must fit too.
+_LENGTH_OF_HOST = 230
 _DROPPED = {ord(c): None for c in "\t\n\r"}
 _STRIPPED = "".join(map(chr, range(0x21)))
 
@@ -138,9 +140,22 @@ def _split_port(host_and_port: str) -> tuple[str, str]:
 
 def _ipv6(host: str) -> str:
     try:
-        return f"[{ipaddress.IPv6Address(host[1:-1] if host.endswith(']') else '').compressed}]"
+        address = ipaddress.IPv6Address(host[1:-1] if host.endswith("]") else "")
     except ValueError:
         raise UrlRefused(f"{host!r} is not a bracketed IPv6 address") from None
+    if address.scope_id is not None:
+        raise UrlRefused(f"{host!r} names a network interface of one machine")
+    return f"[{_compressed(int(address))}]"
+
+
+def _compressed(address: int) -> str:
+    """RFC 5952, all in hexadecimal (ipaddress writes some addresses differently from one Python to the next)."""
+    groups = ":".join(f"{address >> shift & 0xFFFF:x}" for shift in range(112, -1, -16))
+    longest = max(_ZERO_GROUPS.findall(groups), key=len, default="")
+    if not longest:
+        return groups
+    before, _, after = f":{groups}:".partition(f":{longest}:")
+    return f"{before[1:]}::{after[:-1]}"
 
 
 def _labels(host: str) -> str:
@@ -161,5 +176,5 @@ def _unescape_host(host: str) -> str:
         return host
     try:
         return re.sub(rb"%([0-9A-Fa-f]{2})", lambda m: bytes((int(m[1], 16),)), host.encode()).decode()
-    except UnicodeDecodeError:
+    except UnicodeError:
         raise UrlRefused(f"{host!r} is not a host name") from None

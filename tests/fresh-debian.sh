@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Tries the project as a newcomer would: in a Debian 12 root made for it, from a fresh clone. CONTRIBUTING.md explains it.
+#
+#   sudo tests/fresh-debian.sh [STEP…]      default: demo test ci
+#
+# STEP is a target of the Makefile, or `ci` for .ci/run. The root has Python, make and little else, and leaves out
+# /usr/share/doc as images for containers do. It uses this machine's apt sources, certificates and pip settings, shares its
+# network, and is gone afterwards, with every mount and process in it. Environment:
+#
+#   FRESH_DIR        where the root is made (default: $TMPDIR, else /tmp); about 2 GB
+#   FRESH_SOURCES    apt sources to use, a file (default: this machine's, where it is a Debian 12)
+#   FRESH_BIND       folders to show inside under the same path, read only (package mirrors that pip is told to use)
+#   FRESH_WORKTREE   1: the files as they are now, instead of a clone of HEAD
+#   FRESH_KEEP       1: leave the root where it is
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+steps=("$@")
+[ $# != 0 ] || steps=(demo test ci)
+
+if [ "${FRESH_INSIDE:-}" = "" ]; then
+  [ "$(id -u)" = 0 ] || { echo "fresh-debian.sh: must be root, to make a root" >&2; exit 1; }
+  for command in mmdebstrap unshare git; do
+    command -v "$command" > /dev/null || { echo "fresh-debian.sh: $command is missing; apt-get install it" >&2; exit 1; }
+  done
+  [ -c /dev/fuse ] || { echo "fresh-debian.sh: there is no /dev/fuse to bind in" >&2; exit 1; }
+  top=$(mktemp -d "${FRESH_DIR:-${TMPDIR:-/tmp}}/webarcfs-fresh-XXXXXX")
+  # All mounts are made in a mount namespace that ends with the script inside, so nothing is below but files.
+  cleanup() {
+    status=$?
+    trap - EXIT
+    if [ "${FRESH_KEEP:-}" = 1 ]; then echo "kept: $top"; else rm -rf --one-file-system "$top"; fi
+    exit "$status"
+  }
+  trap cleanup EXIT
+  trap 'exit 130' INT TERM HUP
+  chmod 755 "$top"
+  export FRESH_INSIDE="$top"
+  unshare --mount --propagation private --pid --fork --kill-child "$0" "${steps[@]}"
+  exit
+fi
+
+top=$FRESH_INSIDE root=$FRESH_INSIDE/root home=/home/newcomer
+
+sources() {
+  if [ -n "${FRESH_SOURCES:-}" ]; then cat "$FRESH_SOURCES"
+  elif grep -q '^VERSION_CODENAME=bookworm$' /etc/os-release; then
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.sources; do
+      if [ -s "$file" ]; then grep -v '^#' "$file"; echo; fi
+    done
+  else return 1
+  fi
+}
+
+make_root() {
+  apt-config dump | grep -E '^Acquire::(Check-|http|https|Retries|ForceIPv)' > "$top/apt.conf" || true
+  sources > "$top/sources"
+  mmdebstrap --quiet --variant=minbase --include=make,python3 --aptopt="$top/apt.conf" \
+    --dpkgopt='path-exclude=/usr/share/doc/*' bookworm "$root" - < "$top/sources"
+}
+
+# What lets the newcomer reach the same package servers as this machine.
+take_over_settings() {
+  mkdir -p "$root/etc/ssl/certs" "$root/usr/local/share/ca-certificates" "$root/root/.config/pip"
+  cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+  [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+  cp -RL /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/"
+  [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/pip.conf"
+  [ ! -e "$HOME/.config/pip/pip.conf" ] || cp "$HOME/.config/pip/pip.conf" "$root/root/.config/pip/"
+  local name
+  for name in $(compgen -e | grep -E '^PIP_|^(https?|ftp|all|no)_proxy$|^(HTTPS?|ALL|NO)_PROXY$' || true); do
+    printf 'export %s=%q\n' "$name" "${!name}"
+  done > "$root/root/environment"
+}
+
+bring_in() {
+  mkdir -p "$root$home/webarcfs"
+  if [ "${FRESH_WORKTREE:-}" = 1 ]; then
+    git -C "$here" ls-files -z -co --exclude-standard | tar -C "$here" --null --ignore-failed-read -T - -c |
+      tar -C "$root$home/webarcfs" --no-same-owner -x
+  else
+    git -c safe.directory='*' clone --quiet "$here" "$root$home/webarcfs"
+  fi
+}
+
+mount_kernel() {
+  mount -t proc proc "$root/proc"
+  mount --rbind /sys "$root/sys"
+  mount --rbind /dev "$root/dev"
+  local folder
+  for folder in ${FRESH_BIND:-}; do
+    mkdir -p "$root$folder"
+    mount --bind -o ro "$folder" "$root$folder"
+  done
+}
+
+inside() {
+  chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+    CI=true bash -c ". /root/environment; cd $home/webarcfs; $1" < /dev/null
+}
+
+try() {
+  local begun=$SECONDS
+  echo "== $1: $2"
+  if inside "$2"; then echo "== $1: passed after $((SECONDS - begun)) s"
+  else echo "== $1: FAILED after $((SECONDS - begun)) s"; return 1
+  fi
+}
+
+begun=$SECONDS
+make_root
+take_over_settings
+bring_in
+mount_kernel
+echo "== a Debian $(cat "$root/etc/debian_version") with $(chroot "$root" dpkg -l | grep -c ^ii) packages after $((SECONDS - begun)) s"
+failed=0
+for step in "${steps[@]}"; do
+  case $step in
+    ci) try .ci/run "bash .ci/run" || failed=1 ;;
+    *) try "make $step" "make $step" || failed=1 ;;
+  esac
+done
+left=$(inside "find /tmp /mnt -mindepth 1 -maxdepth 1; grep -c 'fuse.webarcfs' /proc/self/mountinfo || true")
+echo "== left in /tmp, and mounts of webarcfs: $(echo "$left" | tr '\n' ' ')"
+exit "$failed"

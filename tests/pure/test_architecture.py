@@ -1,0 +1,201 @@
+"""Imports point one way, and each outside tool has its one place (DESIGN.md section 8; /Db-2/)."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from webarcfs.archive.errors import WebarcError
+
+pytestmark = pytest.mark.pure
+
+ROOT = Path(__file__).parents[2]
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for folder in ("webarcfs", "agent")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+#: Module outside → our modules that may import it.
+ONLY = {
+    "pygit2": {"webarcfs.archive.store"},
+    "sqlite3": {"webarcfs.archive.database", "agent.frontier"},
+    "sqlite_utils": {"webarcfs.archive.database", "agent.frontier"},
+    "lxml": {"webarcfs.archive.arcxml", "agent.links", "agent.text"},
+    "fuse": {"webarcfs.mount.binding", "webarcfs.mount.highlevel"},
+    "ctypes": {"webarcfs.mount.binding", "webarcfs.mount.libfuse3", "webarcfs.mount.mountpoint"},
+    "warcio": {"agent.warc"},
+    "protego": {"agent.robots"},
+    "magic": {"agent.sniff"},
+}
+#: The core of an archive: nothing in it may know the mount, the crawler or their libraries.
+ARCHIVE_NEVER = {"fuse", "warcio", "protego", "magic", "click", "rich"}
+#: Program → our modules that may start it.
+PROGRAMS = {
+    "git": {"webarcfs.archive.gitprocess"},
+    "wget": {"agent.fetch"},
+}
+#: Pure modules: they read and write nothing and start nothing (errors and unpickling aside).
+PURE = (
+    "webarcfs.archive.url",
+    "webarcfs.archive.layout",
+    "webarcfs.archive.model",
+    "webarcfs.archive.commits",
+    "webarcfs.archive.intervals",
+    "webarcfs.archive.checks",
+    "webarcfs.archive.errors",
+    "agent.scope",
+    "agent.links",
+    "agent.robots",
+)
+IMPURE = {"os", "subprocess", "socket", "sqlite3", "pygit2", "shutil", "tempfile", "threading", "pathlib"}
+#: What a statement of SQL looks like.
+_SQL = re.compile(
+    r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX|VIEW|TRIGGER)"
+    r"|DROP\s+TABLE|ALTER\s+TABLE|PRAGMA\s+\w+\s*[=;(]|BEGIN\s+(IMMEDIATE|EXCLUSIVE|DEFERRED))",
+    re.DOTALL,
+)
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text("utf-8"))
+
+
+def imports(module: str) -> Iterator[str]:
+    """Every name that a module imports, in full, `from` imports of modules resolved to the modules."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} uses a relative import"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in MODULES else str(node.module)
+
+
+def strings(module: str) -> Iterator[tuple[int, str]]:
+    """Line and text of each string that is no docstring."""
+    docs = {id(node.value) for node in ast.walk(tree(module)) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.lineno, node.value
+
+
+def inside(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_one_way(module: str) -> None:
+    for name in imports(module):
+        if inside(module, "webarcfs"):
+            assert not inside(name, "agent"), f"{module} imports {name}"
+        if inside(module, "webarcfs.archive"):
+            assert not inside(name, "webarcfs.mount"), f"{module} imports {name}"
+            assert name.partition(".")[0] not in ARCHIVE_NEVER, f"{module} imports {name}"
+        if inside(module, "agent"):
+            assert not inside(name, "webarcfs.mount"), f"{module} imports {name}"
+        if inside(module, "agent.stages"):
+            assert not inside(name, "agent.stages"), f"{module}: a stage imports a stage, {name}"
+        assert not name.endswith("cli") or module.endswith("__main__"), f"{module} imports {name}"
+        assert not inside(name, "tests")
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    graph = {module: {name for name in imports(module) if name in MODULES} for module in MODULES}
+    done: set[str] = set()
+
+    def visit(module: str, above: tuple[str, ...]) -> None:
+        assert module not in above, " → ".join((*above, module))
+        if module not in done:
+            for name in sorted(graph[module]):
+                visit(name, (*above, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_each_library_has_its_place(module: str) -> None:
+    for name in imports(module):
+        top = name.partition(".")[0]
+        assert module in ONLY.get(top, {module}), f"{module} imports {top}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_each_program_is_started_in_its_place(module: str) -> None:
+    """Only the store runs git, only the capture runs wget."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.List | ast.Tuple):
+            words = [each.value for each in node.elts if isinstance(each, ast.Constant)]
+            for program, places in PROGRAMS.items():
+                assert program not in words[:3] or module in places, f"{module}:{node.lineno} names {program}"
+
+
+def test_only_the_store_and_its_importer_use_git() -> None:
+    users = {module for module in MODULES if "webarcfs.archive.gitprocess" in imports(module)}
+    assert users == {"webarcfs.archive.store", "webarcfs.archive.importer"}
+
+
+def test_only_capture_runs_wget() -> None:
+    users = {module for module in MODULES if "agent.fetch" in imports(module)}
+    starters = {module for module in users if "subprocess" in imports(module)}
+    assert starters == {"agent.stages.capture"}
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_pure_modules_touch_nothing(module: str) -> None:
+    assert not IMPURE & {name.partition(".")[0] for name in imports(module)}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_sql_is_in_files(module: str) -> None:
+    """/Db-2/: each statement is a file in sql/."""
+    for line, text in strings(module):
+        assert not _SQL.search(text), f"{module}:{line} holds SQL: {text!r}"
+
+
+def test_every_statement_is_used_and_every_used_one_is_there() -> None:
+    files = {path.stem for path in (ROOT / "sql").glob("*.sql")}
+    words = {text for module in MODULES for _, text in strings(module)}
+    used = {name for name in files if name in words or name.removeprefix("frontier_") in words}
+    assert used == files
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_shell_no_pickle_no_eval(module: str) -> None:
+    """Every command is a list; nothing that is read is run."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            assert called not in ("os.system", "os.popen", "eval", "exec", "pickle.load", "pickle.loads"), module
+            shell = [each for each in node.keywords if each.arg == "shell"]
+            assert not shell, f"{module}:{node.lineno} uses a shell"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_says_what_it_is_for(module: str) -> None:
+    path = MODULES[module]
+    assert ast.get_docstring(tree(module)) or not path.read_text("utf-8").strip()
+    assert len(path.read_text("utf-8").splitlines()) <= 400, f"{module} is too long to be understood in one sitting"
+
+
+def test_errors_are_raised_from_the_one_family() -> None:
+    names = {kind.__name__ for kind in _family(WebarcError)}
+    for module in MODULES:
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                name = ast.unparse(node.exc.func).rpartition(".")[2]
+                assert name in names or name not in ("Exception", "RuntimeError", "BaseException"), (
+                    f"{module} raises {name}"
+                )
+
+
+def _family(kind: type[WebarcError]) -> Iterator[type[WebarcError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _family(below)

@@ -1,0 +1,222 @@
+"""data.xml (DESIGN.md section 4; /Xm-1/ … /Xm-5/): what is written is read, and what is hostile is refused."""
+
+import time
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from tests.pure.test_model import META, TAG
+from webarcfs.archive import arcxml, resources
+from webarcfs.archive.errors import Damaged, InvalidDocument
+from webarcfs.archive.model import CET, MetaData
+
+pytestmark = pytest.mark.pure
+
+EMPTY = arcxml.describe(META)
+hostile = st.text(max_size=60) | st.sampled_from(
+    [
+        '">',
+        "'\"",
+        "--><!-- ]]>",
+        "<arc:meta/>",
+        "&amp;&#10;&bomb;",
+        "a\nb\tc\r\nd",
+        "\x00\x0b\x1f",
+        "\ud800",
+        "\ufffe",
+        "\u2028",
+    ]
+)
+
+
+def with_data(nodes: str) -> bytes:
+    return EMPTY.replace(b"<arc:data/>", f"<arc:data>{nodes}</arc:data>".encode())
+
+
+def test_it_looks_as_the_design_shows() -> None:
+    root = etree.fromstring(EMPTY)
+    arc = "{urn:webarcfs:arc:1}"
+    assert root.tag == f"{arc}file"
+    meta, data = root
+    assert (meta.tag, data.tag, len(data)) == (f"{arc}meta", f"{arc}data", 0)
+    assert dict(meta.attrib) == META.as_fields()
+    assert EMPTY.startswith(b'<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n')
+    arcxml.validate(EMPTY)
+
+
+@given(hostile, hostile, st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 1, 1)))
+def test_what_is_described_is_read_back(title: str, rest: str, created: datetime) -> None:
+    meta = MetaData(
+        url="http://www.example.org/" + rest,
+        mime_type="text/html",
+        title=title,
+        path="/www.example.org/x" + rest,
+        domain="www.example.org",
+        crawl_time=TAG.crawl_time,
+        create_time=created.replace(microsecond=0, tzinfo=CET),
+        commit_tag=TAG,
+    )
+    document = arcxml.describe(meta)
+    assert arcxml.describe(meta) == document
+    found = arcxml.metadata(document)
+    assert found.title == arcxml.clean(title)
+    assert found.as_fields() == {name: arcxml.clean(value) for name, value in meta.as_fields().items()}
+    if "\n" not in rest and "\r" not in rest:
+        arcxml.validate(document)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "<words>42</words>",
+        "<words>42</words><w:words xmlns:w='urn:w'>42</w:words>",
+        "<a xmlns='urn:a' b='c'><d><e/></d>text</a>",
+        "<!-- a note --><words/><?target data?>",
+        "<a><a/><a/></a>",
+        "<x xmlns='urn:x' xmlns:i='http://www.w3.org/2001/XMLSchema-instance' i:schemaLocation='urn:x /nowhere.xsd'/>",
+        "\n  <words>42</words>\n",
+    ],
+)
+def test_data_nodes_of_any_namespace_but_ours_or_none(nodes: str) -> None:
+    """/Xm-3/, /Xm-3.2/."""
+    arcxml.validate(with_data(nodes))
+    assert arcxml.metadata(with_data(nodes)) == META
+
+
+@pytest.mark.parametrize(
+    ("nodes", "why"),
+    [
+        ("<words>1</words><words>2</words>", "more than one data node words"),
+        ("<w:a xmlns:w='urn:w'/><v:a xmlns:v='urn:w'/>", "more than one data node {urn:w}a"),
+        ("<arc:other/>", "not valid"),
+        ("<arc:meta/>", "not valid"),
+        ("text", "not valid"),
+        ("<words>", "not well-formed"),
+        ("<words>\x0b</words>", "not well-formed"),
+        ("<words>&unknown;</words>", "not well-formed"),
+    ],
+)
+def test_data_nodes_that_are_refused(nodes: str, why: str) -> None:
+    """/Xm-3.1/, /Xm-4/."""
+    with pytest.raises(InvalidDocument, match=why.replace("{", r"\{")):
+        arcxml.validate(with_data(nodes))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('url="http://www.example.org/"', 'url="ftp://www.example.org/"'),
+        ('mimeType="text/html"', 'mimeType="html"'),
+        ('title="Example"', f'title="{"x" * 1001}"'),
+        ('crawlTime="2026-11-21T03:00:00"', 'crawlTime="2026-11-21T03:00:00Z"'),
+        ('crawlTime="2026-11-21T03:00:00"', 'crawlTime="2026-13-21T03:00:00"'),
+        ('domain="www.example.org"', ""),
+        ('domain="www.example.org"', 'domain=""'),
+        ('title="Example"', 'title="Example" more="1"'),
+        ("<arc:data/>", ""),
+        ("<arc:data/>", "<arc:data/><arc:data/>"),
+        ("<arc:data/>", "<arc:data x='1'/>"),
+        ("<arc:data/>", "<arc:data/>text"),
+    ],
+)
+def test_the_schema_refuses(old: str, new: str) -> None:
+    """/Xm-2/."""
+    document = EMPTY.decode().replace(old, new)
+    assert document != EMPTY.decode()
+    with pytest.raises(InvalidDocument):
+        arcxml.validate(document.encode())
+
+
+def test_the_schema_is_one() -> None:
+    etree.XMLSchema(etree.parse(str(resources.path("xsd", "arc.xsd"))))
+
+
+def bomb(levels: int = 12) -> bytes:
+    entities = "".join(f"<!ENTITY e{i} '{f'&e{i - 1};' * 10}'>" for i in range(1, levels))
+    return f"<!DOCTYPE a [<!ENTITY e0 'lol'>{entities}]><a>&e{levels - 1};</a>".encode()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        bomb(),
+        bomb().replace(b"<a>&e11;</a>", b"<a b='&e11;'/>"),
+        b"<!DOCTYPE a><a/>",
+        b"<!DOCTYPE a SYSTEM 'http://127.0.0.1:9/a.dtd'><a/>",
+        b"<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>",
+        b"<!DOCTYPE a [<!ENTITY % p SYSTEM 'file:///etc/passwd'> %p;]><a/>",
+        b"<a>" * 10_000 + b"</a>" * 10_000,
+        b"<a>" * 1_000_000,
+        b"<a " + b" ".join(b"b%d='1'" % i for i in range(10)) + b" b1='2'/>",
+        b"",
+        b"   ",
+        b"\x00" * 100,
+        b"plain text",
+        b"<a/><b/>",
+        b"<?xml version='1.0' encoding='nonsense'?><a/>",
+        "<a>\u00e9</a>".encode("latin-1"),
+    ],
+    ids=lambda document: repr(document[:24]),
+)
+def test_xml_from_outside_that_is_refused(document: bytes) -> None:
+    """Entities, DTDs and network off, and bounded in depth."""
+    begun = time.monotonic()
+    for read in (arcxml.parse_element, arcxml.validate, arcxml.metadata):
+        with pytest.raises(InvalidDocument):
+            read(document)
+    assert time.monotonic() - begun < 5
+
+
+def test_xml_is_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arcxml, "LARGEST", len(EMPTY))
+    arcxml.validate(EMPTY)
+    with pytest.raises(InvalidDocument, match="at most"):
+        arcxml.validate(EMPTY + b"\n")
+
+
+def test_many_data_nodes_are_checked_in_one_pass() -> None:
+    begun = time.monotonic()
+    arcxml.validate(with_data("".join(f"<n{i}/>" for i in range(50_000))))
+    assert time.monotonic() - begun < 5
+
+
+def test_a_schema_that_a_document_names_is_not_read(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The network is off, and so are files that users name."""
+    schema = tmp_path_factory.mktemp("xsd") / "x.xsd"
+    schema.write_text(
+        '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" targetNamespace="urn:x">'
+        '<xs:element name="x" type="xs:integer"/></xs:schema>'
+    )
+    instance = "xmlns:i='http://www.w3.org/2001/XMLSchema-instance'"
+    arcxml.validate(with_data(f"<x xmlns='urn:x' {instance} i:schemaLocation='urn:x {schema}'>no number</x>"))
+
+
+@pytest.mark.parametrize(
+    "document", [b"<a/>", EMPTY.replace(b"arc:meta", b"arc:mate"), EMPTY.replace(b"arc:1", b"arc:2")]
+)
+def test_other_documents_have_no_metadata(document: bytes) -> None:
+    with pytest.raises(InvalidDocument):
+        arcxml.metadata(document)
+
+
+def test_malformed_fields_are_damage() -> None:
+    with pytest.raises(Damaged):
+        arcxml.metadata(EMPTY.replace(b"2026-11-21T03:00:00@", b"yesterday@"))
+    with pytest.raises(Damaged):
+        arcxml.metadata(EMPTY.replace(b' title="Example"', b""))
+
+
+def test_a_document_that_a_user_rewrote_is_read_too() -> None:
+    """Another prefix, other quotes, another encoding."""
+    root = etree.fromstring(EMPTY)
+    document = etree.tostring(root, encoding="UTF-16", xml_declaration=True)
+    assert arcxml.metadata(document) == META
+    assert (
+        arcxml.metadata(
+            EMPTY.replace(b"arc:", b"a:").replace(b"xmlns:arc", b"xmlns:a").replace(b"webarcfs:a:1", b"webarcfs:arc:1")
+        )
+        == META
+    )

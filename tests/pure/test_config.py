@@ -1,0 +1,245 @@
+"""The settings (DESIGN.md section 6; /Cr-1/, /Cr-2.1/): defaults, what overrides what, and all faults at once."""
+
+import dataclasses
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webarcfs.archive import config
+from webarcfs.archive.config import CrawlSettings, Settings, parse
+from webarcfs.archive.errors import Exit, SettingsError, exit_code_of
+from webarcfs.archive.intervals import Interval
+from webarcfs.archive.model import CET
+
+pytestmark = pytest.mark.pure
+
+FULL = """
+[crawl]
+depth = 3
+interval = "2 weeks"
+max_instances = 2
+filters = ["mime", "adverts", "package.module:function"]
+wait = 2
+timeout = 60
+unchanged = "replace"
+wget_args = ["--no-check-certificate"]
+
+[mount]
+commit_interval = 0.5
+strict_schema = true
+
+[index]
+links = true
+
+[profile.html-with-images]
+include = ["text/html", "image/*"]
+exclude = ["image/bmp"]
+
+[[publication]]
+name = "fcul"
+urls = ["HTTP://www.fc.ul.pt:80/index.html"]
+start = 2026-12-01T22:00:00
+interval = "1 month"
+hosts = ["*.fc.ul.pt"]
+exclude_hosts = ["ptmat.lmc.fc.ul.pt"]
+profile = "html-with-images"
+
+[[publication]]
+name = "other"
+urls = ["http://e.org/"]
+start = 2026-12-01T22:00:00Z
+"""
+
+
+def faults_of(text: str) -> tuple[str, ...]:
+    with pytest.raises(SettingsError) as caught:
+        parse(text, "webarc.toml")
+    assert exit_code_of(caught.value) == Exit.USAGE
+    assert all(line.startswith("webarc.toml: ") for line in str(caught.value).splitlines())
+    return caught.value.faults
+
+
+def test_defaults_are_those_of_the_design() -> None:
+    crawl = CrawlSettings()
+    expected = {
+        "depth": 5,
+        "interval": Interval(1, "day"),
+        "max_instances": 4,
+        "filters": ("mime",),
+        "robots": True,
+        "wait": 1.0,
+        "timeout": 300,
+        "max_duration": Interval(10, "day"),
+        "max_file_size": 0,
+        "max_total_size": 0,
+        "page_requisites": True,
+        "keep_errors": False,
+        "keep_warc": False,
+        "min_share": 0.5,
+        "unchanged": "keep",
+        "wget_args": (),
+    }
+    found = dataclasses.asdict(crawl)
+    found["interval"], found["max_duration"] = crawl.interval, crawl.max_duration
+    assert found.pop("user_agent").startswith("webarcfs/")
+    assert found == expected
+    settings = parse("", "webarc.toml")
+    assert settings == Settings()
+    assert settings.mount.commit_interval == 1.0 and not settings.mount.strict_schema and not settings.index.links
+
+
+def test_every_value_is_taken() -> None:
+    settings = parse(FULL, "webarc.toml")
+    assert (settings.crawl.depth, settings.crawl.interval, settings.crawl.wait) == (3, Interval(2, "week"), 2.0)
+    assert settings.crawl.filters == ("mime", "adverts", "package.module:function")
+    assert settings.mount.strict_schema and settings.index.links
+    assert settings.profiles["html-with-images"].include == ("text/html", "image/*")
+    fcul, other = settings.publications
+    assert fcul.urls == ("http://www.fc.ul.pt/index.html",)
+    assert fcul.hosts == ("*.fc.ul.pt",)
+    assert fcul.exclude_hosts == ("ptmat.lmc.fc.ul.pt",)
+    assert fcul.start == datetime(2026, 12, 1, 22, tzinfo=CET), "local times are CET"
+    assert other.start == datetime(2026, 12, 1, 22, tzinfo=UTC)
+
+
+def test_publication_over_crawl_over_defaults_and_the_command_line_over_all() -> None:
+    """/Cr-2.1/."""
+    fcul, other = parse(FULL, "webarc.toml").publications
+    assert (fcul.crawl.interval, other.crawl.interval) == (Interval(1, "month"), Interval(2, "week"))
+    assert fcul.crawl.depth == other.crawl.depth == 3
+    assert fcul.crawl.robots is True
+    over = config.override(fcul.crawl, {"depth": 0, "interval": "5 minutes"}, "command line")
+    assert (over.depth, over.interval, over.max_instances) == (0, Interval(5, "minute"), 2)
+    assert fcul.crawl.depth == 3
+
+
+def test_the_command_line_is_checked_as_the_file_is() -> None:
+    with pytest.raises(SettingsError) as caught:
+        config.override(CrawlSettings(), {"depth": -1, "wait": "soon", "deep": 1}, "command line")
+    assert [fault.partition(":")[0] for fault in caught.value.faults] == ["depth", "wait", "deep"]
+
+
+def test_all_faults_are_reported_together() -> None:
+    faults = faults_of(
+        """
+        surprise = 1
+        [crawl]
+        depth = "deep"
+        max_instance = 3
+        filters = ["mime", 3, ""]
+        robots = "yes"
+        min_share = 2
+        interval = "soon"
+        unchanged = "perhaps"
+        [mount]
+        commit_interval = 0
+        [index]
+        links = 1
+        [profile.p]
+        include = ["nonsense"]
+        [[publication]]
+        name = "a b"
+        urls = ["ftp://e.org/", "http://a b/", "http://fine.example/"]
+        profile = "none"
+        start = 2026-12-01
+        depth = -1
+        [[publication]]
+        urls = []
+        [nowhere]
+        """
+    )
+    text = "\n".join(faults)
+    for part in (
+        "crawl.depth: 'deep'",
+        "crawl.max_instance: there is no such setting; did you mean max_instances?",
+        "crawl.filters: 3 is not a line of text; ''",
+        "crawl.robots: 'yes'",
+        "crawl.min_share: 2",
+        "crawl.interval: 'soon'",
+        "crawl.unchanged: 'perhaps'",
+        "mount.commit_interval: 0",
+        "index.links: 1",
+        "profile.p.include: 'nonsense'",
+        "publication a b.name: 'a b'",
+        "publication a b.start",
+        "publication a b.depth: -1",
+        "publication number 2.name: is missing",
+        "publication number 2.urls: is missing",
+        "surprise: there is no such table",
+        "nowhere: there is no such table",
+    ):
+        assert part in text, f"{part}\nis not in\n{text}"
+    urls = next(fault for fault in faults if fault.startswith("publication a b.urls"))
+    assert "ftp://e.org/" in urls and "'a b' is not" in urls and "fine.example" not in urls
+
+
+def test_a_syntax_error_is_reported_with_its_line() -> None:
+    (fault,) = faults_of("[crawl]\ndepth = 3\nwait = = 1\n")
+    assert "line 3" in fault
+
+
+@pytest.mark.parametrize(
+    "text", ["crawl = 1", "mount = []", "profile = 2", "publication = {name='a'}", "profile.p = 1"]
+)
+def test_what_must_be_a_table(text: str) -> None:
+    assert faults_of(text)
+
+
+def test_names_of_publications_are_used_once_and_profiles_exist() -> None:
+    two = '[[publication]]\nname="a"\nurls=["http://e.org/"]\nprofile="p"\n' * 2
+    assert set(faults_of(two)) == {
+        "publication a: the name is used twice",
+        "publication a.profile: there is no [profile.p]",
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".hidden", "-o", "a/b", "a..b", "a.lock", "a.", "a b", "ü", "a\n", "a@{b", "x" * 101, "a:b", "a~1", 5]
+)
+def test_names_that_no_ref_may_have(name: Any) -> None:
+    with pytest.raises(ValueError, match="is no name"):
+        config.checks.name(name)
+
+
+@given(st.from_regex(config.checks._NAME, fullmatch=True))
+def test_names_are_safe_in_paths(name: str) -> None:
+    try:
+        config.checks.name(name)
+    except ValueError:
+        return
+    assert "/" not in name and not name.startswith((".", "-")) and len(name) <= 100
+
+
+@pytest.mark.parametrize("value", [True, "1", float("nan"), float("inf"), -1, None, []])
+def test_numbers(value: object) -> None:
+    with pytest.raises(SettingsError):
+        config.override(CrawlSettings(), {"wait": value}, "test")
+
+
+def test_a_missing_or_unreadable_file_means_defaults_and_a_warning(tmp_path: Path) -> None:
+    """/Cr-1/."""
+    for path in (tmp_path / "none.toml", tmp_path):
+        settings, warning = config.load(path)
+        assert settings == Settings()
+        assert warning is not None and str(path) in warning and "defaults" in warning
+
+
+def test_a_file_that_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "webarc.toml"
+    path.write_text(FULL, "utf-8")
+    settings, warning = config.load(path)
+    assert settings.crawl.depth == 3 and warning is None
+    path.write_bytes(b"[crawl]\n# \xff\n")
+    with pytest.raises(SettingsError, match="not UTF-8 at byte 10"):
+        config.load(path)
+
+
+def test_every_setting_of_a_crawl_explains_itself() -> None:
+    """The options of the commands are read off the fields."""
+    for field in dataclasses.fields(CrawlSettings):
+        assert field.metadata["help"].endswith(".")
+        field.metadata["check"](getattr(CrawlSettings(), field.name))

@@ -1,0 +1,55 @@
+"""One family of errors: each with its errno and exit code (DESIGN.md section 8)."""
+
+import errno
+
+import pytest
+
+from webarcfs.archive import errors
+from webarcfs.archive.errors import Exit, WebarcError, errno_of, exit_code_of
+
+pytestmark = pytest.mark.pure
+
+
+def family(kind: type[WebarcError] = WebarcError) -> list[type[WebarcError]]:
+    return [kind, *(each for below in kind.__subclasses__() for each in family(below))]
+
+
+def make(kind: type[WebarcError]) -> WebarcError:
+    return kind("source", ["fault"]) if kind is errors.SettingsError else kind("message")
+
+
+@pytest.mark.parametrize("kind", family())
+def test_every_class_has_an_errno_and_an_exit_code(kind: type[WebarcError]) -> None:
+    error = make(kind)
+    assert errno_of(error) == kind.errno and kind.errno in errno.errorcode
+    assert exit_code_of(error) == kind.exit_code
+    assert kind.exit_code in (Exit.USAGE, Exit.FAILED, Exit.MOUNT_FAILED)
+    assert kind.__doc__ and str(error)
+
+
+def test_all_that_is_raised_on_purpose_is_defined_there() -> None:
+    assert {kind.__module__ for kind in family()} == {errors.__name__}
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        (errors.NotPermitted, errno.EPERM),
+        (errors.ReadOnly, errno.EROFS),
+        (errors.Exists, errno.EEXIST),
+        (errors.Stale, errno.ESTALE),
+        (errors.InvalidDocument, errno.EINVAL),
+        (errors.NotFound, errno.ENOENT),
+        (errors.Damaged, errno.EIO),
+    ],
+)
+def test_errnos_of_the_table_of_writing(kind: type[WebarcError], number: int) -> None:
+    """DESIGN.md section 5."""
+    assert errno_of(kind("x")) == number
+
+
+def test_others() -> None:
+    assert errno_of(OSError(errno.ENOSPC, "full")) == errno.ENOSPC
+    assert errno_of(OSError("no number")) == errno_of(ValueError()) == errno_of(KeyboardInterrupt()) == errno.EIO
+    assert exit_code_of(OSError(errno.ENOSPC, "full")) == exit_code_of(ValueError()) == Exit.FAILED
+    assert (Exit.DONE, Exit.USAGE, Exit.FAILED, Exit.INCOMPLETE, Exit.MOUNT_FAILED) == (0, 1, 2, 3, 32)

@@ -1,0 +1,70 @@
+"""Spans of time: `<n> second|minute|hour|day|week|month(s)` (/Cr-1.2/)."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webarcfs.archive.intervals import Interval
+from webarcfs.archive.model import CET
+
+pytestmark = pytest.mark.pure
+NOON = datetime(2026, 1, 31, 12, tzinfo=CET)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1 second", 1),
+        ("90 seconds", 90),
+        ("30 minutes", 1800),
+        ("1 hour", 3600),
+        ("1 day", 86400),
+        ("  2 Weeks ", 1209600),
+        ("1month", 2592000),
+        ("100 months", 259200000),
+    ],
+)
+def test_parse(text: str, seconds: float) -> None:
+    assert Interval.parse(text).seconds == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "day", "0 days", "-1 day", "1.5 days", "1 year", "1 day 2 hours", "9999999 days", "999999 months"]
+)
+def test_what_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match=r"interval|hundred years"):
+        Interval.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("months", "end"),
+    [
+        (1, datetime(2026, 2, 28, 12, tzinfo=CET)),
+        (2, datetime(2026, 3, 31, 12, tzinfo=CET)),
+        (11, datetime(2026, 12, 31, 12, tzinfo=CET)),
+        (12, datetime(2027, 1, 31, 12, tzinfo=CET)),
+        (25, datetime(2028, 2, 29, 12, tzinfo=CET)),
+    ],
+)
+def test_months_keep_the_day_or_take_the_last(months: int, end: datetime) -> None:
+    assert Interval(months, "month").after(NOON) == end
+
+
+units = st.sampled_from(["second", "minute", "hour", "day", "week", "month"])
+
+
+@given(st.integers(1, 1000), units)
+def test_round_trip(count: int, unit: str) -> None:
+    interval = Interval(count, unit)
+    assert Interval.parse(str(interval)) == interval
+
+
+@given(st.integers(1, 999999), units)
+def test_every_interval_that_is_accepted_has_an_end(count: int, unit: str) -> None:
+    try:
+        interval = Interval.parse(f"{count} {unit}s")
+    except ValueError:
+        return
+    assert timedelta(0) < interval.after(NOON) - NOON < timedelta(days=40000)

@@ -1,0 +1,117 @@
+"""URL to path (DESIGN.md section 3; /Cr-8.2/, /Cr-11/): legal, stable, and one place for each URL."""
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.support.urls import canonical_urls, raw_urls
+from webarcfs.archive import layout
+from webarcfs.archive.layout import LONGEST_SEGMENT, VECTORS, arc_path, data_name, is_data_file, is_reserved
+from webarcfs.archive.url import canonical, parse
+
+pytestmark = pytest.mark.pure
+
+# What HFS+ takes for nothing inside a name (git-config(1), core.protectHFS).
+_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+
+
+@pytest.mark.parametrize(("url", "path", "data"), VECTORS)
+def test_vectors(url: str, path: str, data: str) -> None:
+    assert (arc_path(url), data_name(url)) == (path, data)
+
+
+def test_there_are_enough_vectors() -> None:
+    assert len(VECTORS) >= 30
+    assert len({url for url, _, _ in VECTORS}) == len(VECTORS)
+
+
+@given(raw_urls())
+@example("http://e.org/data." + "x" * 300)
+@example("http://e.org/data.\\.git/x")
+@example("http://e.org/headers.http")
+def test_every_segment_is_a_legal_name(raw: str) -> None:
+    domain, *segments = arc_path(raw).split("/")
+    assert domain == parse(raw).domain
+    assert segments
+    for name in segments:
+        _assert_legal(name)
+
+
+def _assert_legal(name: str) -> None:
+    raw = name.encode("utf-8")  # strict: no surrogates
+    assert 1 <= len(raw) <= LONGEST_SEGMENT
+    assert not re.search("[\x00-\x1f\x7f-\x9f/\ufffe\uffff]", name)
+    assert name not in (".", "..", "data", "data.xml", "headers.http")
+    assert not name.startswith("data.")
+    plain = _HFS.sub("", name).lower()
+    assert not plain.startswith(".git")
+    assert "\\.git" not in plain
+    assert not re.match(r"(git|gi[0-9a-f]{4})~[0-9]", plain.rpartition("\\")[2])
+
+
+@given(canonical_urls, canonical_urls)
+@example("http://e.org/data." + "x" * 300, "http://e.org/%64ata." + "x" * 301)
+@example("http://e.org/p?u=/x", "http://e.org/p?u=%2Fx")
+def test_two_urls_have_two_places(one: str, other: str) -> None:
+    if arc_path(one) == arc_path(other):
+        assert _same_by_rule(one) == _same_by_rule(other)
+
+
+@given(st.text(st.sampled_from("%2f/?~.da\u00e9"), max_size=9), st.text(st.sampled_from("%2f/?~.da\u00e9"), max_size=9))
+def test_near_misses_have_two_places(one: str, other: str) -> None:
+    first, second = canonical(f"http://e.org/{one}"), canonical(f"http://e.org/{other}")
+    if arc_path(first) == arc_path(second):
+        assert _same_by_rule(first) == _same_by_rule(second)
+
+
+def _same_by_rule(url: str) -> tuple[str, str, str | None]:
+    """The two cases in which URLs share a path: an empty last segment is index.html; http and https."""
+    parts = parse(url)
+    return parts.domain, parts.path + ("index.html" if parts.path.endswith("/") else ""), parts.query
+
+
+@given(st.lists(st.integers(150, 260), min_size=2, max_size=2), st.sampled_from(["a", "%C3%A9", "%E9", "%25"]))
+def test_long_names_stay_apart(lengths: list[int], piece: str) -> None:
+    """A segment over 200 bytes is cut and ends in `~` and 16 hex digits of its SHA-256; no other name looks so."""
+    urls = {f"http://e.org/{piece * length}" for length in lengths}
+    paths = {arc_path(url) for url in urls}
+    assert len(paths) == len(urls)
+    again = {arc_path(f"http://e.org/{path.partition('/')[2].replace('%', '%25')}") for path in paths}
+    for path in again:
+        _assert_legal(path.partition("/")[2])
+    cut = {path for path in paths if re.search("~[0-9a-f]{16}$", path)}
+    assert not cut & again, "a URL spelled like a cut name must not get its place"
+
+
+@given(canonical_urls)
+def test_the_data_file_is_recognised_and_never_data_xml(url: str) -> None:
+    name = data_name(url)
+    assert is_data_file(name) and is_reserved(name) and name != layout.DATA_XML
+    assert re.fullmatch(r"data(\.[a-z0-9]{1,16}|\.orig\.xml)?", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reserved"),
+    [
+        ("data", True, True),
+        ("data.html", True, True),
+        ("data.orig.xml", True, True),
+        ("data.xml", False, True),
+        ("headers.http", False, True),
+        ("notes.txt", False, False),
+        ("Data.html", False, False),
+        ("database", False, False),
+    ],
+)
+def test_names_that_an_arc_uses_itself(name: str, data: bool, reserved: bool) -> None:
+    assert (is_data_file(name), is_reserved(name)) == (data, reserved)
+
+
+def test_blog_and_blog_x_live_together() -> None:
+    assert arc_path("http://e.org/blog/x").startswith(arc_path("http://e.org/blog") + "/")
+
+
+def test_split() -> None:
+    assert layout.split("/e.org/a/b") == ("e.org", "a/b") == layout.split("e.org/a/b")

@@ -1,0 +1,105 @@
+"""Times, commitTags and metadata (specification §2)."""
+
+import copy
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webarcfs.archive import model
+from webarcfs.archive.errors import Damaged
+from webarcfs.archive.model import CET, FIELDS, CommitTag, MetaData
+
+pytestmark = pytest.mark.pure
+
+FIRST = datetime(2026, 11, 21, 3, 0, 0, tzinfo=CET)
+TAG = CommitTag(FIRST, "www.example.org")
+META = MetaData(
+    url="http://www.example.org/",
+    mime_type="text/html",
+    title="Example",
+    path="/www.example.org/index.html",
+    domain="www.example.org",
+    crawl_time=FIRST,
+    create_time=FIRST - timedelta(days=1),
+    commit_tag=TAG,
+)
+times = st.datetimes(
+    min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30), timezones=st.sampled_from([UTC, CET])
+).map(lambda time: time.replace(microsecond=0))
+
+
+def test_times_are_cet_all_year() -> None:
+    """UTC+01:00, no summer time."""
+    assert model.format_time(datetime(2026, 7, 1, 12, tzinfo=UTC)) == "2026-07-01T13:00:00"
+    assert model.format_time(datetime(2026, 1, 1, 12, tzinfo=UTC)) == "2026-01-01T13:00:00"
+    assert model.format_time(datetime(2026, 7, 1, 12, tzinfo=timezone(timedelta(hours=2)))) == "2026-07-01T11:00:00"
+    assert model.from_epoch(0.9) == datetime(1970, 1, 1, 1, tzinfo=CET)
+    assert model.now().utcoffset() == timedelta(hours=1) and model.now().microsecond == 0
+    assert model.utc(FIRST) == FIRST and model.utc(FIRST).utcoffset() == timedelta(0)
+
+
+@given(times)
+def test_times_round_trip(time: datetime) -> None:
+    text = model.format_time(time)
+    assert len(text) == 19 and "T" in text
+    assert model.parse_time(text) == time
+
+
+@given(times.filter(lambda time: time.year > 1000))
+def test_compact_times_round_trip_and_sort(time: datetime) -> None:
+    text = model.compact_time(time)
+    assert model.parse_compact_time(text) == time
+    assert model.compact_time(time + timedelta(seconds=1)) > text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2026-11-21 03:00:00",
+        "2026-11-21T03:00",
+        "2026-11-21T03:00:00Z",
+        "2026-02-30T03:00:00",
+        "2026-11-21T03:00:0١",
+    ],
+)
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(Damaged):
+        model.parse_time(text)
+    with pytest.raises(Damaged):
+        model.parse_compact_time(text)
+
+
+@given(times, st.sampled_from(["www.example.org", "e.org:8080", "[2001:db8::1]:81"]))
+def test_commit_tags_round_trip(time: datetime, domain: str) -> None:
+    """commitTag := <crawlTime>@<domainName>."""
+    tag = CommitTag(time, domain)
+    assert CommitTag.parse(str(tag)) == tag
+    assert str(tag) == f"{model.format_time(time)}@{domain}"
+
+
+def test_a_tag_names_its_ref() -> None:
+    assert TAG.ref == "refs/crawls/20261121T030000"
+    assert str(TAG) == "2026-11-21T03:00:00@www.example.org"
+
+
+@pytest.mark.parametrize("text", ["", "2026-11-21T03:00:00", "2026-11-21T03:00:00@", "x@y", "2026-11-21T03:00:00@a/b"])
+def test_what_is_no_tag(text: str) -> None:
+    with pytest.raises(Damaged):
+        CommitTag.parse(text)
+
+
+def test_metadata_have_the_names_of_the_specification() -> None:
+    names = ["url", "mimeType", "title", "path", "domain", "crawlTime", "createTime", "commitTag"]
+    assert list(FIELDS) == names == list(META.as_fields())
+    assert MetaData.from_fields(META.as_fields()) == META
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_metadata_without_a_field_are_damaged(name: str) -> None:
+    fields = copy.copy(META.as_fields())
+    del fields[name]
+    with pytest.raises(Damaged, match=name):
+        MetaData.from_fields(fields)

@@ -1,0 +1,41 @@
+"""A store and an archive for each test; a small file system that can be full."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.archives import DOMAIN, make_archive
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.store import Store
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    """A new, empty archive."""
+    return make_archive(tmp_path)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty repository."""
+    return Store.create(tmp_path / f"{DOMAIN}.git")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte; skips where none can be mounted."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=False, capture_output=True
+    )
+    if done.returncode:
+        pytest.skip("a small tmpfs cannot be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

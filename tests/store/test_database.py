@@ -1,0 +1,230 @@
+"""webarc.db (DESIGN.md section 7; /Db-1/ … /Db-6/): versions with a span, the view `metadata`, readers of any user."""
+
+import errno
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.archives import CREATED, FIRST
+from webarcfs.archive import database as module
+from webarcfs.archive import resources
+from webarcfs.archive.commits import Message
+from webarcfs.archive.database import Change, Database
+from webarcfs.archive.errors import Busy, DatabaseDamaged
+from webarcfs.archive.model import FIELDS, CommitTag, MetaData
+
+pytestmark = pytest.mark.store
+DOMAIN = "e.org"
+
+
+def tag(number: int, domain: str = DOMAIN) -> CommitTag:
+    return CommitTag(FIRST + timedelta(seconds=number), domain)
+
+
+def message(which: CommitTag, sequence: int) -> Message:
+    trailers = (("Publication", "test"), ("Complete", "yes"), ("Sequence", str(sequence)))
+    return Message(which, trailers)
+
+
+def meta(path: str, which: CommitTag, title: str = "", scheme: str = "http", created: datetime = CREATED) -> MetaData:
+    url = f"{scheme}://{which.domain}{path}"
+    where = f"/{which.domain}{path}"
+    return MetaData(url, "text/html", title, where, which.domain, which.crawl_time, created, which)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with Database(tmp_path / "webarc.db") as opened:
+        yield opened
+
+
+def test_a_row_for_each_document_and_snapshot(database: Database) -> None:
+    """/Db-3/: the specification's flat table of eight columns; commitTag and crawlTime are the snapshot's."""
+    one, two = tag(1), tag(2)
+    a, b = meta("/a", one, "A"), meta("/b", one, "B")
+    database.record(message(one, 1), [Change(a.path, a), Change(b.path, b)])
+    newer = meta("/b", two, "B2")
+    database.record(message(two, 2), [Change(b.path, newer)])
+    rows = list(database.dump())
+    assert list(rows[0]) == list(FIELDS)
+    found = [(row["commitTag"], row["crawlTime"], row["url"], row["title"]) for row in rows]
+    assert found == [
+        (str(one), "2026-11-21T03:00:01", a.url, "A"),
+        (str(one), "2026-11-21T03:00:01", b.url, "B"),
+        (str(two), "2026-11-21T03:00:02", a.url, "A"),
+        (str(two), "2026-11-21T03:00:02", b.url, "B2"),
+    ]
+    assert database.count_versions() == 3, "a document that stays costs no row"
+
+
+def test_an_unchanged_snapshot_costs_no_version(database: Database) -> None:
+    a = meta("/a", tag(1))
+    database.record(message(tag(1), 1), [Change(a.path, a)])
+    for number in range(2, 50):
+        database.record(message(tag(number), number), [])
+    assert database.count_versions() == 1
+    assert len(list(database.dump())) == 49
+
+
+def test_removed_and_back_again(database: Database) -> None:
+    a = meta("/a", tag(1))
+    for number, change in enumerate([a, None, a, None], 1):
+        database.record(message(tag(number), number), [Change(a.path, change)])
+    assert [row["commitTag"] for row in database.dump()] == [str(tag(1)), str(tag(3))]
+
+
+def test_http_and_https_share_a_path(database: Database) -> None:
+    plain, secure = meta("/a", tag(1)), meta("/a", tag(2), scheme="https")
+    database.record(message(tag(1), 1), [Change(plain.path, plain)])
+    database.record(message(tag(2), 2), [Change(secure.path, secure)])
+    assert [row["url"] for row in database.dump()] == [plain.url, secure.url]
+
+
+def test_a_snapshot_is_taken_in_once(database: Database, tmp_path: Path) -> None:
+    """Two processes that catch up at the same time: the second finds it done."""
+    a = meta("/a", tag(1), "right")
+    database.record(message(tag(1), 1), [Change(a.path, a)])
+    with Database(tmp_path / "webarc.db") as other:
+        other.record(message(tag(1), 1), [Change(a.path, meta("/a", tag(1), "wrong"))])
+    assert [row["title"] for row in database.dump()] == ["right"]
+    assert database.indexed(DOMAIN) == {str(tag(1))}
+    assert database.indexed("other.org") == set()
+
+
+def test_two_snapshots_of_one_number_are_a_fault(database: Database) -> None:
+    database.record(message(tag(1), 1), [])
+    with pytest.raises(DatabaseDamaged, match="sequence"):
+        database.record(message(tag(1, "f.org"), 1), [])
+    assert database.indexed("f.org") == set()
+
+
+def test_a_snapshot_is_whole_or_not_there(database: Database) -> None:
+    def changes() -> Iterator[Change]:
+        a = meta("/a", tag(1))
+        yield Change(a.path, a)
+        raise KeyError("the repository is damaged here")
+
+    with pytest.raises(KeyError):
+        database.record(message(tag(1), 1), changes())
+    assert list(database.dump()) == [] and database.indexed(DOMAIN) == set()
+
+
+pages = st.dictionaries(st.sampled_from(["/a", "/b", "/c", "/d"]), st.sampled_from(["1", "2", "3"]))
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from([DOMAIN, "f.org"]), pages), max_size=8))
+def test_the_view_is_the_naive_table(tmp_path: Path, states: list[tuple[str, Mapping[str, str]]]) -> None:
+    """Against a table with a row for each document and snapshot."""
+    path = tmp_path / "model.db"
+    path.unlink(missing_ok=True)
+    now: dict[str, Mapping[str, str]] = {DOMAIN: {}, "f.org": {}}
+    naive: list[tuple[str, str, str]] = []
+    with Database(path) as database:
+        for number, (domain, state) in enumerate(states, 1):
+            which = tag(number, domain)
+            old, now[domain] = now[domain], state
+            touched = [page for page in sorted(old.keys() | state.keys()) if old.get(page) != state.get(page)]
+            changes = [
+                Change(f"/{domain}{page}", meta(page, which, state[page]) if page in state else None)
+                for page in touched
+            ]
+            database.record(message(which, number), changes)
+            naive += [(str(which), f"/{domain}{page}", title) for page, title in state.items()]
+        assert [(row["commitTag"], row["path"], row["title"]) for row in database.dump()] == sorted(naive)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    """No WAL left behind."""
+    with Database(tmp_path / "webarc.db") as database:
+        a = meta("/a", tag(1))
+        database.record(message(tag(1), 1), [Change(a.path, a)])
+        assert [path.name for path in tmp_path.iterdir()] == ["webarc.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["webarc.db"]
+
+
+READER = """
+import sqlite3, sys
+connection = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
+print(connection.execute(sys.argv[2]).fetchone()[0])
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_reader_of_another_user_can_open_it(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """/Db-5.2/: readers without write permission on the archive."""
+    folder = tmp_path_factory.mktemp("readable")
+    for parent in (folder, *list(folder.parents)[:-2]):
+        parent.chmod(parent.stat().st_mode | 0o055)
+    with Database(folder / "webarc.db") as database:
+        a = meta("/a", tag(1))
+        database.record(message(tag(1), 1), [Change(a.path, a)])
+        (folder / "webarc.db").chmod(0o444)
+        folder.chmod(0o555)
+        python = sys.executable if _others_may_run(Path(sys.executable)) else "/usr/bin/python3"
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", python, "-c", READER]
+        query = "SELECT count(*) FROM metadata WHERE url = 'http://e.org/a'"
+        done = subprocess.run([*command, str(folder / "webarc.db"), query], check=False, capture_output=True, text=True)
+    assert done.stdout == "1\n", done.stderr
+    assert [path.name for path in folder.iterdir()] == ["webarc.db"]
+
+
+def _others_may_run(program: Path) -> bool:
+    return all(folder.stat().st_mode & 0o001 for folder in (*program.parents, *program.resolve().parents))
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_damage_says_what_to_do(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "webarc.db").write_bytes(content)
+    with pytest.raises(DatabaseDamaged, match="webarc-agent recover"):
+        Database(tmp_path / "webarc.db")
+
+
+def test_a_schema_of_another_version(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "webarc.db")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(DatabaseDamaged, match=r"version 99.*webarc-agent recover"):
+        Database(tmp_path / "webarc.db")
+
+
+def test_one_that_somebody_holds_is_busy_and_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SECONDS_TO_WAIT", 0.1)
+    with Database(tmp_path / "webarc.db") as database:
+        other = sqlite3.connect(tmp_path / "webarc.db", isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(Busy):
+            database.record(message(tag(1), 1), [])
+        other.close()
+        database.record(message(tag(1), 1), [])
+
+
+def test_a_full_disk(small_disk: Path) -> None:
+    with Database(small_disk / "webarc.db") as database:
+        changes = (Change(f"/e.org/{n}", meta(f"/{n}", tag(1), "x" * 900)) for n in range(5000))
+        with pytest.raises(OSError, match="full") as caught:
+            database.record(message(tag(1), 1), changes)
+        assert caught.value.errno == errno.ENOSPC
+        assert database.indexed(DOMAIN) == set()
+
+
+def test_the_schema_is_a_file_that_sqlite_takes_as_it_is(tmp_path: Path) -> None:
+    """/Db-1/."""
+    schema = resources.path("sql", "schema.sql")
+    connection = sqlite3.connect(tmp_path / "x.db")
+    connection.executescript(schema.read_text())
+    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
+    assert {"domain", "snapshot", "document", "version", "metadata"} <= names
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(metadata)")]
+    assert columns == list(FIELDS)

@@ -1,0 +1,113 @@
+"""The archive as a directory (DESIGN.md sections 2 and 3)."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from webarcfs.archive import directory
+from webarcfs.archive.directory import Archive, create, default_root, open_archive
+from webarcfs.archive.errors import Exit, NotAnArchive, UsageError, exit_code_of
+from webarcfs.archive.store import Store
+
+pytestmark = pytest.mark.store
+
+
+def test_a_new_archive_has_what_the_design_shows(tmp_path: Path) -> None:
+    archive = create(tmp_path / "deep" / "archive")
+    assert sorted(path.name for path in archive.root.iterdir()) == [
+        *("changes", "content", "filters", "format", "jobs", "journal", "lock", "log", "reports", "xsd")
+    ]
+    assert archive.format.read_text() == "1\n"
+    assert open_archive(archive.root) == archive
+    assert list(archive.domains()) == []
+
+
+def test_an_empty_folder_will_do_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    create(tmp_path / "empty")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine").touch()
+    (tmp_path / "file").touch()
+    for name in ("full", "file", "empty"):
+        with pytest.raises(UsageError, match="not an empty folder") as caught:
+            create(tmp_path / name)
+        assert exit_code_of(caught.value) == Exit.USAGE
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"2\n", "layout 2, this program knows up to 1"),
+        (b"0\n", "webarc-agent upgrade"),
+        (b"", "no layout version"),
+        (b"one\n", "'one'"),
+        (b"\xff\n", "unreadable"),
+        (b"-1\n", "no layout version"),
+    ],
+)
+def test_layouts_that_are_not_understood(tmp_path: Path, content: bytes, message: str) -> None:
+    """What is newer is refused, what is older is upgraded."""
+    archive = create(tmp_path / "a")
+    archive.format.write_bytes(content)
+    with pytest.raises(NotAnArchive, match=message):
+        open_archive(archive.root)
+
+
+def test_what_is_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for root in (tmp_path, tmp_path / "none", tmp_path / "file"):
+        with pytest.raises(NotAnArchive, match="webarc-agent init"):
+            open_archive(root)
+
+
+def test_an_init_that_was_interrupted_is_no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "touch", stop)
+    with pytest.raises(KeyboardInterrupt):
+        create(tmp_path / "a")
+    with pytest.raises(NotAnArchive):
+        open_archive(tmp_path / "a")
+
+
+def test_domains_are_the_repositories(archive: Archive) -> None:
+    for domain in ("www.example.org", "e.org:8080", "[2001:db8::1]", "a.git"):
+        Store.create(archive.repository(domain))
+    (archive.content / "stray.git").touch()
+    (archive.content / ".new-1-e.org.git").mkdir()
+    (archive.content / "notes").mkdir()
+    assert list(archive.domains()) == ["[2001:db8::1]", "a.git", "e.org:8080", "www.example.org"]
+
+
+def test_the_longest_host_has_room_for_all_its_files(archive: Archive) -> None:
+    """A host of 230 bytes is the longest that is taken; its repository, locks and scratch names are file names."""
+    host = ".".join(["a" * 57] * 4)[:230] + ":65535"
+    Store.create(archive.repository(host))
+    for path in (archive.publishing_lock(host), archive.server_lock(host), archive.lock(host)):
+        path.touch()
+        path.with_name(f".turn-{path.name}").touch()
+
+
+def test_locks_have_names_of_their_own(archive: Archive) -> None:
+    """No domain starts with a dot, so that none can take the name of another kind of lock."""
+    own = {archive.sequence, archive.publishing_lock("e.org"), archive.server_lock("e.org"), archive.lock("e.org")}
+    assert len(own) == 4 and all(path.parent == archive.root / "lock" for path in own)
+    assert sum(not path.name.startswith(".") for path in own) == 1
+
+
+def test_the_default_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WEBARC_ARCHIVE", raising=False)
+    assert default_root(None) == Path("/srv/webarc") == Path(directory.DEFAULT)
+    monkeypatch.setenv("WEBARC_ARCHIVE", "/elsewhere")
+    assert default_root(None) == Path("/elsewhere")
+    assert default_root("/given") == Path("/given")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_archive_that_may_not_be_read(archive: Archive) -> None:
+    archive.format.chmod(0)
+    with pytest.raises(PermissionError):
+        open_archive(archive.root)

@@ -1,0 +1,154 @@
+"""Which ARCs a crawl removes (DESIGN.md section 3, "What a crawl removes"; section 6, the shrink guard; /Cr-14.2/)."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.frontier import Frontier
+from agent.job import Job
+from agent.removal import Verdict, removed_arcs, without
+from agent.run import Run, Shelf
+from agent.subset import subset
+from tests.store.arcs import additions_of, arcs_of, tree_of
+from tests.support.archives import DOMAIN, FIRST, store_of
+from webarcfs.archive.config import CrawlSettings, Publication
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.model import CommitTag
+from webarcfs.archive.store import PUBLICATIONS, RefUpdate
+
+pytestmark = pytest.mark.store
+Judge = Callable[..., Verdict]
+
+
+@pytest.fixture
+def frontier(tmp_path: Path) -> Iterator[Frontier]:
+    frontier = Frontier(tmp_path / "frontier.db")
+    yield frontier
+    frontier.close()
+
+
+@pytest.fixture
+def judge(archive: Archive, frontier: Frontier) -> Judge:
+    """The verdict on a crawl of `publication` that saw these ARCs."""
+
+    def verdict(
+        seen: set[str], found: int | None = None, publication: str = "mine", *, accept: bool = False, share: float = 0.5
+    ) -> Verdict:
+        store = store_of(archive)
+        settings = Publication(name=publication, urls=(), crawl=CrawlSettings(min_share=share))
+        job = Job(
+            archive=archive,
+            name="job",
+            folder=archive.jobs,
+            publication=settings,
+            profile=None,
+            frontier=frontier,
+            begun=FIRST,
+            accept_shrink=accept,
+        )
+        tree = tree_of(store, seen)
+        with frontier.changes():
+            frontier.clear_seen(DOMAIN)
+            frontier.see({"domain": DOMAIN, "arc": arc, "nested": True} for arc in seen)
+        run = Run(
+            job=job,
+            domain=DOMAIN,
+            store=store,
+            base=None,
+            tag=CommitTag(FIRST, DOMAIN),
+            complete=True,
+            shelf=Shelf(store, tree),
+        )
+        return removed_arcs(run, subset(store, tree, frontier.seen(DOMAIN)), len(seen) if found is None else found)
+
+    return verdict
+
+
+def saw(archive: Archive, publication: str, arcs: set[str]) -> None:
+    """Set what the last complete crawl of a publication saw."""
+    store = store_of(archive)
+    ref = PUBLICATIONS + publication
+    store.update_refs([RefUpdate(ref, tree_of(store, arcs), store.ref(ref))])
+
+
+def test_the_first_crawl_removes_nothing(archive: Archive, judge: Judge) -> None:
+    saw(archive, "other", {"a", "b"})
+    assert judge({"c"}) == Verdict(True)
+
+
+def test_what_the_last_one_saw_and_this_one_did_not(archive: Archive, judge: Judge) -> None:
+    saw(archive, "mine", {"a", "b", "c/d", "c/e"})
+    assert judge({"a", "c/d", "new"}) == Verdict(True, ["b", "c/e"])
+    assert judge({"a", "b", "c/d", "c/e"}) == Verdict(True)
+
+
+def test_what_another_publication_holds_stays(archive: Archive, judge: Judge) -> None:
+    """Two publications on one host, in turns: neither removes the other's pages."""
+    saw(archive, "mine", {"a", "b", "c", "d"})
+    saw(archive, "second", {"b", "x"})
+    saw(archive, "third", {"c"})
+    assert judge({"a", "y"}) == Verdict(True, ["d"])
+    assert judge({"b"}, publication="second") == Verdict(True, ["x"])
+
+
+def test_an_arc_around_another(archive: Archive, judge: Judge) -> None:
+    saw(archive, "mine", {"blog", "blog/x", "blog/x/y", "z"})
+    assert judge({"blog/x", "blog/x/y", "z"}) == Verdict(True, ["blog"])
+    assert judge({"blog", "blog/x/y", "z"}) == Verdict(True, ["blog/x"])
+    saw(archive, "other", {"blog/x/y"})
+    assert judge({"blog", "z"}) == Verdict(True, ["blog/x"])
+
+
+@pytest.mark.parametrize(("found", "believed"), [(5, True), (4, False), (0, False)])
+def test_a_crawl_that_found_too_little_is_not_believed(
+    archive: Archive, judge: Judge, found: int, believed: bool
+) -> None:
+    """Fewer than `min_share` of the ARCs that the last complete one saw: nothing is removed."""
+    saw(archive, "mine", {f"{n}" for n in range(10)})
+    verdict = judge({f"{n}" for n in range(found)})
+    assert verdict.complete is believed
+    assert len(verdict.removed) == (10 - found if believed else 0)
+    assert ("--accept-shrink" in verdict.reason and f"found {found} of the 10" in verdict.reason) is not believed
+
+
+def test_accept_shrink_overrides_and_so_does_a_share_of_nothing(archive: Archive, judge: Judge) -> None:
+    saw(archive, "mine", {f"{n}" for n in range(10)})
+    for verdict in (judge({"0"}, accept=True), judge({"0"}, share=0)):
+        assert verdict.complete and len(verdict.removed) == 9 and not verdict.reason
+
+
+def test_new_arcs_do_not_hide_a_shrink(archive: Archive, judge: Judge) -> None:
+    """Pages that failed keep their ARC, but count as not found."""
+    saw(archive, "mine", {f"{n}" for n in range(10)})
+    assert not judge({f"{n}" for n in range(10)}, found=4).complete
+    assert judge({f"{n}" for n in range(10)} | {"new"}, found=5).complete
+
+
+def test_without_takes_an_arc_and_its_additions(archive: Archive) -> None:
+    store = store_of(archive)
+    tree = tree_of(
+        store,
+        ["blog", "blog/x", "blog/deep/y", "other"],
+        ["blog/notes.txt", "blog/mine/er/notes.txt", "blog/x/notes.txt", "other/notes.txt"],
+    )
+    left = without(store, tree, ["blog"])
+    assert arcs_of(store, left) == {"blog/x", "blog/deep/y", "other"}
+    assert additions_of(store, left) == {"blog/x/notes.txt", "other/notes.txt"}
+    left = without(store, tree, ["blog/x", "not/there"])
+    assert arcs_of(store, left) == {"blog", "blog/deep/y", "other"}
+    assert additions_of(store, left) == {"blog/notes.txt", "blog/mine/er/notes.txt", "other/notes.txt"}
+    assert store.find(without(store, tree, ["blog/deep/y"]), "blog/deep") is None, "git keeps no empty folder (/Cr-10/)"
+    assert without(store, tree, ["blog", "blog/x", "blog/deep/y", "other"]) == store.write_tree([])
+    assert without(store, tree, []) == tree
+
+
+def test_removing_much_of_a_big_folder_is_quick(archive: Archive) -> None:
+    store = store_of(archive)
+    arcs = [f"pages/{n}.html" for n in range(3000)]
+    with store.importer("refs/incoming/job", None) as importer:
+        for arc in arcs:
+            importer.put(f"{arc}/data.xml", b"x")
+        importer.finish()
+    tree = store.scratch_tree("refs/incoming/job")
+    assert arcs_of(store, without(store, tree, arcs[:2999])) == {arcs[2999]}

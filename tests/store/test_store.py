@@ -1,0 +1,499 @@
+"""The git store: objects, refs in transactions, trees, what damage and a full disk look like (/Ar-5/ … /Ar-9/)."""
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.urls import canonical_urls
+from webarcfs.archive.commits import COMMITTER, CrawlMessage
+from webarcfs.archive.errors import Busy, Damaged, NotFound, WebarcError
+from webarcfs.archive.layout import arc_path, split
+from webarcfs.archive.model import CET, CommitTag, from_epoch
+from webarcfs.archive.store import INCOMING, MAIN, Difference, Entry, RefUpdate, Store
+
+pytestmark = pytest.mark.store
+
+TAG = CommitTag(from_epoch(1_800_000_000), "www.example.org")
+Files = dict[str, bytes]
+#: Names that nothing of ours makes, but users may.
+ODD = (
+    "\udcff\udcfe",
+    "new\nline",
+    'qu"ote',
+    "back\\slash",
+    " ",
+    "é",
+    "\u202e",
+    "-rf",
+    "x" * 255,
+    "tab\t",
+    "\x01",
+    "a'b",
+)
+
+
+def tree_of(store: Store, files: Files) -> str:
+    return store.edit(store.write_tree([]), {path: store.write_blob(body) for path, body in files.items()})
+
+
+def files_of(store: Store, tree: str | None) -> Files:
+    return {each.path: store.read(str(each.new)) for each in store.differences(None, tree)}
+
+
+def commit(store: Store, tree: str, parent: str | None = None, number: int = 1) -> str:
+    message = str(CrawlMessage(TAG, "test", True, number))
+    return store.write_commit(tree, [parent] if parent else [], message, COMMITTER, 1_800_000_000 + number)
+
+
+def git(store: Store, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=store.path, check=True, capture_output=True)
+    return done.stdout.decode("utf-8", "surrogateescape")
+
+
+# -- making and opening ------------------------------------------------------------------------------------------------
+
+
+def test_a_new_repository_is_bare_sound_and_its_head_is_main(store: Store) -> None:
+    assert git(store, "symbolic-ref", "HEAD").strip() == MAIN
+    assert git(store, "rev-parse", "--is-bare-repository").strip() == "true"
+    assert git(store, "config", "core.fsync").strip() == "all"
+    assert not list(store.path.glob("hooks/*"))
+    assert store.check() == [] and store.head() is None and store.refs("refs/") == {}
+
+
+def test_what_is_no_repository(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        Store(tmp_path / "none.git")
+    (tmp_path / "empty.git").mkdir()
+    with pytest.raises(Damaged, match=r"empty\.git"):
+        Store(tmp_path / "empty.git")
+
+
+def test_two_that_create_at_once_get_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "e.org.git"
+    first = Store.create(path)
+    blob = first.write_blob(b"kept")
+    assert Store.create(path).read(blob) == b"kept"
+    assert [each.name for each in tmp_path.iterdir()] == ["e.org.git"]
+
+
+def test_settings_of_the_user_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never a hook, never a configuration of somebody else."""
+    script = textwrap.dedent("""
+        import sys
+        from pathlib import Path
+        from webarcfs.archive.store import Store, RefUpdate, MAIN
+        from tests.store.test_store import commit, tree_of
+        store = Store.create(Path(sys.argv[1]))
+        (store.path / "hooks").mkdir()
+        hook = store.path / "hooks/reference-transaction"
+        hook.write_text("#!/bin/sh\\nexit 1\\n")
+        hook.chmod(0o755)
+        store.update_refs([RefUpdate(MAIN, commit(store, tree_of(store, {"a": b"1"})), None)])
+        assert store.check() == []
+    """)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/.gitconfig").write_text("[core\nnonsense")
+    environment = os.environ | {"HOME": str(tmp_path / "home"), "GIT_DIR": "/nowhere", "GIT_OBJECT_DIRECTORY": "/x"}
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "e.org.git")],
+        env=environment | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        check=True,
+    )
+
+
+# -- refs --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_publication_is_one_compare_and_swap(store: Store) -> None:
+    """All refs or none; the loser gets Busy and nothing moves."""
+    one, two, three = (commit(store, tree_of(store, {"a": bytes([n])}), number=n) for n in (1, 2, 3))
+    store.update_refs([RefUpdate(MAIN, one, None), RefUpdate(TAG.ref, one, None)])
+    store.update_refs([RefUpdate(MAIN, two, one)])
+    with pytest.raises(Busy, match="main"):
+        store.update_refs([RefUpdate("refs/crawls/x", three, None), RefUpdate(MAIN, three, one)])
+    with pytest.raises(Busy):
+        store.update_refs([RefUpdate(TAG.ref, three, None)])  # crawl refs are created, never overwritten
+    with pytest.raises(Busy):
+        store.update_refs([RefUpdate("refs/crawls/gone", None, one)])
+    assert store.refs("refs/") == {"heads/main": two, TAG.ref.removeprefix("refs/"): one}
+    store.update_refs([RefUpdate(TAG.ref, None, one)])
+    assert store.refs("refs/") == {"heads/main": two}
+
+
+def test_of_many_that_swap_at_once_one_wins(store: Store) -> None:
+    base = commit(store, tree_of(store, {"a": b"0"}))
+    store.update_refs([RefUpdate(MAIN, base, None)])
+    rivals = [commit(store, tree_of(store, {"a": b"%d" % n}), base, n) for n in range(2, 8)]
+    won: list[str] = []
+
+    def swap(mine: str) -> None:
+        try:
+            Store(store.path).update_refs([RefUpdate(MAIN, mine, base)])
+            won.append(mine)
+        except Busy:
+            pass
+
+    threads = [threading.Thread(target=swap, args=(rival,)) for rival in rivals]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert won == [store.ref(MAIN)]
+
+
+def test_a_lock_that_a_crash_left_is_no_obstacle_for_ever(store: Store) -> None:
+    """A machine that lost its power in the middle of a swap: `main.lock` stays, and nobody holds it."""
+    one = commit(store, tree_of(store, {"a": b"1"}))
+    locks = [store.path / f"{MAIN}.lock", store.path / f"{TAG.ref}.lock"]
+    for lock in locks:
+        lock.parent.mkdir(exist_ok=True)
+        lock.touch()
+    with pytest.raises(Busy):
+        store.update_refs([RefUpdate(MAIN, one, None)])  # somebody may hold it
+    for lock in locks:
+        os.utime(lock, (time.time() - 3600,) * 2)
+    store.update_refs([RefUpdate(MAIN, one, None), RefUpdate(TAG.ref, one, None)])
+    assert store.ref(MAIN) == one and not any(lock.exists() for lock in locks)
+
+
+def test_refs_to_what_is_not_there_are_damage_and_not_rivalry(store: Store) -> None:
+    with pytest.raises(Damaged, match="nonexistent"):
+        store.update_refs([RefUpdate(MAIN, "1" * 40, None)])
+
+
+def test_a_ref_is_read_from_disk_each_time(store: Store) -> None:
+    other = Store(store.path)
+    assert other.ref(MAIN) is None
+    one = commit(store, tree_of(store, {"a": b"1"}))
+    store.update_refs([RefUpdate(MAIN, one, None)])
+    assert other.ref(MAIN) == one
+    git(store, "pack-refs", "--all")
+    assert other.ref(MAIN) == one == other.refs("refs/heads/")["main"]
+
+
+# -- objects and trees -------------------------------------------------------------------------------------------------
+
+
+def test_names_of_any_bytes(store: Store) -> None:
+    """Users may add files of any name; `str` carries it."""
+    files = {f"folder/{name}": name.encode("utf-8", "surrogateescape") for name in ODD}
+    tree = tree_of(store, files)
+    assert files_of(store, tree) == files
+    for path, body in files.items():
+        found = store.find(tree, path)
+        assert found is not None and store.read(found.oid) == body and store.size(found.oid) == len(body)
+    store.update_refs([RefUpdate(MAIN, commit(store, tree), None)])
+    assert store.check() == []
+    with store.importer(INCOMING + "job", store.ref(MAIN)) as importer:
+        for name in ODD:
+            importer.remove(f"folder/{name}")
+            importer.put(f"again/{name}", b"2")
+        importer.finish()
+    assert files_of(store, store.scratch_tree(INCOMING + "job")) == {f"again/{name}": b"2" for name in ODD}
+    assert store.check() == []
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(canonical_urls, min_size=30, max_size=60))
+def test_names_of_urls_survive_git(tmp_path: Path, urls: list[str]) -> None:
+    """`git fsck --full --strict` is content with the path of any URL, and it comes back as it went in."""
+    fresh = Store.create(tmp_path / f"{len(list(tmp_path.iterdir()))}.git")
+    files = {f"{split(arc_path(url))[1]}/data.xml": url.encode() for url in urls}
+    with fresh.importer(INCOMING + "job", None) as importer:
+        for path, body in files.items():
+            importer.put(path, body)
+        importer.finish()
+    tree = fresh.scratch_tree(INCOMING + "job")
+    fresh.update_refs([RefUpdate(MAIN, commit(fresh, tree), None)])
+    assert fresh.check() == []
+    assert files_of(fresh, tree) == files
+    assert tree_of(fresh, files) == tree, "our trees are git's"
+
+
+def test_find(store: Store) -> None:
+    tree = tree_of(store, {"a/b/c": b"1", "a.b": b"2"})
+    assert store.find(tree, "") == Entry("", tree, True)
+    found = store.find(tree, "a/b")
+    assert found is not None and found.is_tree and found.name == "b"
+    for path in ("x", "a/x", "a/b/c/d", "a.b/c", "A"):
+        assert store.find(tree, path) is None
+
+
+names = st.sampled_from(["a", "a.b", "a0", "b", "é"])
+paths = st.lists(names, min_size=1, max_size=3).map("/".join)
+
+
+def _drop_conflicts(files: Files) -> Files:
+    """Without the files that are folders too."""
+    return {path: body for path, body in files.items() if not any(other.startswith(f"{path}/") for other in files)}
+
+
+contents = st.dictionaries(paths, st.binary(max_size=2), max_size=8).map(_drop_conflicts)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(contents, contents)
+def test_differences_and_edit_are_inverse(store: Store, old: Files, new: Files) -> None:
+    before, after = tree_of(store, old), tree_of(store, new)
+    assert files_of(store, before) == old
+    found = list(store.differences(before, after))
+    assert {each.path for each in found} == {path for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
+    removed = {each.path: None for each in found if each.new is None}
+    assert store.edit(store.edit(before, removed), {each.path: each.new for each in found if each.new}) == after
+    assert git(store, "ls-tree", "-r", "-z", "--name-only", after).split("\0")[:-1] == sorted(new, key=str.encode)
+
+
+def test_a_file_that_becomes_a_folder(store: Store) -> None:
+    before, after = tree_of(store, {"a": b"1"}), tree_of(store, {"a/b": b"1"})
+    blob = store.write_blob(b"1")
+    assert list(store.differences(before, after)) == [Difference("a", blob, None), Difference("a/b", None, blob)]
+    assert list(store.differences(after, after)) == []
+
+
+def test_editing_shares_what_it_leaves_alone(store: Store) -> None:
+    tree = tree_of(store, {f"{n}/{m}/x": b"%d" % n for n in range(5) for m in range(5)})
+    edited = store.edit(tree, {"3/4/x": None, "0/y": store.write_blob(b"new"), "none/x": None})
+    assert [each.path for each in store.differences(tree, edited)] == ["0/y", "3/4/x"]
+    assert store.find(edited, "3/4") is None, "folders left empty go"
+    assert store.edit(tree, dict.fromkeys(files_of(store, tree))) == store.write_tree([])
+
+
+def test_history(store: Store) -> None:
+    assert list(store.history(None)) == []
+    one = commit(store, tree_of(store, {"a": b"1"}))
+    two = commit(store, tree_of(store, {"a": b"2"}), one, 2)
+    found = list(store.history(two))
+    assert [each.oid for each in found] == [two, one]
+    assert found[0].parents == (one,) and found[0].message.tag == TAG and found[0].message.sequence == 2
+    assert found[0].time == 1_800_000_002
+    line = git(store, "log", "-1", "--format=%cn <%ce> %ad %an", "--date=iso-strict", two).strip()
+    assert line == f"webarcfs <webarcfs@localhost> {from_epoch(1_800_000_002).astimezone(CET).isoformat()} webarcfs"
+
+
+def test_a_big_blob_is_copied_in_flat_memory(store: Store, tmp_path: Path) -> None:
+    size = 40 << 20
+    chunk = os.urandom(1 << 20)
+    with store.importer(INCOMING + "job", None) as importer:
+        importer.put_stream("big", size, (chunk for _ in range(40)))
+        importer.finish()
+    big = store.find(store.scratch_tree(INCOMING + "job"), "big")
+    assert big is not None
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert store.size(big.oid) == size
+    with (tmp_path / "copy").open("wb") as file:
+        store.copy(big.oid, file.fileno())
+    assert (tmp_path / "copy").stat().st_size == size
+    assert (tmp_path / "copy").open("rb").read(1 << 20) == chunk
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 10 << 10
+
+
+def test_threads_may_read_while_others_import(store: Store) -> None:
+    files = {f"{n}": b"%d" % n for n in range(300)}
+    tree = tree_of(store, files)
+    wrong: list[object] = []
+
+    def read() -> None:
+        try:
+            for _ in range(3):
+                if files_of(store, tree) != files:
+                    wrong.append("content")
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    with store.importer(INCOMING + "job", None) as importer:
+        for n in range(2000):
+            importer.put(f"n/{n}", b"%d" % n)
+        importer.finish()
+    git(store, "repack", "-q", "--geometric=2", "-d")
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(files_of(store, store.scratch_tree(INCOMING + "job"))) == 2000
+
+
+# -- the importer ------------------------------------------------------------------------------------------------------
+
+
+def test_the_importer_works_on_top_of_a_commit(store: Store) -> None:
+    base = commit(store, tree_of(store, {"a/x": b"1", "b/x": b"2", "c": b"3"}))
+    with store.importer(INCOMING + "job", base) as importer:
+        importer.remove("a")
+        importer.remove("not there")
+        importer.put("b/y", b"new")
+        importer.put_oid("d/c", store.write_blob(b"3"))
+        importer.put_stream("e", 4, iter([b"ab", b"", b"cd"]))
+        importer.finish()
+    assert files_of(store, store.scratch_tree(INCOMING + "job")) == {
+        "b/x": b"2",
+        "b/y": b"new",
+        "c": b"3",
+        "d/c": b"3",
+        "e": b"abcd",
+    }
+    assert store.ref(MAIN) is None
+
+
+@pytest.mark.parametrize("chunks", [[b"abc"], [b"abc", b"de"], []])
+def test_a_body_that_changes_its_size_leaves_nothing(store: Store, chunks: list[bytes]) -> None:
+    with pytest.raises(WebarcError, match="size"), store.importer(INCOMING + "job", None) as importer:
+        importer.put_stream("a", 4, iter(chunks))
+    assert store.refs("refs/") == {}
+
+
+def test_an_importer_that_is_not_finished_leaves_nothing(store: Store) -> None:
+    with store.importer(INCOMING + "job", None) as importer:
+        importer.put("a", b"1" * 100_000)
+    assert store.refs("refs/") == {} and store.check() == []
+    with pytest.raises(Damaged, match="left no"):
+        store.scratch_tree(INCOMING + "job")
+
+
+def test_git_says_why_an_import_failed(store: Store) -> None:
+    with pytest.raises(Damaged, match="fatal: "), store.importer(INCOMING + "job", "1" * 40) as importer:
+        importer.put("a", b"1")
+        importer.finish()
+
+
+VICTIM = """
+import os, sys, time
+from pathlib import Path
+from webarcfs.archive.store import Store
+store = Store(Path(sys.argv[1]))
+with store.importer("refs/incoming/job", store.ref("refs/heads/main")) as importer:
+    for n in range(500):
+        importer.put(f"n/{n}", os.urandom(5000))
+    print("half", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_killed_import_leaves_nothing_that_stays(store: Store) -> None:
+    """kill -9 in the middle: the repository is sound, its state the old one, and the next one clears the rest away."""
+    base = commit(store, tree_of(store, {"a": b"1"}))
+    store.update_refs([RefUpdate(MAIN, base, None), RefUpdate(INCOMING + "older", base, None)])
+    root = str(Path(__file__).parents[2])
+    with subprocess.Popen(
+        [sys.executable, "-c", VICTIM, str(store.path)],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": root},
+        start_new_session=True,
+    ) as victim:
+        assert victim.stdout is not None and victim.stdout.readline() == b"half\n"
+        os.killpg(victim.pid, signal.SIGKILL)
+    assert store.refs("refs/") == {"heads/main": base, "incoming/older": base}
+    assert [path for path in store.path.rglob("*") if "tmp_pack" in path.name], "the import had begun to write"
+    store.drop_scratch()
+    assert store.refs("refs/") == {"heads/main": base}
+    assert not [path for path in store.path.rglob("*") if "tmp_" in path.name or "crash" in path.name]
+    assert store.check() == []
+
+
+# -- a full disk -------------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_an_oserror(small_disk: Path) -> None:
+    store = Store.create(small_disk / "e.org.git")
+    with pytest.raises(OSError, match="space") as caught, store.importer(INCOMING + "job", None) as importer:
+        for n in range(400):
+            importer.put(f"{n}", os.urandom(10_000))
+        importer.finish()
+    assert caught.value.errno == errno.ENOSPC
+    store.drop_scratch()
+    assert store.check() == []
+
+
+def test_refs_and_single_objects_on_a_full_disk(small_disk: Path) -> None:
+    store = Store.create(small_disk / "e.org.git")
+    tree = tree_of(store, {"a": b"1"})
+    one, two = commit(store, tree), commit(store, tree, number=2)
+    store.update_refs([RefUpdate(MAIN, one, None)])
+    _fill(small_disk / "ballast")
+    with pytest.raises(OSError, match="space") as caught:
+        store.update_refs([RefUpdate(MAIN, two, one)])
+    assert caught.value.errno == errno.ENOSPC
+    for write in (lambda: store.write_blob(os.urandom(9000)), lambda: store.edit(tree, {"b/c": one[:40]})):
+        with pytest.raises(OSError, match="space") as caught:
+            write()
+        assert caught.value.errno == errno.ENOSPC
+    assert store.ref(MAIN) == one
+    (small_disk / "ballast").unlink()
+    store.update_refs([RefUpdate(MAIN, two, one)])
+    assert store.check() == []
+
+
+def _fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            pass
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+
+def test_damaged_objects_say_so(store: Store) -> None:
+    blob = store.write_blob(b"content")
+    tree = tree_of(store, {"a": b"content"})
+    one = commit(store, tree)
+    store.update_refs([RefUpdate(MAIN, one, None)])
+    for oid in (blob, tree, one):
+        path = store.path / "objects" / oid[:2] / oid[2:]
+        path.chmod(0o644)
+        path.write_bytes(b"no zlib stream")
+    fresh = Store(store.path)
+    for read in (
+        lambda: fresh.read(blob),
+        lambda: fresh.size(blob),
+        lambda: fresh.copy(blob, 2),
+        lambda: fresh.entries(tree),
+        lambda: fresh.find(tree, "a"),
+        lambda: list(fresh.differences(None, tree)),
+        lambda: list(fresh.history(one)),
+        fresh.head,
+    ):
+        with pytest.raises(Damaged, match=r"www\.example\.org"):
+            read()
+    assert fresh.check() != []
+
+
+def test_missing_objects_and_those_of_another_kind(store: Store) -> None:
+    blob, tree = store.write_blob(b"x"), tree_of(store, {"a": b"x"})
+    for oid in ("1" * 40, "no oid"):
+        for read in (store.read, store.size, store.entries, store.commit):
+            with pytest.raises(Damaged):
+                read(oid)
+    for read in (store.entries, store.commit):
+        with pytest.raises(Damaged):
+            read(blob)
+    with pytest.raises(Damaged):
+        store.read(tree)
+
+
+def test_a_commit_that_is_none_of_ours(store: Store) -> None:
+    other = store.write_commit(tree_of(store, {}), [], "Merge branch 'x'\n", COMMITTER, 1)
+    with pytest.raises(Damaged, match="commitTag"):
+        store.commit(other)
+
+
+def test_a_damaged_ref(store: Store) -> None:
+    (store.path / "refs/heads/main").write_bytes(b"")
+    with pytest.raises(Damaged, match="main"):
+        store.ref(MAIN)

@@ -1,0 +1,282 @@
+"""Real crawls for tests: the agent in this process or as the command, real wget, real git, and what came of it.
+
+Every `log_lines` also holds crawl.log to its form: twelve columns, one line a URL, and a reason where nothing came.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent import jobs
+from agent.jobs import Outcome
+from webarcfs.archive import arcxml, config, directory, layout
+from webarcfs.archive.config import CrawlSettings, Profile, Publication
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.model import MetaData
+from webarcfs.archive.store import CRAWLS, Entry, Store
+
+#: How every crawl of a test goes unless it says otherwise: no pause, and nothing waits for minutes.
+DEFAULTS: Mapping[str, Any] = {"wait": 0.0, "timeout": 20.0}
+#: Columns of crawl.log.
+COLUMNS = (
+    "timestamp", "status", "size", "url", "path", "referrer", "mime", "worker", "fetched", "digest", "source",
+    "annotations",
+)  # fmt: skip
+#: The command, as the console script starts it.
+COMMAND = (sys.executable, "-c", "from agent.cli import main; main()")
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    """An empty archive. After the test each repository must be sound, and no job may have been left behind."""
+    made = directory.create(tmp_path / "archive")
+    yield made
+    for domain in made.domains():
+        assert Store(made.repository(domain)).check() == [], f"git fsck --strict complains about {domain}"
+
+
+# -- crawling ----------------------------------------------------------------------------------------------------------
+
+
+def crawl(archive: Archive, *urls: str, **settings: Any) -> Outcome:
+    """Crawl now, in this process. Settings by name; beside them name, hosts, exclude_hosts, profile, accept_shrink,
+    stop.
+    """
+    profile: Profile | None = settings.pop("profile", None)
+    accept_shrink: bool = settings.pop("accept_shrink", False)
+    stop: threading.Event | None = settings.pop("stop", None)
+    publication = publish_as(*urls, **settings)
+    return jobs.run(archive, publication, profile, accept_shrink=accept_shrink, stop=stop)
+
+
+def publish_as(*urls: str, **settings: Any) -> Publication:
+    """A publication of these start URLs, as `crawl` takes its settings."""
+    own = {key: tuple(settings.pop(key)) for key in ("hosts", "exclude_hosts") if key in settings}
+    name = settings.pop("name", None) or jobs.command_line_name(urls)
+    values = {**DEFAULTS, **settings}
+    return Publication(name=name, urls=urls, crawl=config.override(CrawlSettings(), values, "test"), **own)
+
+
+def through(proxy: str) -> tuple[str, ...]:
+    """wget_args with which every host name leads to a Site."""
+    return ("-e", "use_proxy=on", "-e", f"http_proxy={proxy}")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run_command(*arguments: str | Path, timeout: float = 60, **environment: str) -> Done:
+    """`webarc-agent` with these arguments, to its end."""
+    process = start_command(*arguments, **environment)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    finally:
+        end(process)
+    return Done(process.returncode, out, err)
+
+
+def start_command(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
+    """`webarc-agent` with these arguments, running; `end` it."""
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        env={**os.environ, "COLUMNS": "200", **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """End a command and its children, if they still run."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
+# -- what came of it ---------------------------------------------------------------------------------------------------
+
+
+def store(archive: Archive, domain: str) -> Store:
+    """The domain's repository."""
+    return Store(archive.repository(domain))
+
+
+def tree(archive: Archive, domain: str, commit: str | None = None) -> str:
+    """The tree of main, or of a commit."""
+    repository = store(archive, domain)
+    found = repository.commit(commit) if commit else repository.head()
+    assert found is not None, f"{domain} has no main"
+    return found.tree
+
+
+def arcs(archive: Archive, domain: str, commit: str | None = None) -> set[str]:
+    """The paths of all ARCs, inside the domain."""
+    return set(files(archive, domain, commit))
+
+
+def files(archive: Archive, domain: str, commit: str | None = None) -> dict[str, tuple[str, str]]:
+    """ARC → name and blob of its data file."""
+    repository = store(archive, domain)
+    return dict(_files(repository, tree(archive, domain, commit), ""))
+
+
+def _files(repository: Store, oid: str, path: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    entries = repository.entries(oid)
+    if any(_is_file(entry, layout.DATA_XML) for entry in entries):
+        data = [entry for entry in entries if not entry.is_tree and layout.is_data_file(entry.name)]
+        assert len(data) == 1, f"{path} has the data files {data}"
+        assert any(_is_file(entry, layout.HEADERS) for entry in entries), f"{path} has no head"
+        yield path, (data[0].name, data[0].oid)
+    for entry in entries:
+        if entry.is_tree:
+            yield from _files(repository, entry.oid, f"{path}/{entry.name}".lstrip("/"))
+
+
+def _is_file(entry: Entry, name: str) -> bool:
+    return entry.name == name and not entry.is_tree
+
+
+def read(archive: Archive, domain: str, arc: str, commit: str | None = None) -> bytes:
+    """The data file of an ARC, at main or at a commit."""
+    repository = store(archive, domain)
+    folder = repository.find(tree(archive, domain, commit), arc)
+    assert folder is not None and folder.is_tree, f"there is no ARC {arc} on {domain}"
+    data = [each for each in repository.entries(folder.oid) if not each.is_tree and layout.is_data_file(each.name)]
+    assert len(data) == 1, f"{arc} has the data files {data}"
+    return repository.read(data[0].oid)
+
+
+def read_file(archive: Archive, domain: str, path: str) -> bytes | None:
+    """Any file at main; None where there is none."""
+    repository = store(archive, domain)
+    entry = repository.find(tree(archive, domain), path)
+    return None if entry is None else repository.read(entry.oid)
+
+
+def meta(archive: Archive, domain: str, arc: str) -> MetaData:
+    """The metadata in the data.xml of an ARC."""
+    document = read_file(archive, domain, f"{arc}/{layout.DATA_XML}")
+    assert document is not None, f"there is no ARC {arc} on {domain}"
+    return arcxml.metadata(document)
+
+
+def changed(archive: Archive, domain: str, old: str, new: str) -> set[str]:
+    """The ARCs in which two commits differ."""
+    repository = store(archive, domain)
+    trees = (repository.commit(old).tree, repository.commit(new).tree)
+    return {difference.path.rpartition("/")[0] for difference in repository.differences(*trees)}
+
+
+def head_of(archive: Archive, domain: str) -> str:
+    """The commit of main."""
+    commit = store(archive, domain).head()
+    assert commit is not None
+    return commit.oid
+
+
+def count_objects(archive: Archive, domain: str) -> int:
+    """How many objects all refs of a domain lead to."""
+    command = ["git", "rev-list", "--objects", "--all"]
+    done = subprocess.run(command, cwd=archive.repository(domain), stdout=subprocess.PIPE, check=True)
+    trees = store(archive, domain).refs("refs/publications/")  # trees, which rev-list takes for no commits
+    inside = ["git", "rev-list", "--objects", *trees.values()]
+    more = subprocess.run(inside, cwd=archive.repository(domain), stdout=subprocess.PIPE, check=True) if trees else None
+    lines = (done.stdout + (more.stdout if more else b"")).splitlines()
+    return len({line.partition(b" ")[0] for line in lines})
+
+
+def count_stored(archive: Archive, domain: str) -> int:
+    """How many objects the repository of a domain holds, whether a ref leads to them or not."""
+    command = ["git", "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]
+    done = subprocess.run(command, cwd=archive.repository(domain), stdout=subprocess.PIPE, check=True)
+    return len(set(done.stdout.split()))
+
+
+def crawls_of(archive: Archive, domain: str) -> list[str]:
+    """The times of the crawls of a domain, as its refs tell them."""
+    return list(store(archive, domain).refs(CRAWLS))
+
+
+def count(outcome: Outcome) -> tuple[int, int, int, int]:
+    """How many ARCs a crawl added, changed, removed, and found unchanged."""
+    counted: dict[str, int] = outcome.summary["arcs"]  # type: ignore[assignment]
+    return counted["added"], counted["changed"], counted["removed"], counted["unchanged"]
+
+
+# -- reports -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of crawl.log."""
+
+    timestamp: str
+    status: int
+    size: str
+    url: str
+    path: str
+    referrer: str
+    mime: str
+    worker: str
+    fetched: str
+    digest: str
+    source: str
+    annotations: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The annotations but for seed 3's code."""
+        return self.annotations[1:]
+
+
+def log_lines(archive: Archive, job: Outcome | str) -> dict[str, Line]:
+    """crawl.log of a job: URL → line, each held to the form."""
+    name = job if isinstance(job, str) else job.job
+    lines: dict[str, Line] = {}
+    for text in (archive.reports / name / "crawl.log").read_text("utf-8").splitlines():
+        columns = text.split()
+        assert len(columns) == len(COLUMNS), f"not twelve columns: {text}"
+        values = dict(zip(COLUMNS, columns, strict=True))
+        notes = tuple(values.pop("annotations").split(","))
+        line = Line(**values | {"status": int(values["status"])}, annotations=notes)  # type: ignore[arg-type]
+        assert notes[0].startswith("seed3:"), text
+        assert line.url not in lines, f"two lines for {line.url}"
+        assert line.status != 0, f"no outcome: {text}"
+        assert line.status > 0 or line.notes, f"no reason: {text}"
+        lines[line.url] = line
+    return lines
+
+
+def summary_of(archive: Archive, job: Outcome | str) -> dict[str, Any]:
+    """summary.json of a job."""
+    name = job if isinstance(job, str) else job.job
+    content: dict[str, Any] = json.loads((archive.reports / name / "summary.json").read_text("utf-8"))
+    return content
+
+
+def fields_of(kind: type[Any]) -> list[str]:
+    """The names of a dataclass's fields."""
+    return [field.name for field in dataclasses.fields(kind)]
