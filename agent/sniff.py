@@ -1,7 +1,9 @@
 """The MIME type of a document, from its content first (/Cr-12.3/).
 
-libmagic decides; where it only says "some text", "some XML" or "some bytes", an XHTML root or the response's more
-specific type is better (libmagic calls CSS and JavaScript text/plain and every XHTML page text/xml).
+A document that says in its first words that it is HTML is HTML: libmagic would say so in 40 times the time, and takes
+some pages with scripts for JavaScript. Else libmagic decides; where it only says "some text", "some XML" or "some
+bytes", an XHTML root or the response's more specific type is better (libmagic calls CSS and JavaScript text/plain and
+every XHTML page text/xml).
 """
 
 from __future__ import annotations
@@ -21,18 +23,25 @@ _EMPTY = frozenset({"inode/x-empty", EMPTY})
 _XHTML = re.compile(
     rb"<html\b[^>]*http://www\.w3\.org/1999/xhtml|<!DOCTYPE\s+html\s+PUBLIC\s+\"-//W3C//DTD XHTML", re.I
 )
+_HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!DOCTYPE\s+html[\s>]|<html[\s>])", re.I)
+_XML_START = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml\s")
 _TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
+_ROOT_WITHIN = 4096  # bytes
 _local = threading.local()
 
 
 def mime_type(sample: bytes, content_type: str) -> str:
     """The type of a body that starts with `sample` and was sent as `content_type` (a header's value, or empty)."""
+    if _HTML_START.match(sample):
+        return "text/html"
+    if _XML_START.match(sample) and _XHTML.search(sample[:_ROOT_WITHIN]):
+        return "application/xhtml+xml"
     declared = declared_type(content_type)
     sniffed = str(_magic().from_buffer(sample)) if sample else EMPTY
     if sniffed in _EMPTY or not _TYPE.fullmatch(sniffed):
         return declared or EMPTY
     if sniffed in _VAGUE:
-        if _XHTML.search(sample[:4096]):
+        if _XHTML.search(sample[:_ROOT_WITHIN]):
             return "application/xhtml+xml"
         if declared and declared not in _VAGUE:
             return declared

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 
@@ -15,35 +13,18 @@ from webarcfs.archive.model import CET
 
 #: A server whose clock is a little ahead is believed; a Last-Modified further in the future is none (RFC 9110 8.8.2.1).
 _CLOCK_SKEW = timedelta(days=1)
-_WORKERS = 2
-_AHEAD = 16
 
 
 def extract(documents: Iterator[Document], _run: Run) -> Iterator[Document]:
-    """All documents, in order; those that are new or changed with type, title and time of creation.
+    """All documents; those that are new or changed with title and time of creation (their type is sniffed on demand).
 
-    Sniffing costs most, and libmagic lets go of the interpreter's lock: it runs ahead in threads. The rest stays in
-    this one, because threads that take turns at Python code only slow each other down.
+    In this thread: threads that sniff and parse ahead were tried, and cost the others more than they gained.
     """
-    waiting: deque[tuple[Document, Future[str] | None]] = deque()
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        for document in documents:
-            waiting.append((document, None if document.unchanged else pool.submit(_sniff, document)))
-            if len(waiting) > _AHEAD:
-                yield _extracted(*waiting.popleft())
-        while waiting:
-            yield _extracted(*waiting.popleft())
-
-
-def _sniff(document: Document) -> str:
-    return document.mime_type
-
-
-def _extracted(document: Document, sniffed: Future[str] | None) -> Document:
-    if sniffed is None:
-        return document
-    sniffed.result()
-    return replace(document, title=_title(document), create_time=_create_time(document))
+    for document in documents:
+        if document.unchanged:
+            yield document
+        else:
+            yield replace(document, title=_title(document), create_time=_create_time(document))
 
 
 def _title(document: Document) -> str:
