@@ -30,6 +30,7 @@ def holder(path: Path, how: str) -> subprocess.Popen[bytes]:
     return process
 
 
+@pytest.mark.timeout(60)
 def test_a_publisher_does_not_starve(tmp_path: Path) -> None:
     """16 overlapping sharers kept a plain flock waiting for seconds; later sharers queue behind a turnstile."""
     path = tmp_path / "e.org"

@@ -188,11 +188,16 @@ def test_the_journal_of_a_killed_writer_does_not_spoil_the_new_database(publishe
     assert published.database.with_name("webarc.db-journal").stat().st_size > 0
     published.database.with_name(".webarc.db.new").write_bytes(b"left by a killed recover")
     published.database.with_name(".webarc.db.new-journal").write_bytes(b"x")
+    publish(published, DOMAIN, {f"new/{number}.html": b"1" for number in range(60)})
     recover(published)
-    assert dump(published) == rows
+    found = dump(published)
+    assert len(found) == len(rows) + 64
     connection = sqlite3.connect(published.database)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
     assert not [path.name for path in published.root.iterdir() if "journal" in path.name and path.is_file()]
+    recover(published)
+    assert dump(published) == found
 
 
 # -- damage ------------------------------------------------------------------------------------------------------------
@@ -262,7 +267,12 @@ def test_a_damaged_data_xml_is_named_with_its_path(published: Archive) -> None:
 def test_recovering_keeps_publications_out(published: Archive) -> None:
     """Their order is being read."""
     done = threading.Event()
-    thread = threading.Thread(target=lambda: (recover(published), done.set()))
+
+    def work() -> None:
+        recover(published)
+        done.set()
+
+    thread = threading.Thread(target=work)
     with sequence.hold(published):
         thread.start()
         assert not done.wait(0.2)

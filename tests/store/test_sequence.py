@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import timedelta
 
 import pytest
@@ -14,7 +14,7 @@ from webarcfs.archive.directory import Archive
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.model import CommitTag
 from webarcfs.archive.sequence import Turn
-from webarcfs.archive.store import MAIN, RefUpdate
+from webarcfs.archive.store import MAIN, Commit, RefUpdate
 
 pytestmark = pytest.mark.store
 
@@ -46,10 +46,12 @@ def lines(archive: Archive) -> list[str]:
     return list(Feed(archive.changes).lines())
 
 
-@contextmanager
-def crash() -> Iterator[None]:
-    with pytest.raises(Killed):
-        yield
+class crash(AbstractContextManager[None]):  # noqa: N801  reads as a statement
+    """The block ends in a kill."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        assert kind is Killed
+        return True
 
 
 def test_numbers_and_lines_go_up_together(archive: Archive) -> None:
@@ -140,7 +142,7 @@ def test_publications_take_turns(archive: Archive) -> None:
     assert [numbers[line] for line in lines(archive)] == list(range(1, 9)), "the feed is in the order of the numbers"
 
 
-def _heads(archive: Archive) -> Iterator[sequence.Commit]:
+def _heads(archive: Archive) -> Iterator[Commit]:
     for domain in archive.domains():
         head = store_of(archive, domain).head()
         assert head is not None
@@ -149,7 +151,12 @@ def _heads(archive: Archive) -> Iterator[sequence.Commit]:
 
 def test_hold_keeps_publications_out(archive: Archive) -> None:
     done = threading.Event()
-    thread = threading.Thread(target=lambda: (publish(archive, tag(1)), done.set()))
+
+    def work() -> None:
+        publish(archive, tag(1))
+        done.set()
+
+    thread = threading.Thread(target=work)
     with sequence.hold(archive):
         thread.start()
         assert not done.wait(0.2)
