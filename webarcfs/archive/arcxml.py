@@ -89,7 +89,8 @@ def parse_element(document: bytes) -> etree._Element:
 
 
 def _parser() -> etree.XMLParser:
-    # huge_tree off bounds depth (256) and the growth of entities; a parser is cheap and not shared between threads.
+    # huge_tree off bounds the depth (256 or 2,048 levels, by libxml2's version) and the growth of entities; a parser
+    # is cheap, and not shared between threads.
     return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False)
 
 
