@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -25,6 +26,8 @@ from webarcfs.archive.config import CrawlSettings, Publication
 from webarcfs.archive.errors import Exit, UsageError, WebarcError, exit_code_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+# `localhost:8080` has none: what follows its colon is a port.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
 _console = Console(stderr=True)
 _log = logging.getLogger("webarc")
 
@@ -140,7 +143,7 @@ def _log_to_stderr(level: int) -> None:
 
 def _start_url(url: str) -> str:
     try:
-        return str(checks.url(url if "://" in url else f"http://{url}"))
+        return str(checks.url(url if _SCHEME.match(url) else f"http://{url}"))
     except ValueError as error:
         raise UsageError(str(error)) from None
 

@@ -57,7 +57,6 @@ def command(files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Pa
         "setpriv",
         "--pdeathsig=KILL",
         "wget",
-        "--no-config",
         "--no-hsts",
         "--no-iri",  # it would decode `%25` of each URL once more
         f"--input-file={files.list}",
@@ -78,7 +77,8 @@ def command(files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Pa
     ]
     if cookies.exists():
         arguments.append(f"--load-cookies={cookies}")
-    return [*arguments, *settings.wget_args]
+    # Behind what users add, since wget names no option behind it that it does not know.
+    return [*arguments, *settings.wget_args, "--no-config"]
 
 
 def environment() -> dict[str, str]:
@@ -124,9 +124,11 @@ def read_log(files: BatchFiles) -> str:
 
 
 def complaint(files: BatchFiles) -> str:
-    """Why wget did not begin: the first line of what it said."""
+    """Why wget did not begin: the line of what it said that bears its name, else the first."""
     said = files.errors.read_text("utf-8", "replace") + read_log(files)
-    return next((line for line in said.splitlines() if line.strip()), "it did not say why")
+    lines = [line for line in said.splitlines() if line.strip()]
+    named = (line for line in lines if line.startswith(("wget:", "setpriv:")))
+    return next(named, lines[0] if lines else "it did not say why")
 
 
 def write_list(files: BatchFiles, urls: Sequence[str]) -> None:

@@ -178,24 +178,29 @@ class _Capture:
         most = 1 if self.unreached.get(domain) else LARGEST_BATCH
         if wait:
             most = max(1, min(most, int(_LENGTH_OF_BATCH / wait)))
+        allowed: list[Row] = []
         with self.frontier.changes():
-            rows = self.frontier.next(domain, now, most)
-            first = [row for row in rows if row.kind == "robots"]
-            if first or not self.settings.robots:
-                return first or rows, wait
-            allowed = [row for row in rows if self._may_fetch(row, now)]
+            while rows := self.frontier.next(domain, now, most):
+                first = [row for row in rows if row.kind == "robots"]
+                if first or not self.settings.robots:
+                    return first or rows, wait
+                says = [self._ask(row, now) for row in rows]
+                allowed = [row for row, say in zip(rows, says, strict=True) if say is Say.YES]
+                if allowed or Say.ASK in says:
+                    break  # else all of them were refused
         if allowed:
             wait = max(wait, self.robots.delay(allowed[0].url, now))
         return allowed, wait
 
-    def _may_fetch(self, row: Row, now: float) -> bool:
+    def _ask(self, row: Row, now: float) -> Say:
+        """What robots.txt says of a URL; one that may not be fetched is settled."""
         say = self.robots.say(row.url, now)
         if say is Say.NO:
             self._fail([Settled(id=row.id, state="refused", status=Status.ROBOTS, tried=0, note="robots")], row)
         elif say is Say.UNAVAILABLE:
             status = Status.ROBOTS_UNREACHABLE
             self._fail([Settled(id=row.id, state="failed", status=status, tried=0, note="robots-unavailable")], row)
-        return say is Say.YES
+        return say
 
     def _launch(self, domain: str, rows: list[Row], wait: float, lock: int) -> None:
         files = fetch.BatchFiles(self.job.folder, self._next_number())
@@ -315,9 +320,10 @@ class _Capture:
 
     def _expand(self) -> None:
         """Pages that are nearer than was thought: their links may now be near enough."""
-        for row in self.frontier.to_expand():
-            warc = fetch.BatchFiles(self.job.folder, row.batch).warc
-            self.discovery.links(row, answers.links_at(warc, row.position, row) if row.position else ())
+        while nearer := self.frontier.to_expand():  # one that comes nearer brings others nearer
+            for row in nearer:
+                warc = fetch.BatchFiles(self.job.folder, row.batch).warc
+                self.discovery.links(row, answers.links_at(warc, row.position, row) if row.position else ())
 
     def _all_seen(self) -> Captured:
         if self.down:

@@ -16,6 +16,7 @@ from agent.status import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import Line, crawl, run_command
 from tests.support.site import Answer, Everywhere, Site, page, redirect
+from webarcfs.archive import directory
 from webarcfs.archive.directory import Archive
 
 pytestmark = pytest.mark.crawl
@@ -61,7 +62,7 @@ _TROUBLES = {
     "/redirect-nowhere": Trouble(page("gone somewhere", status=301), 301, ("bad-location",), 1),
     "/redirect-away": Trouble(redirect("http://elsewhere.example/"), 302, (), 1),
 }
-_NEARLY = {
+_NEARLY: dict[str, tuple[Answer, bytes | None, str]] = {
     "/flaky": (nasty.flaky(2), nasty.BODY, "tries:3"),
     "/429": (nasty.too_many_requests(retry_after=2, times=1), nasty.BODY, "tries:2"),
     "/empty": (nasty.empty(), b"", ""),
@@ -90,7 +91,7 @@ def all_at_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site
         # A good page before and behind each bad one, so that whatever a bad one breaks, it would show.
         mixed = [path for pair in zip(paths, [*_GOOD] * 3, strict=False) for path in pair]
         site.add_html("/", "".join(f'<a href="{path}">{path}</a>\n' for path in mixed))
-        made = crawls.directory.create(tmp_path_factory.mktemp("trouble") / "archive")
+        made = directory.create(tmp_path_factory.mktemp("trouble") / "archive")
         outcome = crawl(made, site.url(), timeout=2, max_file_size=2_000_000)
         assert outcome.complete and outcome.warnings == ()
         assert crawls.store(made, site.host).check() == []
@@ -249,7 +250,7 @@ def test_archive_in_a_very_deep_folder(archive: Archive, site: Site) -> None:
     deep = archive.root.parent / ("d" * 100) / ("e" * 100)
     deep.mkdir(parents=True)
     site.add_html("/", "home")
-    assert crawl(crawls.directory.create(deep / "archive"), site.url()).complete
+    assert crawl(directory.create(deep / "archive"), site.url()).complete
 
 
 # -- bombs -------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,291 @@
+"""What a crawl asks for and what it leaves alone: depth, hosts, robots.txt, pauses, limits (/Cr-1.1/, /Cr-7/)."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+
+from agent.status import Status
+from tests.support import crawls, nasty
+from tests.support.crawls import crawl, run_command
+from tests.support.site import Site, page, redirect
+from webarcfs.archive.directory import Archive
+
+pytestmark = pytest.mark.crawl
+
+
+def _links(*paths: str) -> str:
+    return "".join(f'<a href="{path}">{path}</a>\n' for path in paths)
+
+
+# -- depth -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("depth", "expected"), [(0, "index.html"), (1, "index.html 1"), (2, "index.html 1 2")])
+def test_depth_counts_links_from_the_start(archive: Archive, site: Site, depth: int, expected: str) -> None:
+    for number, path in enumerate(["/", "/1", "/2", "/3"], 1):
+        site.add_html(path, _links(f"/{number}"))
+    outcome = crawl(archive, site.url(), depth=depth)
+    assert crawls.arcs(archive, site.host) == set(expected.split())
+    refused = crawls.log_lines(archive, outcome)[site.url(f"/{depth + 1}")]
+    assert (refused.status, refused.notes) == (Status.TOO_MANY_HOPS, ("depth",))
+    assert site.count(f"/{depth + 1}") == 0
+
+
+def test_a_shorter_way_that_is_found_later_counts(archive: Archive, site: Site) -> None:
+    # /far is found at depth 3 by way of /a/b, and at depth 1 by way of a page that is late: what /far links to is in.
+    site.add_html("/", _links("/late", "/a"))
+    site.add_html("/a", _links("/b"))
+    site.add_html("/b", _links("/far"))
+    site.add_nasty("/late", nasty.flaky(2, then=page(_links("/far"))))
+    site.add_html("/far", _links("/farther"))
+    site.add_html("/farther", _links("/farthest"))
+    site.add_html("/farthest", _links("/out"))
+    site.add_html("/out", "")
+    outcome = crawl(archive, site.url(), depth=4)
+    assert crawls.arcs(archive, site.host) == {"index.html", "late", "a", "b", "far", "farther", "farthest"}
+    log = crawls.log_lines(archive, outcome)
+    assert log[site.url("/farthest")].path == "LLLL"
+    assert log[site.url("/out")].notes == ("depth",)
+    assert site.count("/far") == 1
+
+
+def test_requisites_and_redirects_cost_no_depth(archive: Archive, site: Site) -> None:
+    site.add_html("/", '<link rel="stylesheet" href="/style.css"><img src="/a.png"><a href="/page">p</a>')
+    site.add("/style.css", '@import "more.css"; body { background: url(/b.png) }', "text/css")
+    site.add("/more.css", "p { background: url(/c.png) }", "text/css")
+    for name in "abc":
+        site.add(f"/{name}.png", b"\x89PNG\r\n\x1a\n" + name.encode(), "image/png")
+    site.add_nasty("/moved", redirect("/"))
+    outcome = crawl(archive, site.url("/moved"), depth=0)
+    assert outcome.complete and not outcome.warnings
+    assert crawls.arcs(archive, site.host) == {"index.html", "style.css", "more.css", "a.png", "b.png", "c.png"}
+    log = crawls.log_lines(archive, outcome)
+    assert log[site.url("/c.png")].path == "REEE"
+    assert log[site.url("/c.png")].referrer == site.url("/more.css")
+
+
+def test_requisites_can_be_left_out(archive: Archive, site: Site) -> None:
+    site.add_html("/", '<link rel="stylesheet" href="/style.css"><img src="/a.png"><a href="/page">p</a>')
+    site.add_html("/page", '<img src="/b.png">')
+    site.add("/style.css", "", "text/css")
+    crawl(archive, site.url(), depth=0, page_requisites=False)
+    assert crawls.arcs(archive, site.host) == {"index.html"}
+
+
+# -- hosts -------------------------------------------------------------------------------------------------------------
+
+
+def test_other_hosts_are_refused_and_named(archive: Archive, site: Site) -> None:
+    site.add_html("/", _links("http://b.example/x", "http://c.b.example/", "http://d.example/", "ftp://e.example/"))
+    for host in ("b.example", "c.b.example", "d.example"):
+        site.add_html("/", "", host=host)
+        site.add_html("/x", "", host=host)
+    outcome = crawl(
+        archive, site.url(), hosts=["*.example"], exclude_hosts=["d.*"], wget_args=crawls.through(site.proxy)
+    )
+    log = crawls.log_lines(archive, outcome)
+    assert set(archive.domains()) == {site.host, "b.example", "c.b.example"}
+    assert log["http://d.example/"].notes == ("excluded-host",)
+    assert not any(request.host == "d.example" for request in site.requests)
+    only_own = crawls.log_lines(archive, crawl(archive, site.url(), name="own", wget_args=crawls.through(site.proxy)))
+    assert {url: line.notes for url, line in only_own.items() if line.status == Status.OUT_OF_SCOPE} == {
+        "http://b.example/x": ("host",),
+        "http://c.b.example/": ("host",),
+        "http://d.example/": ("host",),
+    }
+
+
+def test_where_a_start_page_redirects_to_belongs_to_it(archive: Archive, site: Site) -> None:
+    site.add_nasty("/", redirect("http://www.b.example/"), host="b.example")
+    site.add_nasty("/", redirect("http://new.b.example/home/"), host="www.b.example")
+    site.add_html("/home/", _links("/x", "http://away.example/", "http://b.example/old"), host="new.b.example")
+    site.add_nasty("/x", redirect("http://away.example/x"), host="new.b.example")
+    site.add_html("/old", "still here", host="b.example")
+    outcome = crawl(archive, "http://b.example/", wget_args=crawls.through(site.proxy))
+    assert outcome.complete and not outcome.warnings
+    assert crawls.arcs(archive, "new.b.example") == {"home/index.html"}
+    assert crawls.arcs(archive, "b.example") == {"old"}
+    log = crawls.log_lines(archive, outcome)
+    assert log["http://away.example/"].notes == log["http://away.example/x"].notes == ("host",)
+
+
+def test_several_hosts_at_once_but_each_by_one_connection(archive: Archive, site: Site) -> None:
+    hosts = [f"host{number}.example" for number in range(6)]
+    for host in hosts:
+        site.add_html("/", _links(*(f"/{number}" for number in range(5))), host=host)
+        for number in range(5):
+            site.add_nasty(f"/{number}", nasty.slow(0.1, then=page(f"{host} {number}")), host=host)
+    starts = [f"http://{host}/" for host in hosts]
+    begun = time.monotonic()
+    outcome = crawl(archive, *starts, max_instances=3, wget_args=crawls.through(site.proxy))
+    took = time.monotonic() - begun
+    assert outcome.complete
+    assert len(outcome.tags) == len(hosts) and set(archive.domains()) == set(hosts)
+    for host in hosts:
+        assert len(crawls.arcs(archive, host)) == 6
+        assert site.max_open(host) == 1
+    assert took < 0.1 * 5 * len(hosts) + 2, "they were asked one after the other"
+    assert _most_at_once([(r.time, r.host) for r in site.requests if r.path != "/robots.txt"]) <= 3
+
+
+def _most_at_once(requests: list[tuple[float, str]]) -> int:
+    """How many hosts were being asked at one time: a host is from its first request to its last."""
+    spans = {host: [time for time, each in requests if each == host] for _, host in requests}
+    slow = {host: (times[1], times[-1]) for host, times in spans.items() if len(times) > 1}
+    return max(sum(begin <= time <= last for begin, last in slow.values()) for time, _ in requests)
+
+
+# -- robots.txt --------------------------------------------------------------------------------------------------------
+
+
+def test_robots_txt_is_obeyed(archive: Archive, site: Site) -> None:
+    site.add("/robots.txt", "User-agent: webarcfs\nDisallow: /private\n\nUser-agent: *\nDisallow: /", "text/plain")
+    site.add_html("/", _links("/private/x", "/public", "/robots.txt") + '<img src="/private.png">')
+    site.add_html("/public", "")
+    outcome = crawl(archive, site.url())
+    log = crawls.log_lines(archive, outcome)
+    assert crawls.arcs(archive, site.host) == {"index.html", "public"}
+    for path in ("/private/x", "/private.png"):
+        assert (log[site.url(path)].status, log[site.url(path)].notes) == (Status.ROBOTS, ("robots",))
+        assert site.count(path) == 0
+    assert site.count("/robots.txt") == 1
+    assert site.requests[0].path == "/robots.txt"
+    assert log[site.url("/robots.txt")].path == "P"
+    again = crawl(archive, site.url(), robots=False, name="rude")
+    assert site.count("/robots.txt") == 2, "then it is a page like others"
+    assert crawls.log_lines(archive, again)[site.url("/private/x")].status == 404
+
+
+def test_no_robots_txt_allows_all(archive: Archive, site: Site) -> None:
+    site.add_html("/", "home")
+    for status in (404, 403):
+        site.add("/robots.txt", "User-agent: *\nDisallow: /", status=status)
+        assert crawls.count(crawl(archive, site.url(), name=f"with-{status}"))[1:3] == (0, 0)
+    assert crawls.arcs(archive, site.host) == {"index.html"}
+
+
+def test_pages_stay_while_robots_txt_fails(archive: Archive, site: Site) -> None:
+    site.add_html("/", _links("/a"))
+    site.add_html("/a", "")
+    crawl(archive, site.url())
+    site.add("/robots.txt", "", status=500)
+    outcome = crawl(archive, site.url())
+    assert not outcome.complete and outcome.warnings
+    assert crawls.arcs(archive, site.host) == {"index.html", "a"}
+    log = crawls.log_lines(archive, outcome)
+    assert (log[site.url()].status, log[site.url()].notes) == (Status.ROBOTS_UNREACHABLE, ("robots-unavailable",))
+    assert log[site.url("/robots.txt")].status == 500
+    assert log[site.url("/robots.txt")].notes == ("tries:3",)
+    assert site.count("/") == 1
+
+
+def test_what_robots_txt_newly_forbids_stays_with_what_only_it_leads_to(archive: Archive, site: Site) -> None:
+    site.add_html("/", _links("/hub"))
+    site.add_html("/hub", _links("/leaf"))
+    site.add_html("/leaf", "")
+    crawl(archive, site.url())
+    site.add("/robots.txt", "User-agent: *\nDisallow: /hub", "text/plain")
+    outcome = crawl(archive, site.url())
+    assert outcome.complete
+    assert crawls.count(outcome) == (0, 0, 0, 2)
+    assert crawls.arcs(archive, site.host) == {"index.html", "hub", "leaf"}
+
+
+def test_redirected_robots_txt(archive: Archive, site: Site) -> None:
+    site.add_nasty("/robots.txt", redirect("http://rules.example/moved"), host="a.example")
+    site.add_nasty("/moved", redirect("/robots.txt"), host="rules.example")
+    site.add("/robots.txt", "User-agent: *\nDisallow: /private", "text/plain", host="rules.example")
+    site.add_html("/", _links("/private", "/public"), host="a.example")
+    site.add_html("/public", "", host="a.example")
+    outcome = crawl(archive, "http://a.example/", wget_args=crawls.through(site.proxy))
+    assert outcome.complete
+    assert crawls.arcs(archive, "a.example") == {"index.html", "public"}
+    assert crawls.log_lines(archive, outcome)["http://a.example/private"].status == Status.ROBOTS
+    assert list(archive.domains()) == ["a.example"]
+
+
+def test_a_page_that_robots_txt_redirects_to_is_still_a_page(archive: Archive, site: Site) -> None:
+    site.add_nasty("/robots.txt", redirect("/not-found.html"))
+    site.add_html("/", _links("/not-found.html", "/a"))
+    site.add_html("/a", "")
+    site.add_html("/not-found.html", "What you look for is not here.")
+    crawl(archive, site.url())
+    assert crawls.arcs(archive, site.host) == {"index.html", "a", "not-found.html"}
+
+
+def test_robots_txt_with_a_wait_of_a_minute(archive: Archive, site: Site) -> None:
+    # One URL a batch, and the start pages were there before robots.txt was.
+    site.add_html("/", "")
+    site.add_html("/b", "")
+    stopper = crawls.StopAfter(site, 1)
+    outcome = crawl(archive, site.url(), site.url("/b"), wait=61.0, stop=stopper.event)
+    stopper.join()
+    assert outcome.interrupted
+    assert [request.path for request in site.requests] == ["/robots.txt"]
+
+
+# -- manners -----------------------------------------------------------------------------------------------------------
+
+
+def test_user_agent_and_pauses(archive: Archive, site: Site) -> None:
+    site.add_html("/", _links("/a", "/b"))
+    site.add_html("/a", _links("/c"))
+    for path in "/b", "/c":
+        site.add_html(path, "")
+    crawl(archive, site.url(), wait=0.4, user_agent="tester/7 (+tester@example.org)")
+    crawl(archive, site.url("/c"), wait=0.4, user_agent="tester/7 (+tester@example.org)")
+    assert {request.headers["user-agent"] for request in site.requests} == {"tester/7 (+tester@example.org)"}
+    times = [request.time for request in site.requests]
+    assert len(times) == 7
+    assert min(later - earlier for earlier, later in pairwise(times)) >= 0.39
+
+
+def test_crawl_delay_of_robots_txt(archive: Archive, site: Site) -> None:
+    site.add("/robots.txt", "User-agent: *\nCrawl-delay: 0.5\nDisallow: /x", "text/plain")
+    site.add_html("/", _links("/a", "/b"))
+    for path in "/a", "/b":
+        site.add_html(path, "")
+    crawl(archive, site.url())
+    times = [request.time for request in site.requests if request.path in ("/a", "/b")]
+    assert times[1] - times[0] >= 0.49
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def _slow_site(site: Site, pages: int) -> None:
+    site.add_html("/", _links(*(f"/{number}" for number in range(pages))))
+    for number in range(pages):
+        site.add_nasty(f"/{number}", nasty.slow(0.1, then=page(b"x" * 10_000)))
+
+
+def test_max_total_size_cuts(archive: Archive, site: Site) -> None:
+    for number in range(5):
+        site.add_html(f"/{number}" if number else "/", _links(f"/{number + 1}") + "x" * 10_000)
+    crawl(archive, site.url(), name="nightly")
+    outcome = crawl(archive, site.url(), name="nightly", max_total_size=25_000)
+    assert (outcome.complete, outcome.warnings) == (False, ("max-total-size",))
+    assert len(crawls.arcs(archive, site.host)) == 5
+    log = crawls.log_lines(archive, outcome)
+    assert (log[site.url("/3")].status, log[site.url("/3")].notes) == (Status.QUOTA, ("max-total-size",))
+    commit = crawls.store(archive, site.host).head()
+    assert commit is not None and not commit.message.complete
+
+
+def test_max_duration_cuts(archive: Archive, site: Site) -> None:
+    _slow_site(site, 60)
+    options = ("--archive", archive.root, "--wait", "0", site.url())
+    begun = time.monotonic()
+    done = run_command("crawl", "--max-duration", "2 seconds", *options)
+    assert done.code == 3 and "max-duration" in done.err
+    assert time.monotonic() - begun < 5
+    (report,) = archive.reports.iterdir()
+    log = crawls.log_lines(archive, report.name)
+    cut = [line for line in log.values() if line.status == Status.TIME_LIMIT]
+    kept = [line for line in log.values() if line.status == 200]
+    assert len(cut) > 10 and len(kept) > 3 and {line.notes for line in cut} == {("max-duration",)}
+    assert len(crawls.arcs(archive, site.host)) == len(kept)
+    assert not crawls.summary_of(archive, report.name)["complete"]

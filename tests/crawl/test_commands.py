@@ -1,0 +1,253 @@
+"""The commands: exit codes, one clear line for each fault, help for each option, and reports (DESIGN.md section 6)."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from agent.cli import cli
+from tests.support import crawls, nasty
+from tests.support.crawls import crawl, end, run_command, start_command
+from tests.support.site import Site
+from webarcfs.archive.config import CrawlSettings
+from webarcfs.archive.directory import Archive
+
+pytestmark = pytest.mark.crawl
+
+
+def _faults(done: crawls.Done) -> list[str]:
+    assert "Traceback" not in done.err
+    return [line for line in done.err.splitlines() if line.startswith("webarc-agent: ")]
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+
+
+def test_all_faults_of_settings_are_told(archive: Archive, site: Site) -> None:
+    archive.settings.write_text(
+        '[crawl]\ndepth = -1\ndepht = 3\nwait = "soon"\n[[publication]]\nname = "a b"\nurls = ["ftp://x/"]\n', "utf-8"
+    )
+    done = run_command("crawl", "--archive", archive.root, site.url())
+    assert done.code == 1
+    faults = _faults(done)
+    for expected in ("crawl.depth:", "crawl.depht: there is no such setting; did you mean depth?", "crawl.wait:"):
+        assert any(expected in fault for fault in faults), expected
+    assert any(".name:" in fault for fault in faults) and any(".urls:" in fault for fault in faults)
+    assert all(str(archive.settings) in fault for fault in faults)
+    assert site.requests == []
+
+
+def test_toml_that_is_none(archive: Archive, site: Site) -> None:
+    archive.settings.write_text("[crawl\ndepth = 1", "utf-8")
+    done = run_command("crawl", "--archive", archive.root, site.url())
+    assert (done.code, len(_faults(done))) == (1, 1)
+    assert "line 1" in done.err
+
+
+def test_all_faults_of_options_are_told(archive: Archive, site: Site) -> None:
+    options = ("--depth=-1", "--wait=-2", "--max-duration=soon", "--unchanged=maybe", "--min-share=7")
+    done = run_command("crawl", "--archive", archive.root, *options, site.url())
+    assert done.code == 1
+    assert len(_faults(done)) == len(options)
+    for name in ("depth", "wait", "max_duration", "unchanged", "min_share"):
+        assert f"command line: {name}: " in done.err
+    assert site.requests == []
+
+
+def test_an_option_that_is_no_number(archive: Archive, site: Site) -> None:
+    done = run_command("crawl", "--archive", archive.root, "--depth", "deep", site.url())
+    assert done.code == 1 and "--depth" in done.err and "deep" in done.err
+
+
+@pytest.mark.parametrize("url", ["ftp://e.example/", "mailto:a@e.example", "http://", "http://a b/", "http://e.org:x/"])
+def test_refused_url(archive: Archive, url: str) -> None:
+    done = run_command("crawl", "--archive", archive.root, url)
+    assert (done.code, len(_faults(done))) == (1, 1)
+
+
+def test_no_url(archive: Archive) -> None:
+    assert run_command("crawl", "--archive", archive.root).code == 1
+
+
+def test_no_archive(tmp_path: Path, site: Site) -> None:
+    done = run_command("crawl", "--archive", tmp_path / "none", site.url())
+    assert done.code == 2
+    (fault,) = _faults(done)
+    assert f"`webarc-agent init {tmp_path / 'none'}`" in fault
+    assert run_command("crawl", site.url(), WEBARC_ARCHIVE=str(tmp_path / "none")).code == 2
+    assert not (tmp_path / "none").exists()
+
+
+def test_archive_of_a_later_version(archive: Archive, site: Site) -> None:
+    archive.format.write_text("99\n")
+    done = run_command("crawl", "--archive", archive.root, site.url())
+    assert done.code == 2 and "99" in done.err
+
+
+def test_init(tmp_path: Path) -> None:
+    done = run_command("init", tmp_path / "new")
+    assert done.code == 0 and "webarc-agent crawl --archive" in done.out
+    assert run_command("init", tmp_path / "new").code == 1
+    (tmp_path / "file").write_text("mine")
+    done = run_command("init", tmp_path)
+    assert (done.code, len(_faults(done))) == (1, 1)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "new"]
+    assert run_command("init", tmp_path / "file").code == 1
+    assert run_command("no-such-command").code == 1
+
+
+# -- help --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_help_names_every_option(command: str) -> None:
+    told = CliRunner().invoke(cli, [command, "--help"])
+    assert told.exit_code == 0
+    for parameter in cli.commands[command].params:
+        for option in (*parameter.opts, *parameter.secondary_opts):
+            assert option.startswith("--") is False or option in told.output, option
+
+
+def test_every_setting_is_an_option() -> None:
+    options = {option for parameter in cli.commands["crawl"].params for option in parameter.opts}
+    told = CliRunner().invoke(cli, ["crawl", "--help"]).output
+    for name in crawls.fields_of(CrawlSettings):
+        option = f"--{name.replace('_', '-')}"
+        assert option in options and option in told
+    defaults = re.sub(r"\s+", " ", told)
+    assert "[default: 5]" in defaults and "[default: 10 days]" in defaults and "[default: mime]" in defaults
+
+
+def test_options_win_over_the_file(archive: Archive, site: Site) -> None:
+    archive.settings.write_text('[crawl]\ndepth = 0\nuser_agent = "from-the-file/1"\nwait = 0', "utf-8")
+    site.add_html("/", '<a href="/a">a</a>')
+    site.add_html("/a", "")
+    done = run_command("crawl", "--archive", archive.root, "--depth", "1", site.url())
+    assert done.code == 0
+    assert crawls.arcs(archive, site.host) == {"index.html", "a"}
+    assert {request.headers["user-agent"] for request in site.requests} == {"from-the-file/1"}
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+def test_tags_and_nothing_else_on_standard_output(archive: Archive, site: Site) -> None:
+    site.add_html("/", "home")
+    done = run_command("--quiet", "crawl", "--archive", archive.root, "--wait=0", site.url().removeprefix("http://"))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.split() == archive.changes.read_text().split()
+
+
+def test_reports(archive: Archive, site: Site) -> None:
+    site.add_html("/", '<a href="/a">a</a><a href="/missing">m</a><a href="http://away.example/">w</a>')
+    site.add_html("/a", "")
+    outcome = crawl(archive, site.url(), keep_warc=True)
+    folder = archive.reports / outcome.job
+    assert {path.name for path in folder.iterdir()} >= {"crawl.log", "summary.json", "000001.warc"}
+    log = crawls.log_lines(archive, outcome)
+    assert set(log) == {
+        site.url(),
+        site.url("/a"),
+        site.url("/missing"),
+        site.url("/robots.txt"),
+        "http://away.example/",
+    }
+    line = log[site.url("/a")]
+    assert (line.status, line.path, line.referrer, line.mime) == (200, "L", site.url(), "text/html")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.timestamp)
+    assert re.fullmatch(r"\d{17}", line.fetched) and re.fullmatch(r"sha1:[A-Z2-7]{32}", line.digest)
+    assert line.worker.startswith("#") and int(line.size) > 0 and line.source == "-"
+    assert log["http://away.example/"].annotations == ("seed3:-5", "host")
+    content = json.loads((folder / "summary.json").read_text("utf-8"))
+    assert set(content) == {
+        "job", "publication", "commit_tags", "complete", "started", "finished", "seconds", "urls", "documents", "bytes",
+        "arcs",
+    }  # fmt: skip
+    assert content["job"] == outcome.job and content["job"].endswith(f"-{content['publication']}")
+    assert content["commit_tags"] == list(outcome.tags) and content["complete"] is True
+    assert content["urls"] == {"200": 2, "404": 2, "-5000": 1}
+    assert content["documents"] == {"text/html": 2}
+    assert content["arcs"] == {"added": 2, "changed": 0, "removed": 0, "unchanged": 0}
+    assert set(content["seconds"]) >= {"capture", "unpack", "filter", "extract", "describe", "publish", "index"}
+    assert content["started"] <= content["finished"] and content["bytes"] > 0
+
+
+def test_error_pages_can_be_kept(archive: Archive, site: Site) -> None:
+    site.add_html("/", '<a href="/missing">m</a>')
+    site.add("/missing", "<title>Not here</title>", status=404)
+    crawl(archive, site.url(), keep_errors=True)
+    assert crawls.meta(archive, site.host, "missing").title == "Not here"
+    head = crawls.read_file(archive, site.host, "missing/headers.http")
+    assert head is not None and head.startswith(b"HTTP/1.1 404 ")
+
+
+# -- two at once -------------------------------------------------------------------------------------------------------
+
+
+def _wait_for(site: Site, requests: int) -> None:
+    for _ in range(500):
+        if len(site.requests) >= requests:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"only {len(site.requests)} requests came")
+
+
+def test_one_publication_twice_at_once(archive: Archive, site: Site) -> None:
+    site.add_nasty("/", nasty.slow(2.0))
+    arguments = ("crawl", "--archive", archive.root, "--wait=0", site.url())
+    first = start_command(*arguments)
+    try:
+        _wait_for(site, 2)
+        second = run_command(*arguments)
+        assert second.code == 2
+        assert "is being crawled already" in _faults(second)[0]
+        assert first.wait(20) == 0
+    finally:
+        end(first)
+    assert site.count("/") == 1
+
+
+def test_two_publications_on_one_host_at_once(archive: Archive, site: Site) -> None:
+    for side in "ab":
+        site.add_html(f"/{side}", "".join(f'<a href="/{side}/{number}">x</a>' for number in range(20)))
+        for number in range(20):
+            site.add_html(f"/{side}/{number}", f'<a href="/{side}/{number}/x">x</a>')
+            site.add_html(f"/{side}/{number}/x", f"{side} {number}")
+    running = [start_command("crawl", "--archive", archive.root, "--wait=0", site.url(f"/{side}")) for side in "ab"]
+    try:
+        told = [process.communicate(timeout=60) for process in running]
+        assert [process.returncode for process in running] == [0, 0], told
+    finally:
+        for process in running:
+            end(process)
+    tags = archive.changes.read_text().split()
+    assert sorted(out.strip() for out, _ in told) == sorted(tags)
+    assert len(set(tags)) == 2 and tags == sorted(tags)
+    assert len(crawls.arcs(archive, site.host)) == 2 * 41
+    assert site.max_open() == 1
+    assert site.count("/robots.txt") == 2
+
+
+def test_sigterm_keeps_what_was_fetched(archive: Archive, site: Site) -> None:
+    site.add_html("/", "".join(f'<a href="/{number}">x</a>' for number in range(5)))
+    for number in range(4):
+        site.add_html(f"/{number}", "x")
+    site.add_nasty("/4", nasty.slow(1.0))
+    arguments = ("crawl", "--archive", archive.root, "--wait=0", site.url())
+    running = start_command(*arguments)
+    try:
+        _wait_for(site, 7)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(10) == 3
+    finally:
+        end(running)
+    done = run_command(*arguments)
+    assert done.code == 0 and "going on with the interrupted job" in done.err
+    assert len(crawls.arcs(archive, site.host)) == 6
+    assert {site.count(f"/{number}") for number in range(4)} == {1}
