@@ -68,7 +68,7 @@ class Discovery:
             find = dataclasses.replace(find, state="refused", status=int(Status.TRAP), note="too-many-redirects")
         self._frontier.add([find])
         if self._is_circle(page):
-            self._frontier.results([{"id": page.id, "result": "", "mime": "", "note": "redirect-loop"}])
+            self._frontier.annotate(page.id, "redirect-loop")
 
     def end_of(self, row: Row) -> Row:
         """Where a URL leads in the end: the last of the redirects from it; itself where there are none or a loop."""

@@ -48,6 +48,7 @@ class Row:
     arc: str
     target: str
     expanded: int
+    nested: int
     result: str
 
 
@@ -162,6 +163,10 @@ class Frontier:
         """The URLs of a batch that have no outcome yet."""
         return self._rows("frontier_fetching", batch=batch)
 
+    def annotate(self, row: int, note: str) -> None:
+        """Add a word for crawl.log."""
+        self._run("frontier_annotate", id=row, note=note)
+
     def expanded(self, row: int, depth: int) -> None:
         """The links of a page were added, as found at `depth`."""
         self._run("frontier_expanded", id=row, depth=depth)
@@ -249,27 +254,25 @@ class Frontier:
         return self._rows("frontier_rivals", domain=domain)
 
     def results(self, results: Iterable[dict[str, Any]]) -> None:
-        """Note what became of documents: dicts of id, result, mime, note."""
+        """Note what became of documents: dicts of id, result, nested, mime, note."""
         self._connection.executemany(sql("frontier_result"), results)
 
     def unanswered(self, domain: str) -> Iterator[str]:
         """URLs that the crawl saw, has no page of, and that are not gone: their ARCs stay."""
         return (row["url"] for row in self._query("frontier_unanswered", domain=domain))
 
-    def clear_seen(self, domain: str) -> None:
-        """Forget which ARCs were seen: the pipeline begins anew on this domain."""
-        self._run("frontier_clear_seen", domain=domain)
+    def clear_results(self, domain: str) -> None:
+        """Forget what became of documents: the pipeline begins anew on this domain."""
+        self._run("frontier_clear_results", domain=domain)
+        self._run("frontier_clear_held", domain=domain)
 
-    def see(self, arcs: Iterable[dict[str, Any]]) -> None:
-        """Note ARCs that the crawl saw: dicts of domain, arc (with `/`) and nested."""
-        self._connection.executemany(
-            sql("frontier_see"), ({**each, "arc": each["arc"].replace("/", "\x01")} for each in arcs)
-        )
+    def hold(self, domain: str, arcs: Iterable[str]) -> None:
+        """Note ARCs that stay although the crawl got no page for them."""
+        self._connection.executemany(sql("frontier_hold"), [{"domain": domain, "arc": arc} for arc in arcs])
 
     def seen(self, domain: str) -> Iterator[tuple[str, bool]]:
-        """(ARC, nested) of all that were seen, children right behind their folder."""
-        rows = self._query("frontier_seen", domain=domain)
-        return ((row["arc"].replace("\x01", "/"), bool(row["nested"])) for row in rows)
+        """(ARC, whether its folder held folders) of all that were seen, children right behind their folder."""
+        return ((row["arc"], bool(row["nested"])) for row in self._query("frontier_seen", domain=domain))
 
     def count_seen(self, domain: str) -> int:
         """How many ARCs were seen."""

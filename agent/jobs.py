@@ -21,9 +21,10 @@ from agent.archived import archived_links
 from agent.discovery import Discovery
 from agent.filters import chain
 from agent.frontier import Frontier
+from agent.intake import Captured
 from agent.job import Job
 from agent.pipeline import publish_domain
-from agent.stages.capture import Captured, capture
+from agent.stages.capture import capture
 from webarcfs.archive import locks
 from webarcfs.archive.config import Profile, Publication
 from webarcfs.archive.directory import Archive

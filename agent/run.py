@@ -65,9 +65,9 @@ class Run:
     results: list[dict[str, Any]] = field(default_factory=list)
     arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("added", "changed", "removed", "unchanged"), 0))
 
-    def note(self, row: int, result: str, mime: str = "", note: str = "") -> None:
-        """What became of a document, for the frontier and crawl.log."""
-        self.results.append({"id": row, "result": result, "mime": mime, "note": note})
+    def note(self, row: int, result: str, mime: str = "", note: str = "", *, nested: bool = False) -> None:
+        """What became of a document, for the frontier and crawl.log; `nested` if its ARC's folder held folders."""
+        self.results.append({"id": row, "result": result, "nested": nested, "mime": mime, "note": note})
         if len(self.results) >= 1000:
             self.flush()
 

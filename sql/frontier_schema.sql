@@ -29,10 +29,14 @@ CREATE TABLE url (
     arc        TEXT NOT NULL DEFAULT '',    -- the ARC inside the domain, of an answer that is to be archived
     target     TEXT NOT NULL DEFAULT '',    -- where an answer that is a redirect leads
     expanded   INTEGER NOT NULL DEFAULT -1, -- the depth at which its links were added; -1 when they were not
+    nested     INTEGER NOT NULL DEFAULT 0,  -- 1: the ARC's folder held folders, so that other ARCs may lie inside
     result     TEXT NOT NULL DEFAULT ''     -- added, changed, unchanged, filtered, duplicate, undecodable
 );
 
-CREATE INDEX url_waiting ON url (domain, state, depth, id);
+CREATE INDEX url_waiting ON url (domain, depth, id) WHERE state = 'waiting';
+CREATE INDEX url_ready ON url (domain, not_before) WHERE state = 'waiting';
+CREATE INDEX url_nearer ON url (id) WHERE state = 'done' AND expanded > depth;
+CREATE INDEX url_fetching ON url (batch) WHERE state = 'fetching';
 CREATE INDEX url_of_arc ON url (domain, arc) WHERE arc <> '';
 CREATE INDEX url_of_batch ON url (batch, position);
 
@@ -49,11 +53,10 @@ CREATE TABLE batch (                        -- a run of wget: NNNNNN.list, .log,
     state  TEXT NOT NULL                    -- running, read
 );
 
--- The ARCs of a domain that the crawl saw, as a tree is walked: children right behind their folder.
-CREATE TABLE seen (
+-- ARCs that the crawl got no page for, and that stay all the same: their pages failed or were refused.
+CREATE TABLE held (
     domain TEXT NOT NULL,
-    arc    TEXT NOT NULL,                   -- with U+0001 for each `/`, which sorts before all that a name can hold
-    nested INTEGER NOT NULL,                -- 1: its folder holds folders, so that other ARCs may lie inside
+    arc    TEXT NOT NULL,
     PRIMARY KEY (domain, arc)
 ) WITHOUT ROWID;
 

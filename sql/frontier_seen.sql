@@ -1,1 +1,9 @@
-SELECT arc, nested FROM seen WHERE domain = :domain ORDER BY arc;
+-- The ARCs of a domain that the crawl saw, as a tree is walked: children right behind their folder, since U+0001 sorts
+-- before all that a name can hold.
+SELECT arc, max(nested) AS nested
+  FROM (SELECT arc, nested FROM url
+         WHERE domain = :domain AND arc <> '' AND result IN ('added', 'changed', 'unchanged')
+         UNION ALL
+        SELECT arc, 1 FROM held WHERE domain = :domain)
+ GROUP BY arc
+ ORDER BY replace(arc, '/', char(1));

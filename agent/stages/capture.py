@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from agent import answers, fetch
-from agent.answers import Answer, Killed, Limits
-from agent.discovery import Discovery
+from agent.answers import Killed, Limits
 from agent.frontier import Row, Settled
+from agent.intake import Captured, Intake
 from agent.job import Job
 from agent.links import Link
 from agent.robotsbook import RobotsBook, Say
@@ -30,11 +30,9 @@ from webarcfs.archive.errors import CrawlFailed
 LARGEST_BATCH = 400
 #: Seconds that a batch should take where a wait between requests makes it long.
 _LENGTH_OF_BATCH = 60.0
-#: Batches in a row in which a server was never reached, after which it counts as down.
-_TRIES_OF_SERVER = answers.TRIES
 _POLL = 0.02
 _WATCH = 0.25
-_UNREACHED = frozenset({Status.DNS, Status.CONNECT_FAILED})
+_SECONDS_BETWEEN_COUNTS = 0.5
 
 
 @dataclass
@@ -49,14 +47,6 @@ class _Running:
     since: float = field(default_factory=time.monotonic)
     watched: float = 0.0
     killed: Killed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Captured:
-    """How a capture ended: whether it saw all that it set out to see, and why not."""
-
-    complete: bool
-    reason: str = ""
 
 
 def capture(job: Job, archived_links: Callable[[str], Iterable[Link]]) -> Captured:
@@ -77,12 +67,15 @@ class _Capture:
         self.job = job
         self.frontier = job.frontier
         self.settings = job.settings
-        self.discovery = Discovery(job.frontier, job.publication)
-        self.archived_links = archived_links
+        self.intake = Intake(job, archived_links)
         self.robots = RobotsBook(job.frontier, job.settings.user_agent)
         self.running: list[_Running] = []
-        self.unreached: dict[str, int] = {}
-        self.down: set[str] = set(self.frontier.get("down") or ())
+        self.waiting: dict[str, float] | None = None  # as the frontier has it; None when that may have changed
+        self.counted = 0.0
+        self.bytes = self.frontier.counts()["bytes"]
+        # Files of a run that was killed may be newer than what the frontier kept.
+        files = (int(path.stem) for path in job.folder.glob("[0-9]*.list") if path.stem.isdecimal())
+        self.number = max([self.frontier.last_batch(), *files])
         self.cookies = job.folder / "cookies"
         self.cookies.mkdir(exist_ok=True)
 
@@ -95,7 +88,7 @@ class _Capture:
             waiting = self.start_batches()
             ended = [each for each in self.running if each.process.poll() is not None]
             if not self.running and not waiting:
-                return self._all_seen()
+                return self.intake.verdict()
             if not ended:
                 self._watch()
                 time.sleep(_POLL)
@@ -110,14 +103,15 @@ class _Capture:
     def start_batches(self) -> bool:
         """Start wget where a server is free and due; returns whether anything waits at all."""
         now = time.time()
-        waiting = self.frontier.waiting()
+        if self.waiting is None:
+            self.waiting = self.frontier.waiting()
         busy = {each.domain for each in self.running}
-        for domain, ready in sorted(waiting.items(), key=lambda item: item[1]):
+        for domain, ready in sorted(self.waiting.items(), key=lambda item: item[1]):
             if len(self.running) >= self.settings.max_instances:
                 break
             if domain not in busy and ready <= now:
                 self._start(domain, now)
-        return bool(waiting)
+        return self.waiting is None or bool(self.waiting)
 
     def read(self, files: fetch.BatchFiles, domain: str, killed: Killed | None) -> None:
         """Take in what a batch came to, in one transaction."""
@@ -125,13 +119,10 @@ class _Capture:
         with self.frontier.changes():
             rows = self.frontier.fetching(files.number)
             batch = answers.Batch(rows, files.warc, fetch.read_log(files), killed)
-            found = answers.answers(batch, limits, time.time())
-            settled = [self._take_in(answer) for answer in found]
+            self.bytes += self.intake.take_in(domain, answers.answers(batch, limits, time.time()))
             self.frontier.batch_read(files.number)
-            self._judge_server(domain, settled)
-            self._expand()
-        self.discovery.forget_if_large()
-        self._tell()
+        self.waiting = None
+        self._count()
 
     def read_unread(self) -> None:
         """Take in the batches of a run that was killed: their answers are in WARCs, and are not fetched again."""
@@ -175,10 +166,11 @@ class _Capture:
 
     def _choose(self, domain: str, now: float, wait: float) -> tuple[list[Row], float]:
         """The next URLs of a server, as far as robots.txt is known and lets them be fetched."""
-        most = 1 if self.unreached.get(domain) else LARGEST_BATCH
+        most = 1 if self.intake.is_doubtful(domain) else LARGEST_BATCH
         if wait:
             most = max(1, min(most, int(_LENGTH_OF_BATCH / wait)))
         allowed: list[Row] = []
+        self.waiting = None
         with self.frontier.changes():
             while rows := self.frontier.next(domain, now, most):
                 first = [row for row in rows if row.kind == "robots"]
@@ -196,14 +188,15 @@ class _Capture:
         """What robots.txt says of a URL; one that may not be fetched is settled."""
         say = self.robots.say(row.url, now)
         if say is Say.NO:
-            self._fail([Settled(id=row.id, state="refused", status=Status.ROBOTS, tried=0, note="robots")], row)
+            self.intake.fail(Settled(id=row.id, state="refused", status=Status.ROBOTS, tried=0, note="robots"), row)
         elif say is Say.UNAVAILABLE:
             status = Status.ROBOTS_UNREACHABLE
-            self._fail([Settled(id=row.id, state="failed", status=status, tried=0, note="robots-unavailable")], row)
+            self.intake.fail(Settled(id=row.id, state="failed", status=status, tried=0, note="robots-unavailable"), row)
         return say
 
     def _launch(self, domain: str, rows: list[Row], wait: float, lock: int) -> None:
-        files = fetch.BatchFiles(self.job.folder, self._next_number())
+        self.number += 1
+        files = fetch.BatchFiles(self.job.folder, self.number)
         fetch.write_list(files, [row.url for row in rows])
         with self.frontier.changes():
             self.frontier.take(rows, files.number, domain)
@@ -224,11 +217,6 @@ class _Capture:
         """A wget that could not even begin will not do better next time: say what it said."""
         if each.process.returncode != 0 and not each.killed and not fetch.begun(each.files.log):
             raise CrawlFailed(f"wget ended with {each.process.returncode}: {fetch.complaint(each.files)}")
-
-    def _next_number(self) -> int:
-        # Files of a run that was killed may be newer than what the frontier kept.
-        files = [int(path.stem) for path in self.job.folder.glob("[0-9]*.list") if path.stem.isdecimal()]
-        return max([self.frontier.last_batch(), *files]) + 1
 
     # -- watching ------------------------------------------------------------------------------------------------
 
@@ -255,6 +243,8 @@ class _Capture:
 
     def _release(self, each: _Running) -> None:
         self.running.remove(each)
+        if each.killed is not None and fetch.begun(each.files.log) != each.begun:
+            each.killed = None  # wget had gone on to the next document, which is not to blame
         # The file's time says when the server was last asked; its size, that it ever was.
         os.pwrite(each.lock, b"\n", 0)
         os.utime(each.lock)
@@ -268,7 +258,7 @@ class _Capture:
         if age > self.settings.max_duration.seconds:
             return self._cut(Status.TIME_LIMIT, "max-duration")
         most = self.settings.max_total_size
-        if most and self.frontier.counts()["bytes"] > most:
+        if most and self.bytes > most:
             return self._cut(Status.QUOTA, "max-total-size")
         return None
 
@@ -278,62 +268,12 @@ class _Capture:
             self.frontier.give_up(status, why)
         return Captured(False, why)
 
-    # -- reading -------------------------------------------------------------------------------------------------
-
-    def _take_in(self, answer: Answer) -> Settled:
-        row, settled = answer.row, answer.settled
-        if settled.state in ("failed", "refused"):
-            self._fail([settled], row)
-        else:
-            self.frontier.settle([settled])
-        if settled.state == "waiting":
-            return settled
-        if row.kind == "robots":
-            status = settled.status if settled.state == "done" else settled.status or Status.ROBOTS_UNREACHABLE
-            body = answer.target.encode() or answer.robots
-            self.frontier.set_robots(row.url, status, body, time.time())
-        elif answer.target:
-            self.discovery.redirect(row, answer.target)
-        else:
-            self.discovery.links(row, answer.links)
-        return settled
-
-    def _fail(self, settled: list[Settled], row: Row) -> None:
-        """A page failed for good, or may not be had. Its archived version stands in for it, so that what only it links
-        to is found.
-        """
-        self.frontier.settle(settled)
-        if row.kind != "robots":
-            self.discovery.links(row, self.archived_links(row.url))
-
-    def _judge_server(self, domain: str, settled: list[Settled]) -> None:
-        """Count how often a server was not reached at all; one that is down is not asked for each of its pages."""
-        tried = [each for each in settled if each.tried]
-        if not tried or any(each.status not in _UNREACHED for each in tried):
-            self.unreached.pop(domain, None)
+    def _count(self) -> None:
+        """Show, once in a while, how far the crawl is."""
+        now = time.monotonic()
+        if now - self.counted < _SECONDS_BETWEEN_COUNTS:
             return
-        self.unreached[domain] = self.unreached.get(domain, 0) + 1
-        if self.unreached[domain] >= _TRIES_OF_SERVER:
-            self.down.add(domain)
-            self.frontier.set("down", sorted(self.down))
-            self.frontier.fail_domain(domain, tried[-1].status, f"server-down,{tried[-1].note}")
-
-    def _expand(self) -> None:
-        """Pages that are nearer than was thought: their links may now be near enough."""
-        while nearer := self.frontier.to_expand():  # one that comes nearer brings others nearer
-            for row in nearer:
-                warc = fetch.BatchFiles(self.job.folder, row.batch).warc
-                self.discovery.links(row, answers.links_at(warc, row.position, row) if row.position else ())
-
-    def _all_seen(self) -> Captured:
-        if self.down:
-            return Captured(False, f"server down: {', '.join(sorted(self.down))}")
-        failed = [row.url for row in self.frontier.seeds() if self.discovery.end_of(row).state == "failed"]
-        if failed:
-            return Captured(False, f"start URL failed: {failed[0]}")
-        return Captured(True)
-
-    def _tell(self) -> None:
+        self.counted = now
         counts = self.frontier.counts()
         known = sum(count for state, count in counts.items() if state not in ("bytes", "refused"))
         self.job.progress("capture", counts.get("done", 0) + counts.get("failed", 0), known)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from agent.document import Document
 from agent.removal import removed_arcs, without
-from agent.run import Run, leads_to_arcs
+from agent.run import Run, Shelf, leads_to_arcs
 from agent.subset import subset
 from webarcfs.archive import locks, sequence
 from webarcfs.archive.commits import COMMITTER, CrawlMessage
@@ -23,7 +22,6 @@ from webarcfs.archive.merge import additions_since
 from webarcfs.archive.store import INCOMING, MAIN, PUBLICATIONS, Entry, RefUpdate
 
 _log = logging.getLogger(__name__)
-_SEEN_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +40,12 @@ class Publisher:
         self._run = run
         self._ref = INCOMING + run.job.name
         self._importer: Importer | None = None
-        self._seen: list[dict[str, Any]] = []
         self._cleared: set[str] = set()
 
     def __enter__(self) -> Publisher:
         self._run.store.drop_scratch()
         with self._run.job.frontier.changes():
-            self._run.job.frontier.clear_seen(self._run.domain)
+            self._run.job.frontier.clear_results(self._run.domain)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -60,11 +57,10 @@ class Publisher:
         for document in documents:
             result = "unchanged" if document.unchanged else self._store(document)
             run.arcs[result] += 1
-            run.note(document.row, result, document.mime_type if result != "unchanged" else "")
+            mime_type = document.mime_type if result != "unchanged" else ""
             nested = any(entry.is_tree for entry in document.stored or ())
-            self._see(document.arc, nested)
+            run.note(document.row, result, mime_type, nested=nested)
             yield document
-        self._see_flush()
         run.flush()
 
     def finish(self) -> Published:
@@ -145,17 +141,7 @@ class Publisher:
             return run.store.scratch_tree(self._ref)
         return run.base.tree if run.base is not None else run.store.write_tree([])
 
-    # -- what was seen -------------------------------------------------------------------------------------------
-
-    def _see(self, arc: str, nested: bool) -> None:
-        self._seen.append({"domain": self._run.domain, "arc": arc, "nested": nested})
-        if len(self._seen) >= _SEEN_AT_ONCE:
-            self._see_flush()
-
-    def _see_flush(self) -> None:
-        with self._run.job.frontier.changes():
-            self._run.job.frontier.see(self._seen)
-        self._seen.clear()
+    # -- what stays -------------------------------------------------------------------------------------------
 
     def _hold_unanswered(self) -> None:
         """A page that timed out, failed or was refused keeps the ARC that this publication saw last."""
@@ -163,12 +149,11 @@ class Publisher:
         last = run.store.ref(PUBLICATIONS + run.job.publication.name)
         if last is None:
             return
-        for url in run.job.frontier.unanswered(run.domain):
-            arc = split(arc_path(url))[1]
-            entry = run.store.find(last, f"{arc}/{DATA_XML}")
-            if entry is not None and not entry.is_tree:
-                self._see(arc, True)
-        self._see_flush()
+        shelf = Shelf(run.store, last)
+        unanswered = (split(arc_path(url))[1] for url in run.job.frontier.unanswered(run.domain))
+        held = [arc for arc in unanswered if shelf.find(f"{arc}/{DATA_XML}") is not None]
+        with run.job.frontier.changes():
+            run.job.frontier.hold(run.domain, held)
 
     # -- the swap ------------------------------------------------------------------------------------------------
 

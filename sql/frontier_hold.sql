@@ -1,0 +1,1 @@
+INSERT OR IGNORE INTO held (domain, arc) VALUES (:domain, :arc);

@@ -1,1 +1,0 @@
-INSERT OR REPLACE INTO seen (domain, arc, nested) VALUES (:domain, :arc, :nested);
