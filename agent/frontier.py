@@ -288,9 +288,9 @@ class Frontier:
         """Status → number of URLs."""
         return {str(row["status"]): row["urls"] for row in self._query("frontier_statuses")}
 
-    def by_result(self) -> dict[str, int]:
-        """Result → number of documents."""
-        return {row["result"]: row["urls"] for row in self._query("frontier_results")}
+    def by_result(self, domain: str) -> dict[str, int]:
+        """Result → number of documents of a domain."""
+        return {row["result"]: row["urls"] for row in self._query("frontier_results", domain=domain)}
 
     def _query(self, statement: str, **values: Any) -> Iterator[dict[str, Any]]:
         return iter(self._db.query(sql(statement), values))

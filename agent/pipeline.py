@@ -24,6 +24,7 @@ from agent.stages.publish import Published, Publisher
 from agent.stages.unpack import unpack
 from webarcfs.archive import locks, sequence
 from webarcfs.archive.errors import NotFound
+from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.model import CommitTag, parse_compact_time
 from webarcfs.archive.store import CRAWLS, PUBLICATIONS, Store
 
@@ -106,6 +107,11 @@ def _published_before(run: Run) -> Published | None:
     commit = sequence.crawl_commit(run.store, target) if target else None
     if commit is None:
         return None
+    results = run.job.frontier.by_result(run.domain)
+    before = run.store.commit(commit.parents[0]).tree if commit.parents else None
+    gone = (each for each in run.store.differences(before, commit.tree) if each.new is None)
+    removed = sum(each.path.endswith(f"/{DATA_XML}") for each in gone)
+    run.arcs.update({key: results.get(key, 0) for key in run.arcs} | {"removed": removed})
     return Published(commit.oid, commit.message.complete, "" if commit.message.complete else "crawl incomplete")
 
 

@@ -1,1 +1,1 @@
-SELECT result, count(*) AS urls FROM url WHERE result <> '' GROUP BY result;
+SELECT result, count(*) AS urls FROM url WHERE domain = :domain AND result <> '' GROUP BY result;

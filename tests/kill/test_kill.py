@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -81,10 +82,10 @@ def test_kill(archive: Archive, site: Site, point: str) -> None:
     done = agent(archive, site)
     assert done.returncode == 0, done.stderr
     assert [path for path, count in Counter(each.path for each in site.requests).items() if count > 1] == []
-    _is_as_it_shall_be(archive, site)
+    _is_as_it_shall_be(archive)
 
 
-def _is_as_it_shall_be(archive: Archive, site: Site) -> None:
+def _is_as_it_shall_be(archive: Archive) -> None:
     """One new snapshot, in git, in the feed and in the database, and nothing left over."""
     repository = store(archive)
     assert repository.check() == []
@@ -104,8 +105,11 @@ def _is_as_it_shall_be(archive: Archive, site: Site) -> None:
         assert database.indexed(next(archive.domains())) == set(lines)
     assert repository.refs(INCOMING) == {}
     assert list(archive.jobs.iterdir()) == []
-    assert len(list(archive.reports.iterdir())) == 2
-    assert site.url("/")
+    reports = sorted(archive.reports.iterdir())
+    assert len(reports) == 2
+    summary = json.loads((reports[-1] / "summary.json").read_text("utf-8"))
+    assert summary["arcs"] == {"added": 1, "changed": 4, "removed": 1, "unchanged": _PAGES + 11 - 5}
+    assert len((reports[-1] / "crawl.log").read_text("utf-8").splitlines()) == sum(summary["urls"].values())
 
 
 def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
