@@ -257,6 +257,10 @@ class Frontier:
         """Note what became of documents: dicts of id, result, nested, mime, note."""
         self._connection.executemany(sql("frontier_result"), results)
 
+    def rest_unchanged(self, domain: str) -> None:
+        """All documents of a domain that nothing was noted of kept their ARCs; said of all at once."""
+        self._run("frontier_rest_unchanged", domain=domain)
+
     def unanswered(self, domain: str) -> Iterator[str]:
         """URLs that the crawl saw, has no page of, and that are not gone: their ARCs stay."""
         return (row["url"] for row in self._query("frontier_unanswered", domain=domain))

@@ -57,11 +57,13 @@ class Publisher:
         for document in documents:
             result = "unchanged" if document.unchanged else self._store(document)
             run.arcs[result] += 1
-            mime_type = document.mime_type if result != "unchanged" else ""
             nested = any(entry.is_tree for entry in document.stored or ())
-            run.note(document.row, result, mime_type, nested=nested)
+            if nested or not document.unchanged:
+                run.note(document.row, result, "" if document.unchanged else document.mime_type, nested=nested)
             yield document
         run.flush()
+        with run.job.frontier.changes():
+            run.job.frontier.rest_unchanged(run.domain)
 
     def finish(self) -> Published:
         """Publish (DESIGN.md section 6, stage 7)."""

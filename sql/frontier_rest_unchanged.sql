@@ -1,0 +1,1 @@
+UPDATE url SET result = 'unchanged' WHERE domain = :domain AND arc <> '' AND result = '';
