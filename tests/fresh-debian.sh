@@ -29,6 +29,9 @@ if [ "${FRESH_INSIDE:-}" = "" ]; then
   cleanup() {
     status=$?
     trap - EXIT
+    trap '' INT TERM HUP
+    kill -KILL "${child:-}" 2> /dev/null || true # the kernel ends all that runs inside with it
+    wait
     if [ "${FRESH_KEEP:-}" = 1 ]; then echo "kept: $top"; else rm -rf --one-file-system "$top"; fi
     exit "$status"
   }
@@ -36,7 +39,9 @@ if [ "${FRESH_INSIDE:-}" = "" ]; then
   trap 'exit 130' INT TERM HUP
   chmod 755 "$top"
   export FRESH_INSIDE="$top"
-  unshare --mount --propagation private --pid --fork --kill-child "$0" "${steps[@]}"
+  unshare --mount --propagation private --pid --fork --kill-child "$0" "${steps[@]}" &
+  child=$!
+  wait "$child"
   exit
 fi
 
@@ -84,6 +89,7 @@ bring_in() {
 }
 
 mount_kernel() {
+  mount --bind "$root" "$root" # so that / is a mount point inside, as it is on any machine
   mount -t proc proc "$root/proc"
   mount --rbind /sys "$root/sys"
   mount --rbind /dev "$root/dev"
@@ -120,6 +126,6 @@ for step in "${steps[@]}"; do
     *) try "make $step" "make $step" || failed=1 ;;
   esac
 done
-left=$(inside "find /tmp /mnt -mindepth 1 -maxdepth 1; grep -c 'fuse.webarcfs' /proc/self/mountinfo || true")
+left=$(inside "find /tmp /mnt -mindepth 1 -maxdepth 1 ! -name 'pytest-of-*'; grep -c 'fuse.webarcfs' /proc/self/mountinfo || true")
 echo "== left in /tmp, and mounts of webarcfs: $(echo "$left" | tr '\n' ' ')"
 exit "$failed"

@@ -49,8 +49,8 @@ def judge(archive: Archive, frontier: Frontier) -> Judge:
         )
         tree = tree_of(store, seen)
         with frontier.changes():
-            frontier.clear_seen(DOMAIN)
-            frontier.see({"domain": DOMAIN, "arc": arc, "nested": True} for arc in seen)
+            frontier.clear_results(DOMAIN)
+            frontier.hold(DOMAIN, seen)
         run = Run(
             job=job,
             domain=DOMAIN,

@@ -1,0 +1,100 @@
+# webarcfs: `make help` says what there is to make.
+#
+# On a fresh Debian 12 everything installs itself: Debian's packages (as root; otherwise it says which are missing), and a
+# virtual environment in .venv. A second run finds both and is quick.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Debian's own Python where there is one: what else is on PATH may lack the headers or the version.
+PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
+
+# What webarcfs runs on.
+SYSTEM := python3 python3-venv ca-certificates git wget fuse3 libfuse2 libmagic1 util-linux
+# What the demo shows and serves beside it.
+DEMO := attr python3.11-doc
+# What the tests and benchmarks crawl and call.
+TEST := attr procps python3.11-doc postgresql-doc-15 debian-handbook libboost1.81-doc
+
+# Further words for pytest, as in `make test ARGS="-k robots"`, or for the benchmarks.
+ARGS ?=
+
+.PHONY: help demo test lint bench bench-large install clean
+.PHONY: system-packages demo-packages test-packages
+
+help: ## Say what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: install demo-packages ## Crawl a real site, mount the archive and walk through it; URL=http://… takes yours
+	@PYTHONPATH=. $(BIN)/python examples/demo.py $(if $(URL),'$(URL)')
+
+test: install test-packages lint ## Lint, types and all tests; ARGS="-k robots" picks some
+	@echo "pytest: the tests, real git, wget and mounts among them"
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: install ## ruff (rules and format) and mypy (strict)
+	@echo "ruff check, ruff format --check, mypy: rules, format and types"
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: install test-packages ## Measure, and print the ratios
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+bench-large: install test-packages ## The same with the large sites; takes long
+	@$(BIN)/python -m tests.bench --large $(ARGS)
+
+install: $(VENV)/.installed ## Debian's packages and the virtual environment, as far as they are missing
+
+clean: ## Remove the virtual environment and what tools left behind
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is renewed when the dependencies may have changed.
+$(VENV)/.installed: pyproject.toml | system-packages
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	echo "installing webarcfs and what it needs into $(VENV)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[test]'
+	touch $@
+
+# $(call debian,PACKAGES) installs those that are missing, the documentation that images for containers leave out included.
+define debian
+if ! command -v dpkg-query > /dev/null; then
+	echo "this is no Debian; see to it that there is what its packages hold: $(1)"
+	exit 0
+fi
+wanted=()
+for package in $(1); do
+	state=$$(dpkg-query -W -f '$${db:Status-Status}' "$$package" 2> /dev/null || true)
+	page=
+	if [ "$$state" = installed ]; then
+		page=$$(dpkg-query -L "$$package" | awk '/\/index\.html$$/ { page = $$0 } END { print page }')
+	fi
+	if [ "$$state" != installed ] || { [ -n "$$page" ] && [ ! -e "$$page" ]; }; then wanted+=("$$package"); fi
+done
+[ "$${#wanted[@]}" != 0 ] || exit 0
+if [ "$$(id -u)" != 0 ]; then
+	echo "Debian packages are missing; as root: apt-get install $${wanted[*]}" >&2
+	exit 1
+fi
+echo "installing Debian packages: $${wanted[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq || echo "apt-get update failed; going on with the lists that are here" >&2
+apt-get install -qq -y --no-install-recommends --reinstall \
+	-o 'Dpkg::Options::=--path-include=/usr/share/doc/*' "$${wanted[@]}" > /dev/null
+endef
+
+# fusermount reads /etc/mtab, which a root that never booted has not got.
+system-packages:
+	@[ -e /etc/mtab ] || [ "$$(id -u)" != 0 ] || ln -s ../proc/self/mounts /etc/mtab
+	$(call debian,$(SYSTEM))
+
+demo-packages:
+	@$(call debian,$(DEMO))
+
+test-packages:
+	@$(call debian,$(TEST))

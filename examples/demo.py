@@ -1,0 +1,316 @@
+"""`make demo`: from a web site to an archive that is read as files, step by step, in a terminal.
+
+Serves Python's own documentation (Debian's python3.11-doc) on loopback, crawls it, mounts the archive, lets the site
+change, crawls again, and shows both states. With a URL it crawls that site instead, once and politely. The commands
+that are shown are those that were run, and what they must print is checked; so the demo is a test as well. It leaves
+nothing behind: no mount, no process, no file.
+"""
+
+# ruff: noqa: T201 # it is there to print
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tests.support.realsites import PYTHON
+from tests.support.site import Site
+from webarcfs.archive.errors import Exit, WebarcError
+from webarcfs.mount import mountpoint
+
+#: What changes between the two crawls.
+EDITED, REMOVED, ADDED = "bugs.html", "about.html", "errata.html"
+#: Lines of a command's output that are shown, unless more are asked for.
+SHOWN = 12
+
+
+class DemoFailed(Exception):
+    """Something that the demo shows is not as it must be."""
+
+
+def check(holds: object, what: str) -> None:
+    """Raise DemoFailed unless it holds."""
+    if not holds:
+        raise DemoFailed(what)
+
+
+class Terminal:
+    """What the reader sees: headings, sentences, commands and their output; colours on a terminal only."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self._steps = 0
+        self._running: subprocess.Popen[str] | None = None
+        path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+        self._environment = {**os.environ, "PATH": path}
+
+    def without_proxy(self) -> None:
+        """Keep a proxy that this machine may use out of what goes to loopback."""
+        self._environment |= {"no_proxy": "localhost", "NO_PROXY": "localhost"}
+
+    def heading(self, text: str) -> None:
+        """Begin a step."""
+        self._steps += 1
+        print(f"\n{self._in('1;36', f'{self._steps}. {text}')}")
+
+    def say(self, text: str) -> None:
+        """A short explanation."""
+        print(textwrap.fill(text, min(100, shutil.get_terminal_size().columns)))
+
+    def run(self, command: str, codes: tuple[int, ...] = (0,), shown: int = SHOWN) -> str:
+        """Show a shell line, run it, show the beginning of what it prints, and return the whole of that."""
+        print(self._in("1", f"$ {command}"), flush=True)
+        self._running = subprocess.Popen(
+            ["bash", "-c", command],
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,  # what it starts can then be ended as one
+        )
+        output, _ = self._running.communicate()
+        code, self._running = self._running.returncode, None
+        lines = output.splitlines()
+        if code not in codes:
+            shown = len(lines)
+        for line in lines[:shown]:
+            print(f"  {line[:400]}")
+        if len(lines) > shown:
+            print(self._in("2", f"  … {len(lines) - shown} more lines"))
+        sys.stdout.flush()
+        check(code in codes, f"`{command}` ended with exit code {code}")
+        return output
+
+    def end(self) -> None:
+        """End the command that an interruption left running, with all that it started."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self._running is not None and self._running.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(self._running.pid, number)
+                with suppress(subprocess.TimeoutExpired):
+                    self._running.wait(15)
+
+    def _in(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._colours else text
+
+
+# -- the two walks -----------------------------------------------------------------------------------------------------
+
+
+def own_site(terminal: Terminal, folder: Path) -> None:
+    """The whole walk, on a site that the demo serves itself."""
+    check(PYTHON.is_installed, f"the demo {PYTHON.missing}")
+    terminal.without_proxy()
+    with Site() as site:
+        site.mount(PYTHON.root)
+        domain = f"localhost:{site.port}"
+        command = f"webarc-agent --quiet crawl --archive archive --wait 0 http://{domain}/index.html"
+
+        terminal.heading("An archive, and a first crawl")
+        terminal.say(
+            f"Python's documentation is being served at http://{domain}/. An archive is a folder; the agent crawls the "
+            "site into it with wget. A public site is given a second of rest between two requests, our own needs none."
+        )
+        terminal.run("webarc-agent init archive")
+        first = crawl(terminal, folder, command)
+        kinds, arcs = first["documents"], first["arcs"]
+        check(first["complete"], "the crawl is not complete")
+        check(kinds.get("text/html", 0) >= 500, "fewer than 500 pages were archived")
+        check(kinds.get("image/png") and kinds.get("text/css"), "no images or no styles were archived")
+        terminal.say(
+            "What it prints is the commitTag of the state that it stored: when the crawl began, and the domain. "
+            f"{arcs['added']} documents came in {took(first)} s; {kinds['text/html']} of them are pages, the others "
+            "images, styles and scripts."
+        )
+
+        mount_and_look(terminal, folder, domain, "index.html")
+
+        terminal.heading("Any tool works on it")
+        found = terminal.run(f"grep -rlw coroutine --include=data.html web/{domain} | sort", shown=5)
+        check(len(found.splitlines()) > 20, "grep found too few pages")
+        terminal.say("And all metadata are in one SQLite database:")
+        query = "select mimeType, count(*) as documents from metadata group by mimeType order by documents desc"
+        terminal.run(f'sqlite-utils query archive/webarc.db --table "{query}"')
+
+        terminal.heading("The site changes, and is crawled again")
+        terminal.say(f"One page is edited (/{EDITED}), one disappears (/{REMOVED}), one is new (/{ADDED}).")
+        change(site)
+        second = crawl(terminal, folder, command)
+        expected = {"added": 1, "changed": 1, "removed": 1, "unchanged": arcs["added"] - 2}
+        check(second["arcs"] == expected, f"the second crawl came to {second['arcs']}, not {expected}")
+        terminal.say(f"The {expected['unchanged']} other documents are as they were: nothing is stored for them again.")
+
+        terminal.heading("Two states, side by side")
+        compare(terminal, folder, domain)
+
+
+def given_site(terminal: Terminal, folder: Path, url: str) -> None:
+    """A shorter walk, on a site of the user's: crawled once, one link deep, with the usual courtesy."""
+    terminal.heading("An archive, and a crawl")
+    terminal.say(
+        f"{url} and what it links to on its own server, one link deep, a second between two requests, as far as "
+        "robots.txt permits, for five minutes at most."
+    )
+    terminal.run("webarc-agent init archive")
+    command = f"webarc-agent crawl --archive archive --depth 1 --max-duration '5 minutes' {shlex.quote(url)}"
+    summary = crawl(terminal, folder, command, codes=(Exit.DONE, Exit.INCOMPLETE))
+    check(summary["arcs"]["added"], "nothing was archived; what the crawl says above should tell why")
+    if not summary["complete"]:
+        terminal.say("The crawl is incomplete, for the reason above; what came is archived all the same.")
+    domain, arc = shortest_page(folder)
+    mount_and_look(terminal, folder, domain, arc)
+    terminal.say("One line for each crawl of a domain; `tail -f` follows it:")
+    changes(terminal, folder, len(summary["commit_tags"]))
+
+
+def crawl(terminal: Terminal, folder: Path, command: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
+    """Run a crawl; returns its summary.json."""
+    before = set(folder.glob("archive/reports/*"))
+    terminal.run(command, codes)
+    reports = set(folder.glob("archive/reports/*")) - before
+    check(len(reports) == 1, "the crawl left no report")
+    summary: dict[str, Any] = json.loads((reports.pop() / "summary.json").read_text("utf-8"))
+    return summary
+
+
+def took(summary: dict[str, Any]) -> int:
+    """Seconds that a crawl took, rounded up a little."""
+    return int(sum(summary["seconds"].values())) + 1
+
+
+def mount_and_look(terminal: Terminal, folder: Path, domain: str, arc: str) -> None:
+    """Mount the archive, list it, and read one page with all that belongs to it."""
+    terminal.heading("The archive as a filesystem")
+    terminal.run("mkdir web && mount.webarcfs archive web")
+    check(mountpoint.mounted(folder / "web"), "the archive is not mounted")
+    check(domain in terminal.run("ls web").split(), f"{domain} is not in the mount")
+    terminal.run(f"ls web/{domain}", shown=6)
+
+    terminal.heading("A page, and what is known of it")
+    page = shlex.quote(f"web/{domain}/{arc}")
+    terminal.say("A document is a folder, its ARC: the body, its metadata, and the head of the server's answer.")
+    names = terminal.run(f"ls -l {page}")
+    check("data.xml" in names and "headers.http" in names, f"{page} is no whole ARC")
+    terminal.run(f"head -c 240 {page}/data.html" if "data.html" in names else f"ls {page}")
+    terminal.run(f"cat {page}/data.xml")
+    terminal.run(f"head -1 {page}/headers.http")
+    terminal.say("The metadata are extended attributes, too:")
+    attributes = terminal.run(f"getfattr -d -m - {page}")
+    check(f'user.webarc.domain="{domain}"' in attributes, f"{page} has no extended attributes")
+
+
+def change(site: Site) -> None:
+    """Edit one page so that it links to a new one, and take one away."""
+    text = (PYTHON.root / EDITED).read_text("utf-8")
+    note = f'<p>What is known so far stands in the <a href="{ADDED}">errata</a>.</p>\n'
+    site.add(f"/{EDITED}", text.replace("<p>Python is a mature", f"{note}<p>Python is a mature", 1))
+    check(note not in text and "<p>Python is a mature" in text, f"{EDITED} is not the page that it was")
+    site.add_html(f"/{ADDED}", "<h1>Errata</h1><p>None is known.</p>", "Errata")
+    site.gone(f"/{REMOVED}")
+
+
+def compare(terminal: Terminal, folder: Path, domain: str) -> None:
+    """Show the state before and after the change."""
+    terminal.say(
+        "Each crawl of a domain has a line in .changes. The mount has followed; `tail -f` would have shown it."
+    )
+    old, new = (f"web/.snapshots/{tag}" for tag in changes(terminal, folder, 2))
+    terminal.say("Every state is a folder. This is all that differs:")
+    told = terminal.run(f"diff -rq {old} {new}", codes=(1,)).splitlines()
+    check(f"Only in {old}/: {REMOVED}" in told or f"Only in {old}: {REMOVED}" in told, "diff misses what was removed")
+    check(f"Only in {new}/: {ADDED}" in told or f"Only in {new}: {ADDED}" in told, "diff misses what was added")
+    rest = [line for line in told if not line.startswith("Only in ")]
+    check(rest and all(f"/{EDITED}/" in line for line in rest) and len(told) == len(rest) + 2, "diff tells of more")
+    terminal.say("The page as it was, beside the page as it is:")
+    edited = f"{EDITED}/data.html"
+    terminal.run(f"diff {old}/{edited} web/{domain}/{edited}", codes=(1,))
+    terminal.say("Underneath lies git, a bare repository for each domain. A crawl is a commit:")
+    log = terminal.run(f"git -C archive/content/{domain}.git log --format='%h %s' main")
+    check(len(log.splitlines()) == 2, "git has another number of commits")
+
+
+def changes(terminal: Terminal, folder: Path, count: int) -> list[str]:
+    """Show `.changes`; returns its commitTags. A mount takes a publication over within a second."""
+    patience = time.monotonic() + 5
+    while (folder / "web/.changes").read_text("utf-8").count("\n") < count and time.monotonic() < patience:
+        time.sleep(0.1)
+    tags = terminal.run("cat web/.changes").split()
+    check(len(tags) == count, f".changes has {len(tags)} lines, not {count}")
+    return tags
+
+
+def shortest_page(folder: Path) -> tuple[str, str]:
+    """The domain and the ARC of the page with the shortest URL."""
+    query = "SELECT domain, path FROM metadata ORDER BY mimeType <> 'text/html', length(url), url LIMIT 1"
+    database = sqlite3.connect(folder / "archive/webarc.db")
+    try:
+        domain, path = database.execute(query).fetchone()
+    finally:
+        database.close()
+    return domain, path[len(f"/{domain}/") :]
+
+
+# -- begin and end -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def scratch() -> Iterator[tuple[Terminal, Path]]:
+    """A folder for the demo; whatever happens, it is unmounted and removed afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="webarcfs-demo-"))
+    terminal = Terminal(folder)
+    try:
+        yield terminal, folder
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        terminal.end()
+        if mountpoint.mounted(folder / "web"):
+            mountpoint.unmount(folder / "web", lazy=True)
+        shutil.rmtree(folder)
+
+
+def interrupted(number: int, _frame: FrameType | None) -> None:
+    """Leave by way of the clean-up."""
+    raise SystemExit(128 + number)
+
+
+def main() -> int:
+    """The demo; its exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
+    url = sys.argv[1] if len(sys.argv) > 1 else ""
+    try:
+        with scratch() as (terminal, folder):
+            if url:
+                given_site(terminal, folder, url if "://" in url else f"http://{url}")
+            else:
+                own_site(terminal, folder)
+            terminal.heading("Leave nothing behind")
+            terminal.run("umount.webarcfs web && rmdir web")
+            terminal.run("rm -r archive")
+        print("\nDone. README.md says how to make an archive that stays.")
+    except (DemoFailed, WebarcError, OSError) as error:
+        print(f"\nThe demo failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
