@@ -53,7 +53,9 @@ sources() {
     for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.sources; do
       if [ -s "$file" ]; then grep -v '^#' "$file"; echo; fi
     done
-  else return 1
+  else
+    echo "fresh-debian.sh: this machine is no Debian 12; name a file with apt sources for one in FRESH_SOURCES" >&2
+    return 1
   fi
 }
 
