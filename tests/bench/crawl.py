@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.bench.measure import Cost, agent, cost
 from tests.bench.serve import running
+from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.store import Store
 
@@ -41,6 +42,7 @@ class Rounds:
 def whole_crawl(pages: int, rounds: int) -> None:
     """A first and an unchanged crawl against a recursive wget of the same site; then what the stages took."""
     first, again, stages, ratio_git, ratio_unchanged = Rounds(), Rounds(), [], Rounds(), Rounds()
+    grown = [0, 0]
     with running("--generate", str(pages)) as port:
         for _ in range(rounds):
             wget = _wget(port)
@@ -50,13 +52,16 @@ def whole_crawl(pages: int, rounds: int) -> None:
                 first.values.append(crawled.seconds / wget.seconds)
                 stages.append(summary["seconds"])
                 ratio_git.values.append(summary["seconds"]["publish"] / _git_add(archive))
+                before = _sizes(archive)
                 again.values.append(_crawl(archive, port).seconds / wget.seconds)
+                grown = [new - old for new, old in zip(_sizes(archive), before, strict=True)]
                 ratio_unchanged.values.append(_summary(archive)["seconds"]["publish"] / summary["seconds"]["publish"])
     print(f"\n{pages} pages, {rounds} rounds; medians (least to most)")
     print(f"  whole crawl / wget -r --warc-file         {first}   aim < 1")
     print(f"  unchanged crawl / wget -r --warc-file     {again}")
     print(f"  publish / git add -A && git commit        {ratio_git}   aim 0.5")
     print(f"  publish, unchanged crawl / first crawl    {ratio_unchanged}   aim 0.05")
+    print(f"  an unchanged crawl added                  {grown[0]} git objects, {grown[1]} document versions")
     _print_stages(pages, stages)
 
 
@@ -104,6 +109,15 @@ def _git_add(archive: Archive) -> float:
         subprocess.run(["git", "init", "-q", name], check=True)
         script = "git add -A && git -c user.name=a -c user.email=a commit -q -m a"
         return cost(["sh", "-c", script], folder).seconds
+
+
+def _sizes(archive: Archive) -> tuple[int, int]:
+    """How many objects the repository has, and how many versions of documents the database."""
+    path = archive.repository(next(archive.domains()))
+    command = ["git", "cat-file", "--batch-all-objects", "--batch-check"]
+    listed = subprocess.run(command, cwd=path, capture_output=True, check=True)
+    with Database(archive.database) as database:
+        return listed.stdout.count(b"\n"), database.count_versions()
 
 
 @contextmanager

@@ -16,14 +16,16 @@ from agent import warc
 from agent.pipeline import STAGES
 from tests.bench.serve import Generated
 from tests.kill.victim import POINTS
+from tests.support.mounts import Mounted
 from tests.support.nasty import slow
 from tests.support.site import Site, page
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive, create
 from webarcfs.archive.feed import Feed
+from webarcfs.archive.layout import arc_path
 from webarcfs.archive.store import CRAWLS, INCOMING, MAIN, Store
 
-pytestmark = [pytest.mark.crawl]
+pytestmark = [pytest.mark.crawl, pytest.mark.mount]
 
 _PAGES = 60
 _BEFORE_THE_SWAP = ("first-batch-read", "later-batch-read", "captured", "objects-written", "commit-written")
@@ -76,13 +78,27 @@ def test_kill(archive: Archive, site: Site, point: str) -> None:
     repository = store(archive)
     assert repository.check() == []
     if ":" in point or point in _BEFORE_THE_SWAP:
-        assert repository.ref(MAIN) == old, "the old state whole"
+        assert repository.ref(MAIN) == old
         assert len(list(Feed(archive.changes).lines())) == 1
+        _mount_shows_the_old_state(archive, site)
 
     done = agent(archive, site)
     assert done.returncode == 0, done.stderr
     assert [path for path, count in Counter(each.path for each in site.requests).items() if count > 1] == []
     _is_as_it_shall_be(archive)
+
+
+def _mount_shows_the_old_state(archive: Archive, site: Site) -> None:
+    """Every page is in the mount as it was before the crawl that was killed, and nothing else is."""
+    pages = Generated(_PAGES)
+    mounted = Mounted(archive.root, archive.root.parent / "mnt")
+    try:
+        for number in range(_PAGES):
+            arc = arc_path(site.url(pages.path(number)))
+            assert (mounted / f"{arc}/data.html").read_bytes() == pages.body(number)
+        assert not (mounted / arc_path(site.url("/new.html"))).exists()
+    finally:
+        mounted.clear()
 
 
 def _is_as_it_shall_be(archive: Archive) -> None:
