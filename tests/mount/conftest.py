@@ -13,8 +13,16 @@ import pytest
 from tests.support import archives
 from tests.support.mounts import Mounted
 from webarcfs.archive.directory import Archive
+from webarcfs.mount.binding import BINDINGS
 
 Mounter = Callable[..., Mounted]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Whatever mounts is tested on each binding, or on those that its mark `only` names."""
+    if "binding" in metafunc.fixturenames:
+        only = metafunc.definition.get_closest_marker("only")
+        metafunc.parametrize("binding", only.args if only else list(BINDINGS), scope="module")
 
 
 @pytest.fixture
@@ -30,13 +38,13 @@ def archive(folder: Path) -> Archive:
 
 
 @pytest.fixture
-def mount(folder: Path) -> Iterator[Mounter]:
+def mount(folder: Path, binding: str) -> Iterator[Mounter]:
     """Mounts an archive, with options: `mount(archive, "-o", "ro")`."""
     with ExitStack() as stack:
 
         def make(archive: Archive, *options: str, **more: object) -> Mounted:
             point = folder / f"mnt{len(list(folder.glob('mnt*')))}"
-            mounted = Mounted(archive.root, point, *options, **more)  # type: ignore[arg-type]
+            mounted = Mounted(archive.root, point, "-o", f"binding={binding}", *options, **more)  # type: ignore[arg-type]
             stack.callback(mounted.clear)
             return mounted
 
@@ -64,14 +72,14 @@ ADDITIONS = {
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Mounted]:
+def site(binding: str) -> Iterator[Mounted]:
     """A mount of two states of a site and another domain, for tests that only look."""
     for folder in _folder():
         archive = archives.make_archive(folder)
         archives.publish(archive, pages={**PAGES, "index.html": b"<title>old</title>", "gone.html": b"gone"})
         archives.publish(archive, pages={"index.html": PAGES["index.html"], "gone.html": None}, extra=ADDITIONS)
         archives.publish(archive, "other.example:8080", {"index.html": b"other"})
-        mounted = Mounted(archive.root, folder / "mnt")
+        mounted = Mounted(archive.root, folder / "mnt", "-o", f"binding={binding}")
         try:
             yield mounted
         finally:

@@ -19,6 +19,7 @@ from tests.support.archives import DOMAIN
 from tests.support.mounts import MOUNT, UMOUNT, Mounted, eventually, run
 from webarcfs.archive.directory import Archive
 from webarcfs.mount import mountpoint
+from webarcfs.mount.binding import BINDINGS
 
 pytestmark = pytest.mark.mount
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -161,7 +162,8 @@ def test_failures_say_what_to_do(filled: Archive, folder: Path, mount: Mounter) 
     mounted = mount(filled)
     assert f"umount.webarcfs {mounted.point}" in fails(32, MOUNT, filled.root, mounted.point)
     environment = {**os.environ, "FUSE_LIBRARY_PATH": "/nowhere/libfuse.so.2"}
-    assert "apt install libfuse2" in fails(32, MOUNT, filled.root, point, env=environment)
+    fusepy = ("-o", "binding=fusepy")
+    assert "apt install libfuse2" in fails(32, MOUNT, filled.root, point, *fusepy, env=environment)
     filled.format.write_text("99\n")
     assert "layout 99" in fails(32, MOUNT, filled.root, point)
 
@@ -174,15 +176,17 @@ def test_failures_of_the_system(filled: Archive, folder: Path) -> None:
     without = 'mount -t tmpfs none /dev && exec "$@"'
     assert "modprobe fuse" in fails(32, "unshare", "-m", "sh", "-c", without, "sh", MOUNT, filled.root, point)
     broken = 'mount --bind /etc/hostname /dev/fuse && exec "$@"'
-    said = fails(32, "unshare", "-m", "sh", "-c", broken, "sh", MOUNT, filled.root, point)
-    assert f"cannot mount {filled.root} on {point}: fuse" in said
+    for each in BINDINGS:
+        command = (MOUNT, filled.root, point, "-o", f"binding={each}")
+        said = fails(32, "unshare", "-m", "sh", "-c", broken, "sh", *command)
+        assert f"cannot mount {filled.root} on {point}: fuse" in said
     assert "belongs to user" in fails(32, MOUNT, filled.root, point, user=65534, group=65534, extra_groups=[])
 
 
 def test_options(filled: Archive, mount: Mounter) -> None:
     """S-mount-4"""
     passed = "rw,_netdev,nofail,noauto,user,users,x-gvfs-show,defaults,relatime,nosuid,nodev,noexec,comment=x"
-    mount(filled, "-o", passed, "-o", "allow_other,debug,binding=fusepy")
+    mount(filled, "-o", passed, "-o", "allow_other,debug,stats,binding=fusepy")
     mount(filled, "-s", "-o", "nonsense")
     read_only = mount(filled, "-o", "ro")
     assert os.statvfs(read_only.point).f_flag & os.ST_RDONLY

@@ -157,6 +157,7 @@ def test_inode_numbers(archive: Archive, mount: Mounter) -> None:
     assert numbers(one) == after
 
 
+@pytest.mark.only("fusepy")
 def test_fstat_answers_for_the_path(archive: Archive, mount: Mounter) -> None:
     """S-stat-4"""
     archives.publish(archive, pages={"index.html": b"old and long"})
@@ -241,7 +242,8 @@ def test_no_room_for_a_large_file(folder: Path, archive: Archive, mount: Mounter
         run("umount", "-l", room)
 
 
-def test_mapping(site: Mounted) -> None:
+@pytest.mark.only("fusepy")
+def test_private_mapping(site: Mounted) -> None:
     """S-mmap-1"""
     with (site / f"{DOMAIN}/big.bin/data.bin").open("rb") as file:
         refused(errno.ENODEV, mmap.mmap, file.fileno(), 0, access=mmap.ACCESS_READ)

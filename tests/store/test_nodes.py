@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,13 @@ from webarcfs.archive import arcxml
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, NameTooLong, NotADirectory, NotFound, NotPermitted, ReadOnly
 from webarcfs.archive.feed import Feed
+from webarcfs.archive.model import CommitTag
 from webarcfs.mount.base import File, Folder, Kind, Node
 from webarcfs.mount.blobs import SMALL, Blobs
 from webarcfs.mount.cache import Cache
 from webarcfs.mount.nodes import AddedFolder, Arc, Link, Snapshot, StoredFile, StoredFolder
 from webarcfs.mount.tree import SHAPE, Table, Tree
-from webarcfs.mount.view import DomainState, View
+from webarcfs.mount.view import Change, DomainState, View
 
 pytestmark = pytest.mark.store
 
@@ -191,21 +192,27 @@ def test_additions_of_names_that_are_not_utf8(archive: Archive, tree: Tree) -> N
 def test_the_line_comes_after_the_state(archive: Archive) -> None:
     """The listener (an adapter's expiry) runs when the state is in force and the tag is not yet in .changes."""
     told: list[tuple[str, bytes, int]] = []
+    asked: list[bool] = []
 
-    def listen(old: DomainState, new: DomainState | None) -> None:
-        assert new is not None and old.main != new.main
-        told.append((new.name, body(root.find(f"/{DOMAIN}/index.html/data.html")), shown.changes.size))
+    class Told:
+        def moved(self, changes: Sequence[Change], tags: Sequence[CommitTag]) -> None:
+            (change,), (tag,) = changes, tags
+            asked.append(change.new is not None)
+            told.append((str(tag), body(root.find(f"/{DOMAIN}/index.html/data.html")), shown.changes.size))
 
-    shown = View(archive, listen)
+        def shown(self) -> None:
+            told.append(("shown", b"", shown.changes.size))
+
+    shown = View(archive)
+    shown.listener = Told()
     root = Tree(shown)
-    archives.publish(archive, pages={"index.html": b"1"})
+    first = archives.publish(archive, pages={"index.html": b"1"})
     shown.refresh()
     size = shown.changes.size
-    assert size and told == []  # nobody had asked for it
-    root.find(f"/{DOMAIN}")
-    archives.publish(archive, pages={"index.html": b"2"})
+    assert told == [(str(first), b"1", 0), ("shown", b"", size)] and asked == [False]  # nobody had asked for it
+    second = archives.publish(archive, pages={"index.html": b"2"})
     shown.refresh()
-    assert told == [(DOMAIN, b"2", size)]
+    assert told[2:] == [(str(second), b"2", size), ("shown", b"", 2 * size)] and asked == [False, True]
     assert shown.changes.size == 2 * size
 
 

@@ -69,6 +69,11 @@ class Node(ABC):
         """Its extended attributes."""
         return {}
 
+    @property
+    def settled(self) -> bool:
+        """Whether its attributes stay as they are until the mount is told of a publication."""
+        return True
+
     def refusal(self) -> WebarcError:
         """Why it cannot be changed, and nothing made in it (/Ar-1/)."""
         if self.old:
@@ -82,12 +87,24 @@ class Folder(Node):
     kind = Kind.FOLDER
 
     @abstractmethod
-    def children(self) -> Iterator[tuple[str, Node]]:
-        """What a listing shows."""
+    def names(self) -> Iterator[str]:
+        """The names that a listing shows."""
 
     @abstractmethod
     def lookup(self, name: str) -> Node:
         """The node of that name, listed or not. Raises NotFound."""
+
+    def listed(self, name: str) -> Node:
+        """The node of a name that a listing shows; one that cannot be read is a node all the same."""
+        return self.lookup(name)
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        """What a listing shows."""
+        return ((name, self.listed(name)) for name in self.names())
+
+    def now(self) -> Folder:
+        """What this folder has become: another one where its number stays the same and what lies in it changed."""
+        return self
 
 
 class File(Node):

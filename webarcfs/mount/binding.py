@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,21 +10,26 @@ from pathlib import Path
 
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import MountFailed, UsageError
+from webarcfs.mount.requests import Requests
 from webarcfs.mount.tree import Tree
 
 #: Extended attribute of the root that tells the process behind a mount; found by name, not listed.
 PID = "user.webarc.pid"
 
-#: Binding (`-o binding=`) → the module whose `serve(Mount)` mounts and answers until the mount is gone.
-BINDINGS: Mapping[str, str] = {"fusepy": "webarcfs.mount.highlevel"}
-DEFAULT = "fusepy"
+#: Binding (`-o binding=`) → the module whose `serve(Mount)` mounts and answers until the mount is gone, and the package
+#: that holds its library. The first that can be loaded is the default.
+BINDINGS: Mapping[str, tuple[str, str]] = {
+    "libfuse3": ("webarcfs.mount.loop", "libfuse3-3"),
+    "fusepy": ("webarcfs.mount.highlevel", "libfuse2"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
     """One mount to be served. `live` is called once, by the adapter, when the kernel has taken the mount over.
 
-    All nodes belong to `uid` and `gid`. `options` are the kernel's and libfuse's, true or with a value.
+    All nodes belong to `uid` and `gid`. `options` are the kernel's and libfuse's, true or with a value. With
+    `requests`, the adapter counts there what reaches it.
     """
 
     archive: Archive
@@ -33,20 +39,34 @@ class Mount:
     gid: int
     options: Mapping[str, str | bool]
     live: Callable[[], None]
+    requests: Requests | None = None
 
 
 Serve = Callable[[Mount], None]
 
 
-def load(name: str) -> Serve:
-    """The `serve` of a binding. Raises UsageError when there is none of that name, MountFailed without its library."""
+def load(name: str = "") -> Serve:
+    """The `serve` of a binding; of the best that there is without a name.
+
+    Raises UsageError when there is none of that name, MountFailed without its library.
+    """
+    if name:
+        return _load(name)
+    for each in BINDINGS:
+        with contextlib.suppress(MountFailed):
+            return _load(each)
+    packages = " or ".join(package for _, package in BINDINGS.values())
+    raise MountFailed(f"no binding can be loaded; install a library: apt install {packages}")
+
+
+def _load(name: str) -> Serve:
     if name not in BINDINGS:
         raise UsageError(f"there is no binding {name!r}; there is {', '.join(sorted(BINDINGS))}")
+    module, package = BINDINGS[name]
     try:
-        module = importlib.import_module(BINDINGS[name])
+        serve: Serve = importlib.import_module(module).serve
     except (ImportError, OSError) as error:
         raise MountFailed(
-            f"the binding {name} cannot be loaded ({error}); install its library: apt install libfuse2"
+            f"the binding {name} cannot be loaded ({error}); install its library: apt install {package}"
         ) from None
-    serve: Serve = module.serve
     return serve

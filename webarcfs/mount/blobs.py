@@ -23,6 +23,10 @@ HELD = 64 * 1024 * 1024
 class Content(Protocol):
     """What an open file reads from."""
 
+    @property
+    def dear(self) -> bool:
+        """Whether it is dear to open again when nobody else has it open."""
+
     def read(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes from `offset`; fewer only at the end."""
 
@@ -71,6 +75,10 @@ class _Small:
         self._store = store
         self._blob = blob
 
+    @property
+    def dear(self) -> bool:
+        return False
+
     def read(self, offset: int, size: int) -> bytes:
         body = self._cache.get(self._blob, lambda: self._store.read(self._blob))
         return body[offset : offset + size]
@@ -85,6 +93,10 @@ class _Handle:
     def __init__(self, blobs: Blobs, large: _Large) -> None:
         self._blobs = blobs
         self._large = large
+
+    @property
+    def dear(self) -> bool:
+        return True
 
     def read(self, offset: int, size: int) -> bytes:
         return self._large.read(offset, size)

@@ -18,9 +18,9 @@ from webarcfs.archive.model import CommitTag
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Whole lines of the feed that are not shown yet: the domains they name, the file, where they end."""
+    """Whole lines of the feed that are not shown yet: the tags they name, the file, where they end."""
 
-    domains: frozenset[str]
+    tags: tuple[CommitTag, ...]
     fd: int
     end: int
 
@@ -45,6 +45,11 @@ class Changes:
         """When the feed last grew; 0 when there is none."""
         with self._lock:
             return int(os.fstat(self._fd).st_mtime) if self._fd >= 0 else 0
+
+    @property
+    def dear(self) -> bool:
+        """It is open as long as the mount."""
+        return False
 
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of the lines that are shown."""
@@ -82,12 +87,12 @@ def _whole_lines(fd: int, start: int) -> Pending:
     while piece := os.pread(fd, 1 << 20, start + len(text)):
         text += piece
     whole = text[: text.rfind(b"\n") + 1]
-    domains = frozenset(name for line in whole.splitlines() if (name := _domain(line)))
-    return Pending(domains, fd, start + len(whole))
+    tags = tuple(tag for line in whole.splitlines() if (tag := _tag(line)))
+    return Pending(tags, fd, start + len(whole))
 
 
-def _domain(line: bytes) -> str:
+def _tag(line: bytes) -> CommitTag | None:
     try:
-        return CommitTag.parse(line.decode("utf-8", "replace")).domain
+        return CommitTag.parse(line.decode("utf-8", "replace"))
     except Damaged:
-        return ""
+        return None

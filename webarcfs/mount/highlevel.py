@@ -25,6 +25,8 @@ from webarcfs.mount.base import Attrs, File, Folder, Kind, Node
 from webarcfs.mount.binding import PID, Mount
 from webarcfs.mount.blobs import Content
 from webarcfs.mount.nodes import Link
+from webarcfs.mount.options import escaped
+from webarcfs.mount.requests import STATS
 from webarcfs.mount.tree import Tree
 
 #: What st_blksize says; also the most that the kernel asks for at once.
@@ -50,7 +52,7 @@ def serve(mount: Mount) -> None:
         entry_timeout=0,
         negative_timeout=0,
         nonempty=True,
-        **{name: _escaped(value) for name, value in mount.options.items()},
+        **{name: escaped(value) for name, value in mount.options.items()},
     )
 
 
@@ -77,6 +79,8 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
     def __call__(self, op: str, *args: Any) -> Any:
         """Every operation comes through here; the only place where an exception ends."""
         try:
+            if self._mount.requests:
+                self._mount.requests.count(op)
             return getattr(self, op)(*args)
         except BaseException as error:
             raise fuse.FuseOSError(errno_for(error, op, args[0] if args else "")) from None
@@ -140,8 +144,10 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
         if not name.startswith("user."):
             # Said once, ls and cp stop asking for access control lists and capabilities.
             raise NotSupported(name)
-        if name == PID and node is self._tree.root:
+        if node is self._tree.root and name == PID:
             return b"%d" % os.getpid()
+        if node is self._tree.root and name == STATS and self._mount.requests:
+            return str(self._mount.requests).encode()
         value = node.xattrs().get(name)
         if value is None:
             raise NoAttribute(name)
@@ -213,8 +219,3 @@ def _decode(raw: Any, _errors: str = "strict") -> tuple[str, int]:
 
 
 _FILENAMES = codecs.CodecInfo(_encode, _decode, name=_CODEC)
-
-
-def _escaped(value: str | bool) -> str | bool:
-    """An option's value for libfuse, which takes commas and backslashes for its own."""
-    return value.replace("\\", "\\\\").replace(",", "\\,") if isinstance(value, str) else value

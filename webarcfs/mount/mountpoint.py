@@ -22,6 +22,7 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 def check(point: Path, archive: Path) -> None:
     """Raise MountFailed, with what to do, unless an archive can be mounted on `point` (absolute, links resolved)."""
     try:
+        os.statvfs(point)  # asks whoever serves it; the kernel may know the rest by heart
         is_folder = (point.stat().st_mode & 0o170000) == 0o040000
     except FileNotFoundError:
         raise MountFailed(f"the mount point {point} does not exist; make it with `mkdir {point}`") from None

@@ -9,8 +9,8 @@ any thread.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from webarcfs.archive import layout
 from webarcfs.archive.errors import NotFound
@@ -44,12 +44,20 @@ class Link(Node):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state of a domain, as one place of the mount shows it: `place` is empty for the current one, else the tag."""
+    """A state of a domain, as one place of the mount shows it: `place` is empty for the current one, else the tag.
+
+    `now` tells the state that this place shows now.
+    """
 
     reader: Reader
     tag: CommitTag
     tree: str
+    now: Callable[[], State] = field(compare=False, repr=False)
     place: str = ""
+
+    def shows_what(self, other: State) -> bool:
+        """Whether both hold the same, read from the same repository."""
+        return self.tree == other.tree and self.reader.store is other.reader.store
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +131,39 @@ class StoredFolder(Folder):
         """Of a folder that leads to ARCs: when the crawl began that made the state."""
         return seconds(self.state.tag.crawl_time)
 
-    def children(self) -> Iterator[tuple[str, Node]]:
-        for name, entry in self.state.reader.entries(self.tree).items():
-            yield name, self._node(entry)
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        """What git holds in it, by name."""
+        return self.state.reader.entries(self.tree)
+
+    def names(self) -> Iterator[str]:
+        return iter(self.entries)
 
     def lookup(self, name: str) -> Node:
-        entry = self.state.reader.entries(self.tree).get(name)
+        entry = self.entries.get(name)
         if entry is None:
             raise NotFound(f"there is no {name!r} in {self.path!r} of {self.state.reader.domain}")
         return self._node(entry)
+
+    def now(self) -> Folder:
+        try:
+            state = self.state.now()
+            if state.shows_what(self.state):
+                return self
+            found = self._at_same_path(state)
+        except NotFound:
+            return self
+        return found if isinstance(found, Folder) and found.ino == self.ino else self
+
+    def _at_same_path(self, state: State) -> Node:
+        if not self.path:
+            return replace(self, state=state, tree=state.tree)
+        node: Node = StoredFolder(state, "", state.tree)
+        for name in self.path.split("/"):
+            if not isinstance(node, Folder):
+                raise NotFound(f"{self.path!r} leads through a file now")
+            node = node.lookup(name)
+        return node
 
     def _node(self, entry: Entry) -> Node:
         path = f"{self.path}/{entry.name}" if self.path else entry.name
@@ -150,12 +182,18 @@ class StoredFolder(Folder):
 
 @dataclass(frozen=True)
 class Arc(StoredFolder):
-    """The folder of an archived file. Its version is the crawl that stored it: additions do not make it another."""
+    """The folder of an archived file. Its version is the crawl that stored it: additions do not make it another.
+
+    One that leads to other ARCs is also a folder above those, and has its number for good like any such folder: they
+    and all that is known of them stay where they are when it is replaced.
+    """
 
     meta: MetaData | None
 
     @property
     def ino(self) -> int:
+        if self.state.reader.leads_to_arcs(self.tree):
+            return super().ino
         crawl = format_time(self.meta.crawl_time) if self.meta else ""
         return number("arc", self.state.place, self.state.reader.domain, self.path, crawl)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from webarcfs.archive.errors import UsageError
-from webarcfs.mount import binding
 
 # What mount(8) keeps to itself or the kernel has by default (mount(8), "filesystem-independent mount options").
 _IGNORED = re.compile(
@@ -20,17 +19,19 @@ _FLAGS: Mapping[str, Callable[[Options], Options]] = {
     "rw": lambda options: replace(options, read_only=False),
     "allow_other": lambda options: replace(options, allow_other=True),
     "debug": lambda options: replace(options, debug=True),
+    "stats": lambda options: replace(options, stats=True),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `-o` asks for."""
+    """What `-o` asks for. Without a `binding` it is the best one that there is."""
 
     read_only: bool = False
     allow_other: bool = False
     debug: bool = False
-    binding: str = binding.DEFAULT
+    stats: bool = False
+    binding: str = ""
 
 
 def parse(texts: Iterable[str], *, sloppy: bool = False) -> Options:
@@ -55,3 +56,8 @@ def _apply(options: Options, word: str) -> Options | None:
     if word in _FLAGS:
         return _FLAGS[word](options)
     return options if _IGNORED.fullmatch(word) else None
+
+
+def escaped(value: str | bool) -> str | bool:
+    """An option's value for libfuse, which takes commas and backslashes for its own."""
+    return value.replace("\\", "\\\\").replace(",", "\\,") if isinstance(value, str) else value

@@ -25,6 +25,7 @@ from webarcfs.archive.errors import MountFailed
 from webarcfs.mount import mountpoint, privileges
 from webarcfs.mount.binding import Mount, Serve
 from webarcfs.mount.options import Options
+from webarcfs.mount.requests import Requests
 from webarcfs.mount.tree import Tree
 from webarcfs.mount.view import View
 
@@ -72,7 +73,7 @@ class Server:
         os.dup2(self._complaints.fileno(), 2)  # libfuse says there why it cannot mount
         try:
             self._order.serve(self._mount())
-        except RuntimeError:
+        except (RuntimeError, MountFailed):  # fusepy says the one, ours the other
             self._failure = self._failure or MountFailed(self._complaint())
         finally:
             os.dup2(self._stderr, 2)
@@ -98,7 +99,8 @@ class Server:
             "debug": options.debug and self._order.foreground,
         }
         tree = Tree(self._view)
-        return Mount(self._order.archive, tree, self._order.point, self._uid, self._gid, flags, self._live)
+        requests = Requests() if options.stats else None
+        return Mount(self._order.archive, tree, self._order.point, self._uid, self._gid, flags, self._live, requests)
 
     # -- in libfuse's thread, once -----------------------------------------------------------------------------------
 

@@ -20,6 +20,8 @@ from webarcfs.mount.changes import Changes
 from webarcfs.mount.nodes import Link, Snapshot, State, StoredFolder
 from webarcfs.mount.view import DomainState, View
 
+#: Number of the root.
+ROOT = 1
 #: Longest name, in bytes, as on the file systems that archives lie on.
 LONGEST_NAME = 255
 
@@ -46,10 +48,24 @@ def _domains(view: View) -> Iterable[str]:
 
 def _current(view: View, name: str) -> Node:
     """`<domain>/`: the tree of main."""
-    state = view.domain(name)
-    if state.main is None:
-        raise NotFound(f"nothing of {name} has been crawled yet")
-    return StoredFolder(State(state.reader, state.main.message.tag, state.main.tree), "", state.main.tree)
+    return current_folder(view, view.domain(name))
+
+
+def current_folder(view: View, domain: DomainState) -> StoredFolder:
+    """`<domain>/` in a state of the domain. Raises NotFound when it has none."""
+    state = _current_state(view, domain)
+    return StoredFolder(state, "", state.tree)
+
+
+def _current_state(view: View, domain: DomainState) -> State:
+    if domain.main is None:
+        raise NotFound(f"nothing of {domain.name} has been crawled yet")
+    return State(
+        domain.reader,
+        domain.main.message.tag,
+        domain.main.tree,
+        lambda: _current_state(view, view.domain(domain.name)),
+    )
 
 
 def _changes(view: View, name: str) -> Node:
@@ -62,21 +78,32 @@ def _snapshots(view: View, name: str) -> Node:
 
 def _snapshot(view: View, name: str) -> Node:
     """`.snapshots/<commitTag>/`."""
-    domain, commit = _tagged(view, name)
-    found = domain.reader.commit(commit)
-    return Snapshot(State(domain.reader, found.message.tag, found.tree, name), "", found.tree)
+    return snapshot_folder(view, view.domain(name.partition("@")[2]), name)
+
+
+def snapshot_folder(view: View, domain: DomainState, tag: str) -> StoredFolder:
+    """`.snapshots/<commitTag>/` in a state of the domain. Raises NotFound when it has no such tag."""
+    state = _snapshot_state(view, domain, tag)
+    return Snapshot(state, "", state.tree)
+
+
+def _snapshot_state(view: View, domain: DomainState, tag: str) -> State:
+    if tag not in domain.tags:
+        raise NotFound(f"there is no snapshot {tag}")
+    commit = domain.reader.commit(domain.tags[tag])
+    return State(
+        domain.reader,
+        commit.message.tag,
+        commit.tree,
+        lambda: _snapshot_state(view, view.domain(domain.name), tag),
+        tag,
+    )
 
 
 def _history(view: View, name: str) -> Node:
     """`.snapshots/<domain>/`."""
-    return History(view.domain(name))
-
-
-def _tagged(view: View, name: str) -> tuple[DomainState, str]:
-    domain = view.domain(name.partition("@")[2])
-    if name not in domain.tags:
-        raise NotFound(f"there is no snapshot {name}")
-    return domain, domain.tags[name]
+    view.domain(name)
+    return History(view, name)
 
 
 def _missing(name: str) -> Node:
@@ -111,7 +138,7 @@ class Table(Folder):
 
     @property
     def ino(self) -> int:
-        return 1 if self.place == "/" else number("table", self.place)
+        return ROOT if self.place == "/" else number("table", self.place)
 
     def attrs(self) -> Attrs:
         return Attrs(self.kind, 0, self.view.mtime, self.ino)
@@ -119,10 +146,9 @@ class Table(Folder):
     def xattrs(self) -> Mapping[str, bytes]:
         return {} if self.old else {"user.webarc.archive": os.fsencode(self.view.archive.root)}
 
-    def children(self) -> Iterator[tuple[str, Node]]:
+    def names(self) -> Iterator[str]:
         for row in SHAPE[self.place]:
-            for name in row.names(self.view):
-                yield name, self._listed(row, name)
+            yield from row.names(self.view)
 
     def lookup(self, name: str) -> Node:
         for row in SHAPE[self.place]:
@@ -130,9 +156,9 @@ class Table(Folder):
                 return row.find(self.view, name)
         return _missing(name)
 
-    def _listed(self, row: Row, name: str) -> Node:
+    def listed(self, name: str) -> Node:
         try:
-            return row.find(self.view, name)
+            return self.lookup(name)
         except WebarcError as error:
             return Unreadable(number("unreadable", self.place, name), error)
 
@@ -151,7 +177,7 @@ class Unreadable(Folder):
     def attrs(self) -> Attrs:
         raise self.error
 
-    def children(self) -> Iterator[tuple[str, Node]]:
+    def names(self) -> Iterator[str]:
         raise self.error
 
     def lookup(self, name: str) -> Node:  # noqa: ARG002
@@ -162,7 +188,8 @@ class Unreadable(Folder):
 class History(Folder):
     """`.snapshots/<domain>/`: a link for each commitTag of the domain."""
 
-    domain: DomainState
+    view: View
+    domain: str
 
     @property
     def old(self) -> bool:
@@ -170,21 +197,29 @@ class History(Folder):
 
     @property
     def ino(self) -> int:
-        return number("history", self.domain.name)
+        return history_ino(self.domain)
 
     def attrs(self) -> Attrs:
-        newest = max(self.domain.tags, default="")
+        newest = max(self._tags, default="")
         return Attrs(self.kind, 0, _mtime(newest) if newest else 0, self.ino)
 
-    def children(self) -> Iterator[tuple[str, Node]]:
-        for tag in self.domain.tags:
-            yield tag, self._link(tag)
+    def names(self) -> Iterator[str]:
+        return iter(self._tags)
 
     def lookup(self, name: str) -> Node:
-        return self._link(name) if name in self.domain.tags else _missing(name)
+        return self._link(name) if name in self._tags else _missing(name)
+
+    @property
+    def _tags(self) -> Mapping[str, str]:
+        return self.view.domain(self.domain).tags
 
     def _link(self, tag: str) -> Node:
         return Link(f"history/{tag}", f"../{tag}", _mtime(tag))
+
+
+def history_ino(domain: str) -> int:
+    """Number of `.snapshots/<domain>/`."""
+    return number("history", domain)
 
 
 @dataclass(frozen=True)
@@ -197,6 +232,10 @@ class ChangesFile(File):
     def ino(self) -> int:
         return number("changes")
 
+    @property
+    def settled(self) -> bool:
+        return False
+
     def attrs(self) -> Attrs:
         return Attrs(self.kind, self.changes.size, self.changes.mtime, self.ino)
 
@@ -208,6 +247,7 @@ class Tree:
     """The mount as a whole."""
 
     def __init__(self, view: View) -> None:
+        self.view = view
         self.root: Folder = Table(view, "/")
 
     def find(self, path: str) -> Node:

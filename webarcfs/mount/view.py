@@ -12,10 +12,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import NotFound, WebarcError
@@ -46,17 +47,36 @@ class DomainState:
     signature: Signature
 
 
-#: Told of every change of a state that was in use, after it is in force and before its line appears in `.changes`.
-Listener = Callable[[DomainState, DomainState | None], None]
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A domain that may have moved: its state before, None if nobody had asked for it, and the one in force now, None
+    if
+    nobody asked or it cannot be read.
+    """
+
+    name: str
+    old: DomainState | None
+    new: DomainState | None
+
+
+class Listener(Protocol):
+    """Told of publications by the view's thread, which holds no lock meanwhile."""
+
+    def moved(self, changes: Sequence[Change], tags: Sequence[CommitTag]) -> None:
+        """These states are in force; the lines of `tags` appear in `.changes` when this returns."""
+
+    def shown(self) -> None:
+        """`.changes` has grown."""
 
 
 class View:
-    """The states that a mount of `archive` shows."""
+    """The states that a mount of `archive` shows. `listener` may be set at any time."""
 
-    def __init__(self, archive: Archive, listener: Listener | None = None) -> None:
+    def __init__(self, archive: Archive) -> None:
         self.archive = archive
+        self.listener: Listener | None = None
         self.changes = Changes(archive.changes)
-        self._listener = listener
+        self._repositories: tuple[int, frozenset[str]] = (0, frozenset())
         self._caches = Caches()
         self._states: dict[str, DomainState] = {}
         self._faults: dict[str, str] = {}
@@ -102,26 +122,40 @@ class View:
     def refresh(self) -> None:
         """One look at the archive. Only one thread at a time may call it."""
         pending = self.changes.pending()
-        moved = set(pending.domains) if pending else set()
+        tags = pending.tags if pending else ()
+        moved = {tag.domain for tag in tags}
         if self._looks % REFS_EVERY == 0:
             moved |= {name for name, state in self._states.copy().items() if self._has_moved(state)}
+            moved |= self._come_or_gone()
         self._looks += 1
         try:
-            for name in moved:
-                # Domains that nobody ever asked for are read when somebody does, and then as they are by then. The
-                # mutex tells, and not the state: a take-over may be under way that read the refs before they moved.
-                if name in self._mutexes:
-                    self._renew(name)
+            changes = [self._renewed(name) for name in moved]
+            if self.listener is not None and changes:
+                self.listener.moved(changes, tags)
         finally:
             if pending:
                 self.changes.release(pending)
+                if self.listener is not None:
+                    self.listener.shown()
 
-    def _renew(self, name: str) -> None:
+    def _renewed(self, name: str) -> Change:
         old, new = self._states.get(name), None
-        with contextlib.suppress(WebarcError, OSError):  # it is in the log, and answered when somebody asks
-            new = self._take_over(name)
-        if self._listener is not None and old is not None:
-            self._listener(old, new)
+        # Domains that nobody ever asked for are read when somebody does, and then as they are by then. The mutex tells,
+        # and not the state: a take-over may be under way that read the refs before they moved.
+        if name in self._mutexes:
+            with contextlib.suppress(WebarcError, OSError):  # it is in the log, and answered when somebody asks
+                new = self._take_over(name)
+        return Change(name, old, new)
+
+    def _come_or_gone(self) -> frozenset[str]:
+        """Domains whose repositories appeared or went since the last look: not each one is announced by the feed."""
+        time, known = self._repositories
+        now = self.archive.content.stat().st_mtime_ns
+        if now == time:
+            return frozenset()
+        found = frozenset(self.archive.domains())
+        self._repositories = now, found
+        return found ^ known
 
     def _take_over(self, name: str) -> DomainState:
         if not _is_domain(name) or not self.archive.repository(name).is_dir():

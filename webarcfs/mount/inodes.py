@@ -1,0 +1,123 @@
+"""The inodes that the kernel knows: number → node, with how often the kernel was told of each.
+
+Memory only, safe for any thread; its lock is held for moments and never across a call to the outside. A node stays
+until the kernel forgets it. Folders whose number stays while what lies in them changes are renewed when they are
+asked for, so that no request ever sees an older state than the one in force.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Container, Iterable
+
+from webarcfs.archive.errors import Stale
+from webarcfs.mount.base import Folder, Node
+from webarcfs.mount.nodes import Arc
+
+#: Set in the kernel's number of what is history. A version that is also current has one st_ino in both places, but what
+#: may be done to it differs, and so the kernel must know it as two.
+_OLD = 1 << 63
+
+
+def nodeid(node: Node) -> int:
+    """The number by which the kernel knows a node."""
+    return node.ino | _OLD if node.old else node.ino
+
+
+def old_nodeid(ino: int) -> int:
+    """The number by which the kernel knows what is history, by its st_ino."""
+    return ino | _OLD
+
+
+class _Known:
+    """A node, how often the kernel was told of it, and where it was found last."""
+
+    __slots__ = ("lookups", "name", "node", "parent")
+
+    def __init__(self, node: Node, parent: int, name: str) -> None:
+        self.node = node
+        self.parent = parent
+        self.name = name
+        self.lookups = 0
+
+
+class Inodes(Container[int]):
+    """The table of one mount. The root is always in it."""
+
+    def __init__(self, root: Folder) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[int, _Known] = {nodeid(root): _Known(root, nodeid(root), "")}
+        self._root = nodeid(root)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._known
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def node(self, number: int) -> Node:
+        """The node of an inode, as it is now. Raises Stale for one that is not known, and what `Folder.now` raises."""
+        known = self._known.get(number)
+        if known is None:
+            raise Stale(f"inode {number} is not known")
+        node = known.node
+        if isinstance(node, Folder):
+            node = known.node = node.now()
+        return node
+
+    def parent(self, number: int) -> int:
+        """Inode of the folder in which an inode was found last."""
+        known = self._known.get(number)
+        return known.parent if known else self._root
+
+    def add(self, node: Node, parent: int, name: str) -> int:
+        """Count that the kernel is being told of a node; its number."""
+        number = nodeid(node)
+        with self._lock:
+            known = self._known.get(number)
+            if known is None:
+                known = self._known[number] = _Known(node, parent, name)
+            else:
+                known.node, known.parent, known.name = node, parent, name
+            known.lookups += 1
+        return number
+
+    def forget(self, number: int, lookups: int) -> bool:
+        """The kernel forgets that it was told of a node so many times; whether it knows it no more."""
+        with self._lock:
+            known = self._known.get(number)
+            if known is None or number == self._root:
+                return False
+            known.lookups -= lookups
+            if known.lookups > 0:
+                return False
+            del self._known[number]
+            return True
+
+    def folders_of(self, domain: str) -> list[int]:
+        """The known folders of a domain's trees."""
+        with self._lock:
+            known = list(self._known.items())
+        return [number for number, each in known if _domain_of(each.node) == domain]
+
+    def oldest_arcs(self, count: int) -> list[tuple[int, int, str]]:
+        """Inode, parent and name of up to `count` ARCs that have been known longest; asked again, it tells others."""
+        with self._lock:
+            arcs = ((number, each) for number, each in self._known.items() if isinstance(each.node, Arc))
+            found = list(itertools.islice(arcs, count))
+            for number, each in found:
+                del self._known[number]
+                self._known[number] = each
+        return [(number, each.parent, each.name) for number, each in found]
+
+
+def undo(inodes: Inodes, numbers: Iterable[int]) -> None:
+    """The kernel was not told of these after all."""
+    for number in numbers:
+        inodes.forget(number, 1)
+
+
+def _domain_of(node: Node) -> str | None:
+    state = getattr(node, "state", None) if isinstance(node, Folder) else None
+    return state.reader.domain if state is not None else None

@@ -1,0 +1,50 @@
+"""Listings under way: what a folder held when somebody began to read it, so that a long listing is one state
+throughout.
+
+The kernel asks for a folder in pieces and, since opendir is not answered, without a handle; the offset that it hands
+back names the listing and the place in it. Memory only, safe for any thread. The names of the last listings are kept;
+one that was pushed out is begun anew at the same place.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from webarcfs.mount.base import Folder
+from webarcfs.mount.cache import Cache
+
+#: Names that are kept in all, about 8 bytes each.
+HELD = 500_000
+#: What every listing begins with: the folder itself and the one above it.
+DOTS = (".", "..")
+_PLACE_BITS = 32
+_PLACE = (1 << _PLACE_BITS) - 1
+_NUMBERS = (1 << 30) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The names of a folder and the folder as it was then."""
+
+    number: int
+    folder: Folder
+    names: tuple[str, ...]
+
+    def offset(self, place: int) -> int:
+        """What the kernel hands back to go on at `place`."""
+        return self.number << _PLACE_BITS | place
+
+
+class Listings:
+    """The listings of one mount."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._held: Cache[int, Listing] = Cache(HELD, lambda listing: len(listing.names) + 1)
+
+    def at(self, folder: Folder, offset: int) -> tuple[Listing, int]:
+        """The listing and the place in it that an offset means; offset 0 begins one."""
+        number = offset >> _PLACE_BITS or (next(self._numbers) & _NUMBERS) + 1
+        listing = self._held.get(number, lambda: Listing(number, folder, (*DOTS, *folder.names())))
+        return listing, offset & _PLACE

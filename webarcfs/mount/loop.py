@@ -1,0 +1,186 @@
+"""The loop of the low-level adapter: a session, the threads that take its requests, what goes to the kernel unasked.
+
+`serve` runs in the main thread, after every fork. The first request is the kernel's greeting; when it was answered
+there are `THREADS` threads that take requests, this one among them, and one that keeps the table of inodes within its
+bounds. All have ended when `serve` returns. No exception leaves a callback: it becomes an errno here.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from webarcfs.archive.errors import MountFailed
+from webarcfs.mount import libfuse3
+from webarcfs.mount.answer import errno_for
+from webarcfs.mount.binding import Mount
+from webarcfs.mount.expiry import Expiry, Kernel
+from webarcfs.mount.inodes import Inodes
+from webarcfs.mount.lowlevel import Operations
+from webarcfs.mount.options import escaped
+from webarcfs.mount.trimming import Trimmer
+
+#: Threads that take requests. Python runs one at a time; the others wait for git or the disk meanwhile.
+THREADS = 4
+#: The oldest protocol that has all we need (opendir without a request: Linux 5.1).
+_PROTOCOL = (7, 29)
+_NEEDED = libfuse3.CAP_NO_OPEN | libfuse3.CAP_NO_OPENDIR | libfuse3.CAP_READDIRPLUS
+
+_log = logging.getLogger(__name__)
+
+libfuse3.load()  # whoever imports this learns at once whether it can be used
+
+
+def serve(mount: Mount) -> None:
+    """Mount and answer until it is unmounted. Raises MountFailed when libfuse could not mount."""
+    Loop(mount).run()
+
+
+class Loop:
+    """The session of one mount."""
+
+    def __init__(self, mount: Mount) -> None:
+        self._mount = mount
+        self._library = libfuse3.load()
+        self._inodes = Inodes(mount.tree.root)
+        self._operations = Operations(mount, self._inodes)
+        self._session = 0
+
+    def run(self) -> None:
+        """Serve the session from its beginning to its end."""
+        session, kept = libfuse3.new_session(self._arguments(), self._callbacks())
+        if not session:
+            raise MountFailed("libfuse does not take the options")
+        self._session = session
+        try:
+            if self._library.fuse_session_mount(session, os.fsencode(self._mount.point)):
+                raise MountFailed("libfuse cannot mount")
+            try:
+                self._serve()
+            finally:
+                self._library.fuse_session_unmount(session)
+        finally:
+            self._library.fuse_session_destroy(session)
+            del kept
+
+    def _serve(self) -> None:
+        if not libfuse3.serve_first(self._session):
+            return
+        trimmer = Trimmer(self._inodes, KernelCaches(self._session))
+        threads = [
+            threading.Thread(target=libfuse3.serve_requests, args=(self._session,), name=f"requests-{number}")
+            for number in range(1, THREADS)
+        ]
+        for thread in (*threads, trimmer):
+            thread.start()
+        libfuse3.serve_requests(self._session)
+        for thread in threads:
+            thread.join()
+        # Whoever still tells the kernel something needs the session.
+        trimmer.stop()
+        self._mount.tree.view.stop()
+        if self._mount.requests:
+            _log.info("requests: %s", self._mount.requests)
+
+    def _arguments(self) -> list[bytes]:
+        words = [
+            name if value is True else f"{name}={escaped(value)}"
+            for name, value in self._mount.options.items()
+            if value is not False
+        ]
+        return [b"webarcfs", b"-o", os.fsencode(",".join(str(word) for word in words))]
+
+    # -- callbacks ---------------------------------------------------------------------------------------------------
+
+    def _callbacks(self) -> dict[str, Callable[..., None]]:
+        mine: dict[str, Callable[..., None]] = {
+            "init": self._init,
+            "forget": self._forget,
+            "forget_multi": self._forget_multi,
+        }
+        answered = [name for name in libfuse3.OPERATIONS if name not in mine and hasattr(self._operations, name)]
+        return mine | {name: self._answered(name) for name in answered}
+
+    def _answered(self, name: str) -> Callable[..., None]:
+        """An operation as libfuse calls it: with the request first, and no result."""
+        operation: Callable[..., bytes | int] = getattr(self._operations, name)
+        undone: Callable[[bytes], None] | None = getattr(self._operations, f"{name}_undone", None)
+        reply, reply_error = self._library.fuse_reply_buf, self._library.fuse_reply_err
+        count = self._mount.requests.count if self._mount.requests else None
+
+        def call(request: int, *arguments: Any) -> None:
+            try:
+                if count is not None:
+                    count(name)
+                answer = operation(*arguments)
+            except BaseException as error:
+                reply_error(request, errno_for(error, name, arguments[0]))
+                return
+            if isinstance(answer, int):
+                reply_error(request, answer)
+            elif reply(request, answer, len(answer)) and undone is not None:
+                self._safely(undone, answer)
+
+        return call
+
+    def _forget(self, request: int, inode: int, lookups: int) -> None:
+        self._safely(self._operations.forget, inode, lookups)
+        self._library.fuse_reply_none(request)
+
+    def _forget_multi(self, request: int, count: int, forgotten: Any) -> None:
+        for each in forgotten[:count]:
+            self._safely(self._operations.forget, each.ino, each.nlookup)
+        self._library.fuse_reply_none(request)
+
+    def _init(self, _data: Any, connection: Any) -> None:
+        """The kernel's greeting; its next requests come when this has returned."""
+        self._safely(self._greet, connection.contents)
+
+    def _greet(self, connection: Any) -> None:
+        protocol = (connection.proto_major, connection.proto_minor)
+        if protocol < _PROTOCOL or connection.capable & _NEEDED != _NEEDED:
+            _log.error("the kernel speaks FUSE %d.%d only; use -o binding=fusepy", *protocol)
+        # Always with attributes: whoever lists a folder here goes on to what is in it.
+        connection.want &= ~libfuse3.CAP_READDIRPLUS_AUTO
+        connection.want |= libfuse3.CAP_READDIRPLUS | (connection.capable & libfuse3.CAP_CACHE_SYMLINKS)
+        self._mount.live()
+        # Until now the kernel has nothing that could be expired.
+        self._mount.tree.view.listener = Expiry(self._mount.tree, self._inodes, KernelCaches(self._session))
+
+    def _safely(self, function: Callable[..., None], *arguments: Any) -> None:
+        try:
+            function(*arguments)
+        except BaseException:
+            _log.exception("%s failed unexpectedly", function.__name__)
+
+
+class KernelCaches(Kernel):
+    """What is told to the kernel unasked. Not from a thread that takes requests: that would wait for itself."""
+
+    def __init__(self, session: int) -> None:
+        self._session = session
+        self._library = libfuse3.load()
+
+    def forget_name(self, folder: int, name: str) -> None:  # noqa: D102 # see Kernel
+        raw = os.fsencode(name)
+        self._check(self._library.fuse_lowlevel_notify_inval_entry(self._session, folder, raw, len(raw)))
+
+    def forget_inode(self, inode: int) -> None:  # noqa: D102 # see Kernel
+        self._check(self._library.fuse_lowlevel_notify_inval_inode(self._session, inode, 0, 0))
+
+    def _check(self, result: int) -> None:
+        # It does not know it, has put something on it, or is not there any more: nothing to expire.
+        if result not in (
+            0,
+            -errno.ENOENT,
+            -errno.ENOTDIR,
+            -errno.ENOTEMPTY,
+            -errno.EBUSY,
+            -errno.ENODEV,
+            -errno.EBADF,
+        ):
+            _log.error("the kernel did not take an expiry: %s", os.strerror(-result))

@@ -1,0 +1,240 @@
+"""Adapter on libfuse 3's low-level API: inodes in, nodes asked, the kernel's own bytes out (DESIGN.md, "Speed").
+
+A file's inode is one version of it for ever, so the kernel keeps names, attributes, listings and pages without asking,
+until expiry.py tells it what a publication changed. Requests come from several threads at once (loop.py); none of them
+waits for an expiry. On a read-only mount not even open reaches us: a version is then what the kernel looked up.
+"""
+
+# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md says what each answers
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from webarcfs.archive.errors import (
+    Exists,
+    IsADirectory,
+    NoAttribute,
+    NotADirectory,
+    NotALink,
+    NotFound,
+    NotSupported,
+    WebarcError,
+)
+from webarcfs.mount import wire
+from webarcfs.mount.base import File, Folder, Node
+from webarcfs.mount.binding import PID, Mount
+from webarcfs.mount.blobs import Content
+from webarcfs.mount.contents import Kept
+from webarcfs.mount.inodes import Inodes, undo
+from webarcfs.mount.listings import DOTS, Listings
+from webarcfs.mount.nodes import Link
+from webarcfs.mount.requests import STATS
+from webarcfs.mount.tree import Tree
+from webarcfs.mount.wire import ALWAYS
+
+#: What the kernel is told of a node in a listing: the node, the inode of the folder, the name.
+_Entry = Callable[[Node, int, str], bytes | None]
+
+
+class Operations:
+    """The operations of one mount: each returns its answer as bytes, or raises."""
+
+    def __init__(self, mount: Mount, inodes: Inodes) -> None:
+        self._mount = mount
+        self._inodes = inodes
+        self._read_only = bool(mount.options.get("ro"))
+        self._owned = wire.Owned(mount.uid, mount.gid)
+        self._listings = Listings()
+        self._numbers = itertools.count(1)
+        self._handles: dict[int, Content] = {}
+        self._kept = Kept()
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def lookup(self, parent: int, name: bytes) -> bytes:
+        text = os.fsdecode(name)
+        try:
+            node = Tree.child(self._inodes.node(parent), text)
+        except NotFound:
+            return wire.no_entry()
+        return self._entry(node, parent, text)
+
+    def _entry(self, node: Node, parent: int, name: str) -> bytes:
+        attrs = node.attrs()  # first: what cannot be read is not told of
+        return self._owned.entry(self._inodes.add(node, parent, name), attrs, _valid(node))
+
+    def lookup_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer: the process that asked was killed meanwhile."""
+        undo(self._inodes, [wire.first_number(reply)])
+
+    def forget(self, inode: int, lookups: int) -> None:
+        if self._inodes.forget(inode, lookups):
+            self._kept.forget(inode)
+
+    def getattr(self, inode: int, _fi: Any) -> bytes:
+        node = self._inodes.node(inode)
+        return self._owned.attr(node.attrs(), _valid(node))
+
+    def readlink(self, inode: int) -> bytes:
+        node = self._inodes.node(inode)
+        if not isinstance(node, Link):
+            raise NotALink(f"inode {inode}")
+        return os.fsencode(node.target)
+
+    # -- folders -----------------------------------------------------------------------------------------------------
+
+    def opendir(self, _inode: int, _fi: Any) -> int:
+        return errno.ENOSYS  # from now on the kernel opens folders without asking, and keeps their listings
+
+    def readdir(self, inode: int, size: int, offset: int, _fi: Any) -> bytes:
+        return self._list(inode, size, offset, None)
+
+    def readdirplus(self, inode: int, size: int, offset: int, _fi: Any) -> bytes:
+        return self._list(inode, size, offset, self._entry_or_none)
+
+    def readdirplus_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        undo(self._inodes, wire.nodeids(reply))
+
+    def _list(self, inode: int, size: int, offset: int, entry: _Entry | None) -> bytes:
+        """As many entries as fit into `size`; with `entry`, each behind what that says of the node."""
+        folder = self._inodes.node(inode)
+        if not isinstance(folder, Folder):
+            raise NotADirectory(f"inode {inode}")
+        listing, place = self._listings.at(folder, offset)
+        answer = bytearray()
+        while place < len(listing.names):
+            name = listing.names[place]
+            if len(answer) + wire.room(name, plus=entry is not None) > size:
+                break
+            place += 1
+            node = self._dots(inode, name) or listing.folder.listed(name)
+            dirent = wire.dirent(os.fsencode(name), node.ino, node.kind, listing.offset(place))
+            answer += wire.direntplus(entry(node, inode, name), dirent) if entry is not None else dirent
+        return bytes(answer)
+
+    def _dots(self, inode: int, name: str) -> Node | None:
+        if name not in DOTS:
+            return None
+        return self._inodes.node(inode if name == "." else self._inodes.parent(inode))
+
+    def _entry_or_none(self, node: Node, parent: int, name: str) -> bytes | None:
+        if name in DOTS:
+            return None
+        try:
+            return self._entry(node, parent, name)
+        except WebarcError:  # whoever looks the name up is told
+            return None
+
+    # -- contents ----------------------------------------------------------------------------------------------------
+
+    def open(self, inode: int, fi: Any) -> bytes | int:
+        node = self._inodes.node(inode)
+        if (fi.contents.flags & os.O_ACCMODE) != os.O_RDONLY or fi.contents.flags & os.O_TRUNC:
+            raise node.refusal()
+        if not isinstance(node, File):
+            raise IsADirectory(f"inode {inode}")
+        if self._read_only:
+            return errno.ENOSYS  # from now on the kernel opens files without asking
+        handle = next(self._numbers)
+        self._handles[handle] = node.open()
+        return wire.opened(handle, wire.KEEP_CACHE | wire.NOFLUSH)
+
+    def open_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        self._handles.pop(wire.first_number(reply)).close()
+
+    def read(self, inode: int, size: int, offset: int, fi: Any) -> bytes:
+        content = self._handles.get(fi.contents.fh)
+        if content is not None:
+            return content.read(offset, size)
+        node = self._inodes.node(inode)
+        if not isinstance(node, File):
+            raise IsADirectory(f"inode {inode}")
+        return self._kept.read(inode, node, offset, size)
+
+    def flush(self, _inode: int, _fi: Any) -> int:
+        return errno.ENOSYS if self._read_only else 0
+
+    def release(self, _inode: int, fi: Any) -> int:
+        content = self._handles.pop(fi.contents.fh, None)
+        if content is not None:
+            content.close()
+        return 0
+
+    # -- about it ----------------------------------------------------------------------------------------------------
+
+    def statfs(self, _inode: int) -> bytes:
+        return wire.statfs(os.statvfs(self._mount.archive.root))
+
+    def getxattr(self, inode: int, name: bytes, size: int) -> bytes | int:
+        text = os.fsdecode(name)
+        node = self._inodes.node(inode)
+        if not text.startswith("user."):
+            # Said once, ls and cp stop asking for access control lists and capabilities.
+            raise NotSupported(text)
+        value = self._of_root(text) if node is self._mount.tree.root else None
+        value = node.xattrs().get(text) if value is None else value
+        if value is None:
+            raise NoAttribute(text)
+        return _sized(value, size)
+
+    def listxattr(self, inode: int, size: int) -> bytes | int:
+        return _sized(b"".join(os.fsencode(name) + b"\0" for name in self._inodes.node(inode).xattrs()), size)
+
+    def _of_root(self, name: str) -> bytes | None:
+        if name == PID:
+            return b"%d" % os.getpid()
+        return str(self._mount.requests).encode() if name == STATS and self._mount.requests else None
+
+    # -- attempts to write: all refused, each as SEMANTICS.md says ---------------------------------------------------
+
+    def _refuse_change(self, inode: int, *_: Any) -> bytes:
+        raise self._inodes.node(inode).refusal()
+
+    setattr = setxattr = removexattr = _refuse_change
+
+    def _refuse_removal(self, parent: int, name: bytes) -> bytes:
+        raise Tree.child(self._inodes.node(parent), os.fsdecode(name)).refusal()
+
+    unlink = rmdir = _refuse_removal
+
+    def _refuse_new(self, parent: int, name: bytes, *_: Any) -> bytes:
+        folder = self._inodes.node(parent)
+        try:
+            Tree.child(folder, os.fsdecode(name))
+        except NotFound:
+            raise folder.refusal() from None
+        raise Exists(os.fsdecode(name))
+
+    create = mkdir = mknod = _refuse_new
+
+    def symlink(self, _target: bytes, parent: int, name: bytes) -> bytes:
+        return self._refuse_new(parent, name)
+
+    def link(self, _inode: int, parent: int, name: bytes) -> bytes:
+        return self._refuse_new(parent, name)
+
+    def rename(self, parent: int, name: bytes, new_parent: int, _new_name: bytes, _flags: int) -> bytes:
+        node = Tree.child(self._inodes.node(parent), os.fsdecode(name))
+        target = self._inodes.node(new_parent)
+        raise (target if target.old else node).refusal()
+
+    def write(self, *_: Any) -> int:
+        return errno.EBADF
+
+
+def _valid(node: Node) -> int:
+    """Seconds for which the kernel may keep a node's attributes."""
+    return ALWAYS if node.settled else 0
+
+
+def _sized(value: bytes, size: int) -> bytes | int:
+    """The answer to who asks for a value with room for `size` bytes; 0 asks how many there are."""
+    if size == 0:
+        return wire.size_of_xattr(len(value))
+    return value if len(value) <= size else errno.ERANGE

@@ -1,0 +1,113 @@
+"""Replies as the bytes that the kernel reads (linux/fuse.h, protocol 7.31 and later). Pure.
+
+This is the interface that never changes between versions of libfuse, and packing it costs a tenth of what it costs to
+fill a ctypes structure, which counts where a listing has 60,000 entries.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from struct import Struct
+
+from webarcfs.mount.base import Attrs, Kind
+
+#: What st_blksize says.
+BLOCK = 128 * 1024
+#: Seconds for which the kernel may keep what it is not told to drop: for ever.
+ALWAYS = 10**9
+#: Flags of an answer to open.
+KEEP_CACHE = 1 << 1
+NOFLUSH = 1 << 5
+
+TYPES = {Kind.FILE: stat.S_IFREG, Kind.FOLDER: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
+_MODES = {kind: TYPES[kind] | kind.value for kind in Kind}
+_DIRENT_TYPES = {kind: TYPES[kind] >> 12 for kind in Kind}
+
+_TIMES_AND_ATTR = "QQQqqq10I"
+_ENTRY = Struct("=QQQQII" + _TIMES_AND_ATTR)
+_ATTR = Struct("=QII" + _TIMES_AND_ATTR)
+_DIRENT = Struct("=QQII")
+_OPEN = Struct("=QII")
+_XATTR = Struct("=II")
+_NUMBER = Struct("=Q")
+_STATFS = Struct("=5Q4I24x")
+_UNKNOWN = bytes(_ENTRY.size)
+
+
+class Owned:
+    """Packs what has an owner, who is the same for all nodes of a mount."""
+
+    def __init__(self, uid: int, gid: int) -> None:
+        self._uid = uid
+        self._gid = gid
+
+    def entry(self, nodeid: int, attrs: Attrs, attr_valid: int = ALWAYS) -> bytes:
+        """struct fuse_entry_out: a name that was found."""
+        return _ENTRY.pack(nodeid, 0, ALWAYS, attr_valid, 0, 0, *self._attr(attrs))
+
+    def attr(self, attrs: Attrs, valid: int = ALWAYS) -> bytes:
+        """struct fuse_attr_out."""
+        return _ATTR.pack(valid, 0, 0, *self._attr(attrs))
+
+    def _attr(self, attrs: Attrs) -> tuple[int, ...]:
+        time, size = attrs.mtime, attrs.size
+        times = (time, time, time, 0, 0, 0)
+        owner = (_MODES[attrs.kind], attrs.nlink, self._uid, self._gid, 0, BLOCK, 0)
+        return (attrs.ino, size, -(-size // 512), *times, *owner)
+
+
+def no_entry() -> bytes:
+    """struct fuse_entry_out: a name that is not there, and is asked for no more until it is expired."""
+    return _ENTRY.pack(0, 0, ALWAYS, *(0,) * (2 + 1 + 6 + 10))
+
+
+def dirent(name: bytes, ino: int, kind: Kind, following: int) -> bytes:
+    """struct fuse_dirent; `following` is the offset of the entry after it."""
+    size = len(name)
+    return _DIRENT.pack(ino, following, size, _DIRENT_TYPES[kind]) + name + bytes(-size % 8)
+
+
+def room(name: str, *, plus: bool) -> int:
+    """What the entry of a name takes in a listing."""
+    size = len(os.fsencode(name))
+    return (_ENTRY.size if plus else 0) + _DIRENT.size + size + -size % 8
+
+
+def direntplus(entry: bytes | None, dirent: bytes) -> bytes:
+    """struct fuse_direntplus; without an entry the kernel learns the name only."""
+    return (entry or _UNKNOWN) + dirent
+
+
+def nodeids(listing: bytes) -> Iterator[int]:
+    """The inodes that a listing of struct fuse_direntplus made known."""
+    at = 0
+    while at < len(listing):
+        nodeid = _ENTRY.unpack_from(listing, at)[0]
+        if nodeid:
+            yield nodeid
+        size = _DIRENT.unpack_from(listing, at + _ENTRY.size)[2]
+        at += _ENTRY.size + _DIRENT.size + size + -size % 8
+
+
+def first_number(reply: bytes) -> int:
+    """The inode of an entry, the handle of an answer to open."""
+    number: int = _NUMBER.unpack_from(reply)[0]
+    return number
+
+
+def opened(handle: int, flags: int) -> bytes:
+    """struct fuse_open_out."""
+    return _OPEN.pack(handle, flags, 0)
+
+
+def size_of_xattr(size: int) -> bytes:
+    """struct fuse_getxattr_out."""
+    return _XATTR.pack(size, 0)
+
+
+def statfs(below: os.statvfs_result) -> bytes:
+    """struct fuse_statfs_out."""
+    counts = (below.f_blocks, below.f_bfree, below.f_bavail, below.f_files, below.f_ffree)
+    return _STATFS.pack(*counts, below.f_bsize, below.f_namemax, below.f_frsize, 0)
