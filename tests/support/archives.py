@@ -4,7 +4,7 @@ under the domain's exclusive lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -109,3 +109,20 @@ def _own_files(store: Store, tree: str, path: str) -> Iterator[str]:
             yield inner
         elif store.find(entry.oid, layout.DATA_XML) is None:
             yield from _own_files(store, tree, inner)
+
+
+def publish_many(archive: Archive, pages: Iterable[tuple[str, bytes]], domain: str = DOMAIN) -> CommitTag:
+    """The first crawl of a domain with many ARCs, in one pack as the publish stage writes it."""
+    store, tag, ref = store_of(archive, domain), CommitTag(FIRST, domain), "refs/incoming/many"
+    with store.importer(ref, None) as importer:
+        for path, body in pages:
+            meta = metadata(domain, path, tag)
+            files = {layout.data_name(meta.url): body, layout.DATA_XML: arcxml.describe(meta), layout.HEADERS: HEAD}
+            for name, content in files.items():
+                importer.put(f"{path}/{name}", content)
+        importer.finish()
+    with Turnstile(archive.lock(domain)).exclusive():
+        _commit(store, store.scratch_tree(ref), str(CrawlMessage(tag, "test", True, 1)), tag, new_tag=True)
+        Feed(archive.changes).append(tag)
+    store.drop_scratch()
+    return tag

@@ -42,9 +42,8 @@ class Blobs:
         self._large: dict[str, _Large] = {}
         self._lock = threading.Lock()
 
-    def open(self, store: Store, blob: str) -> Content:
-        """The content of `blob`; nothing of it is read before the first `read`. Raises Damaged when it is missing."""
-        size = store.size(blob)
+    def open(self, store: Store, blob: str, size: int) -> Content:
+        """The content of `blob`, which has `size` bytes; nothing of it is read before the first `read`."""
         if size <= SMALL:
             return _Small(self._cache, store, blob)
         with self._lock:

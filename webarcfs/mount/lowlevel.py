@@ -166,6 +166,9 @@ class Operations:
             content.close()
         return 0
 
+    def ioctl(self, *_: Any) -> int:
+        return errno.ENOTTY
+
     # -- about it ----------------------------------------------------------------------------------------------------
 
     def statfs(self, _inode: int) -> bytes:

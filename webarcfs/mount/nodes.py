@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from webarcfs.archive import layout
 from webarcfs.archive.errors import NotFound
@@ -92,14 +93,17 @@ class StoredFile(File):
         return self.version.ino
 
     def attrs(self) -> Attrs:
-        size = self.state.reader.size(self.version.blob)
-        return Attrs(self.kind, size, self.version.mtime, self.ino)
+        return Attrs(self.kind, self._size, self.version.mtime, self.ino)
+
+    @cached_property
+    def _size(self) -> int:
+        return self.state.reader.size(self.version.blob)
 
     def xattrs(self) -> Mapping[str, bytes]:
         return metadata_xattrs(self.arc)
 
     def open(self) -> Content:
-        return self.state.reader.open(self.version.blob)
+        return self.state.reader.open(self.version.blob, self._size)
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,9 @@ class Reader:
         """A blob's size."""
         return self.store.size(blob)
 
-    def open(self, blob: str) -> Content:
-        """A blob's content, to be closed."""
-        return self._caches.blobs.open(self.store, blob)
+    def open(self, blob: str, size: int) -> Content:
+        """The content of a blob of `size` bytes, to be closed."""
+        return self._caches.blobs.open(self.store, blob, size)
 
     def _leads_to_arcs(self, tree: str) -> bool:
         below = (entry.oid for entry in self.entries(tree).values() if entry.is_tree)

@@ -1,0 +1,320 @@
+"""What the kernel keeps, and what it is told to drop: the fast adapter's own promises (SEMANTICS.md section 7)."""
+
+# The tests speak in system calls.
+# ruff: noqa: PTH116, PTH208
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.mount.conftest import PAGES, Mounter
+from tests.support import archives
+from tests.support.archives import DOMAIN, FIRST
+from tests.support.mounts import Mounted, eventually, run
+from webarcfs.archive.commits import COMMITTER, CrawlMessage
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.feed import Feed
+from webarcfs.archive.model import CommitTag
+from webarcfs.archive.store import Entry
+from webarcfs.mount.requests import STATS
+
+pytestmark = [pytest.mark.mount, pytest.mark.only("libfuse3")]
+ARCS = 200
+SITE = {f"d{number // 50}/p{number}.html": b"page %d" % number for number in range(ARCS)}
+
+
+def requests(mounted: Mounted) -> Counter[str]:
+    """What has reached user space so far."""
+    words = os.getxattr(mounted.point, STATS).decode().split()
+    return Counter({kind: int(count) for kind, _, count in (word.partition("=") for word in words)})
+
+
+@contextmanager
+def asked(mounted: Mounted) -> Iterator[Counter[str]]:
+    """The requests inside the block, without the one that counts them; read them afterwards."""
+    found: Counter[str] = Counter()
+    before = requests(mounted)
+    yield found
+    found.update(requests(mounted) - before - Counter(getxattr=1))
+
+
+def grep(point: Path, words: str = "page") -> int:
+    return len(run("grep", "-r", words, point).stdout.splitlines())
+
+
+def wait_for(mounted: Mounted, tag: CommitTag) -> None:
+    eventually(lambda: str(tag) in (mounted / ".changes").read_text())
+
+
+def test_a_warm_walk_asks_nothing(archive: Archive, mount: Mounter) -> None:
+    """S-cache-1"""
+    archives.publish_many(archive, SITE.items())
+    read_only = mount(archive, "-o", "ro,stats")
+    assert grep(read_only.point) == grep(read_only.point)
+    with asked(read_only) as found:
+        assert grep(read_only / DOMAIN) == ARCS
+        assert len(run("find", read_only / DOMAIN, "-type", "f", "-size", "-9").stdout.splitlines()) == 3 * ARCS
+    assert found.total() < 20, found
+    writable = mount(archive, "-o", "stats")
+    grep(writable / DOMAIN)
+    grep(writable / DOMAIN)
+    with asked(writable) as found:
+        grep(writable / DOMAIN)
+    assert found["open"] == found["release"] == 3 * ARCS
+    assert found.total() - found["open"] - found["release"] < 20, found
+
+
+def test_a_publication_expires_what_it_changed(archive: Archive, mount: Mounter) -> None:
+    """S-cache-2"""
+    archives.publish_many(archive, SITE.items())
+    mounted = mount(archive, "-o", "ro,stats")
+    for _ in range(2):
+        grep(mounted / DOMAIN)
+    tag = archives.publish(archive, pages={"d0/p0.html": b"page new"})
+    wait_for(mounted, tag)
+    with asked(mounted) as found:
+        assert grep(mounted / DOMAIN) == ARCS
+    assert (mounted / f"{DOMAIN}/d0/p0.html/data.html").read_bytes() == b"page new"
+    # The new ARC, its three files, and the listing of the folder that holds it.
+    assert found["read"] <= 3 and found["readdirplus"] <= 6 and found.total() <= 20, found
+    tag = archives.publish(archive, pages={})
+    wait_for(mounted, tag)
+    with asked(mounted) as found:
+        assert grep(mounted / DOMAIN) == ARCS
+    assert found.total() <= 8, found
+
+
+def test_an_arc_above_others_leaves_them_alone(archive: Archive, mount: Mounter) -> None:
+    """S-cache-2, S-stat-3"""
+    archives.publish(archive, pages={"blog": b"page 1", **{f"blog/{number}": b"page" for number in range(20)}})
+    mounted = mount(archive, "-o", "ro,stats")
+    blog = mounted / f"{DOMAIN}/blog"
+    for _ in range(2):
+        assert grep(blog) == 21
+    before = os.stat(blog).st_ino
+    wait_for(mounted, archives.publish(archive, pages={"blog": b"page 2"}))
+    with asked(mounted) as found:
+        assert grep(blog) == 21
+    assert found["read"] <= 3 and found.total() <= 15, found
+    assert (blog / "data").read_bytes() == b"page 2" and os.stat(blog).st_ino == before
+    assert os.stat(blog).st_mtime == FIRST.timestamp() + 1
+    wait_for(mounted, archives.publish(archive, pages={"blog": None}))
+    assert not (blog / "data").exists() and (blog / "7/data").read_bytes() == b"page"
+
+
+def test_names_that_were_missed_appear(archive: Archive, mount: Mounter) -> None:
+    """S-cache-3"""
+    first = archives.publish(archive, pages={"index.html": b"1"})
+    mounted = mount(archive, "-o", "stats")
+    tag = CommitTag(first.crawl_time.replace(second=1), DOMAIN)
+    other = CommitTag(FIRST, "new.example")
+    missed = [f"{DOMAIN}/new.html", f"{DOMAIN}/index.html/note.txt", f".snapshots/{tag}", f".snapshots/{DOMAIN}/{tag}"]
+    missed += ["new.example", ".snapshots/new.example", f".snapshots/{other}"]
+    for _ in range(2):
+        with asked(mounted) as found:
+            assert not any(os.path.lexists(mounted / path) for path in missed)
+    assert found.total() == 0, found
+    assert archives.publish(archive, pages={"new.html": b"2"}) == tag
+    wait_for(mounted, tag)
+    archives.add(archive, "index.html/note.txt", b"note")
+    wait_for(mounted, archives.publish(archive, "new.example", {"index.html": b"3"}))
+    eventually((mounted / f"{DOMAIN}/index.html/note.txt").exists)
+    assert [path for path in missed if not os.path.lexists(mounted / path)] == []
+    assert (mounted / f".snapshots/{tag}/index.html/note.txt").read_bytes() == b"note"
+    assert "new.example" in os.listdir(mounted.point) and "new.example" in os.listdir(mounted / ".snapshots")
+
+
+def test_a_domain_comes_and_goes_without_the_feed(archive: Archive, mount: Mounter, tmp_path: Path) -> None:
+    """S-cache-3, S-state-3"""
+    archives.publish(archive, pages={"index.html": b"1"})
+    mounted = mount(archive)
+    path, away = mounted / f"{DOMAIN}/index.html/data.html", tmp_path / "away.git"
+    for _ in range(2):
+        assert path.read_bytes() == b"1"
+        shutil.move(archive.repository(DOMAIN), away)
+        eventually(lambda: not path.exists())
+        assert os.listdir(mounted.point) == [".changes"]
+        shutil.move(away, archive.repository(DOMAIN))
+        eventually(path.exists)
+
+
+def test_fstat_tells_of_the_version(archive: Archive, mount: Mounter) -> None:
+    """S-stat-5, S-read-2"""
+    archives.publish(archive, pages={"index.html": b"old and long"})
+    for options in ("rw", "ro"):
+        mounted = mount(archive, "-o", options)
+        path = mounted / f"{DOMAIN}/index.html/data.html"
+        archives.publish(archive, pages={"index.html": b"old and long"})
+        eventually(lambda path=path: path.read_bytes() == b"old and long")  # type: ignore[misc]
+        with path.open("rb") as file:
+            number = os.fstat(file.fileno()).st_ino
+            wait_for(mounted, archives.publish(archive, pages={"index.html": b"new"}))
+            assert path.read_bytes() == b"new" and path.stat().st_ino != number
+            assert (os.fstat(file.fileno()).st_size, os.fstat(file.fileno()).st_ino) == (12, number)
+            assert file.read() == b"old and long"
+
+
+def test_shared_mapping(site: Mounted) -> None:
+    """S-mmap-2"""
+    with (site / f"{DOMAIN}/big.bin/data.bin").open("rb") as file:
+        for access in ({"access": mmap.ACCESS_READ}, {"flags": mmap.MAP_PRIVATE, "prot": mmap.PROT_READ}):
+            with mmap.mmap(file.fileno(), 0, **access) as mapped:
+                assert mapped[1000:2000] == PAGES["big.bin"][1000:2000]
+
+
+def test_inside_an_arc_that_is_replaced(archive: Archive, mount: Mounter) -> None:
+    """S-state-5"""
+    archives.publish(archive, pages={"index.html": b"1", "d/gone.html": b"g"})
+    mounted = mount(archive)
+    arc, folder = mounted / f"{DOMAIN}/index.html", mounted / f"{DOMAIN}/d"
+    inside, above = (os.open(path, os.O_RDONLY | os.O_DIRECTORY) for path in (arc, folder))
+    try:
+        assert sorted(os.listdir(inside)) == ["data.html", "data.xml", "headers.http"]
+        wait_for(
+            mounted, archives.publish(archive, pages={"index.html": b"2", "d/new.html": b"n", "d/gone.html": None})
+        )
+        assert (arc / "data.html").read_bytes() == b"2"
+        assert os.listdir(above) == ["new.html"]
+        old = os.open("data.html", os.O_RDONLY, dir_fd=inside)
+        assert os.read(old, 10) == b"1"
+        os.close(old)
+        archives.add(archive, "index.html/note.txt", b"note")
+        eventually((arc / "note.txt").exists)
+        assert "note.txt" in os.listdir(arc) and "note.txt" not in os.listdir(inside)
+    finally:
+        os.close(inside)
+        os.close(above)
+
+
+def test_history_and_present_are_refused_each_in_its_way(archive: Archive, mount: Mounter) -> None:
+    """S-change-2: a version that is part of both is one st_ino."""
+    tag = archives.publish(archive, pages={"index.html": b"1"})
+    mounted = mount(archive)
+    now, old = (mounted / f"{place}/index.html/data.html" for place in (DOMAIN, f".snapshots/{tag}"))
+    assert now.read_bytes() == old.read_bytes() and now.stat().st_ino == old.stat().st_ino
+    for path, number in ((now, errno.EPERM), (old, errno.EROFS), (now, errno.EPERM)):
+        with pytest.raises(OSError) as caught:
+            path.chmod(0o600)
+        assert caught.value.errno == number
+
+
+MANY = 60_000
+
+
+def test_large_folder(archive: Archive, mount: Mounter) -> None:
+    """S-readdir-2"""
+    store, tag = archives.store_of(archive), CommitTag(FIRST, DOMAIN)
+    tree = ""
+    for count in (MANY // 4, MANY):  # one state after the other
+        arc = store.write_tree([Entry("data", store.write_blob(b"%d" % count), False)])
+        tree = store.write_tree([Entry(f"entry-{number:06}", arc, True) for number in range(count)])
+        head = store.head()
+        message = str(CrawlMessage(tag, "test", True, 1))
+        commit = store.write_commit(tree, [head.oid] if head else [], message, COMMITTER, int(time.time()))
+        subprocess.run(["git", "-C", str(store.path), "update-ref", "refs/heads/main", commit], check=True)
+        mounted = mount(archive)
+        before = memory(mounted)
+        begun = time.monotonic()
+        names = os.listdir(mounted / DOMAIN)
+        taken = time.monotonic() - begun
+        assert sorted(names) == [f"entry-{number:06}" for number in range(count)]
+        assert {entry.name: entry.inode() for entry in os.scandir(mounted / DOMAIN)}["entry-000007"] == (
+            os.stat(mounted / f"{DOMAIN}/entry-000007").st_ino
+        )
+        assert taken < 200e-6 * count, f"{count} entries took {taken} s"
+        assert memory(mounted) - before < 2_000 * count / 1024, "KiB"
+
+
+def memory(mounted: Mounted) -> int:
+    """Resident memory of the mount's process, KiB."""
+    status = Path(f"/proc/{mounted.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0])
+
+
+def test_readers_during_publications_and_repacks(archive: Archive, mount: Mounter) -> None:
+    """S-state-1, S-state-6"""
+    pages = {f"p{number}": b"0" for number in range(20)}
+    archives.publish(archive, pages=pages)
+    wrong: list[str] = []
+    for options in ("rw", "ro"):
+        mounted = mount(archive, "-o", options)
+        end = threading.Event()
+
+        def read(mounted: Mounted = mounted, end: threading.Event = end) -> None:
+            last = dict.fromkeys(pages, -1)
+            while not end.is_set():
+                for page in pages:
+                    try:
+                        arc = mounted / f"{DOMAIN}/{page}"
+                        os.listdir(arc)
+                        body = int((arc / "data").read_bytes())
+                    except OSError as error:
+                        wrong.append(f"{page}: {error}")
+                        continue
+                    if body < last[page]:
+                        wrong.append(f"{page}: {body} after {last[page]}")
+                    last[page] = body
+
+        readers = [threading.Thread(target=read) for _ in range(4)]
+        for reader in readers:
+            reader.start()
+        try:
+            for _ in range(15):
+                number = len(list(Feed(archive.changes).lines()))
+                chosen = {f"p{(number + each) % 20}": b"%d" % number for each in range(3)}
+                tag = archives.publish(archive, pages=chosen)
+                if number % 10 == 5:
+                    repack(archive)
+                wait_for(mounted, tag)
+                found = {page: (mounted / f"{DOMAIN}/{page}/data").read_bytes() for page in chosen}
+                assert found == chosen
+        finally:
+            end.set()
+            for reader in readers:
+                reader.join(30)
+        # A name may be gone for a moment between its folder's listing and itself; nothing else may go wrong.
+        assert [each for each in wrong if "No such file" not in each] == []
+        assert len(wrong) < 10
+
+
+def repack(archive: Archive) -> None:
+    subprocess.run(["git", "-C", str(archive.repository(DOMAIN)), "repack", "-q", "-a", "-d"], check=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, None])
+def test_nothing_is_left(archive: Archive, mount: Mounter, number: signal.Signals | None) -> None:
+    """S-umount-1, S-signal-1"""
+    archives.publish(archive, pages={**SITE, "big.bin": b"0123456789" * 500_000})
+    mounted = mount(archive, "-o", "stats")
+    big = mounted / f"{DOMAIN}/big.bin/data.bin"
+    big.read_bytes()
+    grep(mounted.point)
+    descriptors, threads = (len(os.listdir(f"/proc/{mounted.pid}/{what}")) for what in ("fd", "task"))
+    for _ in range(20):
+        assert len(big.read_bytes()) == 5_000_000
+        grep(mounted / f"{DOMAIN}/d0")
+    eventually(lambda: len(os.listdir(f"/proc/{mounted.pid}/fd")) <= descriptors)
+    assert len(os.listdir(f"/proc/{mounted.pid}/task")) == threads
+    with big.open("rb", buffering=0) as file:
+        file.read(1)
+        if number:
+            os.kill(mounted.pid, number)
+            eventually(lambda: not os.path.ismount(mounted.point))
+        else:
+            assert run("umount", "-i", "-l", mounted.point).returncode == 0
+        assert len(file.read()) > 0
+    assert mounted.ended()
+    log = (archive.log / "mount.log").read_text()
+    assert "requests: " in log and "is unmounted" in log and "ERROR" not in log
