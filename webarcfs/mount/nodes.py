@@ -88,7 +88,7 @@ class StoredFile(File):
     def old(self) -> bool:
         return bool(self.state.place)
 
-    @property
+    @cached_property
     def ino(self) -> int:
         return self.version.ino
 
@@ -118,7 +118,7 @@ class StoredFolder(Folder):
     def old(self) -> bool:
         return bool(self.state.place)
 
-    @property
+    @cached_property
     def ino(self) -> int:
         return number("folder", self.state.place, self.state.reader.domain, self.path)
 
@@ -194,7 +194,7 @@ class Arc(StoredFolder):
 
     meta: MetaData | None
 
-    @property
+    @cached_property
     def ino(self) -> int:
         if self.state.reader.leads_to_arcs(self.tree):
             return super().ino
@@ -227,7 +227,7 @@ class AddedFolder(StoredFolder):
 
     arc: Arc
 
-    @property
+    @cached_property
     def ino(self) -> int:
         return number("added", str(self.arc.ino), self.path)
 

@@ -1,0 +1,198 @@
+"""The table of inodes, expiry, listings and replies of the low-level adapter, without a kernel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support import archives
+from tests.support.archives import DOMAIN
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import MountFailed, Stale, UsageError
+from webarcfs.mount import binding, libfuse3, wire
+from webarcfs.mount.base import Attrs, Folder, Kind
+from webarcfs.mount.binding import Mount
+from webarcfs.mount.expiry import Expiry
+from webarcfs.mount.inodes import Inodes, nodeid
+from webarcfs.mount.listings import Listings
+from webarcfs.mount.lowlevel import Operations
+from webarcfs.mount.tree import ROOT, Tree
+from webarcfs.mount.trimming import Trimmer
+from webarcfs.mount.view import View
+
+pytestmark = pytest.mark.store
+
+
+class Kernel:
+    """Notes what it is told, and forgets a name's ARC at once, as the real one does a little later."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.inodes: list[int] = []
+        self.operations: Operations | None = None
+        self.found: dict[str, int] = {}
+
+    def forget_name(self, folder: int, name: str) -> None:  # noqa: ARG002
+        self.names.append(name)
+        if self.operations and name in self.found:
+            self.operations.forget(self.found[name], 1)
+
+    def forget_inode(self, inode: int) -> None:
+        self.inodes.append(inode)
+
+
+@pytest.fixture
+def archive(tmp_path: object) -> Archive:
+    return archives.make_archive(tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def view(archive: Archive) -> Iterator[View]:
+    yield View(archive)
+
+
+class Mounted:
+    """The operations of a mount without a kernel."""
+
+    def __init__(self, archive: Archive, view: View) -> None:
+        self.tree = Tree(view)
+        self.inodes = Inodes(self.tree.root)
+        self.kernel = Kernel()
+        mount = Mount(archive, self.tree, archive.root, 0, 0, {}, lambda: None)
+        self.operations = Operations(mount, self.inodes)
+        view.listener = Expiry(self.tree, self.inodes, self.kernel)
+
+    def lookup(self, path: str) -> int:
+        number = ROOT
+        for name in path.split("/"):
+            number = wire.first_number(self.operations.lookup(number, os.fsencode(name)))
+        return number
+
+
+def test_what_the_kernel_knows_is_counted(archive: Archive, view: View) -> None:
+    archives.publish(archive, pages={"index.html": b"1"})
+    mounted = Mounted(archive, view)
+    number = mounted.lookup(f"{DOMAIN}/index.html")
+    assert mounted.lookup(f"{DOMAIN}/index.html") == number and number in mounted.inodes
+    mounted.operations.forget(number, 1)
+    assert number in mounted.inodes
+    mounted.operations.forget(number, 1)
+    assert number not in mounted.inodes
+    with pytest.raises(Stale):
+        mounted.operations.getattr(number, None)
+    mounted.operations.forget(ROOT, 1_000)
+    assert ROOT in mounted.inodes
+    assert mounted.lookup("nothing") == 0
+
+
+def test_answers_that_were_not_taken_are_taken_back(archive: Archive, view: View) -> None:
+    archives.publish(archive, pages={"index.html": b"1", "a b/\u00fc.html": b"2"})
+    mounted = Mounted(archive, view)
+    operations = mounted.operations
+    mounted.lookup(DOMAIN)
+    known = len(mounted.inodes)
+    reply = operations.lookup(mounted.lookup(DOMAIN), b"index.html")
+    operations.lookup_undone(reply)
+    reply = operations.readdirplus(mounted.lookup(DOMAIN), 4096, 0, None)
+    assert len(mounted.inodes) == known + 2 and len(list(wire.nodeids(reply))) == 2
+    operations.readdirplus_undone(reply)
+    assert len(mounted.inodes) == known
+
+
+def test_listings_go_on_where_they_were(archive: Archive, view: View) -> None:
+    archives.publish(archive, pages={f"p{number:02}": b"1" for number in range(40)})
+    tree, listings = Tree(view), Listings()
+    folder = tree.find(f"/{DOMAIN}")
+    assert isinstance(folder, Folder)
+    listing, place = listings.at(folder, 0)
+    archives.publish(archive, pages={"p00": None})
+    view.refresh()
+    again, there = listings.at(folder.now(), listing.offset(7))
+    assert again is listing and (place, there) == (0, 7)
+    new, _ = listings.at(folder.now(), 0)
+    assert len(listing.names) == 42 and len(new.names) == 41
+
+
+def test_only_what_changed_is_expired(archive: Archive, view: View) -> None:
+    archives.publish(
+        archive, pages={"d/one.html": b"1", "d/two.html": b"1", "e/three.html": b"1", "blog": b"1", "blog/x": b"1"}
+    )
+    mounted = Mounted(archive, view)
+    view.refresh()
+    domain, d, e = (mounted.lookup(path) for path in (DOMAIN, f"{DOMAIN}/d", f"{DOMAIN}/e"))
+    blog = mounted.lookup(f"{DOMAIN}/blog")
+    mounted.kernel.names.clear()
+    mounted.kernel.inodes.clear()
+    tag = archives.publish(archive, pages={"d/one.html": b"2", "blog": b"2"})
+    view.refresh()
+    told = mounted.kernel
+    # Each tag is told twice: as what the state has, and as what the feed names.
+    assert sorted(set(told.names)) == sorted([str(tag), "one.html", "data", "data.xml"])
+    assert {d, blog} <= set(told.inodes) and not {domain, e} & set(told.inodes)
+
+
+def test_folders_are_what_they_are_now(archive: Archive, view: View) -> None:
+    archives.publish(archive, pages={"d/one.html": b"1", "gone/two.html": b"1"})
+    mounted = Mounted(archive, view)
+    view.refresh()
+    d, gone = mounted.lookup(f"{DOMAIN}/d"), mounted.lookup(f"{DOMAIN}/gone")
+    archives.publish(archive, pages={"d/new.html": b"2", "gone/two.html": None})
+    view.refresh()
+    assert wire.first_number(mounted.operations.lookup(d, b"new.html"))
+    assert wire.first_number(mounted.operations.lookup(gone, b"two.html")), "who is inside still sees what was there"
+
+
+def test_the_oldest_arcs_go_when_there_are_too_many(archive: Archive, view: View) -> None:
+    archives.publish(archive, pages={f"p{number:02}": b"1" for number in range(40)})
+    mounted = Mounted(archive, view)
+    kernel = mounted.kernel
+    kernel.operations = mounted.operations
+    kernel.found = {f"p{number:02}": mounted.lookup(f"{DOMAIN}/p{number:02}") for number in range(40)}
+    kernel.names.clear()
+    Trimmer(mounted.inodes, kernel, most=100).trim()
+    assert not kernel.names
+    Trimmer(mounted.inodes, kernel, most=30).trim()
+    assert len(mounted.inodes) <= 27
+
+
+def test_versions_in_history_are_inodes_of_their_own(archive: Archive, view: View) -> None:
+    tag = archives.publish(archive, pages={"index.html": b"1"})
+    tree = Tree(view)
+    now, old = (tree.find(f"/{place}/index.html/data.html") for place in (DOMAIN, f".snapshots/{tag}"))
+    assert now.ino == old.ino and nodeid(now) != nodeid(old)
+
+
+def test_replies_have_the_sizes_that_the_kernel_reads() -> None:
+    """linux/fuse.h: fuse_entry_out, fuse_attr_out, fuse_open_out, fuse_statfs_out, fuse_dirent, fuse_getxattr_out."""
+    attrs = Attrs(Kind.FILE, 1000, -1, 2**63 - 1)
+    owned = wire.Owned(1, 2)
+    assert (len(owned.entry(7, attrs)), len(owned.attr(attrs)), len(wire.opened(1, 2))) == (128, 104, 16)
+    assert (len(wire.statfs(os.statvfs("/"))), len(wire.size_of_xattr(5)), len(wire.no_entry())) == (80, 8, 128)
+    for size in range(1, 20):
+        entry = wire.direntplus(owned.entry(7, attrs), wire.dirent(b"n" * size, 5, Kind.FILE, 9))
+        assert len(entry) == wire.room("n" * size, plus=True) and len(entry) % 8 == 0
+        assert list(wire.nodeids(entry * 3)) == [7, 7, 7]
+
+
+def test_a_library_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MountFailed, match="apt install libfuse3-3"):
+        libfuse3.load("/nowhere/libfuse3.so.3")
+    monkeypatch.setattr(libfuse3, "KNOWN", {"libfuse3.so.3": (100, 200)})
+    with pytest.raises(MountFailed, match="libfuse3-3"):
+        libfuse3.load.__wrapped__()
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    with pytest.raises(MountFailed, match="binding=fusepy"):
+        libfuse3.load.__wrapped__()
+
+
+def test_the_best_binding_that_can_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert binding.load().__module__ == "webarcfs.mount.loop"
+    assert binding.load("fusepy").__module__ == "webarcfs.mount.highlevel"
+    monkeypatch.setitem(binding.BINDINGS, "libfuse3", ("webarcfs.mount.nothing", "libfuse3-3"))
+    assert binding.load().__module__ == "webarcfs.mount.highlevel"
+    with pytest.raises(MountFailed, match="apt install libfuse3-3"):
+        binding.load("libfuse3")
+    with pytest.raises(UsageError):
+        binding.load("other")
