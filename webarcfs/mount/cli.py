@@ -26,7 +26,7 @@ _LIVE = b"\0"
 @click.command("mount.webarcfs", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("names", nargs=-1, required=True, metavar="[ARCHIVE] MOUNTPOINT")
 @click.option(
-    "-o", "texts", multiple=True, metavar="OPTIONS", help="ro, allow_other, debug, binding=NAME, and mount(8)'s."
+    "-o", "texts", multiple=True, metavar="OPTIONS", help="ro, allow_other, debug, stats, binding=NAME, and mount(8)'s."
 )
 @click.option("-f", "foreground", is_flag=True, help="Stay in front and log to stderr.")
 @click.option("-s", "sloppy", is_flag=True, help="Ignore options that are not known.")
