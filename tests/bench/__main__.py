@@ -6,7 +6,7 @@ import argparse
 import os
 import platform
 
-from tests.bench import crawl
+from tests.bench import crawl, mount
 
 
 def main() -> None:
@@ -18,6 +18,7 @@ def main() -> None:
     given = parser.parse_args()
     print(f"{os.cpu_count()} processors, Linux {platform.release()}, Python {platform.python_version()}")
     crawl.whole_crawl(given.pages or 10_000, given.rounds or (5 if given.large else 1))
+    mount.reading(rounds=given.rounds or (5 if given.large else 1))
     crawl.memory((1_000, 10_000, 30_000) if given.large else (1_000, 30_000))
 
 
