@@ -21,7 +21,11 @@ class Cost:
 
 
 def cost(command: Sequence[str], cwd: Path | None = None) -> Cost:
-    """Run a command to its end, its output thrown away."""
+    """Run a command to its end, its output thrown away.
+
+    What ran before has its files on disk by then: else whoever comes second pays for the writes of the first.
+    """
+    os.sync()
     begun = time.monotonic()
     with subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
