@@ -199,10 +199,6 @@ class Frontier:
         """The row of a URL."""
         return next(iter(self._rows("frontier_by_url", url=url)), None)
 
-    def by_id(self, row: int) -> Row:
-        """The row of that number."""
-        return self._rows("frontier_by_id", id=row)[0]
-
     def redirected_to(self, row: int) -> Row | None:
         """The URL that a redirect led to; None where it led nowhere, or was none."""
         return next(iter(self._rows("frontier_redirected_to", id=row)), None)

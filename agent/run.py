@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,9 +79,12 @@ class Run:
         self.results.clear()
 
 
+def is_arc(entries: Iterable[Entry]) -> bool:
+    """Whether a folder with these entries is an ARC: it has a file data.xml (DESIGN.md section 2)."""
+    return any(entry.name == DATA_XML and not entry.is_tree for entry in entries)
+
+
 def leads_to_arcs(store: Store, tree: str) -> bool:
     """Whether a folder is an ARC or has one inside, however deep."""
     entries = store.entries(tree)
-    if any(entry.name == DATA_XML and not entry.is_tree for entry in entries):
-        return True
-    return any(leads_to_arcs(store, entry.oid) for entry in entries if entry.is_tree)
+    return is_arc(entries) or any(leads_to_arcs(store, entry.oid) for entry in entries if entry.is_tree)

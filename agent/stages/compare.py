@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.document import Document, replace
-from agent.run import Run
-from webarcfs.archive.layout import DATA_XML
+from agent.run import Run, is_arc
 
 
 def compare(documents: Iterator[Document], run: Run) -> Iterator[Document]:
@@ -21,6 +20,5 @@ def compare(documents: Iterator[Document], run: Run) -> Iterator[Document]:
             yield document
             continue
         data = folder.get(document.data_name)
-        is_arc = DATA_XML in folder and not folder[DATA_XML].is_tree
-        same = is_arc and data is not None and not data.is_tree and data.oid == document.body.blob
+        same = is_arc(folder.values()) and data is not None and not data.is_tree and data.oid == document.body.blob
         yield replace(document, stored=tuple(folder.values()), unchanged=same and keep)

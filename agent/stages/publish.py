@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from agent.document import Document
 from agent.removal import removed_arcs, without
-from agent.run import Run, Shelf, leads_to_arcs
+from agent.run import Run, Shelf, is_arc, leads_to_arcs
 from agent.subset import subset
 from webarcfs.archive import locks, sequence
 from webarcfs.archive.commits import COMMITTER, CrawlMessage
@@ -86,7 +86,7 @@ class Publisher:
     def _store(self, document: Document) -> str:
         importer = self._open_importer()
         stored = document.stored or ()
-        was_arc = any(entry.name == DATA_XML and not entry.is_tree for entry in stored)
+        was_arc = is_arc(stored)
         self._make_room(importer, document.arc)
         for entry in stored:
             self._remove_old(importer, f"{document.arc}/{entry.name}", entry)
@@ -115,17 +115,16 @@ class Publisher:
             path = "/".join(parts[:depth])
             if path not in self._cleared:
                 self._cleared.add(path)
-                self._clear(importer, path, is_arc=depth == len(parts))
+                self._clear(importer, path, own=depth == len(parts))
 
-    def _clear(self, importer: Importer, path: str, *, is_arc: bool) -> None:
+    def _clear(self, importer: Importer, path: str, *, own: bool) -> None:
         entry = self._run.shelf.find(path)
-        if entry is None or (entry.is_tree and is_arc):
+        if entry is None or (entry.is_tree and own):
             return  # an ARC's own folder is replaced by _remove_old
         names = [""]
         if entry.is_tree and leads_to_arcs(self._run.store, entry.oid):
             inner = self._run.store.entries(entry.oid)
-            is_page = any(each.name == DATA_XML for each in inner)
-            names = [] if is_page else [f"/{each.name}" for each in inner if not each.is_tree]
+            names = [] if is_arc(inner) else [f"/{each.name}" for each in inner if not each.is_tree]
         for name in names:
             importer.remove(path + name)
             _log.warning("/%s/%s%s: the addition went, its place is needed by a page", self._run.domain, path, name)

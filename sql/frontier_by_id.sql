@@ -1,1 +1,0 @@
-SELECT * FROM url WHERE id = :id;
