@@ -20,10 +20,13 @@ DEMO := attr python3.11-doc
 # What the tests and benchmarks crawl and call.
 TEST := attr procps python3.11-doc postgresql-doc-15 debian-handbook libboost1.81-doc
 
+# How many files of tests run at a time.
+JOBS ?= 2
+
 # Further words for pytest, as in `make test ARGS="-k robots"`, or for the benchmarks.
 ARGS ?=
 
-.PHONY: help demo test lint bench bench-large install clean
+.PHONY: help demo test lint bench bench-large soak install clean
 .PHONY: system-packages demo-packages test-packages
 
 help: ## Say what there is to make
@@ -34,7 +37,12 @@ demo: install demo-packages ## Crawl a real site, mount the archive and walk thr
 
 test: install test-packages lint ## Lint, types and all tests; ARGS="-k robots" picks some
 	@echo "pytest: the tests, real git, wget and mounts among them"
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS) && exit 0 || status=$$?
+	@# What failed beside other tests is run once more, alone: on a shared machine a test may have got no time at all.
+	@# It is named all the same, and one that fails again has failed.
+	[ "$$status" = 1 ] || exit "$$status"
+	echo "pytest: once more, one at a time, those that failed above; whatever passes now is unsteady, and wants a look"
+	$(BIN)/python -m pytest -v --last-failed --last-failed-no-failures none
 
 lint: install ## ruff (rules and format) and mypy (strict)
 	@echo "ruff check, ruff format --check, mypy: rules, format and types"
@@ -47,6 +55,9 @@ bench: install test-packages ## Measure, and print the ratios
 
 bench-large: install test-packages ## The same with the large sites; takes long
 	@$(BIN)/python -m tests.bench --large $(ARGS)
+
+soak: install test-packages ## The long tests: many seeds, kills at random moments, minutes under load; ARGS=NAME picks one
+	@$(BIN)/python -m tests.soak $(ARGS)
 
 install: $(VENV)/.installed ## Debian's packages and the virtual environment, as far as they are missing
 

@@ -1,0 +1,1 @@
+"""The long tests of `make soak`: what CI runs in a small form, at full length."""

@@ -1,0 +1,52 @@
+"""`python -m tests.soak [NAME…]`: runs the long tests one after the other (`make soak`); exits 1 if one failed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Soak:
+    """A long test: a module to run, or the tests of a file at full length, which the environment asks for."""
+
+    what: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+#: Name → what it is. Each is the full form of something that CI runs in a small one.
+SOAKS: dict[str, Soak] = {}
+
+
+def main() -> int:
+    """Run those that are named, or all."""
+    parser = argparse.ArgumentParser(
+        prog="make soak",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(f"  {name:20} {soak.what}" for name, soak in SOAKS.items()),
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which of them; all if none is named")
+    names = parser.parse_args().names or list(SOAKS)
+    unknown = [name for name in names if name not in SOAKS]
+    if unknown:
+        parser.error(f"there is no {', '.join(unknown)}; there are: {', '.join(SOAKS)}")
+    failed = []
+    for name in names:
+        print(f"=== {name}: {SOAKS[name].what}", flush=True)
+        done = subprocess.run(
+            [sys.executable, *SOAKS[name].command], env=os.environ | SOAKS[name].environment, check=False
+        )
+        print(f"=== {name}: {'passed' if not done.returncode else f'failed, exit {done.returncode}'}", flush=True)
+        failed += [name] if done.returncode else []
+    print(f"{len(names) - len(failed)} of {len(names)} passed" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
