@@ -1,0 +1,104 @@
+"""What several commands share: options, settings, signals, how an outcome is told."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import re
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar, get_type_hints
+
+import click
+from rich.console import Console
+
+from agent import jobs
+from webarcfs.archive import checks, config, directory
+from webarcfs.archive.config import CrawlSettings, Settings
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import UsageError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+# `localhost:8080` has none: what follows its colon is a port.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
+#: Where progress and logs go; results go to stdout.
+console = Console(stderr=True)
+_log = logging.getLogger("webarc")
+
+#: The option that says which archive.
+archive_option = click.option(
+    "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
+)
+
+
+def opened(archive: str | None) -> Archive:
+    """The archive that the option names, or the default one."""
+    return directory.open_archive(directory.default_root(archive))
+
+
+def settings_of(place: Archive) -> Settings:
+    """The settings of webarc.toml; with a warning where it is there and cannot be read (/Cr-1/)."""
+    settings, warning = config.load(place.settings)
+    if warning is not None and place.settings.exists():
+        _log.warning("%s", warning)
+    return settings
+
+
+def crawl_options(command: _F) -> _F:
+    """An option for each setting of `[crawl]` (DESIGN.md section 6)."""
+    hints = get_type_hints(CrawlSettings)
+    for field in reversed(dataclasses.fields(CrawlSettings)):
+        name = field.name.replace("_", "-")
+        explain = f"{field.metadata['help']} [default: {_shown(field.default)}]"
+        kind = hints[field.name]
+        if kind is bool:
+            option = click.option(f"--{name}/--no-{name}", field.name, default=None, help=explain)
+        elif kind in (int, float):
+            option = click.option(f"--{name}", field.name, type=kind, default=None, help=explain)
+        elif kind is str or kind.__name__ == "Interval":
+            option = click.option(f"--{name}", field.name, default=None, help=explain)
+        else:
+            option = click.option(f"--{name}", field.name, multiple=True, help=f"{explain} May be given again.")
+        command = option(command)
+    return command
+
+
+def _shown(default: Any) -> str:
+    return " ".join(default) or "none" if isinstance(default, tuple) else str(default)
+
+
+def start_url(url: str) -> str:
+    """A start URL as people type it, checked. Raises UsageError."""
+    try:
+        return str(checks.url(url if _SCHEME.match(url) else f"http://{url}"))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def stop_on_signals() -> threading.Event:
+    """An event that SIGINT and SIGTERM set; the second one interrupts."""
+    stop = threading.Event()
+
+    def ask(_number: int, _frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        _log.warning("stopping; what was fetched is kept (once more ends it at once)")
+        stop.set()
+
+    signal.signal(signal.SIGINT, ask)
+    signal.signal(signal.SIGTERM, ask)
+    return stop
+
+
+def tell(outcome: jobs.Outcome) -> None:
+    """Say how a job ended."""
+    for warning in outcome.warnings:
+        _log.warning("%s", warning)
+    for tag in outcome.tags:
+        click.echo(tag)
+    if outcome.report is not None:
+        arcs = outcome.summary["arcs"]
+        assert isinstance(arcs, dict)
+        told = ", ".join(f"{count} {what}" for what, count in arcs.items())
+        _log.info("%s; %s: report in %s", told, "complete" if outcome.complete else "incomplete", outcome.report)

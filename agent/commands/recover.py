@@ -1,0 +1,22 @@
+"""`webarc-agent recover`: what derives from git, made anew."""
+
+from __future__ import annotations
+
+import click
+
+from agent import recover as recovery
+from agent.commands.common import archive_option, console, opened
+from agent.progress import Display
+from webarcfs.archive.errors import WebarcError
+
+
+@click.command()
+@archive_option
+def recover(archive: str | None) -> None:
+    """Make webarc.db and the feed `changes` anew from the git repositories."""
+    place = opened(archive)
+    with Display(console) as display:
+        done = recovery.recover(place, lambda number, of: display("snapshots", number, of))
+    click.echo(f"{done.snapshots} snapshots, {done.versions} document versions, {done.lines} lines in changes")
+    if done.damaged:
+        raise WebarcError(f"not readable, and left out: {', '.join(done.damaged)}")
