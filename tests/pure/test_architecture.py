@@ -46,6 +46,8 @@ PURE = (
     "webarcfs.archive.intervals",
     "webarcfs.archive.checks",
     "webarcfs.archive.errors",
+    "webarcfs.archive.additions",
+    "webarcfs.archive.pace",
     "agent.scope",
     "agent.links",
     "agent.robots",
