@@ -121,7 +121,8 @@ def decode(line: bytes, nodes: bytes = b"") -> Addition:
             case "nodes":
                 return AddNodes(place, nodes, author, time)
             case "move":
-                return Move(place, *_texts(fields, "old", "new"), author, time)
+                old, new = _texts(fields, "old", "new")
+                return Move(place, old, new, author, time)
             case kind:
                 raise Damaged(f"an addition of a kind that is not known: {kind!r}")
     except (KeyError, TypeError, ValueError) as error:
