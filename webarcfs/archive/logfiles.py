@@ -1,8 +1,8 @@
 """Log files of the folder `log/`: appended to by any process, rotated by size, never by anybody's cron.
 
-`agent.log` becomes `agent.log.1` and so on; the oldest goes. Several processes may write one file at a time (two mounts,
-an agent): lines are appended whole (O_APPEND), and whoever finds the file too large moves it aside under a lock. Others
-see that their file is no longer the one of that name, and open the new one.
+`agent.log` becomes `agent.log.1` and so on; the oldest goes. Several processes may write one file at a time (two
+mounts, an agent): lines are appended whole (O_APPEND), and whoever finds the file too large moves it aside under a
+lock. Others see that their file is no longer the one of that name, and open the new one.
 """
 
 from __future__ import annotations
