@@ -73,6 +73,7 @@ def summary(job: Job, complete: bool, parts: list[dict[str, Any]], seconds: dict
         "documents": job.frontier.by_mime_type(),
         "bytes": job.frontier.counts()["bytes"],
         "arcs": {key: sum(part["arcs"][key] for part in parts) for key in _ARCS},
+        "filter_errors": job.frontier.get("filter_errors") or {},
     }
 
 

@@ -1,17 +1,22 @@
 """Filters: which documents are kept (/Fi-1/ … /Fi-3/). This module makes the chain; the others are filters.
 
 A filter is a function `keep(document) -> bool`, or one whose parameter is called `path` and is given a file. It is
-named by a module of this package (`mime`) or as `package.module:function`. It may take a second parameter `settings`:
-what its file `filters/<module>.toml` says (/Fi-2/), as its module's function `settings`, if any, understands it.
+named by a module of this package (`mime`), as `package.module:function`, or by the file that it is in,
+`/path/to/module.py:function`. It may take a second parameter `settings`: what its file `filters/<module>.toml` says
+(/Fi-2/), as its module's function `settings`, if any, understands it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import importlib.util
 import inspect
+import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from agent.document import Document
@@ -25,27 +30,72 @@ Keep = Callable[[Document], bool]
 def chain(names: Sequence[str], folder: Path, profile: Profile | None) -> list[tuple[str, Keep]]:
     """The filters of a crawl with their names, the publication's profile first.
 
-    Raises SettingsError for a filter that cannot be loaded or whose settings are wrong.
+    Raises SettingsError for the filters that cannot be loaded or whose settings are wrong, all of them together.
     """
     filters: list[tuple[str, Keep]] = []
+    faults: list[str] = []
     if profile is not None:
         filters.append(("profile", lambda document: mime.keep(document, profile)))
-    return filters + [(name, _load(name, folder)) for name in names]
+    for name in names:
+        try:
+            filters.append((name, _load(name, folder)))
+        except SettingsError as error:
+            faults += [f"{error.source}: {fault}" for fault in error.faults]
+    if faults:
+        raise SettingsError("filters", [fault.removeprefix("filters: ") for fault in faults])
+    return filters
 
 
 def _load(name: str, folder: Path) -> Keep:
-    module_name, colon, function_name = name.partition(":")
-    qualified = module_name if colon or "." in module_name else f"{__name__}.{module_name}"
+    module_name, _, function_name = name.partition(":")
     try:
-        module = importlib.import_module(qualified)
+        module = _module(name)
         function = getattr(module, function_name or "keep")
         parameters = list(inspect.signature(function).parameters)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise SettingsError("filters", [f"{name}: cannot be loaded: {error}"]) from None
+    except SettingsError:
+        raise
+    except (Exception, SystemExit) as error:  # somebody else's code may raise whatever it likes
+        raise SettingsError("filters", [f"{name}: cannot be loaded: {_words(error)}"]) from None
     if "settings" in parameters:
-        settings = _settings(module, folder / f"{module_name.rpartition('.')[2]}.toml")
+        last = Path(module_name).stem if _is_file(module_name) else module_name.rpartition(".")[2]
+        settings = _settings(module, folder / f"{last}.toml")
         return _adapted(function, parameters[0], {"settings": settings})
     return _adapted(function, parameters[0] if parameters else "", {})
+
+
+def _module(name: str) -> ModuleType:
+    """The module that a filter is in: by the path of its file, by its name, or one of this package."""
+    module_name, colon, _ = name.partition(":")
+    if _is_file(module_name):
+        return _from_file(Path(module_name).expanduser())
+    return importlib.import_module(module_name if colon or "." in module_name else f"{__name__}.{module_name}")
+
+
+def _is_file(module_name: str) -> bool:
+    return module_name.endswith(".py") and "/" in module_name
+
+
+def _from_file(path: Path) -> ModuleType:
+    """The module in a file, executed once a process; its name cannot be that of another module."""
+    if not path.is_absolute():
+        raise SettingsError("filters", [f"{path}: give the whole path of a filter's file, from / on"])
+    name = f"webarc_filter_{hashlib.sha256(bytes(path)).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None, "a path that ends in .py has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before it is executed: dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if not isinstance(error, ImportError | OSError) else str(error)
 
 
 def _adapted(function: Callable[..., bool], first: str, named: dict[str, Any]) -> Keep:

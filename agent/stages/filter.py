@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 from agent.document import Document
 from agent.filters import Keep, chain
@@ -12,13 +13,18 @@ from agent.run import Run
 _log = logging.getLogger(__name__)
 
 
+#: Fact of a job: filter → how often it failed, where first, and with what.
+FAILURES = "filter_errors"
+
+
 def filter_(documents: Iterator[Document], run: Run) -> Iterator[Document]:
-    """The documents that every filter keeps. A filter that raises keeps the document, and is reported once."""
+    """The documents that every filter keeps. A filter that raises keeps the document, and is reported once a job."""
     job = run.job
     filters = chain(job.settings.filters, job.archive.filters, job.profile)
-    failed: set[str] = set()
+    failures: dict[str, dict[str, Any]] = job.frontier.get(FAILURES) or {}
+    failed_before = sum(each["documents"] for each in failures.values())
     for document in documents:
-        refused_by = next((name for name, keep in filters if not _keeps(name, keep, document, failed)), None)
+        refused_by = next((name for name, keep in filters if not _keeps(name, keep, document, failures)), None)
         if "path" in document.__dict__:
             document.path.unlink(missing_ok=True)
         if refused_by is None:
@@ -26,13 +32,17 @@ def filter_(documents: Iterator[Document], run: Run) -> Iterator[Document]:
         else:
             run.note(document.row, "filtered", document.mime_type, f"filter:{refused_by}")
             document.body.close()
+    if sum(each["documents"] for each in failures.values()) > failed_before:
+        with job.frontier.changes():
+            job.frontier.set(FAILURES, failures)
 
 
-def _keeps(name: str, keep: Keep, document: Document, failed: set[str]) -> bool:
+def _keeps(name: str, keep: Keep, document: Document, failures: dict[str, dict[str, Any]]) -> bool:
     try:
         return bool(keep(document))
-    except Exception:  # a filter is somebody else's code; whatever it raises must not cost a page
-        if name not in failed:
+    except (Exception, SystemExit) as error:  # somebody else's code: whatever it raises must not cost a page
+        if name not in failures:
             _log.exception("filter %s failed on %s; it keeps what it fails on", name, document.url)
-            failed.add(name)
+            failures[name] = {"documents": 0, "first": document.url, "error": f"{type(error).__name__}: {error}"}
+        failures[name]["documents"] += 1
         return True

@@ -112,6 +112,57 @@ def test_a_filter_that_fails_keeps_and_says_so_once(
     ]
 
 
+def test_the_summary_names_each_filter_that_failed(archive: Archive, full: Site, user_filters: str) -> None:
+    name = f"{user_filters}:broken"
+    outcome = crawl(archive, full.url(), filters=[name, "mime"])
+    assert crawls.summary_of(archive, outcome)["filter_errors"] == {
+        name: {"documents": 6, "first": full.url(), "error": "RuntimeError: no idea"}
+    }
+    assert crawls.summary_of(archive, crawl(archive, full.url(), name="other"))["filter_errors"] == {}
+
+
+def test_a_filter_that_fails_on_several_domains_is_reported_once(
+    archive: Archive, site: Site, user_filters: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for host in ("a.example", "b.example"):
+        site.add_html("/", host, host=host)
+    with caplog.at_level(logging.ERROR):
+        outcome = crawl(
+            archive,
+            "http://a.example/",
+            "http://b.example/",
+            filters=[f"{user_filters}:broken"],
+            wget_args=crawls.through(site.proxy),
+        )
+    assert len([record for record in caplog.records if "no idea" in str(record.exc_info)]) == 1
+    assert [each["documents"] for each in outcome.summary["filter_errors"].values()] == [2]  # type: ignore[attr-defined]
+
+
+def test_a_filter_by_the_path_of_its_file(archive: Archive, full: Site, tmp_path: Path) -> None:
+    """Its settings are in filters/<name of the file>.toml (/Fi-2/)."""
+    file = tmp_path / "my own filters.py"
+    file.write_text(_MODULE + "\n\ndef keep(document):\n    return 'x.html' not in document.url\n", "utf-8")
+    outcome = crawl(archive, full.url(), filters=[f"{file}"])
+    assert _filtered(archive, full, outcome) == {"/x.html": f"filter:{'_'.join(str(file).split())}"}
+    (archive.filters / "my own filters.toml").write_text('word = "advert"', "utf-8")
+    outcome = crawl(archive, full.url(), name="other", filters=[f"{file}:with_settings"])
+    assert list(_filtered(archive, full, outcome)) == ["/advert.html"]
+
+
+def test_adverts_are_dropped_and_their_file_adds_to_the_list(archive: Archive, site: Site) -> None:
+    site.add_html("/", "".join(f'<img src="http://{host}/a.png">' for host in ("ads.e.org", "own.e.org", "www.e.org")))
+    for host in ("ads.e.org", "own.e.org", "www.e.org"):
+        site.add("/a.png", _PNG + host.encode(), "image/png", host=host)
+    (archive.filters / "adverts.toml").write_text('hosts = ["own.e.org"]', "utf-8")
+    outcome = crawl(archive, site.url(), filters=["adverts"], hosts=["*.e.org"], wget_args=crawls.through(site.proxy))
+    log = crawls.log_lines(archive, outcome)
+    assert {url for url, line in log.items() if "filter:adverts" in line.notes} == {
+        "http://ads.e.org/a.png",
+        "http://own.e.org/a.png",
+    }
+    assert [crawls.arcs(archive, host) for host in ("ads.e.org", "own.e.org", "www.e.org")] == [set(), set(), {"a.png"}]
+
+
 def test_a_page_that_is_refused_from_now_on_keeps_its_arc(archive: Archive, full: Site) -> None:
     crawl(archive, full.url())
     (archive.filters / "mime.toml").write_text('exclude = ["image/*"]', "utf-8")
@@ -127,6 +178,9 @@ def test_a_page_that_is_refused_from_now_on_keeps_its_arc(archive: Archive, full
         ("include = [", (), ("mime.toml",)),
         ("", ("--filters", "no_such_filter"), ("no_such_filter",)),
         ("", ("--filters", "os:no_such_function"), ("os:no_such_function",)),
+        ("", ("--filters", "/no/such/file.py:keep"), ("/no/such/file.py:keep", "No such file")),
+        ("", ("--filters", "./here.py:keep"), ("here.py", "whole path")),
+        ("x = 1", ("--filters", "none", "--filters", "mime", "--filters", "os:nil"), ("none", "x: there", "os:nil")),
     ],
 )
 def test_wrong_settings_of_a_filter(
