@@ -10,6 +10,7 @@ from pathlib import Path
 
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import MountFailed, UsageError
+from webarcfs.mount.base import Kind
 from webarcfs.mount.requests import Requests
 from webarcfs.mount.tree import Tree
 
@@ -28,8 +29,8 @@ BINDINGS: Mapping[str, tuple[str, str]] = {
 class Mount:
     """One mount to be served. `live` is called once, by the adapter, when the kernel has taken the mount over.
 
-    All nodes belong to `uid` and `gid`. `options` are the kernel's and libfuse's, true or with a value. With
-    `requests`, the adapter counts there what reaches it.
+    All nodes belong to `uid` and `gid`, and folders have `folder_mode` (0775 for a group that may add). `options` are
+    the kernel's and libfuse's, true or with a value. With `requests`, the adapter counts there what reaches it.
     """
 
     archive: Archive
@@ -40,6 +41,7 @@ class Mount:
     options: Mapping[str, str | bool]
     live: Callable[[], None]
     requests: Requests | None = None
+    folder_mode: int = Kind.FOLDER.value
 
 
 Serve = Callable[[Mount], None]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import select
+import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,7 +17,7 @@ import click
 from webarcfs import __version__
 from webarcfs.archive import directory
 from webarcfs.archive.errors import Busy, Exit, MountFailed, NotAnArchive, UsageError, WebarcError, exit_code_of
-from webarcfs.mount import binding, mountpoint, options
+from webarcfs.mount import binding, logs, mountpoint, options, privileges
 from webarcfs.mount.serving import Order, Server
 
 #: Seconds that umount.webarcfs waits for the mount's process to end.
@@ -23,25 +25,40 @@ PATIENCE = 60.0
 _LIVE = b"\0"
 
 
-@click.command("mount.webarcfs", context_settings={"help_option_names": ["-h", "--help"]})
+class _Mount(click.Command):
+    """A command whose help lists the options of -o as well."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # click's
+        with formatter.section("Options of -o"):
+            formatter.write_dl(list(options.OURS.items()))
+            formatter.write_text("Those that mount(8) has for every type are taken, and mean nothing here.")
+
+
+@click.command("mount.webarcfs", cls=_Mount, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("names", nargs=-1, required=True, metavar="[ARCHIVE] MOUNTPOINT")
-@click.option(
-    "-o", "texts", multiple=True, metavar="OPTIONS", help="ro, allow_other, debug, stats, binding=NAME, and mount(8)'s."
-)
+@click.option("-o", "texts", multiple=True, metavar="OPTIONS", help="Options with commas between them, as below.")
 @click.option("-f", "foreground", is_flag=True, help="Stay in front and log to stderr.")
+@click.option("--debug", is_flag=True, help="The same as -o debug.")
 @click.option("-s", "sloppy", is_flag=True, help="Ignore options that are not known.")
 @click.option("-v", "verbose", is_flag=True, help="Say what was mounted where.")
 @click.option("-n", "no_mtab", is_flag=True, help="Accepted for mount(8); there is no mtab to leave alone.")
 @click.option("-t", "kind", metavar="TYPE", help="Accepted for mount(8).")
 @click.version_option(__version__, prog_name="mount.webarcfs")
 def mount(
-    names: tuple[str, ...], texts: tuple[str, ...], foreground: bool, sloppy: bool, verbose: bool, **_: object
+    names: tuple[str, ...],
+    texts: tuple[str, ...],
+    *,
+    foreground: bool,
+    debug: bool,
+    sloppy: bool,
+    verbose: bool,
+    **_: object,
 ) -> None:
     """Mount the web archive ARCHIVE on MOUNTPOINT; returns when it can be read.
 
     ARCHIVE defaults to $WEBARC_ARCHIVE, else /srv/webarc.
     """
-    order = _order(names, options.parse(texts, sloppy=sloppy), foreground)
+    order = _order(names, options.parse([*texts, *["debug"] * debug], sloppy=sloppy), foreground)
     if foreground:
         Server(order, lambda: None).run()
         return
@@ -53,17 +70,22 @@ def mount(
 @click.command("umount.webarcfs", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("point", metavar="MOUNTPOINT")
 @click.option("-l", "lazy", is_flag=True, help="Detach it now, even if it is busy.")
-@click.option("-f", "-n", "-r", "-v", "ignored", is_flag=True, help="Accepted for umount(8).")
+@click.option("-f", "force", is_flag=True, help="End a mount that hangs: whoever waits for it gets an error.")
+@click.option("-n", "-r", "-v", "ignored", is_flag=True, help="Accepted for umount(8).")
 @click.option("-t", "kind", metavar="TYPE", help="Accepted for umount(8).")
 @click.version_option(__version__, prog_name="umount.webarcfs")
-def umount(point: str, lazy: bool, **_: object) -> None:
+def umount(point: str, lazy: bool, force: bool, **_: object) -> None:
     """Unmount a web archive; returns when its process is gone."""
-    where = Path(os.path.realpath(point))
+    where = mountpoint.resolved(point)
     kind = mountpoint.mounted(where)
     if kind is None:
         raise MountFailed(f"nothing is mounted on {where}")
     if kind != mountpoint.TYPE:
         raise MountFailed(f"{where} is a mount of type {kind}; unmount it with `umount {where}`")
+    if force:
+        mountpoint.abort(where)
+        mountpoint.unmount(where, lazy=True)
+        return
     process = _process_behind(where)
     try:
         mountpoint.unmount(where, lazy=lazy)
@@ -116,9 +138,17 @@ def _order(names: tuple[str, ...], wanted: options.Options, foreground: bool) ->
         raise MountFailed(f"{archive.root} belongs to user {owner}; mount it as that user or as root")
     _check_device()
     serve = binding.load(wanted.binding)
+    group = privileges.group(wanted.group) if wanted.group else None
     point = Path(os.path.realpath(names[-1]))
     mountpoint.check(point, archive.root)
-    return Order(archive, point, wanted, serve, foreground)
+    return Order(archive, point, _placed(wanted), serve, foreground, group)
+
+
+def _placed(wanted: options.Options) -> options.Options:
+    """The options with a log file's place made absolute: the process that writes it will be in another folder."""
+    if wanted.log in ("", logs.JOURNAL):
+        return wanted
+    return replace(wanted, log=os.path.abspath(wanted.log))  # noqa: PTH100 # its links are its own
 
 
 def _check_device() -> None:
@@ -168,11 +198,24 @@ def _serve_and_exit(order: Order, status: int) -> None:
 
 
 def _process_behind(point: Path) -> int | None:
-    """A descriptor of the process that serves the mount; None when it cannot be told (it is dead, or not ours)."""
-    try:
-        return os.pidfd_open(int(os.getxattr(point, binding.PID)))
-    except (OSError, ValueError):
-        return None
+    """A descriptor of the process that serves the mount; None when it cannot be told (it is dead, or not ours).
+
+    Raises MountFailed when the mount does not answer.
+    """
+    found: list[int | None] = []
+
+    def ask() -> None:
+        try:
+            found.append(os.pidfd_open(int(os.getxattr(point, binding.PID))))
+        except (OSError, ValueError):
+            found.append(None)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(PATIENCE)
+    if not found:
+        raise MountFailed(f"{point} does not answer; `umount.webarcfs -f {point}` ends it, and who waits gets an error")
+    return found[0]
 
 
 def _ends(process: int, patience: float) -> bool:

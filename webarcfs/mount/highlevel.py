@@ -195,8 +195,9 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
 
     def _stat(self, attrs: Attrs) -> dict[str, int]:
         time = attrs.mtime * 10**9
+        mode = self._mount.folder_mode if attrs.kind is Kind.FOLDER else attrs.mode
         return {
-            "st_mode": _TYPES[attrs.kind] | attrs.mode,
+            "st_mode": _TYPES[attrs.kind] | mode,
             "st_ino": attrs.ino,
             "st_nlink": attrs.nlink,
             "st_size": attrs.size,

@@ -47,7 +47,7 @@ class Operations:
         self._mount = mount
         self._inodes = inodes
         self._read_only = bool(mount.options.get("ro"))
-        self._owned = wire.Owned(mount.uid, mount.gid)
+        self._owned = wire.Owned(mount.uid, mount.gid, mount.folder_mode)
         self._listings = Listings()
         self._numbers = itertools.count(1)
         self._handles: dict[int, Content] = {}

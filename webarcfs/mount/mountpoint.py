@@ -16,6 +16,8 @@ from webarcfs.archive.errors import Busy, MountFailed
 
 #: The type that the mount table shows for a webarcfs mount.
 TYPE = "fuse.webarcfs"
+#: Where the kernel shows the connections of FUSE, when fusectl is mounted there.
+CONNECTIONS = Path("/sys/fs/fuse/connections")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
@@ -42,11 +44,53 @@ def check(point: Path, archive: Path) -> None:
 
 def mounted(point: Path) -> str | None:
     """Type of the file system mounted on `point`, the topmost one; None when nothing is."""
+    found = _found(point)
+    return found[0] if found else None
+
+
+def resolved(point: str) -> Path:
+    """The mount point that is meant, links resolved; what is mounted there is not asked, since it may hang."""
+    absolute = Path(os.path.abspath(point))  # noqa: PTH100 # without looking at it
+    beside = Path(os.path.realpath(absolute.parent)) / absolute.name
+    for each in (absolute, beside):
+        if mounted(each) is not None:
+            return each
+    return Path(os.path.realpath(point))
+
+
+def abort_file(point: Path) -> Path:
+    """The kernel's file that aborts the connection of the FUSE mount on `point` when it is written to.
+
+    Raises MountFailed when there is no such mount, or the kernel's control of them is not mounted.
+    """
+    found = _found(point)
+    if found is None or not found[0].startswith("fuse"):
+        raise MountFailed(f"no FUSE file system is mounted on {point}")
+    file = CONNECTIONS / found[1] / "abort"
+    if not file.exists():
+        raise MountFailed(
+            f"connection {found[1]} of {point} is not in {CONNECTIONS}; as root: `mount -t fusectl none {CONNECTIONS}`"
+        )
+    return file
+
+
+def abort(point: Path) -> None:
+    """End the connection of a mount that hangs: whoever waits for it gets an error. Raises MountFailed."""
+    file = abort_file(point)
+    try:
+        file.write_bytes(b"1")
+    except OSError as error:
+        raise MountFailed(f"{point} cannot be aborted: {error.strerror}; do it as the user who mounted it") from None
+
+
+def _found(point: Path) -> tuple[str, str] | None:
+    """Type of what is mounted on `point`, the topmost one, and the number of its device, by which FUSE counts."""
     found = None
     for line in Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines():
         fields, _, rest = line.partition(" - ")
-        if _unescape(fields.split(" ")[4]) == str(point):
-            found = rest.split(" ")[0]
+        _, _, device, _, where, *_ = fields.split(" ")
+        if _unescape(where) == str(point):
+            found = rest.split(" ")[0], device.partition(":")[2]
     return found
 
 

@@ -11,27 +11,49 @@ from webarcfs.archive.errors import UsageError
 # What mount(8) keeps to itself or the kernel has by default (mount(8), "filesystem-independent mount options").
 _IGNORED = re.compile(
     r"rw|defaults|(no)?auto|(no)?user|users|owner|group|_netdev|nofail|async|sync|dirsync|silent|loud"
-    r"|(no)?(suid|dev|exec|atime|diratime|relatime|strictatime|lazytime|iversion|mand)"
+    r"|(no)?(suid|dev|atime|diratime|relatime|strictatime|lazytime|iversion|mand|symfollow)"
     r"|default_permissions|(x-|X-).*|(comment|user|uhelper|helper)=.*"
 )
 _FLAGS: Mapping[str, Callable[[Options], Options]] = {
     "ro": lambda options: replace(options, read_only=True),
     "rw": lambda options: replace(options, read_only=False),
     "allow_other": lambda options: replace(options, allow_other=True),
+    "noexec": lambda options: replace(options, no_programs=True),
+    "exec": lambda options: replace(options, no_programs=False),
     "debug": lambda options: replace(options, debug=True),
     "stats": lambda options: replace(options, stats=True),
+}
+_VALUES: Mapping[str, Callable[[Options, str], Options]] = {
+    "binding": lambda options, value: replace(options, binding=value),
+    "group": lambda options, value: replace(options, group=value),
+    "log": lambda options, value: replace(options, log=value),
+}
+#: What is ours, as help and man page name it → what it does.
+OURS: Mapping[str, str] = {
+    "ro": "for reading only",
+    "rw": "for reading and adding (the default)",
+    "allow_other": "other users may enter (the default for root)",
+    "group=NAME": "folders belong to this group, whose members may add to them",
+    "noexec": "no program on it can be started",
+    "log=FILE": "where to log; `journal` is the system's log",
+    "binding=NAME": "how to speak to the kernel: libfuse3 or fusepy",
+    "debug": "log more; with -f libfuse tells each request as well",
+    "stats": "count requests; the root's attribute user.webarc.stats tells them",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `-o` asks for. Without a `binding` it is the best one that there is."""
+    """What `-o` asks for. Without a `binding` it is the best one that there is; without a `log` the archive's own."""
 
     read_only: bool = False
     allow_other: bool = False
+    no_programs: bool = False
     debug: bool = False
     stats: bool = False
     binding: str = ""
+    group: str = ""
+    log: str = ""
 
 
 def parse(texts: Iterable[str], *, sloppy: bool = False) -> Options:
@@ -43,6 +65,8 @@ def parse(texts: Iterable[str], *, sloppy: bool = False) -> Options:
     for word in (word for text in texts for word in text.split(",") if word):
         known = _apply(options, word)
         if known is None and not sloppy:
+            if word == "remount":
+                raise UsageError("a mount's options cannot be changed; unmount it, and mount it with the new ones")
             raise UsageError(f"there is no option {word!r}")
         options = known or options
     return options
@@ -51,8 +75,8 @@ def parse(texts: Iterable[str], *, sloppy: bool = False) -> Options:
 def _apply(options: Options, word: str) -> Options | None:
     """`options` with one word more; None when it is not known."""
     name, _, value = word.partition("=")
-    if name == "binding" and value:
-        return replace(options, binding=value)
+    if name in _VALUES and value:
+        return _VALUES[name](options, value)
     if word in _FLAGS:
         return _FLAGS[word](options)
     return options if _IGNORED.fullmatch(word) else None

@@ -8,10 +8,8 @@ else. Order in `_live`: the repositories are opened only as their owner.
 from __future__ import annotations
 
 import logging
-import logging.handlers
 import os
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -22,8 +20,10 @@ from typing import IO
 
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import MountFailed
-from webarcfs.mount import mountpoint, privileges
+from webarcfs.mount import logs, mountpoint, privileges
+from webarcfs.mount.base import Kind
 from webarcfs.mount.binding import Mount, Serve
+from webarcfs.mount.keeper import Keeper
 from webarcfs.mount.options import Options
 from webarcfs.mount.requests import Requests
 from webarcfs.mount.tree import Tree
@@ -31,7 +31,6 @@ from webarcfs.mount.view import View
 
 #: Seconds for which a mount that was told to end serves the files that are still open.
 LINGER = 10.0
-_FORMAT = "%(asctime)s %(levelname)s mount[%(process)d]: %(message)s"
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +44,7 @@ class Order:
     options: Options
     serve: Serve
     foreground: bool
+    group: int | None = None
 
 
 class Server:
@@ -59,13 +59,12 @@ class Server:
         self._failure: BaseException | None = None
         self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 # until the process ends
         self._stderr = os.dup(2)
-        self._keeper: privileges.Keeper | None = None
+        self._keeper: Keeper | None = None
         self._signals = {signal.SIGTERM, signal.SIGINT} | ({signal.SIGHUP} if order.foreground else set())
 
     def run(self) -> None:
         """Mount, and return when it is unmounted. Raises MountFailed."""
-        if os.geteuid() == 0 and self._uid != 0:
-            self._keeper = privileges.Keeper(self._order.point)
+        self._keeper = Keeper(self._order.point)  # before there are threads
         # Blocked here, and so in every thread to come but the one that waits for them.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         if not self._order.foreground:
@@ -78,8 +77,7 @@ class Server:
         finally:
             os.dup2(self._stderr, 2)
             self._view.stop()
-            if self._keeper is not None:
-                self._keeper.close()
+            self._keeper.close()
         if self._failure is not None:
             raise MountFailed(
                 f"cannot mount {self._order.archive.root} on {self._order.point}: {self._failure}"
@@ -96,19 +94,34 @@ class Server:
             "ro": options.read_only,
             "nosuid": True,
             "nodev": True,
+            "noexec": options.no_programs,
             "debug": options.debug and self._order.foreground,
         }
         tree = Tree(self._view)
         requests = Requests() if options.stats else None
-        return Mount(self._order.archive, tree, self._order.point, self._uid, self._gid, flags, self._live, requests)
+        return Mount(
+            archive=self._order.archive,
+            tree=tree,
+            point=self._order.point,
+            uid=self._uid,
+            gid=self._gid if self._order.group is None else self._order.group,
+            options=flags,
+            live=self._live,
+            requests=requests,
+            folder_mode=Kind.FOLDER.value if self._order.group is None else 0o775,
+        )
 
     # -- in libfuse's thread, once -----------------------------------------------------------------------------------
 
     def _live(self) -> None:
         try:
-            if self._keeper is not None:
+            assert self._keeper is not None
+            can_abort = self._keeper.mounted()
+            if os.geteuid() == 0 and self._uid != 0:
                 privileges.become(self._uid, self._gid)
             self._open_log()
+            if not can_abort:
+                _log.info("fusectl is not mounted: a mount that is killed at a bad moment may leave processes hanging")
             self._view.start()
             threading.Thread(target=self._wait_for_signals, name="signals", daemon=True).start()
             _log.info("%s is mounted on %s", self._order.archive.root, self._order.point)
@@ -121,16 +134,8 @@ class Server:
     def _open_log(self) -> None:
         os.dup2(self._stderr, 2)
         self._complaints.close()
-        handler = logging.StreamHandler(sys.stderr) if self._order.foreground else self._log_file()
-        handler.setFormatter(logging.Formatter(_FORMAT))
-        logging.basicConfig(level=logging.INFO, handlers=[handler])
-        logging.getLogger("webarcfs").setLevel(logging.DEBUG if self._order.options.debug else logging.INFO)
-
-    def _log_file(self) -> logging.Handler:
-        try:
-            return logging.handlers.WatchedFileHandler(self._order.archive.log / "mount.log", encoding="utf-8")
-        except OSError:  # somebody who may read the archive only
-            return logging.handlers.SysLogHandler() if Path("/dev/log").exists() else logging.NullHandler()
+        options, usual = self._order.options, self._order.archive.log / "mount.log"
+        logs.start(options.log, usual, foreground=self._order.foreground, debug=options.debug)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -141,9 +146,7 @@ class Server:
 
     def _end(self) -> None:
         try:
-            if self._keeper is not None:
-                self._keeper.unmount()
-            else:
+            if self._keeper is None or not self._keeper.unmount():
                 mountpoint.unmount_or_detach(self._order.point)
         except Exception:
             _log.exception("%s cannot be unmounted", self._order.point)

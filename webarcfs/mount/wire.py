@@ -22,7 +22,6 @@ KEEP_CACHE = 1 << 1
 NOFLUSH = 1 << 5
 
 TYPES = {Kind.FILE: stat.S_IFREG, Kind.FOLDER: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
-_MODES = {kind: TYPES[kind] | kind.value for kind in Kind}
 _DIRENT_TYPES = {kind: TYPES[kind] >> 12 for kind in Kind}
 
 _TIMES_AND_ATTR = "QQQqqq10I"
@@ -39,9 +38,10 @@ _UNKNOWN = bytes(_ENTRY.size)
 class Owned:
     """Packs what has an owner, who is the same for all nodes of a mount."""
 
-    def __init__(self, uid: int, gid: int) -> None:
+    def __init__(self, uid: int, gid: int, folder_mode: int = Kind.FOLDER.value) -> None:
         self._uid = uid
         self._gid = gid
+        self._modes = {kind: TYPES[kind] | kind.value for kind in Kind} | {Kind.FOLDER: stat.S_IFDIR | folder_mode}
 
     def entry(self, nodeid: int, attrs: Attrs, attr_valid: int = ALWAYS) -> bytes:
         """struct fuse_entry_out: a name that was found."""
@@ -54,7 +54,7 @@ class Owned:
     def _attr(self, attrs: Attrs) -> tuple[int, ...]:
         time, size = attrs.mtime, attrs.size
         times = (time, time, time, 0, 0, 0)
-        owner = (_MODES[attrs.kind], attrs.nlink, self._uid, self._gid, 0, BLOCK, 0)
+        owner = (self._modes[attrs.kind], attrs.nlink, self._uid, self._gid, 0, BLOCK, 0)
         return (attrs.ino, size, -(-size // 512), *times, *owner)
 
 
