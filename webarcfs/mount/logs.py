@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from webarcfs.archive.errors import MountFailed
+from webarcfs.archive.logfiles import RotatingLog
 
 #: The word for the system's log in `-o log=`.
 JOURNAL = "journal"
@@ -36,21 +37,20 @@ def _chosen(log: str, archive_log: Path, *, foreground: bool) -> list[logging.Ha
         return [_system()]
     if log:
         try:
-            return [_file(Path(log))]
+            return [_file(logging.handlers.WatchedFileHandler(log, encoding="utf-8"))]
         except OSError as error:
             raise MountFailed(f"the log {log} cannot be written: {error.strerror}; give another with -o log=") from None
     if foreground:
         return [_stderr()]
     try:
-        usual = [_file(archive_log)]
+        usual = [_file(RotatingLog(archive_log))]
     except OSError:  # somebody who may read the archive only
         return [_system() if DEVICE.exists() else logging.NullHandler()]
     # What asks for an administrator is said where administrators look.
     return [*usual, _system(logging.WARNING)] if DEVICE.exists() else usual
 
 
-def _file(path: Path) -> logging.Handler:
-    handler = logging.handlers.WatchedFileHandler(path, encoding="utf-8")
+def _file(handler: logging.Handler) -> logging.Handler:
     handler.setFormatter(logging.Formatter(_FORMAT))
     return handler
 
