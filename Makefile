@@ -18,7 +18,7 @@ SYSTEM := python3 python3-venv ca-certificates git wget fuse3 libfuse2 libmagic1
 # What the demo shows and serves beside it.
 DEMO := attr python3.11-doc
 # What the tests and benchmarks crawl and call.
-TEST := attr procps python3.11-doc postgresql-doc-15 debian-handbook libboost1.81-doc
+TEST := attr procps groff-base python3.11-doc postgresql-doc-15 debian-handbook libboost1.81-doc
 
 # How many files of tests run at a time.
 JOBS ?= 2
@@ -26,7 +26,7 @@ JOBS ?= 2
 # Further words for pytest, as in `make test ARGS="-k robots"`, or for the benchmarks.
 ARGS ?=
 
-.PHONY: help demo test lint bench bench-large soak install clean
+.PHONY: help demo test lint bench bench-large soak man install clean
 .PHONY: system-packages demo-packages test-packages
 
 help: ## Say what there is to make
@@ -60,6 +60,9 @@ soak: install test-packages ## The long tests: many seeds, kills at random momen
 	@$(BIN)/python -m tests.soak $(ARGS)
 
 install: $(VENV)/.installed ## Debian's packages and the virtual environment, as far as they are missing
+
+man: install ## Write the man pages that derive from the code into man/, beside the others
+	@$(BIN)/python -m agent.manual man
 
 clean: ## Remove the virtual environment and what tools left behind
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
