@@ -9,15 +9,28 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from agent import scope
+from agent import scope, traps
+from agent.crowd import Crowd
 from agent.frontier import Find, Frontier, Row
 from agent.links import Kind, Link
 from agent.status import Status
-from webarcfs.archive.config import Publication
+from webarcfs.archive.config import CrawlSettings, Publication
+from webarcfs.archive.model import from_epoch, now
 
 _MOST_REDIRECTS = 20
 _MOST_KNOWN = 50_000
 _LETTERS = {"link": "L", "requisite": "E", "redirect": "R", "robots": "P", "seed": ""}
+
+
+def _bounds(frontier: Frontier, settings: CrawlSettings) -> traps.Bounds:
+    begun = frontier.get("begun")
+    year = (from_epoch(begun) if begun is not None else now()).year
+    return traps.Bounds(
+        max_path_depth=settings.max_path_depth,
+        max_repeats=settings.max_repeats,
+        max_parameters=settings.max_parameters,
+        latest_year=year + settings.max_years_ahead if settings.max_years_ahead else 0,
+    )
 
 
 class Discovery:
@@ -32,7 +45,9 @@ class Discovery:
             exclude=publication.exclude_hosts,
             depth=publication.crawl.depth,
             page_requisites=publication.crawl.page_requisites,
+            traps=_bounds(frontier, publication.crawl),
         )
+        self._crowd = Crowd(frontier, publication.crawl)
         # What was offered to the frontier lately, and how near it was: pages of a site share most of their links.
         self._offered: dict[tuple[str, str], int] = {}
 
@@ -44,7 +59,7 @@ class Discovery:
 
     def links(self, page: Row, links: Iterable[Link]) -> None:
         """Put in the links of a page."""
-        finds = []
+        finds: list[Find] = []
         depth = page.depth
         for link in links:
             requisite = link.kind is Kind.REQUISITE and self._scope.page_requisites
@@ -53,8 +68,13 @@ class Discovery:
             if self._offered.get(key, at + 1) <= at:
                 continue
             self._offered[key] = at
+            if self._crowd.is_uncertain(link.url):
+                self._frontier.add(finds)
+                finds = []
+                self._crowd.settle()
             finds.append(self._judged(link.url, "requisite" if requisite else "link", at, page))
         self._frontier.add(finds)
+        self._crowd.settle()
         self._frontier.expanded(page.id, depth)
 
     def redirect(self, page: Row, target: str) -> None:
@@ -65,8 +85,9 @@ class Discovery:
         find = self._judged(target, "redirect", page.depth, page)
         trail = len(find.hops) - len(find.hops.rstrip("R"))
         if trail > _MOST_REDIRECTS:
-            find = dataclasses.replace(find, state="refused", status=int(Status.TRAP), note="too-many-redirects")
+            find = dataclasses.replace(find, state="refused", status=int(Status.TRAP), note=traps.REDIRECTS)
         self._frontier.add([find])
+        self._crowd.settle()
         if self._is_circle(page):
             self._frontier.annotate(page.id, "redirect-loop")
 
@@ -93,10 +114,13 @@ class Discovery:
             self._offered.clear()
 
     def _judged(self, url: str, kind: str, depth: int, page: Row) -> Find:
+        domain = scope.domain_in(url)
         verdict = scope.judge(self._scope, url, depth, kind)
+        if verdict is None:
+            verdict = self._crowd.judge(url, domain, domain in self._scope.hosts)
         find = Find(
             url=url,
-            domain=scope.domain_in(url),
+            domain=domain,
             kind=kind,
             depth=depth,
             hops=page.hops + _LETTERS[kind],

@@ -20,7 +20,7 @@ from webarcfs.archive.errors import Damaged
 from webarcfs.archive.resources import sql
 
 #: `PRAGMA user_version` of sql/frontier_schema.sql.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +202,14 @@ class Frontier:
     def redirected_to(self, row: int) -> Row | None:
         """The URL that a redirect led to; None where it led nowhere, or was none."""
         return next(iter(self._rows("frontier_redirected_to", id=row)), None)
+
+    def queries(self, path: str) -> int:
+        """How many URLs were let in that are `path` and a query."""
+        return int(self._connection.execute(sql("frontier_queries"), {"path": path}).fetchone()[0])
+
+    def admitted_domains(self) -> list[str]:
+        """The domains that were let in beside those of the start URLs."""
+        return [row["domain"] for row in self._query("frontier_admitted_domains")]
 
     def seeds(self) -> list[Row]:
         """The start URLs."""

@@ -1,25 +1,20 @@
 """What enters the frontier, and with which word crawl.log says why the rest does not. Pure.
 
 The hosts are those of the start URLs, what those redirect to, and what the publication accepts beside them (/Cr-7.4/,
-seed 3); the depth is counted in links from a start URL (/Cr-1.1/); the last two bounds keep out spider traps.
+seed 3); the depth is counted in links from a start URL (/Cr-1.1/); the guards of `traps` keep out what never ends.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
 import idna
 
+from agent import traps
 from agent.status import Status, seed3_code
-
-#: Bounds on a URL: characters, segments of its path, and how often one segment may occur in it.
-LONGEST_URL = 8192
-MOST_SEGMENTS = 64
-MOST_REPEATS = 8
 
 _PORT = re.compile(r":[\d*?]+$")
 
@@ -53,8 +48,6 @@ class Verdict:
 EXCLUDED_HOST = Verdict(Status.OUT_OF_SCOPE, "excluded-host")
 FOREIGN_HOST = Verdict(Status.OUT_OF_SCOPE, "host")
 TOO_DEEP = Verdict(Status.TOO_MANY_HOPS, "depth")
-TOO_LONG = Verdict(Status.TRAP, "too-long")
-TRAP = Verdict(Status.TRAP, "trap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +64,7 @@ class Scope:
     exclude: tuple[str, ...] = ()
     depth: int = 5
     page_requisites: bool = True
+    traps: traps.Bounds = field(default_factory=traps.Bounds)
 
 
 def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
@@ -87,22 +81,15 @@ def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
         return FOREIGN_HOST
     if depth > scope.depth and (kind == Kind.LINK or (kind == Kind.REQUISITE and not scope.page_requisites)):
         return TOO_DEEP
-    if len(url) > LONGEST_URL:
-        return TOO_LONG
-    return TRAP if kind != Kind.SEED and is_trap(url) else ACCEPTED
+    if kind == Kind.SEED and len(url) <= traps.LONGEST_URL:
+        return ACCEPTED  # whoever names a start URL wants it
+    trap = traps.why(url, scope.traps)
+    return Verdict(Status.TRAP, trap) if trap is not None else ACCEPTED
 
 
 def accepts_host(scope: Scope, domain: str) -> bool:
     """Whether pages of `domain` (host, with a port where it is not the scheme's own) belong to the job."""
     return not _matches(scope.exclude, domain) and (domain in scope.hosts or _matches(scope.patterns, domain))
-
-
-def is_trap(url: str) -> bool:
-    """Whether the path of `url` looks like one that grows with every link followed (`/a/b/a/b/a/b…`)."""
-    segments = url.partition("?")[0].split("/")[3:]
-    if len(segments) <= MOST_REPEATS:
-        return False
-    return len(segments) > MOST_SEGMENTS or max(Counter(segments).values()) > MOST_REPEATS
 
 
 def domain_in(url: str) -> str:

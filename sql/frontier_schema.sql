@@ -60,6 +60,22 @@ CREATE TABLE held (
     PRIMARY KEY (domain, arc)
 ) WITHOUT ROWID;
 
-PRAGMA user_version = 1;
+CREATE TABLE query (                        -- how many URLs were let in that differ in nothing but their queries
+    path TEXT PRIMARY KEY,                  -- a URL without its query
+    urls INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TRIGGER query_found AFTER INSERT ON url WHEN new.state <> 'refused' AND instr(new.url, '?') BEGIN
+    INSERT INTO query (path, urls) VALUES (substr(new.url, 1, instr(new.url, '?') - 1), 1)
+    ON CONFLICT (path) DO UPDATE SET urls = urls + 1;
+END;
+
+CREATE TRIGGER query_admitted AFTER UPDATE OF state ON url
+WHEN old.state = 'refused' AND new.state <> 'refused' AND instr(new.url, '?') BEGIN
+    INSERT INTO query (path, urls) VALUES (substr(new.url, 1, instr(new.url, '?') - 1), 1)
+    ON CONFLICT (path) DO UPDATE SET urls = urls + 1;
+END;
+
+PRAGMA user_version = 2;
 
 COMMIT;

@@ -134,7 +134,7 @@ def test_redirects_without_end(all_at_once: Crawled) -> None:
     site, _, log = all_at_once
     chain = [line for url, line in log.items() if url.startswith(site.url("/forever/"))]
     assert [line.status for line in chain] == [302] * 21 + [Status.TRAP]
-    assert chain[-1].notes == ("too-many-redirects",)
+    assert chain[-1].notes == ("trap:redirects",)
     assert log[site.url("/loop-a")].status == log[site.url("/loop-b")].status == 302
     assert log[site.url("/loop-b")].notes == ("redirect-loop",)
     assert (site.count("/loop-a"), site.count("/loop-b")) == (1, 1)

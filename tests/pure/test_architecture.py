@@ -49,6 +49,7 @@ PURE = (
     "webarcfs.archive.additions",
     "webarcfs.archive.pace",
     "agent.scope",
+    "agent.traps",
     "agent.links",
     "agent.robots",
 )

@@ -5,10 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import scope
-from agent.scope import EXCLUDED_HOST, FOREIGN_HOST, TOO_DEEP, TOO_LONG, TRAP, Scope, Verdict, judge
+from agent.scope import EXCLUDED_HOST, FOREIGN_HOST, TOO_DEEP, Scope, Verdict, judge
 from agent.status import SYSTEM_ERROR, Status, seed3_code
 
 pytestmark = pytest.mark.pure
+
+TOO_LONG = Verdict(Status.TRAP, "trap:url-length")
+PATH_DEPTH = Verdict(Status.TRAP, "trap:path-depth")
+REPEATS = Verdict(Status.TRAP, "trap:repeats")
 
 SCOPE = Scope(
     hosts=frozenset({"www.fc.ul.pt", "e.org:8080", "[2001:db8::1]:81"}),
@@ -57,12 +61,13 @@ SCOPE = Scope(
         # traps
         ("http://www.fc.ul.pt/" + "x" * (8192 - 20), 1, "link", None),
         ("http://www.fc.ul.pt/" + "x" * (8193 - 20), 1, "link", TOO_LONG),
-        ("http://www.fc.ul.pt/" + "/".join(map(str, range(64))), 1, "link", None),
-        ("http://www.fc.ul.pt/" + "/".join(map(str, range(65))), 1, "link", TRAP),
-        ("http://www.fc.ul.pt/" + "a/b/" * 8, 1, "link", None),
-        ("http://www.fc.ul.pt/" + "a/b/" * 9, 1, "link", TRAP),
-        ("http://www.fc.ul.pt/" + "a/" * 9, 1, "requisite", TRAP),
-        ("http://www.fc.ul.pt" + "/" * 12, 1, "redirect", TRAP),
+        ("http://www.fc.ul.pt/" + "/".join(map(str, range(32))), 1, "link", None),
+        ("http://www.fc.ul.pt/" + "/".join(map(str, range(33))), 1, "link", PATH_DEPTH),
+        ("http://www.fc.ul.pt/" + "a/b/" * 5, 1, "link", None),
+        ("http://www.fc.ul.pt/" + "a/b/" * 6, 1, "link", REPEATS),
+        ("http://www.fc.ul.pt/" + "a/" * 6, 1, "requisite", REPEATS),
+        ("http://www.fc.ul.pt/" + "a/" * 6, 0, "seed", None),
+        ("http://www.fc.ul.pt" + "/" * 12, 1, "redirect", REPEATS),
         ("http://www.fc.ul.pt/x?" + "a/" * 100, 1, "link", None),
     ],
 )

@@ -52,6 +52,20 @@ class CrawlSettings:
     max_duration: Interval = _setting(checks.interval, Interval(10, "day"), "Time after which a crawl is cut short.")
     max_file_size: int = _setting(checks.whole(0), 0, "Bytes of one document; 0 is no limit.")
     max_total_size: int = _setting(checks.whole(0), 0, "Bytes of one crawl; 0 is no limit.")
+    max_hosts: int = _setting(
+        checks.whole(0), 1000, "Hosts that a crawl finds and accepts beside those of its start URLs; 0 is no limit."
+    )
+    max_path_depth: int = _setting(checks.whole(0), 32, "Segments of a URL's path; 0 is no limit.")
+    max_repeats: int = _setting(
+        checks.whole(0), 5, "How often one segment, or one parameter, may occur in a URL; 0 is no limit."
+    )
+    max_parameters: int = _setting(checks.whole(0), 32, "Parameters of a URL's query; 0 is no limit.")
+    max_queries: int = _setting(
+        checks.whole(0), 10_000, "URLs that differ in nothing but their queries; 0 is no limit."
+    )
+    max_years_ahead: int = _setting(
+        checks.whole(0), 5, "How many years ahead of today a date in a URL may lie, as calendars have it; 0: any."
+    )
     page_requisites: bool = _setting(
         checks.boolean, True, "Also fetch images, styles and scripts of a page, beyond depth, on accepted hosts."
     )

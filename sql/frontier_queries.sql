@@ -1,0 +1,1 @@
+SELECT coalesce((SELECT urls FROM query WHERE path = :path), 0);

@@ -1,0 +1,118 @@
+"""Spider traps are told by the look of a URL, and real sites are not taken for any (seed 3, section 2.3.1)."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent import links, traps
+from agent.traps import CALENDAR, LENGTH, PARAMETERS, PATH_DEPTH, REPEATS, Bounds, latest_year_in, why
+from tests.support.realsites import ALL, RealSite
+from webarcfs.archive.url import canonical
+
+pytestmark = pytest.mark.pure
+
+BOUNDS = Bounds(latest_year=2031)
+#: Every so many pages of a real site are read; 1 reads all.
+EVERY = int(os.environ.get("WEBARC_TRAPS_EVERY", "12"))
+
+
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [
+        ("", None),
+        ("x" * (8192 - 13), None),
+        ("x" * (8193 - 13), LENGTH),
+        # path depth: 32 segments
+        ("/".join(map(str, range(32))), None),
+        ("/".join(map(str, range(32))) + "/", PATH_DEPTH),
+        # repeats: five times
+        ("a/b/" * 5, None),
+        ("a/b/" * 6, REPEATS),
+        ("1/a/2/a/3/a/4/a/5/a/6/a", REPEATS),
+        ("000/000/000/000/017.png", None),
+        ("?" + "a/" * 100, None),
+        # parameters: 32 of them, none of them six times
+        ("?" + "&".join(f"a{n}={n}" for n in range(32)), None),
+        ("?" + "&".join(f"a{n}={n}" for n in range(33)), PARAMETERS),
+        ("?" + ";".join(f"a{n}={n}" for n in range(33)), PARAMETERS),
+        ("?" + "&".join(f"f[]={n}" for n in range(20)), None),
+        ("?" + "&".join(["sort=up"] * 5), None),
+        ("?" + "&".join(["sort=up"] * 6), PARAMETERS),
+        # calendars: five years from 2026 on
+        ("events/2031/05/", None),
+        ("events/2032/05/", CALENDAR),
+        ("events/2032/5/17", CALENDAR),
+        ("events/2032/12/31/party.html", CALENDAR),
+        ("events/2032-05", CALENDAR),
+        ("events/2032-05-17.html", CALENDAR),
+        ("events/list?month=2032-05", CALENDAR),
+        ("events/?year=2032&month=1", CALENDAR),
+        ("events/?month=1&year=2032", CALENDAR),
+        ("events/?tribe-bar-date=2032-05-17", CALENDAR),
+        ("events/?ical%5Byear%5D=2032", CALENDAR),
+        ("events/?date=20320517", CALENDAR),
+        ("kalender?jahr=2032", CALENDAR),
+        ("events/?year=2031&month=1", None),
+        # what is no date, or no calendar's
+        ("news/1893/05/17/", None),
+        ("article/2048", None),
+        ("article/4812/03/", None),
+        ("2048/13/", None),
+        ("game-2048/level/3", None),
+        ("x?id=2048", None),
+        ("x?id=20480517", None),
+        ("img/2048x1536.png", None),
+        ("isbn/978-2055-12-3", None),
+    ],
+)
+def test_each_guard_has_its_word(path: str, word: str | None) -> None:
+    assert why(f"http://e.org/{path}", BOUNDS) == word
+
+
+def test_no_bound_is_zero() -> None:
+    free = Bounds(max_path_depth=0, max_repeats=0, max_parameters=0, latest_year=0)
+    for path in ("a/" * 50, "?" + "&".join(["a=1"] * 100), "9/" * 9 + "2199/12/"):
+        assert why(f"http://e.org/{path}", free) is None
+
+
+def test_a_calendar_ends_where_its_bound_says() -> None:
+    """…/2026/01/, …/2026/02/, … for ever."""
+    months = [f"http://e.org/cal/{year}/{month:02}/" for year in range(2026, 2200) for month in range(1, 13)]
+    assert [why(url, BOUNDS) for url in months] == [None] * 72 + [CALENDAR] * (len(months) - 72)
+
+
+def test_a_path_that_grows_with_every_link_ends() -> None:
+    url, steps = "http://e.org/", 0
+    while why(url, BOUNDS) is None:
+        url, steps = f"{url}a/b/", steps + 1
+    assert steps == 6
+
+
+@given(st.text(), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2200))
+def test_nothing_raises(url: str, depth: int, repeats: int, parameters: int, year: int) -> None:
+    bounds = Bounds(max_path_depth=depth, max_repeats=repeats, max_parameters=parameters, latest_year=year)
+    assert why(url, bounds) in (None, LENGTH, PATH_DEPTH, REPEATS, PARAMETERS, CALENDAR)
+    assert traps.repeats(url) >= 0
+    assert latest_year_in(url) is None or 2000 <= (latest_year_in(url) or 0) < 2200
+
+
+@pytest.mark.parametrize("site", ALL, ids=lambda site: site.package)
+def test_real_sites_are_no_traps(site: RealSite) -> None:
+    """No file of the documentation that Debian ships, and no link in it, is left out."""
+    if not site.is_installed:
+        pytest.skip(site.missing)
+    files = site.files()
+    origin = "http://e.org/"
+    urls = {origin + quote(name, errors="surrogateescape") for name in files}
+    pages = [name for name in files if name.endswith((".html", ".htm"))]
+    for name in pages[::EVERY]:
+        base = canonical(origin + quote(name, errors="surrogateescape"))
+        body = (site.root / name).read_bytes()
+        urls.update(link.url for link in links.links_of(body, base, "text/html", "utf-8"))
+    assert len(urls) > len(files) / 2
+    assert {url: why(url, BOUNDS) for url in urls if why(url, BOUNDS)} == {}
