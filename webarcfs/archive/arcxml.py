@@ -21,12 +21,15 @@ NAMESPACE = "urn:webarcfs:arc:1"
 #: Largest data.xml that is read, in bytes.
 LARGEST = 64 * 1024 * 1024
 
-_ROOT = f"{{{NAMESPACE}}}file"
-_META = f"{{{NAMESPACE}}}meta"
-_DATA = f"{{{NAMESPACE}}}data"
+#: Names of the elements.
+FILE = f"{{{NAMESPACE}}}file"
+META = f"{{{NAMESPACE}}}meta"
+DATA = f"{{{NAMESPACE}}}data"
+
 _ESCAPES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _META_OF_OURS = re.compile(rb"<arc:meta\s[^>]*/>")
-_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n  <arc:meta'
+#: How each document begins that we wrote.
+HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n  <arc:meta'
 _TAIL = "/>\n  <arc:data/>\n</arc:file>\n"
 # What XML 1.0 cannot hold at all, not even as a character reference (section 2.2).
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -36,7 +39,7 @@ def describe(meta: MetaData) -> bytes:
     """The document of a new ARC: its metadata, and no data nodes yet (/Xm-1.1/, /Xm-1.2/)."""
     fields = meta.as_fields()
     attributes = "".join(f" {name}={quoteattr(clean(fields[name]), _ESCAPES)}" for name in FIELDS)
-    return f"{_HEAD}{attributes}{_TAIL}".encode()
+    return f"{HEAD}{attributes}{_TAIL}".encode()
 
 
 def clean(text: str) -> str:
@@ -48,12 +51,12 @@ def metadata(document: bytes) -> MetaData:
     """The metadata of a data.xml. Raises InvalidDocument when it is none, Damaged when a field is malformed."""
     # The element that holds them is first and small; data nodes behind it may be megabytes.
     head = _META_OF_OURS.search(document, 0, 65536)
-    if head and document.startswith(_HEAD.encode()):
+    if head and document.startswith(HEAD.encode()):
         meta = parse_element(b'<arc:file xmlns:arc="urn:webarcfs:arc:1">' + head[0] + b"</arc:file>")[0]
     else:
         root = parse_element(document)
-        meta = root.find(_META) if root.tag == _ROOT else None  # type: ignore[assignment] # checked below
-    if meta is None or meta.tag != _META:
+        meta = root.find(META) if root.tag == FILE else None  # type: ignore[assignment] # checked below
+    if meta is None or meta.tag != META:
         raise InvalidDocument("data.xml has no arc:meta")
     return MetaData.from_fields({str(key): str(value) for key, value in meta.attrib.items()})
 
@@ -68,7 +71,7 @@ def validate(document: bytes) -> None:
     schema = _schema()
     if not schema.validate(root):
         raise InvalidDocument("data.xml is not valid: " + _first_error(schema.error_log))
-    data = root.find(_DATA)
+    data = root.find(DATA)
     names = [str(node.tag) for node in data if isinstance(node.tag, str)] if data is not None else []
     name, count = next(iter(Counter(names).most_common(1)), ("", 0))
     if count > 1:

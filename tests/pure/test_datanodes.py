@@ -1,0 +1,453 @@
+"""Data nodes (DESIGN.md sections 4 and 5; /Xm-3/ … /Xm-5/): appended, rewritten, merged; old ones stay as they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from xml.sax.saxutils import escape, quoteattr
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from tests.pure.test_arcxml import bomb
+from tests.pure.test_model import META
+from webarcfs.archive import arcxml, datanodes, nodereader, noderules
+from webarcfs.archive.datanodes import Judge, appended, extended, merge_nodes, names, names_of, rewritten
+from webarcfs.archive.errors import Damaged, Exists, InvalidDocument, NotPermitted, WebarcError
+
+pytestmark = pytest.mark.pure
+
+EMPTY = arcxml.describe(META)
+OLD = merge_nodes(
+    EMPTY, b"<words>42</words>\n    <w:words xmlns:w='urn:w' a='1' b=\"2\"><!-- so --><x/>&amp; more</w:words>"
+)
+TYPED = (
+    b"<a xmlns:i='http://www.w3.org/2001/XMLSchema-instance' xmlns:s='http://www.w3.org/2001/XMLSchema' i:type='s:int'>"
+)
+
+
+def with_nodes(nodes: str, document: bytes = EMPTY) -> bytes:
+    """A document as a user would write it: new nodes before the end of arc:data."""
+    if b"<arc:data/>" in document:
+        return document.replace(b"<arc:data/>", f"<arc:data>{nodes}</arc:data>".encode())
+    return document.replace(b"</arc:data>", f"{nodes}</arc:data>".encode())
+
+
+def canonical(document: bytes) -> list[bytes]:
+    """The nodes in canonical XML, which says the same of the same content."""
+    data = etree.fromstring(document).find(arcxml.DATA)
+    assert data is not None
+    return [etree.tostring(node, method="c14n", exclusive=True, with_tail=False) for node in data]
+
+
+def test_the_first_node_looks_as_the_design_shows() -> None:
+    document = merge_nodes(EMPTY, appended(EMPTY, b"<words>42</words>\n"))
+    assert document.endswith(b"\n  <arc:data>\n    <words>42</words>\n  </arc:data>\n</arc:file>\n")
+    assert document.startswith(EMPTY.removesuffix(b"<arc:data/>\n</arc:file>\n"))
+    arcxml.validate(document)
+    assert arcxml.metadata(document) == META
+    assert names(document) == ("words",)
+
+
+def test_names_are_expanded_and_in_order() -> None:
+    assert names(OLD) == ("words", "{urn:w}words")
+    assert names(EMPTY) == ()
+    assert names_of(b"<b/><a xmlns='urn:a'/>") == ("b", "{urn:a}a")
+
+
+ACCEPTED = [
+    b"<a/>",
+    b"<a/><b/>\n<c>text</c>",
+    b"  <a>\n  <b/>\n</a>  ",
+    b"<a xmlns='urn:a'><b xmlns=''/></a>",
+    b"<p:words xmlns:p='urn:other'/>",
+    b"<a b='&lt;&quot;&#10;&#9;' c=\"'\">&#13;&gt;]]&gt;</a>",
+    b"<a><![CDATA[<not/> > an element]]></a>",
+    b"<a><!-- > --><?pi > ?></a>",
+    TYPED + b"4</a>",
+    b"<a b=' xmlns:arc=\"urn:webarcfs:arc:1\"'/>",
+    b"<a xml:lang='de' xml:space='preserve'> </a>",
+    "<\u00e4\u00f6 \u00fc='\U0001f600'>\u2028\ud7ff\ufffd</\u00e4\u00f6>".encode(),
+    b"<a>" * nodereader.LEVELS + b"</a>" * nodereader.LEVELS,
+    b"<a>" + b"x" * 1_000_000 + b"</a>",
+]
+
+
+@pytest.mark.parametrize("tail", ACCEPTED, ids=lambda tail: repr(tail[:30]))
+def test_elements_that_are_appended_are_new_nodes(tail: bytes) -> None:
+    """/Xm-3/, /Xm-3.2/: any structure, any content."""
+    for old in (EMPTY, OLD):
+        judge = Judge(old, rewriting=False)
+        judge.feed(tail)
+        document = merge_nodes(old, appended(old, tail))
+        arcxml.validate(document)
+        assert canonical(document)[: len(names(old))] == canonical(old)
+        assert canonical(document)[len(names(old)) :] == canonical(with_nodes(tail.decode()))
+        # To be seen, to be told by whoever rewrites, and never a change.
+        assert rewritten(document, document) == b""
+        assert extended(old, old + tail) == appended(old, tail)
+
+
+@pytest.mark.parametrize("tail", ACCEPTED, ids=lambda tail: repr(tail[:30]))
+def test_a_rewritten_document_gives_its_new_nodes(tail: bytes) -> None:
+    for old in (EMPTY, OLD):
+        new = with_nodes(tail.decode(), old)
+        Judge(old, rewriting=True).feed(new)
+        assert rewritten(old, new) == extended(old, new) == appended(old, tail)
+
+
+def test_nothing_added_is_nothing_new() -> None:
+    for old in (EMPTY, OLD):
+        assert appended(old, b"") == appended(old, b" \r\n") == rewritten(old, old) == b""
+        assert extended(old, old + b"\n") == b""
+        assert merge_nodes(old, b"") == old
+
+
+ENTITIES = bomb().partition(b"<a>")[0]
+#: Bytes appended to OLD; the error; whether they say so on their own, without an end of the document.
+REFUSED: list[tuple[bytes, type[WebarcError], bool]] = [
+    (b"42\n", InvalidDocument, True),
+    (b"<words>43</words>", Exists, True),
+    (b"<a/><b/><a/>", Exists, True),
+    (b"<v:words xmlns:v='urn:w'/>", Exists, True),
+    (b"<a/>text<b/>", InvalidDocument, True),
+    (b"<a/>text", InvalidDocument, True),
+    (b"<a></b>", InvalidDocument, True),
+    (b"<a", InvalidDocument, False),
+    (b"<a>", InvalidDocument, False),
+    (b"<a>text", InvalidDocument, False),
+    (b"<a b='1' b='2'/>", InvalidDocument, True),
+    (b"<a><b c=1/></a>", InvalidDocument, True),
+    (b"<p:a/>", InvalidDocument, True),
+    (b"<a p:b='1'/>", InvalidDocument, True),
+    (b"<arc:note/>", InvalidDocument, True),
+    (b"<note xmlns='urn:webarcfs:arc:1'/>", InvalidDocument, True),
+    (b"<arc:meta url='http://evil.example/'/>", InvalidDocument, True),
+    (b"</arc:data>", InvalidDocument, True),
+    (b"</arc:data><arc:data>", InvalidDocument, True),
+    (b"<a/></arc:data></arc:file>", InvalidDocument, True),
+    (b"<a/></arc:data><arc:data xmlns:arc='urn:webarcfs:arc:1'><b/>", InvalidDocument, True),
+    (b"<a/><!-- a note -->", InvalidDocument, True),
+    (b"<a/><?target data?>", InvalidDocument, True),
+    (b"<?xml version='1.0'?><a/>", InvalidDocument, True),
+    (b"<!DOCTYPE a><a/>", InvalidDocument, True),
+    (b"<a>&unknown;</a>", InvalidDocument, True),
+    (b"<a>&#11;</a>", InvalidDocument, True),
+    (b"<a>&#xFFFE;</a>", InvalidDocument, True),
+    (b"<a>&#xD800;</a>", InvalidDocument, True),
+    (b"<a>\x0b</a>", InvalidDocument, True),
+    (b"<a>\x00", InvalidDocument, True),
+    ("<a>\ufffe</a>".encode(), InvalidDocument, True),
+    ("<a>\ud800</a>".encode("utf-8", "surrogatepass"), InvalidDocument, True),
+    ("<a>\u00e9</a>".encode("latin-1"), InvalidDocument, True),
+    ("<a>x</a>".encode("utf-16"), InvalidDocument, True),
+    (b"\x00" * 100, InvalidDocument, True),
+    (bytes(range(256)), InvalidDocument, True),
+    (b"\x1f\x8b\x08\x00" + bytes(range(255, 0, -1)) * 400, InvalidDocument, True),
+    (ENTITIES + b"<a>&e11;</a>", InvalidDocument, True),
+    (b"<a>" * 10_000 + b"</a>" * 10_000, InvalidDocument, True),
+    (b"<a>" * 10_000, InvalidDocument, True),
+    (b"<a xml:id='x'/>", InvalidDocument, True),
+    (b"<a><b xml:id='x'/></a>", InvalidDocument, True),
+    (TYPED + b"x</a>", InvalidDocument, False),
+    (b"<a>" + b"x" * (nodereader.LONGEST + 1) + b"</a>", InvalidDocument, True),
+    (b"<a>" + b"x" * (nodereader.LONGEST + 1), InvalidDocument, True),
+    (b"<a b='" + b"x" * (nodereader.LONGEST + 1), InvalidDocument, True),
+    (b"".join(b"<n%d/>" % i for i in range(noderules.MOST)), InvalidDocument, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("tail", "kind", "early"), REFUSED, ids=lambda each: repr(each[:30]) if isinstance(each, bytes) else ""
+)
+def test_what_is_appended_and_refused(tail: bytes, kind: type[WebarcError], early: bool) -> None:
+    """/Xm-3.1/, /Xm-4/: the errno says what is wrong, at write(2) where that can be told."""
+    with pytest.raises(WebarcError) as raised:
+        appended(OLD, tail)
+    assert type(raised.value) is kind
+    judge = Judge(OLD, rewriting=False)
+    if not early:
+        judge.feed(tail)
+        return
+    for _ in range(2):
+        with pytest.raises(WebarcError) as raised:
+            judge.feed(tail)
+        assert type(raised.value) is kind
+    with pytest.raises(kind):
+        judge.feed(b"<fine/>")
+
+
+def edited(old: str, new: str) -> bytes:
+    assert old in OLD.decode()
+    return OLD.decode().replace(old, new, 1).encode()
+
+
+@pytest.mark.parametrize(
+    ("new", "kind"),
+    [
+        (edited('title="Example"', 'title="Mine"'), NotPermitted),
+        (edited('title="Example"', ""), NotPermitted),
+        (edited("<arc:meta", "<arc:meta more='1'"), NotPermitted),
+        (edited("<words>42</words>", "<words>43</words>"), NotPermitted),
+        (edited("<words>42</words>", "<words> 42</words>"), NotPermitted),
+        (edited("<words>42</words>", "<words b='1'>42</words>"), NotPermitted),
+        (edited("<words>42</words>", ""), NotPermitted),
+        (edited("<words>42</words>", "<words xmlns='urn:v'>42</words>"), NotPermitted),
+        (edited("<!-- so -->", "<!-- not so -->"), NotPermitted),
+        (edited("<x/>", "<y/>"), NotPermitted),
+        (edited("&amp; more", "&amp; less"), NotPermitted),
+        (OLD.partition(b"<arc:data>")[0] + b"<arc:data/></arc:file>", NotPermitted),
+        (EMPTY, NotPermitted),
+        (b"<arc:file xmlns:arc='urn:webarcfs:arc:1'><arc:data/></arc:file>", NotPermitted),
+        (edited("</arc:data>", "<words/></arc:data>"), Exists),
+        (edited("</arc:data>", "<a/><a/></arc:data>"), Exists),
+        (edited("<arc:data>", "<arc:data a='1'>"), InvalidDocument),
+        (edited("<arc:file", "<arc:file a='1'"), InvalidDocument),
+        (edited("</arc:data>", "<arc:note/></arc:data>"), InvalidDocument),
+        (edited("</arc:data>", "text</arc:data>"), InvalidDocument),
+        (edited("</arc:data>", "<a></arc:data>"), InvalidDocument),
+        (edited("</arc:data>", "</arc:data><arc:data/>"), InvalidDocument),
+        (edited("<?xml", "<!-- mine --><?xml"), InvalidDocument),
+        (edited("<arc:file", "<!-- mine --><arc:file"), InvalidDocument),
+        (edited("<arc:file", "<!DOCTYPE arc:file><arc:file"), InvalidDocument),
+        (edited("urn:webarcfs:arc:1", "urn:webarcfs:arc:2"), InvalidDocument),
+        (edited("UTF-8", "UTF-16"), InvalidDocument),
+        (edited("UTF-8", "nonsense"), InvalidDocument),
+        (edited("42", "\x0b"), InvalidDocument),
+        (OLD[:-1].removesuffix(b"</arc:file>"), InvalidDocument),
+        (OLD + b"<more/><more2/>", InvalidDocument),
+        (b"", InvalidDocument),
+        (b"<html/>", InvalidDocument),
+        (b"hello", InvalidDocument),
+    ],
+    ids=range(34),
+)  # fmt: skip
+def test_rewritten_documents_that_are_refused(new: bytes, kind: type[WebarcError]) -> None:
+    """EPERM: metadata or an old node changed (/Xm-5/); EEXIST: a name is taken; EINVAL: not well-formed, not valid."""
+    with pytest.raises(WebarcError) as raised:
+        rewritten(OLD, new)
+    assert type(raised.value) is kind
+
+
+@pytest.mark.parametrize("cut", [1, 3, 7, 64, 4096])
+def test_a_rewriting_is_judged_while_it_is_written(cut: int) -> None:
+    new = edited("<words>42</words>", "<words>43</words>")
+    judge = Judge(OLD, rewriting=True)
+    wrong = new.index(b"</words>") + len(b"</words>")
+    for begin in range(0, len(new), cut):
+        if begin + cut < wrong:
+            judge.feed(new[begin : begin + cut])
+            continue
+        with pytest.raises(NotPermitted):
+            judge.feed(new[begin : begin + cut])
+        break
+    judge = Judge(OLD, rewriting=True)
+    for begin in range(0, len(OLD), cut):
+        judge.feed(OLD[begin : begin + cut])
+
+
+def test_old_nodes_cannot_change_places() -> None:
+    old = merge_nodes(EMPTY, b"<a/>\n    <b/>\n    <c/>")
+    with pytest.raises(NotPermitted):
+        rewritten(old, with_nodes("<b/><a/><c/>"))
+    with pytest.raises(NotPermitted):
+        Judge(old, rewriting=True).feed(with_nodes("<b/><a/><c/>"))
+    assert rewritten(old, with_nodes("<x/><a/><y/><b/><c/><z/>")) == b"<x/>\n    <y/>\n    <z/>"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1", "us-ascii", "windows-1252"])
+def test_a_rewritten_document_may_be_spelled_otherwise(encoding: str) -> None:
+    """Another encoding, other quotes, another prefix; what is kept is our form of it."""
+    text = with_nodes("<neu>caf\u00e9</neu>" if "ascii" not in encoding else "<neu>caf&#233;</neu>", OLD).decode()
+    text = text.replace("UTF-8", encoding.removesuffix("-sig")).translate(str.maketrans("'\"", "\"'"))
+    text = text.replace("arc:", "a:").replace("xmlns:arc", "xmlns:a").replace("webarcfs:a:1", "webarcfs:arc:1")
+    new = text.encode(encoding)
+    judge = Judge(OLD, rewriting=True)
+    for byte in new:
+        judge.feed(bytes([byte]))
+    document = merge_nodes(OLD, rewritten(OLD, new))
+    assert document.startswith(OLD.removesuffix(b"\n  </arc:data>\n</arc:file>\n"))
+    assert canonical(document)[-1] == "<neu>caf\u00e9</neu>".encode()
+    arcxml.validate(document)
+
+
+def test_prefixes_that_values_use_are_kept() -> None:
+    """A prefix may be meant in a text or an attribute's value; who can tell?"""
+    new = with_nodes("<a t='p:x'/>").replace(b"<arc:file ", b"<arc:file xmlns:p='urn:p' ")
+    (node,) = etree.fromstring(merge_nodes(EMPTY, rewritten(EMPTY, new)))[1]
+    assert node.nsmap["p"] == "urn:p"
+
+
+def test_a_name_that_was_added_meanwhile_is_told_when_nodes_are_merged() -> None:
+    ours, theirs = appended(EMPTY, b"<a/>"), appended(EMPTY, b"<b/><a/>")
+    with pytest.raises(Exists):
+        merge_nodes(merge_nodes(EMPTY, ours), theirs)
+
+
+def test_a_document_of_another_form_is_brought_into_ours_first() -> None:
+    other = b"<file xmlns='urn:webarcfs:arc:1'>" + EMPTY[EMPTY.index(b"<arc:meta") :].replace(b"arc:meta", b"meta")
+    other = other.replace(b"<arc:data/>", b"<data><a xmlns=''>1</a></data>").replace(b"</arc:file>", b"</file>")
+    document = merge_nodes(other, b"<b/>")
+    assert arcxml.metadata(document) == META
+    assert names(document) == ("a", "b")
+    assert document == merge_nodes(EMPTY, b'<a xmlns="">1</a>\n    <b/>')
+
+
+@pytest.mark.parametrize("old", [b"", b"no XML", b"<a/>", EMPTY[:-5], bomb()])
+def test_a_damaged_document_is_not_the_writers_fault(old: bytes) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: names(old),
+        lambda: appended(old, b"<a/>"),
+        lambda: rewritten(old, EMPTY),
+        lambda: merge_nodes(old, b"<a/>"),
+        lambda: Judge(old, rewriting=True),
+    ]
+    for call in calls:
+        with pytest.raises(Damaged):
+            call()
+
+
+def test_documents_are_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 MB are refused before anything is read, and by the write that goes too far."""
+    begun = time.monotonic()
+    huge = b"<a>" + b"x" * 100_000_000 + b"</a>"
+    with pytest.raises(InvalidDocument, match="at most"):
+        appended(EMPTY, huge)
+    with pytest.raises(InvalidDocument, match="at most"):
+        rewritten(EMPTY, huge)
+    assert time.monotonic() - begun < 10
+    monkeypatch.setattr(datanodes, "LARGEST", len(OLD) + 100)
+    judge = Judge(OLD, rewriting=False)
+    judge.feed(b"<a>" + b" " * 90)
+    with pytest.raises(InvalidDocument, match="at most"):
+        judge.feed(b" " * 10)
+    # What grows when it is serialised is measured then.
+    with pytest.raises(InvalidDocument, match="at most"):
+        appended(OLD, b"<a>" + b">" * 80 + b"</a>")
+
+
+# A loaded machine is slow, and that is no fault of the code.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+text = st.text("ab <>&\"']\n\t\u00e4\u2028\U0001f600", max_size=12)
+content = text.map(escape) | st.sampled_from(["<!-- > -->", "<?p > ?>", "<![CDATA[<&>]]>", "&#13;", "&#x1F600;"])
+#: How an element may be called, and what binds its prefix.
+CALLED = [("a", ""), ("b", ""), ("words", ""), ("\u00e4", ""), ("p:a", " xmlns:p='urn:a'"), ("p:a", " xmlns:p='urn:b'")]
+CALLED += [("q:b", ' xmlns:q="urn:b"'), ("a", " xmlns='urn:a'"), ("b", " xmlns=''")]
+
+
+@st.composite
+def elements(draw: st.DrawFn, depth: int = 3) -> str:
+    """An element with whatever an element can hold, as somebody might write it."""
+    name, bound = draw(st.sampled_from(CALLED))
+    attributes = draw(st.lists(st.sampled_from(["x", "y", "p:x"]), max_size=2, unique=True))
+    if "p:x" in attributes and "xmlns:p" not in bound:
+        bound += " xmlns:p='urn:c'"
+    words = "".join(f" {each}={quoteattr(draw(text))}" for each in attributes)
+    inner = draw(st.lists(content | elements(depth - 1) if depth else content, max_size=3))
+    return f"<{name}{bound}{words}>{''.join(inner)}</{name}>" if inner else f"<{name}{words}{bound} />"
+
+
+def expanded(node: str) -> str:
+    return str(etree.fromstring(node.encode()).tag)
+
+
+def unique(nodes: list[str]) -> list[str]:
+    return list({expanded(node): node for node in nodes}.values())
+
+
+def written(nodes: list[str]) -> bytes:
+    return "\n".join(nodes).encode()
+
+
+@PATIENT
+@given(st.lists(elements(), max_size=4).map(unique), st.lists(elements(), max_size=3).map(unique))
+def test_additions_of_two_writers_commute(ours: list[str], theirs: list[str]) -> None:
+    """Two writers at once both succeed if their nodes differ; each node is there once, as it was written."""
+    theirs = [node for node in theirs if expanded(node) not in set(map(expanded, ours))]
+    one, two = appended(EMPTY, written(ours)), appended(EMPTY, written(theirs))
+    first = merge_nodes(merge_nodes(EMPTY, one), two)
+    second = merge_nodes(merge_nodes(EMPTY, two), one)
+    assert sorted(canonical(first)) == sorted(canonical(second))
+    assert canonical(first) == canonical(with_nodes("".join(ours + theirs)))
+    assert first.startswith(merge_nodes(EMPTY, one).removesuffix(b"\n  </arc:data>\n</arc:file>\n")) or not ours
+    arcxml.validate(first)
+    assert appended(merge_nodes(EMPTY, one), written(theirs)) == two
+    assert rewritten(first, second if not (ours and theirs) else first) == b""
+
+
+@pytest.mark.parametrize("part", [b"<b/>", b"<b c='' d='' e='' f=''/>", b"<!---->", b"<?p?>"])
+def test_documents_are_bounded_in_number(part: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree takes many times the memory of its text; so what is in it is counted before one is made."""
+    monkeypatch.setattr(nodereader, "PARTS", 1000)
+    for tail in (b"<a>" + part * 1000 + b"</a>", part * 1000):
+        with pytest.raises(WebarcError):
+            appended(OLD, tail)
+        with pytest.raises(WebarcError):
+            Judge(OLD, rewriting=False).feed(tail)
+    appended(OLD, b"<a>" + part * 199 + b"</a>")
+
+
+PARTS = b"""<a> </a> <b/> x & < ' &lt; &x; <![CDATA[ ]]> <!-- --> <?p ?> <c_d=' '> </c> </arc:data> <arc:data> <arc:x/>
+<words/> <!DOCTYPE_a_[ ]> <p:q_xmlns:p='urn:w'/> _ \xff \x00 \x0b"""
+pieces = st.lists(st.sampled_from([part.replace(b"_", b" ") for part in PARTS.split()]), max_size=12).map(b"".join)
+
+
+@PATIENT
+@given(st.binary(max_size=80) | pieces, st.integers(1, 20))
+def test_whatever_is_accepted_is_valid_and_was_not_refused_early(tail: bytes, cut: int) -> None:
+    """And nothing raises but what is ours."""
+    judge, refused = Judge(OLD, rewriting=False), None
+    try:
+        for begin in range(0, len(tail), cut):
+            judge.feed(tail[begin : begin + cut])
+    except WebarcError as error:
+        refused = error
+    try:
+        nodes = appended(OLD, tail)
+    except WebarcError as error:
+        assert refused is None or errors_agree(refused, error)
+        return
+    assert refused is None
+    document = merge_nodes(OLD, nodes)
+    arcxml.validate(document)
+    assert document.startswith(OLD.removesuffix(b"\n  </arc:data>\n</arc:file>\n"))
+    assert names(document) == names(OLD) + (names_of(nodes) if nodes else ())
+
+
+def errors_agree(early: WebarcError, late: WebarcError) -> bool:
+    """Of several faults in one text, either may be told."""
+    return {type(early), type(late)} <= {InvalidDocument, Exists}
+
+
+@PATIENT
+@given(st.binary(max_size=60), st.integers(0, len(OLD)), st.integers(0, 40), st.integers(1, 60))
+def test_a_damaged_rewriting_is_refused_or_changes_nothing(junk: bytes, at: int, length: int, cut: int) -> None:
+    new = OLD[:at] + junk + OLD[at + length :]
+    judge, refused = Judge(OLD, rewriting=True), None
+    try:
+        for begin in range(0, len(new), cut):
+            judge.feed(new[begin : begin + cut])
+    except WebarcError as error:
+        refused = error
+    try:
+        nodes = rewritten(OLD, new)
+    except WebarcError:
+        return
+    assert refused is None
+    document = merge_nodes(OLD, nodes)
+    arcxml.validate(document)
+    assert canonical(document)[:2] == canonical(OLD)
+
+
+@PATIENT
+@given(st.lists(elements(), min_size=1, max_size=3).map(unique), st.data())
+def test_the_judge_lets_pass_what_is_right_however_it_is_cut(nodes: list[str], data: st.DataObject) -> None:
+    tail = written(nodes)
+    assume(len(tail) > 3)
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(tail) - 1), max_size=8)))
+    for rewriting, whole in ((False, tail), (True, with_nodes(tail.decode()))):
+        judge = Judge(EMPTY, rewriting=rewriting)
+        for begin, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+            judge.feed(whole[begin:end])

@@ -1,0 +1,189 @@
+"""Data nodes of data.xml: what users append or rewrite becomes new nodes, and nodes are spliced in (/Xm-3/, /Xm-5/).
+
+Old nodes are never written anew: new ones are put between them and the end of the document, each serialised by us.
+Whatever is accepted here validates against xsd/arc.xsd; schemas of users are schemas.py's. Raises InvalidDocument
+(EINVAL) for what is not well-formed, not valid or out of bounds, Exists (EEXIST) for a name that is taken, NotPermitted
+(EPERM) where metadata or an old node were changed, Damaged where the old document is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from lxml import etree
+
+from webarcfs.archive import arcxml
+from webarcfs.archive.arcxml import DATA, FILE, LARGEST
+from webarcfs.archive.errors import Damaged, InvalidDocument, WebarcError
+from webarcfs.archive.nodereader import LONGEST, SPACE, Stream, enclosed, read, serialised
+from webarcfs.archive.noderules import Fresh, Kept
+
+_HEAD = arcxml.HEAD.encode()
+_NONE = b"\n  <arc:data/>\n</arc:file>\n"
+_END = b"\n  </arc:data>\n</arc:file>\n"
+_BEGIN = b"\n  <arc:data>"
+_BETWEEN = b"\n    "
+_SPACE = SPACE.encode()
+_BOM = b"\xef\xbb\xbf"
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_ENCODING = re.compile(rb"""\A<\?xml\s[^>]*?\sencoding\s*=\s*["'](?!(?:utf-?8|us-ascii|ascii)["'])""", re.IGNORECASE)
+
+
+def names(document: bytes) -> tuple[str, ...]:
+    """Expanded names (`words`, `{urn:w}words`) of a document's data nodes, in order."""
+    return tuple(_tags(_old(document)))
+
+
+def names_of(nodes: bytes) -> tuple[str, ...]:
+    """The same of nodes as `appended` and `rewritten` return them."""
+    return tuple(_tags(arcxml.parse_element(enclosed(nodes))))
+
+
+def extended(old: bytes, new: bytes) -> bytes:
+    """The new nodes of a document that was appended to or rewritten, whichever it was; none if nothing was added."""
+    return appended(old, new[len(old) :]) if new.startswith(old) else rewritten(old, new)
+
+
+def appended(old: bytes, tail: bytes) -> bytes:
+    """The new nodes, serialised, from bytes that were appended behind the end of `old`; white space alone adds none."""
+    _bounded(len(old) + len(tail))
+    if not tail.strip(_SPACE):
+        return b""
+    document = enclosed(tail)
+    read(document, Fresh(names(old)), whole=False)
+    return _checked(old, [serialised(node) for node in arcxml.parse_element(document)])
+
+
+def rewritten(old: bytes, new: bytes) -> bytes:
+    """The new nodes, serialised, of a document that must hold the same metadata and, in order, the same nodes as `old`.
+
+    It may be spelled otherwise (prefixes, quotes, encoding): the old nodes stay as they are in `old` all the same.
+    """
+    _bounded(len(new))
+    rules = Kept(old)
+    read(new, rules, whole=True)
+    rules.finish()
+    # Attributes of the root and the like.
+    arcxml.validate(new)
+    data = arcxml.parse_element(new).find(DATA)
+    fresh = [node for node in data if node.tag not in rules.names] if data is not None else []
+    return _checked(old, [serialised(node) for node in fresh])
+
+
+def merge_nodes(document: bytes, nodes: bytes) -> bytes:
+    """The document with the nodes behind its own, byte for byte. Raises Exists if one of their names is taken."""
+    if not nodes.strip(_SPACE):
+        return document
+    taken = names(document)
+    fresh = Fresh(taken)
+    for name in names_of(nodes):
+        fresh.begins(name)
+    merged = _spliced(document, nodes.strip(_SPACE))
+    _bounded(len(merged))
+    return merged
+
+
+class Judge:
+    """Reads what a writer writes, from its begin on, and raises as soon as it is certain that it will be refused.
+
+    It is for telling early, at write(2): what it lets pass is still judged as a whole by the functions above. Once it
+    has raised, it raises the same for whatever follows. Not for several threads at once.
+    """
+
+    def __init__(self, old: bytes, *, rewriting: bool) -> None:
+        self._room = LARGEST - (0 if rewriting else len(old))
+        self._stream: Stream | None = Stream(Kept(old) if rewriting else Fresh(names(old)), whole=rewriting)
+        self._undecided = rewriting
+        self._rest = b""
+        self._error: WebarcError | None = None
+
+    def feed(self, chunk: bytes) -> None:
+        """The next bytes that were written."""
+        if self._error is not None:
+            raise self._error.with_traceback(None)
+        try:
+            self._feed(chunk)
+        except WebarcError as error:
+            self._error = error
+            raise
+
+    def _feed(self, chunk: bytes) -> None:
+        self._room -= len(chunk)
+        _bounded(LARGEST - self._room)
+        if self._undecided:
+            chunk = self._decided(chunk)
+        if self._stream is None or self._undecided:
+            return
+        if found := _CONTROL.search(chunk):
+            raise InvalidDocument(f"XML cannot hold the byte {found[0]!r}")
+        # Cut where a token may end: parsers hold back what is cut elsewhere.
+        end = chunk.rfind(b">") + 1
+        if end:
+            whole, self._rest = self._rest + chunk[:end], b""
+            self._stream.feed(whole)
+        self._rest += chunk[end:]
+        self._check_rest(self._stream)
+
+    def _decided(self, chunk: bytes) -> bytes:
+        """What of a new document can be judged: nothing, before its encoding is known, or if it is not UTF-8."""
+        head, self._rest = self._rest + chunk, b""
+        if len(head) < len(_BOM) + 1 or (head.removeprefix(_BOM).startswith(b"<?xml") and b">" not in head):
+            self._rest = head
+            return b""
+        self._undecided = False
+        head = head.removeprefix(_BOM)
+        if b"\0" in head[:4] or head[:2] in (b"\xfe\xff", b"\xff\xfe") or _ENCODING.match(head):
+            self._stream = None
+        return head
+
+    def _check_rest(self, stream: Stream) -> None:
+        if len(self._rest) > LONGEST:
+            raise InvalidDocument(f"XML with more than {LONGEST} bytes without a tag")
+        text = self._rest.lstrip(_SPACE)
+        if text and not text.startswith(b"<") and not stream.reader.inside:
+            raise InvalidDocument("there is text between data nodes; they are elements")
+
+
+def _old(document: bytes) -> etree._Element:
+    try:
+        root = arcxml.parse_element(document)
+    except InvalidDocument as error:
+        raise Damaged(f"the data.xml in the archive cannot be read: {error}") from None
+    data = root.find(DATA)
+    if root.tag != FILE or data is None:
+        raise Damaged("the data.xml in the archive is none")
+    return data
+
+
+def _tags(data: etree._Element) -> Iterable[str]:
+    return (str(node.tag) for node in data if isinstance(node.tag, str))
+
+
+def _checked(old: bytes, fresh: Sequence[bytes]) -> bytes:
+    """The new nodes as one, if they make a valid document with the old ones."""
+    nodes = _BETWEEN.join(fresh)
+    if fresh:
+        arcxml.validate(merge_nodes(old, nodes))
+    return nodes
+
+
+def _spliced(document: bytes, nodes: bytes) -> bytes:
+    if not document.startswith(_HEAD) or not document.endswith((_NONE, _END)):
+        document = _in_our_form(document)
+    if document.endswith(_NONE):
+        return document.removesuffix(_NONE) + _BEGIN + _BETWEEN + nodes + _END
+    # In a valid document that ends so, this end tag is that of its one arc:data.
+    return document.removesuffix(_END) + _BETWEEN + nodes + _END
+
+
+def _in_our_form(document: bytes) -> bytes:
+    """A document that somebody else wrote into the archive, as we would have."""
+    nodes = _BETWEEN.join(serialised(node) for node in _old(document) if isinstance(node.tag, str))
+    bare = arcxml.describe(arcxml.metadata(document))
+    return _spliced(bare, nodes) if nodes else bare
+
+
+def _bounded(size: int) -> None:
+    if size > LARGEST:
+        raise InvalidDocument(f"data.xml would have {size} bytes; at most {LARGEST} are kept")

@@ -1,0 +1,215 @@
+"""Reads data.xml, or data nodes alone, as a stream of events: within bounds, in flat memory, against rules.
+
+Documents come from users, so everything is bounded here before a tree is made of it. A `Rules` says what is asked of
+the nodes; it is told of each as it begins and ends, so that a fault is known as soon as its bytes are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+from lxml import etree
+
+from webarcfs.archive.arcxml import DATA, FILE, META, NAMESPACE
+from webarcfs.archive.errors import InvalidDocument
+
+#: Levels of elements in a data node. libxml2 before 2.12 reads 256 in a whole document, and may be what others have.
+LEVELS = 200
+#: Elements, attributes, comments and processing instructions of a document: a tree takes some 200 bytes for each.
+PARTS = 1_000_000
+#: Bytes of one piece of text, comment or attribute; from 10,000,000 on it depends on libxml2's version.
+LONGEST = 8_000_000
+#: White space as XML knows it.
+SPACE = " \t\r\n"
+
+_OPENING = f'<arc:data xmlns:arc="{NAMESPACE}">'.encode()
+_CLOSING = b"</arc:data>"
+_XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
+_ARC_BOUND = re.compile(rf"""\A(<[^\s/>]+(?:\sxmlns(?::[^\s=]+)?=(?:"[^"]*"|'[^']*'))*?)\sxmlns:arc="{NAMESPACE}\"""")
+# Smaller than what libxml2 2.9 and later take at once (10,000,000 bytes).
+_PIECE = 1 << 20
+
+
+def enclosed(nodes: bytes) -> bytes:
+    """Data nodes alone, as a document: with the prefix `arc` bound as it is where they will stand."""
+    # Whatever ends this element within `nodes` leaves the last tag without its partner, and is not well-formed.
+    return _OPENING + nodes + _CLOSING
+
+
+class Rules:
+    """What is asked of a document's metadata and nodes. These ask nothing."""
+
+    def meta(self, fields: Mapping[str, str]) -> None:
+        """The attributes of arc:meta; none, if there is no such element."""
+
+    def begins(self, name: str) -> None:
+        """A data node begins; `name` is expanded."""
+
+    def ends(self, name: str, digest: bytes) -> None:
+        """A data node has ended; `digest` is the same for the same content, however that is spelled in XML."""
+
+
+class Reader:
+    """The parser's target: follows a document (`whole`), or nodes in the element of `enclosed`."""
+
+    def __init__(self, rules: Rules, *, whole: bool) -> None:
+        self._rules = rules
+        #: The elements above the nodes that are to come, in order, each at its depth.
+        self._frame = [(1, FILE), (2, META), (2, DATA)] if whole else [(1, DATA)]
+        self._level = 3 if whole else 2
+        self._parts = self._text = 0
+        self._name = ""
+        self._digest = hashlib.blake2b()
+        self.depth = 0
+
+    @property
+    def inside(self) -> bool:
+        """Whether what comes next is part of a data node."""
+        return self.depth >= self._level
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        self.depth += 1
+        self._count(1 + len(attributes))
+        if _XML_ID in attributes:
+            # Two nodes with the same one, from two writers, would make a document that is no XML any more.
+            raise InvalidDocument("data nodes cannot have an xml:id, which must be unique in the whole document")
+        if not self.inside:
+            return self._frame_begins(name, attributes)
+        if self.depth - self._level >= LEVELS:
+            raise InvalidDocument(f"a data node has more than {LEVELS} levels")
+        if self.depth == self._level:
+            self._node_begins(name)
+        self._add("<", name, *(word for pair in sorted(attributes.items()) for word in pair))
+        return None
+
+    def _frame_begins(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == DATA and (2, META) in self._frame:
+            self._frame.remove((2, META))
+            self._rules.meta({})
+        if not self._frame or self._frame.pop(0) != (self.depth, name):
+            raise InvalidDocument(f"data.xml has {name} where it should not")
+        if name == META:
+            self._rules.meta(attributes)
+
+    def _node_begins(self, name: str) -> None:
+        if self._frame:
+            raise InvalidDocument(f"data.xml has {name} before arc:data")
+        if name.startswith(f"{{{NAMESPACE}}}"):
+            raise InvalidDocument(f"data node {name} is of the archive's own namespace; use another, or none")
+        self._name, self._digest = name, hashlib.blake2b()
+        self._rules.begins(name)
+
+    def end(self, name: str) -> None:  # noqa: ARG002 # lxml's interface
+        """An element ends."""
+        if self.inside:
+            self._add(">")
+        if self.depth == self._level:
+            self._rules.ends(self._name, self._digest.digest())
+        self.depth -= 1
+
+    def data(self, text: str) -> None:
+        """A part of the text between two tags."""
+        if not self.inside:
+            if text.strip(SPACE):
+                raise InvalidDocument("there is text between data nodes; they are elements")
+            return
+        if not self._text:
+            self._digest.update(b"\0=")
+        raw = text.encode("utf-8")
+        self._text += len(raw)
+        if self._text > LONGEST:
+            raise InvalidDocument(f"a text of more than {LONGEST} bytes")
+        self._digest.update(raw)
+
+    def comment(self, text: str) -> None:
+        """A comment."""
+        self._note("!", text)
+
+    def pi(self, target: str, text: str | None = None) -> None:
+        """A processing instruction."""
+        self._note("?", target, text or "")
+
+    def doctype(self, *_: str | None) -> None:
+        """A document type declaration, and with it entities: never."""
+        raise InvalidDocument("XML with a document type declaration is refused")
+
+    def close(self) -> None:
+        """The document has ended."""
+
+    def _note(self, *words: str) -> None:
+        self._count(1)
+        if not self.inside:
+            # Nothing is accepted that is not kept, and only nodes are.
+            raise InvalidDocument("comments and processing instructions belong inside data nodes")
+        self._add(*words)
+
+    def _count(self, more: int) -> None:
+        self._parts += more
+        if self._parts > PARTS:
+            raise InvalidDocument(f"XML of more than {PARTS} elements and attributes")
+
+    def _add(self, *words: str) -> None:
+        # NUL is in no XML: so no two sequences of events are the same bytes.
+        self._text = 0
+        self._digest.update(("\0" + "\0".join(words)).encode("utf-8"))
+
+
+def read(document: bytes, rules: Rules, *, whole: bool) -> None:
+    """Hold a document, or nodes as `enclosed` makes them one, against rules. Raises InvalidDocument and theirs."""
+    try:
+        etree.fromstring(document, _parser(Reader(rules, whole=whole)))
+    except etree.XMLSyntaxError as error:
+        raise InvalidDocument(f"XML is not well-formed: {error}") from None
+
+
+class Stream:
+    """The same for bytes as they come. UTF-8 only; each piece must end where a tag, comment or the like may end.
+
+    Tokens that are cut anywhere are held back by newer parsers until much more has come; so none is cut here.
+    """
+
+    def __init__(self, rules: Rules, *, whole: bool) -> None:
+        self.reader = Reader(rules, whole=whole)
+        self._whole = whole
+        self._parser = _parser(self.reader)
+        if not whole:
+            self._feed(_OPENING)
+
+    def feed(self, data: bytes) -> None:
+        """Hold what has come against the rules; `data` ends with `>`."""
+        begin = 0
+        while begin < len(data):
+            end = data.rfind(b">", begin, begin + _PIECE) + 1 or data.find(b">", begin) + 1 or len(data)
+            self._feed(data[begin:end])
+            begin = end
+        if not self._whole and not self.reader.depth:
+            raise InvalidDocument("XML is not well-formed: an end tag without its element")
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed(data)
+        except etree.XMLSyntaxError as error:
+            raise InvalidDocument(f"XML is not well-formed: {error}") from None
+        # A prefix that is not bound is no syntax error for the parser, but one for everybody who reads the document.
+        for entry in self._parser.feed_error_log.filter_from_errors():
+            raise InvalidDocument(f"XML is not well-formed: line {entry.line}: {entry.message}")
+
+
+def serialised(node: etree._Element) -> bytes:
+    """A data node as it will stand in data.xml, with all the prefixes that it could see where it stood."""
+    text = etree.tostring(node, encoding="unicode", with_tail=False)
+    # `arc` is bound in every data.xml already. Declarations come before attributes, whose values may look like one.
+    return _ARC_BOUND.sub(r"\1", text, count=1).encode("utf-8")
+
+
+def _parser(target: Reader) -> etree.XMLParser:
+    return etree.XMLParser(
+        target=target,  # type: ignore[arg-type] # lxml-stubs ask for methods that take bytes too
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+    )
