@@ -21,7 +21,7 @@ MODULES = {
 #: Module outside → our modules that may import it.
 ONLY = {
     "pygit2": {"webarcfs.archive.store"},
-    "sqlite3": {"webarcfs.archive.database", "agent.frontier"},
+    "sqlite3": {"webarcfs.archive.asking", "webarcfs.archive.database", "agent.frontier"},
     "sqlite_utils": {"webarcfs.archive.database", "agent.frontier"},
     "lxml": {
         "webarcfs.archive.arcxml",

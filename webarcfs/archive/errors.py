@@ -36,6 +36,16 @@ class UsageError(WebarcError):
     exit_code = Exit.USAGE
 
 
+class BadCondition(UsageError):
+    """A condition of a query that SQLite does not take, or that reaches for more than the view (/Cl-6/)."""
+
+
+class TookTooLong(WebarcError):
+    """An answer that was given up because its time was over."""
+
+    errno = errno.ETIMEDOUT
+
+
 class SettingsError(WebarcError):
     """webarc.toml (or a filter's file) cannot be understood; `faults` has a line for each thing that is wrong."""
 

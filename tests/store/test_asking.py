@@ -1,0 +1,191 @@
+"""Conditions of users (/Cl-6/, /Db-5.2/): they read the view `metadata`, and nothing else whatever they hold."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.archives import CREATED, FIRST
+from webarcfs.archive.asking import ask
+from webarcfs.archive.commits import Message
+from webarcfs.archive.database import Change, Database
+from webarcfs.archive.errors import BadCondition, DatabaseDamaged, NotFound, TookTooLong, WebarcError
+from webarcfs.archive.model import CommitTag, MetaData
+
+pytestmark = pytest.mark.store
+TAG = CommitTag(FIRST, "e.org")
+TITLES = {"/a": "plain", "/b": "it's quoted", "/c": "50 % ; -- DROP TABLE version", "/d": "ümläut"}
+
+
+def meta(path: str, title: str) -> MetaData:
+    kind = "text/html" if path < "/c" else "application/pdf"
+    return MetaData(f"http://e.org{path}", kind, title, f"/e.org{path}", "e.org", FIRST, CREATED, TAG)
+
+
+DOCUMENTS = [meta(path, title) for path, title in TITLES.items()]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("asking") / "webarc.db"
+    with Database(path) as opened:
+        trailers = (("Publication", "test"), ("Complete", "yes"), ("Sequence", "1"))
+        opened.record(Message(TAG, trailers), [Change(each.path, each) for each in DOCUMENTS])
+    before = path.read_bytes()
+    yield path
+    assert path.read_bytes() == before, "a condition changed the database"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def paths(database: Path, where: str = "", order_by: str = "path", **more: object) -> list[str]:
+    return [each.path.removeprefix("/e.org") for each in ask(database, where, order_by, **more)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("", ["/a", "/b", "/c", "/d"]),
+        ("mimeType = 'application/pdf'", ["/c", "/d"]),
+        ("title LIKE '%QUOTED%'", ["/b"]),
+        ("title = 'it''s quoted' OR path GLOB '*/d'", ["/b", "/d"]),
+        ("title = '50 % ; -- DROP TABLE version'", ["/c"]),
+        ("url IN (SELECT url FROM metadata WHERE title = 'plain')", ["/a"]),
+        ("title <> 'with' AND title <> 'a''with' /* with */ AND path = '/e.org/a' -- with", ["/a"]),
+        ("lower(title) LIKE 'ü%' -- a comment", ["/d"]),
+        ("crawlTime >= '2026-11-21' AND substr(crawlTime, 1, 4) = '2026' AND date(createTime) < '2027-01-01'",
+         ["/a", "/b", "/c", "/d"]),
+        ("0", []),
+    ],
+)  # fmt: skip
+def test_a_condition_chooses_documents(database: Path, where: str, expected: list[str]) -> None:
+    """/Cl-6/: the answer is metadata."""
+    assert paths(database, where) == expected
+    assert list(ask(database, "path = '/e.org/b'")) == [DOCUMENTS[1]]
+
+
+def test_order_and_limit(database: Path) -> None:
+    """/Cl-6/: ORDER BY as the user writes it."""
+    assert paths(database, "", "mimeType DESC, path DESC") == ["/b", "/a", "/d", "/c"]
+    assert paths(database, "", "path DESC", limit=2) == ["/d", "/c"]
+    assert paths(database, limit=0) == []
+
+
+HOSTILE = [
+    "1; DROP TABLE version",
+    "1) UNION SELECT name, sql, 1, 2, 3, 4, 5, 6 FROM sqlite_master --",
+    "1) UNION SELECT * FROM metadata --",
+    "url IN (SELECT name FROM sqlite_master)",
+    "url IN (SELECT name FROM domain)",
+    "EXISTS (SELECT seq_from FROM version WHERE seq_from > 0)",
+    "EXISTS (WITH metadata AS (SELECT publication AS p FROM snapshot) SELECT 1 FROM metadata WHERE p > '')",
+    "EXISTS (wItH/**/metadata AS (SELECT publication AS p FROM snapshot) SELECT 1 FROM metadata WHERE p > '')",
+    "url IN (SELECT publication FROM snapshot AS metadata)",
+    "url IN (SELECT publication FROM (SELECT publication FROM snapshot) AS metadata)",
+    "url IN (SELECT name FROM pragma_table_info('version'))",
+    "load_extension('/tmp/x.so')",
+    "writefile('/tmp/x', 'x')",
+    "readfile('/etc/passwd') = ''",
+    "randomblob(1000000000) = ''",
+    "zeroblob(1000000000) = ''",
+    "url = printf('%1000000000s', 'x')",
+    "fts3_tokenizer('x') = 1",
+    "ATTACH 'x' AS y",
+    "1); PRAGMA writable_schema = 1; --",
+    "(((",
+    "url = ",
+    "uri = 'x'",
+    "'",
+    '"',
+    "url = 'x' OR `",
+    "/*",
+    "1 /* ; ",
+    "x'zz'",
+    "\0",
+    "1\0; DROP TABLE version",
+    "?1 = :where",
+    "(" * 3000 + "1" + ")" * 3000,
+    "1 OR " * 20000 + "1",
+    "title = '" + "x" * 1_000_000 + "'",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("where", HOSTILE, ids=lambda where: ascii(where[:30]))
+@pytest.mark.parametrize("part", ["where", "order"])
+def test_hostile_conditions_reach_nothing(database: Path, where: str, part: str) -> None:
+    """What is not a condition over the view is refused, with a message (or, where it is harmless, finds nothing)."""
+    try:
+        found = paths(database, where) if part == "where" else paths(database, "", where)
+    except WebarcError as error:
+        assert isinstance(error, BadCondition), error
+        assert str(error)
+    else:
+        assert set(found) <= set(TITLES)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "(WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n)",
+        "(SELECT count(*) FROM metadata a, metadata b, metadata c, metadata d, metadata e, metadata f, metadata g,"
+        " metadata h, metadata i, metadata j, metadata k, metadata l, metadata m, metadata n, metadata o) > 0",
+    ],
+)
+def test_what_never_ends_is_ended(database: Path, where: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises((TookTooLong, BadCondition)):
+        paths(database, where, seconds=0.3)
+    assert time.monotonic() - begun < 60
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("mimetipe = 'text/html'", ("no such column: mimetipe", "^", "did you mean mimeType?")),
+        ('title = "nothing" AND zzz', ("no such column: zzz", "the columns are url, mimeType")),
+        ("url = 'a' ANDD title = 'b'", ("ANDD", "^")),
+        ("url = 'a", ("unrecognized token",)),
+        ("nofunc(url)", ("nofunc",)),
+        ("url IN (SELECT name FROM domain)", ("prohibited", "view metadata")),
+    ],
+)
+def test_errors_show_where_the_condition_is_wrong(database: Path, where: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(BadCondition) as caught:
+        paths(database, where)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+WORDS = ["url", "title", "'", '"', "(", ")", "=", ";", "--", "/*", "*/", ",", "SELECT", "FROM", "domain"]
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS))
+       .map(" ".join))  # fmt: skip
+def test_any_text_is_answered_or_refused(database: Path, where: str) -> None:
+    try:
+        assert set(paths(database, where, seconds=5)) <= set(TITLES)
+    except BadCondition as error:
+        assert str(error)
+
+
+def test_no_database_and_a_damaged_one(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="recover"):
+        list(ask(tmp_path / "webarc.db"))
+    (tmp_path / "webarc.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(DatabaseDamaged, match="recover"):
+        list(ask(tmp_path / "webarc.db"))
+
+
+def test_it_is_read_only(database: Path) -> None:
+    """/Db-5.1/"""
+    found = ask(database)
+    next(found)
+    with sqlite3.connect(database) as other:
+        assert other.execute("PRAGMA quick_check").fetchone() == ("ok",)
+    found.close()  # type: ignore[attr-defined]

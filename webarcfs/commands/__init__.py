@@ -1,0 +1,1 @@
+"""The commands of `webarc`, a module each, for those who read an archive."""

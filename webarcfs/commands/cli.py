@@ -1,0 +1,51 @@
+"""`webarc`: the commands for those who read an archive. Errors become one line and an exit code, here."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+import webarcfs
+from webarcfs.archive.errors import Exit, WebarcError, exit_code_of
+from webarcfs.commands.query import query
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(webarcfs.__version__, prog_name="webarc")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def cli(debug: bool) -> None:  # main looks for it, also where the command line is wrong
+    """Ask a web archive: what is in it, by any of its metadata, at any time.
+
+    \b
+      webarc query "mimeType = 'application/pdf' AND domain = 'www.example.org'"
+
+    Exit codes: 0 done, 1 usage, 2 failed.
+    """
+
+
+cli.add_command(query)
+
+
+def main() -> None:
+    """The entry point."""
+    try:
+        cli(standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the answer has seen enough. What is still buffered must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except click.exceptions.Abort:
+        sys.exit(Exit.FAILED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(Exit.USAGE)
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        known = isinstance(error, WebarcError | OSError)
+        text = str(error) if known else f"unexpected {type(error).__name__}: {error}; please report it, with --debug"
+        for line in text.splitlines() or [type(error).__name__]:
+            click.echo(f"webarc: {line}", err=True)
+        sys.exit(exit_code_of(error))

@@ -1,0 +1,53 @@
+"""Which archive a reader's command works on: a directory, or the one behind a mount."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from webarcfs.archive import directory
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import NotAnArchive, UsageError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+#: The attribute by which the root of a mount names its archive (DESIGN.md section 5).
+ATTRIBUTE = "user.webarc.archive"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An archive, and the mount through which it was named, if any."""
+
+    archive: Archive
+    mount: Path | None = None
+
+
+def place_options(command: _F) -> _F:
+    """`--archive` and `--mount`."""
+    archive = click.option(
+        "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
+    )
+    mount = click.option(
+        "--mount", metavar="DIR", help="A mount of the archive, or a path inside one.", type=click.Path(path_type=Path)
+    )
+    return archive(mount(command))
+
+
+def find(archive: str | None, mount: Path | None) -> Place:
+    """The place that the options name. Raises UsageError for both at once, NotAnArchive where there is none."""
+    if archive is not None and mount is not None:
+        raise UsageError("give --archive or --mount, not both")
+    if mount is None:
+        return Place(directory.open_archive(directory.default_root(archive)))
+    for folder in (mount.absolute(), *mount.absolute().parents):
+        try:
+            root = os.getxattr(folder, ATTRIBUTE)
+        except OSError:
+            continue
+        return Place(directory.open_archive(Path(os.fsdecode(root))), folder)
+    raise NotAnArchive(f"{mount} is in no mounted archive; `mount.webarcfs ARCHIVE {mount}` mounts one")

@@ -1,0 +1,91 @@
+"""`webarc query`: documents by a condition in SQL (/Cl-6/)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from webarcfs.archive.asking import SECONDS, ask
+from webarcfs.archive.model import FIELDS, MetaData
+from webarcfs.commands.place import Place, find, place_options
+
+#: What a table shows: the rest is in the other formats.
+_SHOWN = ("commitTag", "path", "mimeType", "createTime", "title")
+
+
+@click.command()
+@click.argument("where", default="", metavar="[WHERE]")
+@place_options
+@click.option("--order-by", default="", metavar="COLUMNS", help="As in SQL: 'crawlTime DESC, path'.")
+@click.option("--limit", type=click.IntRange(min=0), help="At most so many.")
+@click.option("--format", "form", type=click.Choice(["table", "json", "csv", "paths"]), default="table")
+@click.option("--seconds", type=click.FloatRange(min=0.01), default=SECONDS, show_default=True, help="Give up after.")
+def query(
+    where: str,
+    *,
+    archive: str | None,
+    mount: Path | None,
+    order_by: str,
+    limit: int | None,
+    form: str,
+    seconds: float,
+) -> None:
+    """Show the documents for which the condition WHERE holds, one for each snapshot that has them.
+
+    WHERE is an SQL condition over the columns url, mimeType, title, path, domain, crawlTime, createTime, commitTag.
+    Times are texts: yyyy-mm-ddThh:mm:ss, CET. Nothing can be changed by it.
+
+    \b
+    Examples:
+      webarc query "mimeType = 'application/pdf'" --order-by 'crawlTime DESC' --limit 20
+      webarc query "title LIKE '%minutes%' AND crawlTime >= '2026-11-01'" --format csv
+      webarc query "url = 'http://www.example.org/'" --format json
+      webarc query --mount /mnt/archive "mimeType = 'text/html'" --format paths | xargs -d '\\n' ls -d
+    """
+    place = find(archive, mount)
+    _FORMATS[form](ask(place.archive.database, where, order_by, limit, seconds), place)
+
+
+def _table(found: Iterable[MetaData], _place: Place) -> None:
+    table = Table(*_SHOWN, box=None, pad_edge=False, header_style="bold")
+    for meta in found:
+        fields = meta.as_fields()
+        table.add_row(*(Text(fields[name]) for name in _SHOWN))
+    Console(width=None if sys.stdout.isatty() else 250).print(table)
+
+
+def _json(found: Iterable[MetaData], _place: Place) -> None:
+    """An array, an object a line: a reader of JSON takes it whole, one of lines as it comes."""
+    click.echo("[", nl=False)
+    for number, meta in enumerate(found):
+        click.echo((",\n" if number else "\n") + json.dumps(meta.as_fields(), ensure_ascii=False), nl=False)
+    click.echo("\n]")
+
+
+def _csv(found: Iterable[MetaData], _place: Place) -> None:
+    writer = csv.DictWriter(sys.stdout, FIELDS)
+    writer.writeheader()
+    writer.writerows(meta.as_fields() for meta in found)
+
+
+def _paths(found: Iterable[MetaData], place: Place) -> None:
+    """Where each version lies in a mount: `/.snapshots/<commitTag>/…`, below the mount if that is known."""
+    for meta in found:
+        inner = meta.path.removeprefix(f"/{meta.domain}/")
+        click.echo(f"{place.mount or ''}/.snapshots/{meta.commit_tag}/{inner}")
+
+
+_FORMATS: Mapping[str, Callable[[Iterable[MetaData], Place], None]] = {
+    "table": _table,
+    "json": _json,
+    "csv": _csv,
+    "paths": _paths,
+}
