@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agent.stages.index import index
 from webarcfs.archive import sequence
+from webarcfs.archive.committing import replay
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, DatabaseDamaged
@@ -45,7 +46,11 @@ class Recovered:
 
 
 def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered:
-    """Make webarc.db and `changes` anew from the repositories alone. Publications wait meanwhile."""
+    """Make webarc.db and `changes` anew from the repositories alone. Publications wait meanwhile.
+
+    What dead mounts left in the journal is taken into git first.
+    """
+    replay(archive)
     with sequence.hold(archive):
         snapshots, damaged = _all_snapshots(archive)
         scratch = archive.database.with_name(".webarc.db.new")
@@ -61,7 +66,11 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
 
 
 def catch_up(archive: Archive) -> None:
-    """Index what was published and not indexed, and complete the feed; next to nothing where all is in step."""
+    """Index what was published and not indexed, and complete the feed; next to nothing where all is in step.
+
+    What dead mounts left in the journal is taken into git first.
+    """
+    replay(archive)
     with sequence.hold(archive):
         snapshots, damaged = _all_snapshots(archive)
         _complete_feed(archive, snapshots, damaged)

@@ -16,6 +16,7 @@ from agent.run import Run, Shelf, is_arc, leads_to_arcs
 from agent.subset import subset
 from webarcfs.archive import locks, sequence
 from webarcfs.archive.commits import COMMITTER, CrawlMessage
+from webarcfs.archive.committing import commit_additions, fold_in
 from webarcfs.archive.importer import Importer
 from webarcfs.archive.layout import DATA_XML, HEADERS, arc_path, is_reserved, split
 from webarcfs.archive.merge import additions_since
@@ -43,7 +44,9 @@ class Publisher:
         self._cleared: set[str] = set()
 
     def __enter__(self) -> Publisher:
-        self._run.store.drop_scratch()
+        # Mounts that commit additions have unfinished packs, too.
+        with locks.exclusive(self._run.job.archive.committing_lock(self._run.domain)):
+            self._run.store.drop_scratch()
         with self._run.job.frontier.changes():
             self._run.job.frontier.clear_results(self._run.domain)
         return self
@@ -161,7 +164,10 @@ class Publisher:
     def _swap(self, tree: str, seen_tree: str | None, complete: bool) -> str:
         run, store = self._run, self._run.store
         archive = run.job.archive
+        commit_additions(archive, run.domain)  # so that little is left to do while everybody waits
         with locks.Turnstile(archive.lock(run.domain)).exclusive(), sequence.turn(archive, run.tag) as turn:
+            # What was confirmed until now belongs to the state before: a mount confirms under the same lock.
+            fold_in(archive, store, run.domain)
             main = store.ref(MAIN)
             if run.base is not None and main is not None and main != run.base.oid:
                 tree = additions_since(store, run.base.tree, store.commit(main).tree, tree)

@@ -56,7 +56,9 @@ PURE = (
     "webarcfs.archive.noderules",
     "webarcfs.archive.errors",
     "webarcfs.archive.additions",
+    "webarcfs.archive.batches",
     "webarcfs.archive.pace",
+    "webarcfs.archive.records",
     "agent.scope",
     "agent.traps",
     "agent.links",
@@ -148,9 +150,9 @@ def test_each_program_is_started_in_its_place(module: str) -> None:
                 assert program not in words[:3] or module in places, f"{module}:{node.lineno} names {program}"
 
 
-def test_only_the_store_and_its_importer_use_git() -> None:
+def test_only_the_store_and_what_writes_for_it_use_git() -> None:
     users = {module for module in MODULES if "webarcfs.archive.gitprocess" in imports(module)}
-    assert users == {"webarcfs.archive.store", "webarcfs.archive.importer"}
+    assert users == {"webarcfs.archive.store", "webarcfs.archive.importer", "webarcfs.archive.packs"}
 
 
 def test_only_capture_runs_wget() -> None:

@@ -51,12 +51,16 @@ class AddFile:
 
 @dataclass(frozen=True, slots=True)
 class AddNodes:
-    """New data nodes: serialised elements, each with the namespaces that it needs, to be spliced into data.xml."""
+    """New data nodes: serialised elements, each with the namespaces that it needs, to be spliced into data.xml.
+
+    `source` is the addition that was renamed onto data.xml to bring them, and goes; empty when they were written there.
+    """
 
     place: Place
     nodes: bytes
     author: Author
     time: int
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ def encode(addition: Addition) -> bytes:
             fields |= {"replaces": addition.replaces} if addition.replaces else {}
         case AddNodes():
             fields |= {"kind": "nodes"}
+            fields |= {"source": addition.source} if addition.source else {}
         case Move():
             fields |= {"kind": "move", "old": addition.old, "new": addition.new}
     # Names that are no UTF-8 travel as surrogates, which JSON can spell in ASCII.
@@ -119,7 +124,7 @@ def decode(line: bytes, nodes: bytes = b"") -> Addition:
                 path, blob = _texts(fields, "path", "blob")
                 return AddFile(place, path, blob, int(fields["size"]), author, time, str(fields.get("replaces", "")))
             case "nodes":
-                return AddNodes(place, nodes, author, time)
+                return AddNodes(place, nodes, author, time, str(fields.get("source", "")))
             case "move":
                 old, new = _texts(fields, "old", "new")
                 return Move(place, old, new, author, time)

@@ -15,6 +15,8 @@ from webarcfs.archive.model import CommitTag
 #: Who commits, always; the author of an addition is the user who wrote it.
 COMMITTER = ("webarcfs", "webarcfs@localhost")
 
+_QUOTED = {ord(char): f"\\{letter}" for char, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True)}
+
 
 @dataclass(frozen=True, slots=True)
 class CrawlMessage:
@@ -36,6 +38,29 @@ class CrawlMessage:
             *(f"Source: sha256:{digest}" for digest in self.sources),
         ]
         return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class AdditionsMessage:
+    """The message of a commit of additions: the paths, inside the domain, of files that are new or grew (data.xml), and
+    (old, new) of those that were renamed.
+    """
+
+    tag: CommitTag
+    added: Sequence[str]
+    renamed: Sequence[tuple[str, str]] = ()
+
+    def __str__(self) -> str:
+        added = (f"Added: {quoted(path)}" for path in self.added)
+        renamed = (f"Renamed: {quoted(old)} -> {quoted(new)}" for old, new in self.renamed)
+        return "\n".join([str(self.tag), "", *added, *renamed]) + "\n"
+
+
+def quoted(path: str) -> str:
+    """A path in ASCII, as git writes it: in quotes and with escapes where it is not plain (`core.quotePath`)."""
+    raw = path.encode("utf-8", "surrogateescape")
+    text = "".join(_QUOTED.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in raw)
+    return path if text == path else f'"{text}"'
 
 
 @dataclass(frozen=True, slots=True)

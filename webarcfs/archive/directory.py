@@ -63,6 +63,11 @@ class Archive:
         return self.root / "jobs"
 
     @property
+    def journal(self) -> Path:
+        """The logs of additions that mounts confirmed and git has not yet, and their large bodies."""
+        return self.root / "journal"
+
+    @property
     def reports(self) -> Path:
         """A folder for each finished job."""
         return self.root / "reports"
@@ -88,6 +93,14 @@ class Archive:
     def publishing_lock(self, domain: str) -> Path:
         """The lock file that lets one crawl at a time prepare its commit on `domain`."""
         return self.root / "lock" / f".publish-{domain}"
+
+    def committing_lock(self, domain: str) -> Path:
+        """The lock file that lets one process at a time prepare a commit of additions to `domain`."""
+        return self.root / "lock" / f".commit-{domain}"
+
+    def names_lock(self, domain: str) -> Path:
+        """The lock file that lets one mount at a time claim names of additions to `domain`."""
+        return self.root / "lock" / f".names-{domain}"
 
     def server_lock(self, domain: str) -> Path:
         """The lock file that keeps a server to one wget at a time; its mtime is when it was last asked."""

@@ -72,6 +72,11 @@ def is_reserved(name: str) -> bool:
     return name in (HEADERS, "data") or name.startswith("data.")
 
 
+def is_git_name(name: str) -> bool:
+    """Whether git, on some file system, would take `name` for something of its own (`.git…`)."""
+    return _hide_git(name) != name
+
+
 def split(path: str) -> tuple[str, str]:
     """`<domain>/<rest>` in two; a leading slash is dropped."""
     domain, _, rest = path.lstrip("/").partition("/")

@@ -32,6 +32,7 @@ MAIN = "refs/heads/main"
 CRAWLS = "refs/crawls/"
 PUBLICATIONS = "refs/publications/"
 INCOMING = "refs/incoming/"
+ADDITIONS = "refs/additions/"
 
 _LOCK_IN_THE_WAY = re.compile(rb"Unable to create '([^'\n]+\.lock)': File exists")
 _STALE = 60.0  # seconds
@@ -162,6 +163,20 @@ class Store:
             pass  # its holder was done just now
         return True
 
+    def marks(self) -> dict[str, int]:
+        """How far each log of additions was committed here: its name → the number of its last addition that was."""
+        # Not by `refs`, which would read those of all crawls for each commit.
+        names = {path.name for path in (self.path / ADDITIONS).glob("*") if not path.name.endswith(".lock")}
+        try:
+            packed = (self.path / "packed-refs").read_text("utf-8", "replace")
+        except FileNotFoundError:
+            packed = ""
+        if ADDITIONS in packed:
+            found = (line.partition(" ")[2] for line in packed.splitlines())
+            names |= {name.removeprefix(ADDITIONS) for name in found if name.startswith(ADDITIONS)}
+        refs = {name: self.ref(ADDITIONS + name) for name in sorted(names)}
+        return {name: int(self.read(oid)) for name, oid in refs.items() if oid is not None}
+
     # -- objects -------------------------------------------------------------------------------------------------
 
     def entries(self, tree: str) -> list[Entry]:
@@ -187,6 +202,13 @@ class Store:
         kind, raw = self._raw(blob)
         if kind != ObjectType.BLOB:
             raise Damaged(f"{self.path}: {blob} is no blob")
+        return raw
+
+    def read_tree(self, tree: str) -> bytes:
+        """A tree as git's bytes."""
+        kind, raw = self._raw(tree)
+        if kind != ObjectType.TREE:
+            raise Damaged(f"{self.path}: {tree} is no tree")
         return raw
 
     def size(self, blob: str) -> int:

@@ -1,0 +1,405 @@
+"""Additions become commits, each exactly once, whatever dies when (DESIGN.md section 5; /Ar-8.1/, /Ar-10/)."""
+
+import logging
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.archives import DOMAIN, publish, publish_many, store_of
+from tests.support.journals import Writer, lines_of, nothing_left
+from webarcfs.archive import committing, locks
+from webarcfs.archive.committing import commit_additions, replay
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import Busy
+from webarcfs.archive.journal import Journal
+from webarcfs.archive.store import ADDITIONS, MAIN
+
+pytestmark = pytest.mark.store
+
+
+@pytest.fixture
+def site(archive: Archive) -> Archive:
+    """Two pages, one of them with a page inside."""
+    publish(archive, DOMAIN, {"a.html": b"1", "blog": b"1", "blog/x.html": b"1"})
+    return archive
+
+
+@pytest.fixture
+def writer(site: Archive) -> Iterator[Writer]:
+    made = Writer(site)
+    yield made
+    made.close()
+
+
+def read(archive: Archive, path: str) -> bytes | None:
+    store = store_of(archive)
+    head = store.head()
+    assert head is not None
+    found = store.find(head.tree, path)
+    return None if found is None or found.is_tree else store.read(found.oid)
+
+
+def log(archive: Archive) -> list[str]:
+    """Author and message of each commit, newest first."""
+    command = ["git", "log", "--format=%an <%ae>%n%B%x00", MAIN]
+    done = subprocess.run(command, cwd=archive.repository(DOMAIN), check=True, capture_output=True, text=True)
+    return [each.strip() for each in done.stdout.split("\0") if each.strip()]
+
+
+def test_many_additions_are_one_commit_under_the_current_tag(site: Archive, writer: Writer) -> None:
+    """/Ar-8.1/: the same commitTag; the author is who wrote; a trailer for each file, quoted as git does."""
+    tag = publish(site, DOMAIN, {})
+    for name in ("notes.txt", "more/deep/w.txt", "a b\n.txt", "caf\udce9"):
+        writer.file("a.html", name, name.encode("utf-8", "surrogateescape"))
+    done = commit_additions(site, DOMAIN)
+    assert (len(done.commits), done.dropped, done.cost.additions) == (1, (), 4)
+    newest, before, *_ = log(site)
+    assert newest.splitlines() == [
+        "anna <anna@host>",
+        str(tag),
+        "",
+        "Added: a.html/notes.txt",
+        "Added: a.html/more/deep/w.txt",
+        r'Added: "a.html/a b\n.txt"',
+        r'Added: "a.html/caf\351"',
+    ]
+    assert "Sequence: 2" in before
+    store = store_of(site)
+    assert store.ref(tag.ref) == store.ref(MAIN) == done.commits[-1]
+    assert read(site, "a.html/more/deep/w.txt") == b"more/deep/w.txt"
+    assert read(site, "a.html/caf\udce9") == b"caf\xe9"
+    assert store.check() == []
+
+
+def test_authors_who_take_turns_make_a_commit_each(site: Archive, writer: Writer) -> None:
+    for number in range(10):
+        writer.file("a.html", f"{number}.txt", b"x", author=("anna", "bert")[number % 2])
+    assert len(commit_additions(site, DOMAIN).commits) == 2
+    assert {each.splitlines()[0] for each in log(site)[:2]} == {"anna <anna@host>", "bert <bert@host>"}
+
+
+def test_what_is_committed_is_released_and_stays_readable(site: Archive, writer: Writer) -> None:
+    ticket = writer.file("a.html", "n.txt", b"42")
+    blob = ticket.addition.blob
+    assert writer.journal.read_blob(blob) == b"42"
+    done = commit_additions(site, DOMAIN)
+    assert done.upto == {ticket.log: ticket.number}
+    assert list(writer.journal.release(done)) == [ticket]
+    assert writer.journal.read_blob(blob) is None and writer.journal.pending() == []
+    assert read(site, "a.html/n.txt") == b"42"
+    assert commit_additions(site, DOMAIN).commits == ()
+    writer.close()
+    nothing_left(site)
+
+
+def test_marks_go_when_their_log_is_gone(site: Archive, writer: Writer) -> None:
+    writer.file("a.html", "n.txt", b"42")
+    writer.journal.release(commit_additions(site, DOMAIN))
+    assert store_of(site).refs(ADDITIONS)
+    writer.close()
+    commit_additions(site, DOMAIN)
+    assert store_of(site).refs(ADDITIONS) == {}
+    assert store_of(site).check() == []
+
+
+def test_data_nodes_are_merged_into_data_xml_as_it_is_by_then(site: Archive, writer: Writer) -> None:
+    """Two writers at once both succeed if their nodes differ."""
+    other = Writer(site)
+    writer.nodes("a.html", b"<words>42</words>")
+    other.nodes("a.html", b'<w:x xmlns:w="urn:w">1</w:x>', author="bert")
+    writer.nodes("a.html", b"<more/>")
+    done = commit_additions(site, DOMAIN)
+    assert done.dropped == ()
+    document = read(site, "a.html/data.xml")
+    assert document is not None
+    assert all(node in document for node in (b"<words>42</words>", b"<more/>", b'xmlns:w="urn:w"'))
+    other.close()
+
+
+def test_a_rename_of_an_addition_whether_committed_or_not(site: Archive, writer: Writer) -> None:
+    writer.file("a.html", "tmp1", b"1")
+    writer.move("a.html", "tmp1", "one.txt")
+    assert len(commit_additions(site, DOMAIN).commits) == 1
+    assert (read(site, "a.html/tmp1"), read(site, "a.html/one.txt")) == (None, b"1")
+    writer.move("a.html", "one.txt", "deep/two.txt")
+    commit_additions(site, DOMAIN)
+    assert (read(site, "a.html/one.txt"), read(site, "a.html/deep/two.txt")) == (None, b"1")
+    assert "Renamed: a.html/one.txt -> a.html/deep/two.txt" in log(site)[0]
+    writer.file("a.html", ".data.tmp", b"<file/>")
+    writer.nodes("a.html", b"<words/>", source=".data.tmp")
+    commit_additions(site, DOMAIN)
+    assert read(site, "a.html/.data.tmp") is None and b"<words/>" in (read(site, "a.html/data.xml") or b"")
+
+
+def test_a_file_that_was_synced_and_then_written_on(site: Archive, writer: Writer) -> None:
+    """Each version is confirmed; in git is the last one, whether the first was committed before or not."""
+    first = writer.file("a.html", "log.txt", b"1")
+    writer.file("a.html", "log.txt", b"12", replaces=first.addition.blob)
+    commit_additions(site, DOMAIN)
+    assert read(site, "a.html/log.txt") == b"12"
+    second = writer.journal.pending()[-1]
+    writer.file("a.html", "log.txt", b"123", replaces=second.addition.blob)
+    assert commit_additions(site, DOMAIN).dropped == ()
+    assert read(site, "a.html/log.txt") == b"123"
+
+
+# -- crawls ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_crawl_that_replaced_the_arc(site: Archive, writer: Writer, caplog: pytest.LogCaptureFixture) -> None:
+    """/Ar-10/: what was added to the old version is never put into the new one; the log says so."""
+    writer.file("a.html", "n.txt", b"42")
+    writer.file("blog", "n.txt", b"42")
+    publish(site, DOMAIN, {"a.html": b"2"})
+    with caplog.at_level(logging.WARNING):
+        done = commit_additions(site, DOMAIN)
+    assert [each.addition.place.arc for each in done.dropped] == ["a.html"]
+    assert (read(site, "a.html/n.txt"), read(site, "blog/n.txt")) == (None, b"42")
+    assert "/www.example.org/a.html: an addition went" in caplog.text
+    assert commit_additions(site, DOMAIN).dropped == ()
+
+
+def test_a_page_that_took_the_name(site: Archive, writer: Writer) -> None:
+    writer.file("blog", "new.html", b"42")
+    writer.file("blog", "way/in.txt", b"42")
+    publish(site, DOMAIN, {"blog/new.html": b"1", "blog/way/to": b"1"})
+    assert len(commit_additions(site, DOMAIN).dropped) == 2
+
+
+@pytest.mark.parametrize(
+    "path", ["data.xml", "data.txt", "headers.http", "sub/data.xml", "x.html/n.txt", ".git/x", "a/../b"]
+)
+def test_names_that_are_no_addition_s_are_never_committed(site: Archive, writer: Writer, path: str) -> None:
+    writer.file("blog", path, b"42")
+    assert len(commit_additions(site, DOMAIN).dropped) == 1
+    assert store_of(site).check() == []
+
+
+def test_fold_in_is_for_who_holds_the_lock(site: Archive, writer: Writer) -> None:
+    writer.file("a.html", "n.txt", b"42")
+    with locks.Turnstile(site.lock(DOMAIN)).exclusive():
+        done = committing.fold_in(site, store_of(site), DOMAIN)
+    assert len(done.commits) == 1 and read(site, "a.html/n.txt") == b"42"
+
+
+def test_a_commit_that_another_came_before_is_prepared_anew(
+    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Main moved while the objects were made: by a crawl, or by the commit of another mount."""
+    writer.file("a.html", "n.txt", b"42")
+    writer.file("blog", "n.txt", b"42")
+    times = []
+
+    def plan(*args: object) -> object:
+        made = planned(*args)
+        if len(times) < 2:
+            publish(site, DOMAIN, {"a.html": str(len(times)).encode()})
+        times.append(1)
+        return made
+
+    planned = committing.planned
+    monkeypatch.setattr(committing, "planned", plan)
+    done = commit_additions(site, DOMAIN)
+    assert (len(times), len(done.dropped), len(done.commits)) == (3, 1, 1)
+    assert read(site, "blog/n.txt") == b"42"
+
+
+def test_when_the_refs_cannot_move_nothing_has_happened(
+    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.file("a.html", "n.txt", b"42")
+    before = store_of(site).ref(MAIN)
+
+    def refuse(*_: object) -> None:
+        raise Busy("somebody holds it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("webarcfs.archive.store.Store.update_refs", refuse)
+        with pytest.raises(Busy):
+            commit_additions(site, DOMAIN)
+    assert store_of(site).ref(MAIN) == before
+    assert len(commit_additions(site, DOMAIN).commits) == 1
+
+
+# -- many --------------------------------------------------------------------------------------------------------------
+
+
+def test_two_mounts_and_an_agent_at_once(archive: Archive) -> None:
+    """Writers, committers and publications interleave: all that was confirmed is in git once, under its tag."""
+    publish(archive, DOMAIN, {f"{n}.html": b"1" for n in range(4)})
+    writers = [Writer(archive) for _ in range(2)]
+    stop, errors = threading.Event(), []
+
+    def guarded(work: object) -> threading.Thread:
+        def run() -> None:
+            try:
+                work()  # type: ignore[operator]
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread
+
+    def adding(number: int) -> None:
+        for count in range(40):
+            writers[number].file(f"{count % 4}.html", f"{number}-{count}.txt", b"%d" % count)
+
+    def committing_all(number: int) -> None:
+        while not stop.is_set():
+            writers[number].journal.release(commit_additions(archive, DOMAIN))
+
+    threads = [guarded(lambda n=n: adding(n)) for n in range(2)]
+    others = [guarded(lambda n=n: committing_all(n)) for n in range(2)]
+    for thread in threads:
+        thread.join()
+    stop.set()
+    for thread in others:
+        thread.join()
+    for each in writers:
+        each.journal.release(commit_additions(archive, DOMAIN))
+        each.close()
+    assert errors == []
+    lines = lines_of(archive, "Added: ")
+    assert sorted(lines) == sorted(f"{c % 4}.html/{n}-{c}.txt" for n in range(2) for c in range(40))
+    assert all(read(archive, line) is not None for line in lines)
+    assert store_of(archive).check() == []
+    nothing_left(archive)
+
+
+def test_a_large_folder_is_written_once_for_many_additions(archive: Archive) -> None:
+    """What a commit writes above the ARCs does not depend on how many additions it brings."""
+    publish_many(archive, ((f"pages/{n}.html", b"x") for n in range(3000)))
+    writer = Writer(archive)
+    for number in range(3):
+        writer.file(f"pages/{number}.html", "n.txt", b"42")
+    few = commit_additions(archive, DOMAIN)
+    for number in range(3, 1500):
+        writer.append(f"pages/{number}.html", "n.txt", b"42")
+    many = commit_additions(archive, DOMAIN)
+    assert (few.cost.additions, many.cost.additions) == (3, 1497)
+    assert abs(few.cost.shared_bytes - many.cost.shared_bytes) < 10_000
+    assert read(archive, "pages/1499.html/n.txt") == b"42"
+    assert store_of(archive).check() == []
+    assert not list(Path(archive.repository(DOMAIN)).glob("objects/pack/*.keep"))
+    writer.close()
+
+
+# -- replay ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_dead_mount_left_is_committed_once(site: Archive) -> None:
+    writer = Writer(site)
+    writer.file("a.html", "n.txt", b"42")
+    writer.file("a.html", "big.bin", b"x" * 200_000)
+    writer.die()
+    done = replay(site)
+    assert [len(each.commits) for each in done] == [1]
+    assert read(site, "a.html/n.txt") == b"42" and len(read(site, "a.html/big.bin") or b"") == 200_000
+    assert replay(site) == []
+    nothing_left(site)
+
+
+def test_a_dead_mount_that_had_committed_but_not_removed_its_log(site: Archive) -> None:
+    writer = Writer(site)
+    writer.file("a.html", "tmp", b"42")
+    writer.move("a.html", "tmp", "n.txt")
+    commit_additions(site, DOMAIN)
+    commits = log(site)
+    writer.die()
+    replay(site)
+    assert log(site) == commits
+    assert read(site, "a.html/tmp") is None
+    nothing_left(site)
+
+
+def test_a_log_in_use_is_left_to_its_owner(site: Archive, writer: Writer) -> None:
+    writer.file("a.html", "n.txt", b"42")
+    assert replay(site) == []
+    assert len(writer.journal.pending()) == 1
+
+
+def test_replaying_at_once_does_each_once(site: Archive) -> None:
+    writer = Writer(site)
+    for number in range(20):
+        writer.file("a.html", f"{number}.txt", b"42")
+    writer.die()
+    threads = [threading.Thread(target=replay, args=(site,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(lines_of(site, "Added: ")) == 20
+    nothing_left(site)
+
+
+def test_a_log_of_a_newer_version_is_left_alone(site: Archive, caplog: pytest.LogCaptureFixture) -> None:
+    path = site.journal / "20300101T000000-1-abcd-000001.log"
+    path.write_bytes(b"webarcfs journal 2\nwho knows")
+    replay(site)
+    commit_additions(site, DOMAIN)
+    assert path.read_bytes().endswith(b"who knows")
+    assert "newer" in caplog.text
+
+
+def test_a_torn_end_was_never_confirmed(site: Archive) -> None:
+    writer = Writer(site)
+    writer.file("a.html", "n.txt", b"42")
+    path = writer.die()
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"WAR\x1e\x40\0\0\0abcd{")
+    replay(site)
+    assert read(site, "a.html/n.txt") == b"42"
+    nothing_left(site)
+
+
+def test_what_can_be_read_of_a_damaged_log_is_kept_and_the_rest_set_aside(
+    site: Archive, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = Writer(site)
+    ends = []
+    for name in ("one", "two", "three"):
+        writer.file("a.html", name, name.encode())
+        ends.append(writer.size())
+    path = writer.die()
+    raw = bytearray(path.read_bytes())
+    raw[ends[0] + 20] ^= 255
+    path.write_bytes(raw)
+    replay(site)
+    assert [read(site, f"a.html/{name}") for name in ("one", "two", "three")] == [b"one", None, b"three"]
+    assert f"bytes {ends[0]} to {ends[1]}" in caplog.text
+    assert [each.name for each in site.journal.iterdir()] == [path.with_suffix(".damaged").name]
+    assert path.with_suffix(".damaged").read_bytes() == bytes(raw)
+
+
+def test_a_large_body_that_was_damaged_is_set_aside(site: Archive) -> None:
+    writer = Writer(site)
+    writer.file("a.html", "big.bin", b"x" * 200_000)
+    writer.file("a.html", "n.txt", b"42")
+    path = writer.die()
+    body = next(each for each in site.journal.rglob("b*") if each.is_file())
+    body.write_bytes(b"y" * 200_000)
+    replay(site)
+    assert (read(site, "a.html/big.bin"), read(site, "a.html/n.txt")) == (None, b"42")
+    assert path.with_suffix(".damaged").exists() and body.exists()
+
+
+def test_an_archive_without_the_domain_keeps_its_log(site: Archive, caplog: pytest.LogCaptureFixture) -> None:
+    writer = Writer(site)
+    writer.file("a.html", "n.txt", b"42")
+    path = writer.die()
+    repository = site.repository(DOMAIN)
+    repository.rename(repository.with_name("elsewhere"))
+    replay(site)
+    assert path.exists() and "stay" in caplog.text
+    repository.with_name("elsewhere").rename(repository)
+    replay(site)
+    assert read(site, "a.html/n.txt") == b"42"
+
+
+def test_a_journal_that_nothing_came_of_goes(site: Archive) -> None:
+    Journal.open(site).close()
+    nothing_left(site)

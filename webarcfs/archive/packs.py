@@ -1,0 +1,162 @@
+"""Puts many new objects into a repository at once, in one pack (gitformat-pack): one sync for all of them.
+
+Objects are made here and given to git as a stream; git checks them, and unpacks them where they are few.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from webarcfs.archive.additions import blob_hash
+from webarcfs.archive.errors import Damaged
+from webarcfs.archive.gitprocess import GIT, environment, fail
+
+#: Fewer objects than this become loose ones: else a repository would have a pack for each addition.
+FEW = 100
+_LEVEL = 1
+_CHUNK = 1 << 20
+_KINDS = {"commit": 1, "tree": 2, "blob": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class _Large:
+    path: Path
+    size: int
+
+
+class Pack:
+    """Objects to be stored together; nothing is in the repository until `store`."""
+
+    def __init__(self, repository: Path) -> None:
+        self._repository = repository
+        self._objects: dict[str, bytes | _Large] = {}
+        self.shared_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def add(self, kind: str, raw: bytes) -> str:
+        """Add a blob, tree or commit; returns its id."""
+        oid = hashlib.sha1(b"%s %d\0%s" % (kind.encode(), len(raw), raw), usedforsecurity=False).hexdigest()
+        if oid not in self._objects:
+            self._objects[oid] = _head(_KINDS[kind], len(raw)) + zlib.compress(raw, _LEVEL)
+        return oid
+
+    def add_file(self, path: Path) -> str:
+        """Add a blob of a file's bytes; the file must stay as it is until `store`. Raises OSError."""
+        size = path.stat().st_size
+        digest = blob_hash(size)
+        for chunk in _chunks(path):
+            digest.update(chunk)
+        oid = digest.hexdigest()
+        self._objects.setdefault(oid, _Large(path, size))
+        return oid
+
+    def size_of(self, oid: str) -> int:
+        """Bytes that an object takes in the pack."""
+        found = self._objects.get(oid, b"")
+        return len(found) if isinstance(found, bytes) else found.size
+
+    @contextlib.contextmanager
+    def stored(self) -> Iterator[None]:
+        """Store all. Until this context ends nothing removes the objects, so that a ref can be put on them.
+
+        Raises OSError on a full disk, Damaged when git refuses.
+        """
+        keep = None
+        try:
+            keep = self._store() if self._objects else None
+            yield
+        finally:
+            if keep is not None:
+                keep.unlink(missing_ok=True)
+
+    def _store(self) -> Path | None:
+        few = len(self._objects) < FEW and all(isinstance(each, bytes) for each in self._objects.values())
+        loose = ["-c", "core.fsyncMethod=batch", "unpack-objects", "-q"]
+        command = loose if few else ["index-pack", "--stdin", "--keep"]
+        with subprocess.Popen(
+            [*GIT, *command],
+            cwd=self._repository,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+            with contextlib.suppress(BrokenPipeError):
+                _send(self._stream(), process.stdin.fileno())
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            said, complaint = process.stdout.read(), process.stderr.read()
+        if process.returncode:
+            fail(f"{self._repository}: objects were not stored", complaint, self._repository)
+        if few:
+            return None
+        name = said.split()[-1].decode("ascii", "replace") if said.split() else ""
+        return self._repository / "objects" / "pack" / f"pack-{name}.keep"
+
+    def _stream(self) -> Iterator[bytes]:
+        digest = hashlib.sha1(usedforsecurity=False)
+        for part in self._parts():
+            digest.update(part)
+            yield part
+        yield digest.digest()
+
+    def _parts(self) -> Iterator[bytes]:
+        yield b"PACK" + (2).to_bytes(4, "big") + len(self._objects).to_bytes(4, "big")
+        for each in self._objects.values():
+            if isinstance(each, bytes):
+                yield each
+            else:
+                yield from _deflated(each)
+
+
+def _deflated(large: _Large) -> Iterator[bytes]:
+    yield _head(_KINDS["blob"], large.size)
+    packer, size = zlib.compressobj(_LEVEL), 0
+    for chunk in _chunks(large.path):
+        size += len(chunk)
+        yield packer.compress(chunk)
+    yield packer.flush()
+    if size != large.size:
+        raise Damaged(f"{large.path} changed while it was stored")
+
+
+def _head(kind: int, size: int) -> bytes:
+    """Type and size before an object in a pack: four bits of the size, then seven at a time."""
+    head, size = bytearray([kind << 4 | size & 15]), size >> 4
+    while size:
+        head[-1] |= 128
+        head.append(size & 127)
+        size >>= 7
+    return bytes(head)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+def _send(parts: Iterable[bytes], fd: int) -> None:
+    gathered = bytearray()
+    for part in parts:
+        gathered += part
+        if len(gathered) >= _CHUNK:
+            _write(fd, gathered)
+            gathered = bytearray()
+    _write(fd, gathered)
+
+
+def _write(fd: int, data: bytes | bytearray) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
