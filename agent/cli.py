@@ -36,7 +36,7 @@ def cli(context: click.Context, debug: bool, quiet: bool) -> None:
     """
     _log_to_stderr(logging.DEBUG if debug else logging.WARNING if quiet else logging.INFO)
     context.obj = {"debug": debug}
-    if os.geteuid() == 0 and context.invoked_subcommand == "crawl":
+    if os.geteuid() == 0 and context.invoked_subcommand in ("crawl", "start"):
         _log.info("running as root; the agent never needs it: a user of its own is safer")
 
 

@@ -24,6 +24,10 @@ _TRIES_OF_SERVER = answers.TRIES
 _UNREACHED = frozenset({Status.DNS, Status.CONNECT_FAILED})
 
 
+#: Reason of a capture that was cut short because the crawl took longer than `max_duration`.
+OVER_TIME = "max-duration"
+
+
 @dataclass(frozen=True, slots=True)
 class Captured:
     """How a capture ended: whether it saw all that it set out to see, and why not."""

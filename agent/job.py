@@ -25,6 +25,7 @@ class Job:
     frontier: Frontier
     begun: datetime
     accept_shrink: bool = False
+    instances: int = 0  # how many wgets the archive allows over all jobs; 0: as many as this job
     stop: threading.Event = field(default_factory=threading.Event)
     progress: Callable[[str, int, int], None] = lambda *_: None  # stage, done, known
 

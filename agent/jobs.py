@@ -6,6 +6,7 @@ report takes its place. So a job that was interrupted is found by the next run o
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import re
@@ -16,19 +17,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent import report
+from agent import definition, item, report
 from agent.archived import archived_links
+from agent.definition import Definition
 from agent.discovery import Discovery
 from agent.filters import chain
 from agent.frontier import Frontier
-from agent.intake import Captured
+from agent.intake import OVER_TIME, Captured
+from agent.item import State
+from agent.itemkeeper import ItemKeeper
 from agent.job import Job
 from agent.pipeline import publish_domain
 from agent.stages.capture import capture
 from webarcfs.archive import locks
 from webarcfs.archive.config import Profile, Publication
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged
+from webarcfs.archive.errors import Damaged, NotFound, WebarcError
 from webarcfs.archive.model import compact_time, from_epoch, now, parse_compact_time
 
 _log = logging.getLogger(__name__)
@@ -63,18 +67,30 @@ def run(
     profile: Profile | None,
     *,
     accept_shrink: bool = False,
+    instances: int = 0,
+    folder: Path | None = None,
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
 ) -> Outcome:
     """Crawl a publication, or go on with its interrupted job, and publish what came of it.
 
-    Raises Busy when it is being crawled already, SettingsError when its filters cannot be loaded.
+    `folder` is a certain job's, else it is the one that was interrupted last, or a new one. `instances` is how many
+    wgets the archive allows over all jobs. Raises Busy when it is being crawled already, SettingsError when its filters
+    cannot be loaded, NotFound when the job is done meanwhile, Damaged when it is of another version.
     """
     chain(publication.crawl.filters, archive.filters, profile)  # before anything is fetched
     busy = f"{publication.name} is being crawled already, by another process"
     with locks.exclusive_or_busy(archive.root / "lock" / f".publication-{publication.name}", busy):
-        folder = _interrupted(archive, publication.name) or _new(archive, publication.name)
-        with _opened(folder) as frontier:
+        if folder is not None and not folder.is_dir():
+            raise NotFound(f"there is no job {folder.name} any more")
+        folder = folder or interrupted(archive, publication.name) or new_folder(archive, publication.name)
+        keeper = ItemKeeper(folder, publication.name, progress)
+        with _opened(folder) as frontier, _failures_noted(keeper):
+            definition.save(
+                folder,
+                Definition(publication=publication, profile=profile, accept_shrink=accept_shrink, instances=instances),
+            )
+            keeper.begin(frontier)
             job = Job(
                 archive=archive,
                 name=folder.name,
@@ -84,13 +100,28 @@ def run(
                 frontier=frontier,
                 begun=from_epoch(frontier.get("begun")),
                 accept_shrink=accept_shrink,
+                instances=instances,
                 stop=stop or threading.Event(),
-                progress=progress,
+                progress=keeper.progress,
             )
-            return _work(job)
+            outcome = _work(job, keeper)
+            if outcome.interrupted:
+                keeper.to(State.INTERRUPTED, reason="stopped")
+            return outcome
 
 
-def _work(job: Job) -> Outcome:
+@contextmanager
+def _failures_noted(keeper: ItemKeeper) -> Iterator[None]:
+    """Say in the item why a job failed; its folder stays, and it is tried again when it is due."""
+    try:
+        yield
+    except Exception as error:
+        with contextlib.suppress(OSError, WebarcError):
+            keeper.to(State.FAILED, reason=f"{type(error).__name__}: {error}")
+        raise
+
+
+def _work(job: Job, keeper: ItemKeeper) -> Outcome:
     frontier = job.frontier
     with frontier.changes():
         Discovery(frontier, job.publication).seeds(job.publication.urls)
@@ -98,6 +129,7 @@ def _work(job: Job) -> Outcome:
     captured = _captured(job, seconds)
     if captured is None:
         return Outcome(job.name, True, False, ("stopped; the next crawl of it goes on from here",), (), {}, None)
+    keeper.to(State.CONVERTING)
     warnings = [captured.reason] if captured.reason else []
     for domain in frontier.domains():
         if job.stop.is_set():
@@ -113,9 +145,11 @@ def _work(job: Job) -> Outcome:
     warnings += _fruitless(job)
     complete = captured.complete and all(part["complete"] for part in parts)
     summary = report.summary(job, complete, parts, seconds.values)
-    path = report.write(job, summary)
-    shutil.rmtree(job.folder)
     tags = tuple(str(part["commit_tag"]) for part in parts)
+    ended = State.INTERRUPTED if captured.reason == OVER_TIME else State.ARCHIVED
+    facts = {"complete": complete, "warnings": tuple(warnings), "tags": tags, "pid": 0, "ticks": 0}
+    path = report.write(job, summary, keeper.ended(ended, **facts))
+    shutil.rmtree(job.folder)
     return Outcome(job.name, False, complete, tuple(warnings), tags, summary, path)
 
 
@@ -147,26 +181,39 @@ def _fruitless(job: Job) -> list[str]:
     return lines
 
 
-def _interrupted(archive: Archive, publication: str) -> Path | None:
-    """The folder of the publication's job that was interrupted last."""
+def interrupted(archive: Archive, publication: str) -> Path | None:
+    """The folder of the publication's job that was interrupted last; those of another version are left alone."""
     length = len("YYYYmmddTHHMMSS-")
     found = sorted(path for path in archive.jobs.iterdir() if path.name[length:] == publication)
     for path in reversed(found):
-        if (path / "frontier.db").exists():
+        if not (path / "frontier.db").exists():
+            shutil.rmtree(path)  # killed before it had begun
+        elif usable(path):
             _log.info("going on with the interrupted job %s", path.name)
             return path
-        shutil.rmtree(path)  # killed before it had begun
     return None
 
 
-def _new(archive: Archive, publication: str) -> Path:
+def usable(folder: Path) -> bool:
+    """Whether a job's folder can be gone on with; one of another version, or a damaged one, is named and left alone."""
+    try:
+        item.load(folder)
+        if (folder / "frontier.db").exists():
+            Frontier(folder / "frontier.db").close()
+    except Damaged as error:
+        _log.warning("%s", error)
+        return False
+    return True
+
+
+def new_folder(archive: Archive, publication: str) -> Path:
     """The folder of a new job; its crawl begins now (/Cr-4/, /Cr-7.1/)."""
     begun = now()
     while True:
         name = f"{compact_time(begun)}-{publication}"
-        taken = (archive.reports / name).exists()
+        folder = archive.jobs / name
+        taken = (archive.reports / name).exists() or folder.exists()
         if not taken:
-            folder = archive.jobs / name
             folder.mkdir()
             return folder
         begun = from_epoch(begun.timestamp() + 1)
@@ -189,3 +236,8 @@ def _begun(name: str) -> float:
         return parse_compact_time(name.partition("-")[0]).timestamp()
     except Damaged:
         return now().timestamp()
+
+
+def drop(folder: Path) -> None:
+    """Remove the folder of a job that never began."""
+    shutil.rmtree(folder, ignore_errors=True)

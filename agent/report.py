@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.frontier import Frontier, Row
+from agent.item import Item, save
 from agent.job import Job
 from agent.run import Run
 from agent.stages.publish import Published
@@ -77,8 +78,8 @@ def summary(job: Job, complete: bool, parts: list[dict[str, Any]], seconds: dict
     }
 
 
-def write(job: Job, content: dict[str, Any]) -> Path:
-    """Write the report, whole or not at all; returns its folder."""
+def write(job: Job, content: dict[str, Any], item: Item | None = None) -> Path:
+    """Write the report, whole or not at all, with the item as it ended; returns its folder."""
     scratch = job.archive.reports / f".{job.name}"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
@@ -86,6 +87,8 @@ def write(job: Job, content: dict[str, Any]) -> Path:
         file.writelines(f"{line(row, referrer)}\n" for row, referrer in job.frontier.all())
     text = json.dumps(content, indent=2, ensure_ascii=False)
     (scratch / "summary.json").write_text(text + "\n", "utf-8")
+    if item is not None:
+        save(scratch, item)
     if job.settings.keep_warc:
         for path in sorted(job.folder.glob("*.warc")):
             shutil.move(path, scratch / path.name)

@@ -7,5 +7,8 @@ import click
 from agent.commands.crawl import crawl
 from agent.commands.init import init
 from agent.commands.recover import recover
+from agent.commands.start import start
+from agent.commands.status import status
+from agent.commands.stop import stop
 
-COMMANDS: tuple[click.Command, ...] = (init, crawl, recover)
+COMMANDS: tuple[click.Command, ...] = (init, crawl, start, stop, status, recover)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import Any
 
 import click
 
-from agent import jobs
+from agent import definition, jobs
 from agent import recover as recovery
 from agent.commands.common import (
     archive_option,
@@ -19,18 +20,29 @@ from agent.commands.common import (
     stop_on_signals,
     tell,
 )
+from agent.definition import Definition
 from agent.progress import Display
 from webarcfs.archive import config
-from webarcfs.archive.config import Publication
-from webarcfs.archive.errors import Exit
+from webarcfs.archive.config import Publication, Settings
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import Exit, UsageError
 
 
 @click.command()
-@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
+@click.option("--publication", metavar="NAME", help="Crawl a publication of webarc.toml instead of URLs.")
+@click.option("--resume", metavar="JOB", help="Go on with a job that was interrupted, as it was asked for.")
 @click.option("--accept-shrink", is_flag=True, help="Believe a crawl that finds much less than the last one did.")
 @crawl_options
-def crawl(urls: tuple[str, ...], archive: str | None, accept_shrink: bool, **given: Any) -> None:
+def crawl(
+    urls: tuple[str, ...],
+    archive: str | None,
+    publication: str | None,
+    resume: str | None,
+    accept_shrink: bool,
+    **given: Any,
+) -> None:
     """Crawl from the start URLs once, now, and publish what came of it.
 
     The options override webarc.toml. A crawl that was interrupted goes on when the same command is given again; what
@@ -39,14 +51,52 @@ def crawl(urls: tuple[str, ...], archive: str | None, accept_shrink: bool, **giv
     place = opened(archive)
     settings = settings_of(place)
     values = {key: value for key, value in given.items() if value is not None and value != ()}
-    crawl_settings = config.override(settings.crawl, values, "command line")
-    start = tuple(dict.fromkeys(start_url(url) for url in urls))
-    publication = Publication(name=jobs.command_line_name(start), urls=start, crawl=crawl_settings)
+    if [bool(urls), publication is not None, resume is not None].count(True) != 1:
+        raise UsageError("give either URLs, or --publication NAME, or --resume JOB")
+    if resume is not None:
+        asked = _resumed(place, resume, values)
+    elif publication is not None:
+        asked = _configured(settings, publication, values)
+    else:
+        asked = _of_urls(settings, urls, values)
     recovery.catch_up(place)
     with Display(console) as display:
         outcome = jobs.run(
-            place, publication, None, accept_shrink=accept_shrink, stop=stop_on_signals(), progress=display
+            place,
+            asked.publication,
+            asked.profile,
+            accept_shrink=accept_shrink or asked.accept_shrink,
+            instances=settings.crawl.max_instances,
+            folder=place.jobs / resume if resume is not None else None,
+            stop=stop_on_signals(),
+            progress=display,
         )
     tell(outcome)
     if outcome.interrupted or not outcome.complete or outcome.warnings:
         sys.exit(Exit.INCOMPLETE)
+
+
+def _of_urls(settings: Settings, urls: tuple[str, ...], values: dict[str, Any]) -> Definition:
+    crawl_settings = config.override(settings.crawl, values, "command line")
+    start = tuple(dict.fromkeys(start_url(url) for url in urls))
+    return Definition(publication=Publication(name=jobs.command_line_name(start), urls=start, crawl=crawl_settings))
+
+
+def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Definition:
+    """A publication of webarc.toml, the command line's settings over its own (/Cr-2.1/)."""
+    found = next((each for each in settings.publications if each.name == name), None)
+    if found is None:
+        known = ", ".join(each.name for each in settings.publications) or "none"
+        raise UsageError(f"webarc.toml has no publication {name}; there are: {known}")
+    changed = dataclasses.replace(found, crawl=config.override(found.crawl, values, "command line"))
+    return Definition(publication=changed, profile=settings.profiles.get(found.profile or ""))
+
+
+def _resumed(place: Archive, job: str, values: dict[str, Any]) -> Definition:
+    """What an interrupted job was asked to do, the command line's settings over it. Raises UsageError, Damaged."""
+    asked = None if "/" in job else definition.load(place.jobs / job)
+    if asked is None:
+        waiting = ", ".join(sorted(path.name for path in place.jobs.iterdir())) or "none"
+        raise UsageError(f"there is no interrupted job {job}; there are: {waiting}")
+    crawl_settings = config.override(asked.publication.crawl, values, "command line")
+    return dataclasses.replace(asked, publication=dataclasses.replace(asked.publication, crawl=crawl_settings))

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from agent import answers, fetch
 from agent.answers import Killed, Limits
 from agent.frontier import Row, Settled
-from agent.intake import Captured, Intake
+from agent.intake import OVER_TIME, Captured, Intake
 from agent.job import Job
 from agent.links import Link
 from agent.robotsbook import RobotsBook, Say
+from agent.slots import Slots
 from agent.status import Status
 from webarcfs.archive import locks
 from webarcfs.archive.errors import CrawlFailed
@@ -37,12 +38,15 @@ _SECONDS_BETWEEN_COUNTS = 0.5
 
 @dataclass
 class _Running:
-    """A wget at work. `lock` keeps its server to itself; wget inherits it, so it holds as long as wget lives."""
+    """A wget at work. `lock` keeps its server to itself, `place` is its place among the archive's wgets; wget inherits
+    both, so they hold as long as it lives.
+    """
 
     files: fetch.BatchFiles
     domain: str
     process: subprocess.Popen[bytes]
     lock: int
+    place: int
     begun: int = 0
     since: float = field(default_factory=time.monotonic)
     watched: float = 0.0
@@ -70,6 +74,9 @@ class _Capture:
         self.intake = Intake(job, archived_links)
         self.robots = RobotsBook(job.frontier, job.settings.user_agent)
         self.running: list[_Running] = []
+        most = max(job.instances, self.settings.max_instances)
+        self.slots = Slots(job.archive.root / "lock", most)
+        self.wants_place = False
         self.waiting: dict[str, float] | None = None  # as the frontier has it; None when that may have changed
         self.counted = 0.0
         self.bytes = self.frontier.counts()["bytes"]
@@ -106,11 +113,14 @@ class _Capture:
         if self.waiting is None:
             self.waiting = self.frontier.waiting()
         busy = {each.domain for each in self.running}
+        self.wants_place = False
         for domain, ready in sorted(self.waiting.items(), key=lambda item: item[1]):
             if len(self.running) >= self.settings.max_instances:
                 break
             if domain not in busy and ready <= now:
                 self._start(domain, now)
+        if not self.wants_place:
+            self.slots.leave()
         return self.waiting is None or bool(self.waiting)
 
     def read(self, files: fetch.BatchFiles, domain: str, killed: Killed | None) -> None:
@@ -132,6 +142,7 @@ class _Capture:
 
     def end(self) -> None:
         """End all wgets that still run, and take in what they fetched."""
+        self.slots.leave()
         for each in self.running:
             each.process.terminate()
         for each in self.running:
@@ -141,6 +152,7 @@ class _Capture:
                 each.process.kill()
                 each.process.wait()
             os.close(each.lock)
+            os.close(each.place)
         for each in self.running:
             self.read(each.files, each.domain, each.killed)
         self.running = []
@@ -151,18 +163,24 @@ class _Capture:
         lock = locks.try_exclusive(self.job.archive.server_lock(domain))
         if lock is None:
             return  # another job is on this server
-        started = False
+        place, started = None, False
         try:
             wait = self.settings.wait
             if now < os.fstat(lock).st_mtime + wait and os.fstat(lock).st_size:
                 return
+            place = self.slots.take(len(self.running))
+            if place is None:
+                self.wants_place = True
+                return
             rows, wait = self._choose(domain, now, wait)
             if rows:
-                self._launch(domain, rows, wait, lock)
+                self._launch(domain, rows, wait, lock, place)
                 started = True
         finally:
             if not started:
                 os.close(lock)
+                if place is not None:
+                    os.close(place)
 
     def _choose(self, domain: str, now: float, wait: float) -> tuple[list[Row], float]:
         """The next URLs of a server, as far as robots.txt is known and lets them be fetched."""
@@ -194,7 +212,7 @@ class _Capture:
             self.intake.fail(Settled(id=row.id, state="failed", status=status, tried=0, note="robots-unavailable"), row)
         return say
 
-    def _launch(self, domain: str, rows: list[Row], wait: float, lock: int) -> None:
+    def _launch(self, domain: str, rows: list[Row], wait: float, lock: int, place: int) -> None:
         self.number += 1
         files = fetch.BatchFiles(self.job.folder, self.number)
         fetch.write_list(files, [row.url for row in rows])
@@ -209,9 +227,9 @@ class _Capture:
                 stdout=errors,
                 stderr=errors,
                 cwd=self.job.folder,
-                pass_fds=(lock,),
+                pass_fds=(lock, place),
             )
-        self.running.append(_Running(files, domain, process, lock))
+        self.running.append(_Running(files, domain, process, lock, place))
 
     def _check_begun(self, each: _Running) -> None:
         """A wget that could not even begin will not do better next time: say what it said."""
@@ -249,6 +267,7 @@ class _Capture:
         os.pwrite(each.lock, b"\n", 0)
         os.utime(each.lock)
         os.close(each.lock)
+        os.close(each.place)
 
     def _limit(self) -> Captured | None:
         """Whether the crawl must end before it has seen all."""
@@ -256,7 +275,7 @@ class _Capture:
             return Captured(False, "stopped")
         age = time.time() - self.job.begun.timestamp()
         if age > self.settings.max_duration.seconds:
-            return self._cut(Status.TIME_LIMIT, "max-duration")
+            return self._cut(Status.TIME_LIMIT, OVER_TIME)
         most = self.settings.max_total_size
         if most and self.bytes > most:
             return self._cut(Status.QUOTA, "max-total-size")

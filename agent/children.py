@@ -1,0 +1,85 @@
+"""The agent's child processes: one for each job, their lines in the agent's log, none left behind as a zombie."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+_log = logging.getLogger("webarc")
+_LEVELS = {"DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARNING": logging.WARNING, "ERROR": logging.ERROR}
+
+
+@dataclass
+class Child:
+    """A process and the thread that takes its lines. Its stdin stays open as long as the agent lives."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    reader: threading.Thread
+    since: float = field(default_factory=time.monotonic)
+
+
+class Children:
+    """Those that run, by name."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Child] = {}
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._running)
+
+    def start(self, name: str, module: str, arguments: Sequence[str]) -> None:
+        """Run `python -m module argument…`. Raises OSError when there can be no more processes."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={key: value for key, value in os.environ.items() if key not in ("NOTIFY_SOCKET", "WATCHDOG_USEC")},
+            start_new_session=True,
+        )
+        assert process.stderr is not None
+        reader = threading.Thread(target=_take_lines, args=(name, process.stderr), daemon=True)
+        reader.start()
+        self._running[name] = Child(name, process, reader)
+
+    def ended(self) -> list[tuple[str, int]]:
+        """Name and exit code of those that have ended since; a signal's number is negative."""
+        done = [child for child in self._running.values() if child.process.poll() is not None]
+        for child in done:
+            self._forget(child)
+        return [(child.name, child.process.returncode) for child in done]
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to each."""
+        for child in self._running.values():
+            child.process.send_signal(number)
+
+    def _forget(self, child: Child) -> None:
+        del self._running[child.name]
+        child.reader.join(5)  # a process of it may hold stderr still
+        assert child.process.stdin is not None
+        child.process.stdin.close()
+
+
+def _take_lines(name: str, stream: IO[bytes]) -> None:
+    """Log what a child says, line by line: its first word is the level."""
+    with stream:
+        for raw in stream:
+            line = raw.decode("utf-8", "replace").rstrip()
+            word, _, rest = line.partition(" ")
+            if word in _LEVELS:
+                _log.log(_LEVELS[word], "%s: %s", name, rest)
+            else:
+                _log.error("%s: %s", name, line)  # a traceback, or somebody else's complaint

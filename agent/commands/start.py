@@ -1,0 +1,82 @@
+"""`webarc-agent start`: the agent that runs unattended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from agent import logs, service
+from agent.commands.common import archive_option, opened, settings_of, start_url
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import Exit
+
+_READY = b"READY=1"
+#: Set for the process that `--detach` starts: it says nothing on stderr once it is ready.
+_DETACHED = "WEBARC_DETACHED"
+_COMMAND = (sys.executable, "-c", "from agent.cli import main; main()")
+
+
+@click.command()
+@click.argument("urls", nargs=-1, metavar="[URL...]")
+@archive_option
+@click.option("--detach", is_flag=True, help="Go to the background, once the agent is ready.")
+@click.option("--once", is_flag=True, help="Crawl what is due now, then end.")
+def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) -> None:
+    """Crawl each publication of webarc.toml when it is due, until SIGTERM (`webarc-agent stop`).
+
+    URLs make one more publication, for as long as this agent runs: crawled at once, then at the interval of `[crawl]`.
+    Jobs that were interrupted come first. SIGHUP has webarc.toml read again. The agent never needs to be root.
+    """
+    place = opened(archive)
+    settings = settings_of(place)
+    first = tuple(dict.fromkeys(start_url(url) for url in urls))
+    if detach:
+        _detach(place, [*first, *(["--once"] if once else [])])
+        return
+    detached = os.environ.pop(_DETACHED, None) is not None
+    logs.to_file(place.log)
+    agent = service.Service(
+        place, service.given(first, settings), once=once, ready=logs.only_to_file if detached else None
+    )
+    agent.run()
+
+
+def _detach(archive: Archive, arguments: list[str]) -> None:
+    """Start the agent as a process of its own, and wait until it says, in systemd's way, that it is ready."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        listener.bind(f"{folder}/ready")
+        said = stack.enter_context((Path(folder) / "said").open("w+b"))
+        process = subprocess.Popen(
+            [*_COMMAND, "start", "--archive", str(archive.root), *arguments],
+            env={**os.environ, "NOTIFY_SOCKET": f"{folder}/ready", _DETACHED: "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            cwd="/",
+            start_new_session=True,
+        )
+        if not _ready(listener, process):
+            said.seek(0)
+            text = said.read().decode("utf-8", "replace").strip()
+            click.echo(text, err=True)
+            sys.exit(process.returncode or Exit.FAILED)
+    click.echo(f"the agent of {archive.root} runs as process {process.pid}")
+
+
+def _ready(listener: socket.socket, process: subprocess.Popen[bytes]) -> bool:
+    """Wait for READY=1; False when the process has ended without it."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(listener, selectors.EVENT_READ)
+        while process.poll() is None:
+            if selector.select(0.1) and _READY in listener.recv(4096).splitlines():
+                return True
+    return False

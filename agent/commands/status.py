@@ -1,0 +1,49 @@
+"""`webarc-agent status`: what runs, what comes next, what went wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from agent.commands.common import archive_option, opened
+from agent.overview import overview
+
+
+@click.command()
+@archive_option
+@click.option("--json", "as_json", is_flag=True, help="All of it, for programs.")
+def status(archive: str | None, as_json: bool) -> None:
+    """Show the agent, the publications with their next crawls, and the jobs with their states; needs no agent."""
+    told = overview(opened(archive))
+    if as_json:
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    for line in _lines(told):
+        click.echo(line)
+
+
+def _lines(told: dict[str, Any]) -> Iterator[str]:
+    agent = told["agent"]
+    runs = f"agent {agent['pid']} runs since {agent['since']}" if agent else "no agent runs"
+    yield f"{told['archive']}: {runs}"
+    yield from (f"  webarc.toml: {fault}" for fault in told["settings_faults"])
+    yield from (f"  refused: {line}" for line in told["refused"])
+    for job in told["jobs"]:
+        urls = job["urls"]
+        fetched, known = urls.get("done", 0) + urls.get("failed", 0), sum(urls.values()) - urls.get("refused", 0)
+        why = f" ({job['reason']})" if job["reason"] else ""
+        yield f"  {job['job']}: {job['state']}{why}, {fetched} of {known} URLs, {job['bytes']} bytes"
+    for each in told["publications"]:
+        yield from _publication(each)
+
+
+def _publication(each: dict[str, Any]) -> Iterator[str]:
+    coming = f"every {each['interval']}, next {each['next']}" if each["next"] else "not in webarc.toml"
+    last = each["last"]
+    yield f"  {each['name']}: {coming}" + (f"; last {last['job']}: {last['state']}" if last else "; never finished yet")
+    if last and last["complete"] is False:
+        yield "    incomplete: nothing was removed"
+    yield from (f"    {warning}" for warning in (last["warnings"] if last else []))

@@ -1,0 +1,75 @@
+"""What ran when: read off the names in jobs/ and reports/, which are all the memory that the scheduler needs.
+
+A job's name begins with when it began. Of jobs that wait in jobs/ the last attempt counts, so that one which failed is
+tried again when its publication is due, and not at once and for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from agent import item
+from agent.item import Item
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import Damaged
+from webarcfs.archive.model import parse_compact_time, parse_time
+
+_NAME = re.compile(r"(\d{8}T\d{6})-(.+)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """`runs`: publication → when its runs began; `last`: publication → its newest report; `open`: jobs in jobs/."""
+
+    runs: dict[str, set[datetime]]
+    last: dict[str, str]
+    open: tuple[Item, ...]
+    refused: tuple[str, ...] = ()
+
+
+def stamp(archive: Archive) -> tuple[int, int]:
+    """Changes whenever a job begins or ends."""
+    return archive.jobs.stat().st_mtime_ns, archive.reports.stat().st_mtime_ns
+
+
+def read(archive: Archive) -> History:
+    """The history as the two folders have it now. Folders that are no job's, or of another version, are passed over."""
+    runs: dict[str, set[datetime]] = {}
+    last: dict[str, tuple[datetime, str]] = {}
+    for name, begun, publication in _jobs(archive.reports):
+        last[publication] = max(last.get(publication, (begun, name)), (begun, name))
+    for publication, (begun, _) in last.items():
+        runs.setdefault(publication, set()).add(begun)
+    found, refused = [], []
+    for name, begun, publication in _jobs(archive.jobs):
+        runs.setdefault(publication, set()).add(begun)
+        try:
+            one = item_of(archive.jobs / name, publication)
+        except Damaged as error:
+            refused.append(str(error))
+            continue
+        found.append(one)
+        with contextlib.suppress(Damaged):
+            runs[publication].add(parse_time(one.attempted))
+    names = {publication: name for publication, (_, name) in last.items()}
+    return History(runs, names, tuple(sorted(found, key=lambda each: each.job)), tuple(sorted(refused)))
+
+
+def item_of(folder: Path, publication: str) -> Item:
+    """The item of a job; one that was killed before it had one waits. Raises Damaged for one of another version."""
+    return item.load(folder) or Item(job=folder.name, publication=publication)
+
+
+def _jobs(folder: Path) -> Iterator[tuple[str, datetime, str]]:
+    """(Name, when it began, publication) of the folders that are named like jobs."""
+    for entry in os.scandir(folder):
+        match = _NAME.fullmatch(entry.name)
+        if match is not None:
+            with contextlib.suppress(Damaged):
+                yield entry.name, parse_compact_time(match[1]), match[2]

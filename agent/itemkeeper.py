@@ -1,0 +1,73 @@
+"""Keeps a job's item.json in step with the job: every change of state, and once in a while how far it is."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from agent import item
+from agent.frontier import Frontier
+from agent.item import Item, State
+from agent.processes import Process
+from webarcfs.archive.model import format_time, now
+
+_SECONDS_BETWEEN = 2.0
+_NO_COUNT = ("bytes",)
+
+
+class ItemKeeper:
+    """The item of one job while its process works on it."""
+
+    def __init__(self, folder: Path, publication: str, progress: Callable[[str, int, int], None]) -> None:
+        self._folder = folder
+        self._progress = progress
+        self._frontier: Frontier | None = None
+        self._told = 0.0
+        known = item.load(folder) or Item(job=folder.name, publication=publication)
+        process, begun = Process.current(), format_time(now())
+        self.item = dataclasses.replace(
+            known, begun=known.begun or begun, attempted=begun, pid=process.pid, ticks=process.ticks, reason=""
+        )
+
+    def begin(self, frontier: Frontier) -> None:
+        """A process begins on the job, or goes on with it."""
+        self._frontier = frontier
+        captured = frontier.get("captured") is not None
+        collected = frontier.counts().get("done", 0) > 0
+        state = State.CONVERTING if captured else State.COLLECTING if collected else State.WAITING
+        self.to(state)
+
+    def to(self, state: State, **facts: Any) -> None:
+        """The item is in another state now."""
+        self.item = self.ended(state, **facts)
+        item.save(self._folder, self.item)
+
+    def ended(self, state: State, **facts: Any) -> Item:
+        """The item as it is in a state, with what is known of it by now."""
+        stamp = format_time(now())
+        return dataclasses.replace(self.item, state=state, updated=stamp, **self._counts(), **facts)
+
+    def progress(self, stage: str, done: int, known: int) -> None:
+        """What `Job.progress` calls: `done` of `known` things of a stage."""
+        self._progress(stage, done, known)
+        collects = stage == "capture" and done > 0 and self.item.state is State.WAITING
+        if collects or time.monotonic() - self._told > _SECONDS_BETWEEN:
+            self._told = time.monotonic()
+            state = State.COLLECTING if collects else self.item.state
+            counts = self._counts() if stage == "capture" else {}
+            self.item = dataclasses.replace(
+                self.item, state=state, updated=format_time(now()), stage=stage, done=done, known=known, **counts
+            )
+            with contextlib.suppress(OSError):  # a full disk ends the job where it matters, not here
+                item.save(self._folder, self.item, durable=collects)
+
+    def _counts(self) -> dict[str, Any]:
+        if self._frontier is None:
+            return {}
+        counts = self._frontier.counts()
+        urls = {state: count for state, count in counts.items() if state not in _NO_COUNT}
+        return {"urls": urls, "bytes": counts["bytes"], "documents": counts.get("done", 0)}

@@ -1,0 +1,139 @@
+"""When publications are due, with a clock of the tests' own (seed 3; /Cr-1.2/, /Cr-3/)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.scheduler import Due, due, next_due
+from webarcfs.archive.config import CrawlSettings, Publication
+from webarcfs.archive.intervals import Interval
+from webarcfs.archive.model import CET
+
+pytestmark = pytest.mark.pure
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=CET)
+
+
+def publication(interval: str, start: str | None = None, name: str = "p") -> Publication:
+    crawl = CrawlSettings(interval=Interval.parse(interval))
+    return Publication(name=name, urls=("http://e.org/",), start=at(start) if start else None, crawl=crawl)
+
+
+NOW = at("2026-11-21T12:00:00")
+
+
+def test_without_a_start_the_first_run_is_due_at_once() -> None:
+    assert due([publication("1 day")], {}, NOW) == [Due(NOW, "p")]
+
+
+def test_without_a_start_the_next_run_is_an_interval_after_the_last_began() -> None:
+    daily = publication("1 day")
+    assert next_due(daily, [at("2026-11-20T23:10:07")], NOW) == at("2026-11-21T23:10:07")
+    assert due([daily], {"p": [at("2026-11-20T12:00:01")]}, NOW) == []
+    assert due([daily], {"p": [at("2026-11-20T12:00:00")]}, NOW) == [Due(NOW, "p")]
+
+
+def test_nothing_is_due_before_the_start_date() -> None:
+    later = publication("1 day", "2026-12-01T22:00:00")
+    assert due([later], {}, NOW) == []
+    assert due([later], {}, at("2026-12-01T21:59:59")) == []
+    assert due([later], {}, at("2026-12-01T22:00:00")) == [Due(at("2026-12-01T22:00:00"), "p")]
+    # A crawl by hand before it does not move it.
+    assert next_due(later, [NOW], NOW) == at("2026-12-01T22:00:00")
+
+
+@pytest.mark.parametrize(
+    ("interval", "last", "following"),
+    [
+        ("1 day", "2026-11-20T23:10:00", "2026-11-21T22:00:00"),
+        ("1 day", "2026-11-20T22:00:00", "2026-11-21T22:00:00"),
+        ("1 week", "2026-11-01T22:00:00", "2026-11-08T22:00:00"),
+        ("6 hours", "2026-11-02T04:00:01", "2026-11-02T10:00:00"),
+        ("90 seconds", "2026-11-01T22:01:00", "2026-11-01T22:01:30"),
+        ("15 minutes", "2026-11-01T22:14:59", "2026-11-01T22:15:00"),
+        ("1 month", "2026-11-01T22:00:00", "2026-12-01T22:00:00"),
+    ],
+)
+def test_with_a_start_runs_stay_on_its_date_and_hour(interval: str, last: str, following: str) -> None:
+    assert next_due(publication(interval, "2026-11-01T22:00:00"), [at(last)], at(last)) == at(following)
+
+
+def test_a_monthly_run_on_the_31st_takes_the_last_day_of_shorter_months_and_returns() -> None:
+    monthly = publication("1 month", "2027-01-31T03:00:00")
+    seen, time = [], at("2027-01-31T03:00:00")
+    for _ in range(14):
+        seen.append(time.strftime("%m-%d"))
+        time = next_due(monthly, [time], time)
+    assert seen[:5] == ["01-31", "02-28", "03-31", "04-30", "05-31"]
+    assert seen[12:] == ["01-31", "02-29"]  # 2028
+
+
+def test_there_is_no_summer_time() -> None:
+    """The nights on which Central Europe changes its clocks are as long as all others."""
+    daily = publication("1 day", "2026-03-01T02:30:00")
+    for day in ("2026-03-28", "2026-03-29", "2026-10-24", "2026-10-25"):
+        last = at(f"{day}T02:30:00")
+        assert next_due(daily, [last], last) - last == timedelta(days=1)
+
+
+def test_what_was_missed_is_made_up_once() -> None:
+    daily = publication("1 day", "2026-11-01T22:00:00")
+    runs = [at("2026-11-03T22:00:05")]
+    assert due([daily], {"p": runs}, NOW) == [Due(at("2026-11-04T22:00:00"), "p")]
+    runs.append(NOW)
+    assert due([daily], {"p": runs}, NOW) == []
+    assert next_due(daily, runs, NOW) == at("2026-11-21T22:00:00")
+
+
+def test_the_longest_due_comes_first() -> None:
+    one, two = publication("1 day", name="one"), publication("1 day", name="two")
+    runs = {"one": [at("2026-11-19T12:00:00")], "two": [at("2026-11-18T12:00:00")]}
+    assert [each.publication for each in due([one, two], runs, NOW)] == ["two", "one"]
+
+
+def test_a_run_that_a_wrong_clock_named_does_not_stop_the_publication() -> None:
+    assert due([publication("1 day")], {"p": [at("2031-01-01T00:00:00")]}, NOW) == [Due(NOW, "p")]
+
+
+units = st.sampled_from(["second", "minute", "hour", "day", "week", "month"])
+intervals = st.builds(Interval, st.integers(1, 500), units)
+times = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(
+    lambda time: time.replace(microsecond=0, tzinfo=CET)
+)
+
+
+@given(intervals, st.none() | times, st.none() | times, times)
+def test_a_run_begun_now_is_never_followed_by_another_at_once(
+    interval: Interval, start: datetime | None, last: datetime | None, now: datetime
+) -> None:
+    """None is doubled: whatever was before, once a run has begun the next is due later; none is lost: it is due again
+    within one interval.
+    """
+    each = Publication(name="p", urls=(), start=start, crawl=CrawlSettings(interval=interval))
+    runs = {"p": [last] if last else []}
+    if due([each], runs, now):
+        runs["p"].append(now)
+        assert due([each], runs, now) == []
+        after = next_due(each, runs["p"], now)
+        assert now < after <= interval.after(now) + timedelta(days=3 if interval.unit == "month" else 0)
+
+
+@given(intervals, times, times)
+def test_with_a_start_every_time_is_start_plus_whole_intervals(
+    interval: Interval, start: datetime, last: datetime
+) -> None:
+    each = Publication(name="p", urls=(), start=start, crawl=CrawlSettings(interval=interval))
+    time = next_due(each, [last], last)
+    assert time >= start
+    if interval.unit == "month":
+        months = (time.year - start.year) * 12 + time.month - start.month
+        assert months % interval.count == 0
+        assert time == (Interval(months, "month").after(start) if months else start)
+    else:
+        assert (time - start).total_seconds() % interval.seconds == 0

@@ -1,0 +1,209 @@
+"""Parts of the agent by themselves: places for wget, who holds the archive, items on disk, systemd's protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent import agentfile, definition, item, jobs, jsonfile, systemd
+from agent.definition import Definition
+from agent.item import Item, State
+from agent.processes import Process
+from agent.slots import Slots
+from tests.support.crawls import publish_as
+from webarcfs.archive.config import Profile
+from webarcfs.archive.directory import Archive, create
+from webarcfs.archive.errors import Busy, Damaged
+
+pytestmark = pytest.mark.store
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return create(tmp_path / "archive")
+
+
+# -- places for wget ---------------------------------------------------------------------------------------------------
+
+
+def test_no_more_places_than_there_are(tmp_path: Path) -> None:
+    """/Cr-7.3/, over all jobs."""
+    first, second = Slots(tmp_path, 2), Slots(tmp_path, 2)
+    places = [first.take(0), second.take(0)]
+    assert None not in places
+    assert first.take(1) is None and second.take(1) is None
+    for place in places:
+        os.close(place or 0)
+
+
+def test_a_job_without_a_place_comes_before_one_that_has_some(tmp_path: Path) -> None:
+    rich, poor = Slots(tmp_path, 2), Slots(tmp_path, 2)
+    held = [rich.take(0), rich.take(1)]
+    assert poor.take(0) is None  # stands there now
+    os.close(held.pop() or 0)
+    assert rich.take(1) is None, "it took what another was waiting for"
+    place = poor.take(0)
+    assert place is not None
+    os.close(held.pop() or 0)
+    again = rich.take(0)
+    assert again is not None
+    os.close(place)
+    os.close(again)
+
+
+def test_a_job_that_gives_up_its_turn_holds_nobody_up(tmp_path: Path) -> None:
+    rich, poor = Slots(tmp_path, 1), Slots(tmp_path, 1)
+    held = rich.take(0)
+    assert poor.take(0) is None
+    os.close(held or 0)
+    assert rich.take(0) is None
+    poor.leave()
+    assert rich.take(0) is not None
+
+
+def test_many_jobs_on_few_places_all_get_their_share(tmp_path: Path) -> None:
+    """Ten jobs, three places, each batch one step long: nobody starves, whoever asks first in each step."""
+    chance = random.Random(1)
+    slots = [Slots(tmp_path, 3) for _ in range(10)]
+    held: dict[int, list[int]] = {number: [] for number in range(10)}
+    got = [0] * 10
+    for _ in range(400):
+        for number in chance.sample(range(10), 10):
+            while held[number] and chance.random() < 0.5:
+                os.close(held[number].pop())
+            place = slots[number].take(len(held[number]))
+            if place is not None:
+                held[number].append(place)
+                got[number] += 1
+        assert sum(map(len, held.values())) <= 3
+    for places in held.values():
+        for place in places:
+            os.close(place)
+    assert min(got) > max(got) / 4, got
+
+
+# -- who holds the archive ---------------------------------------------------------------------------------------------
+
+
+def test_one_agent_an_archive(archive: Archive) -> None:
+    assert agentfile.running(archive) is None
+    with agentfile.hold(archive) as agent:
+        assert agentfile.running(archive) == agent
+        with pytest.raises(Busy, match=f"process {os.getpid()} since"), agentfile.hold(archive):
+            pass
+    assert agentfile.running(archive) is None
+
+
+def test_a_dead_agent_is_none(archive: Archive) -> None:
+    """Its number may be another process's by now."""
+    current = Process.current()
+    assert current.runs()
+    assert not Process(current.pid, current.ticks + 1).runs()
+    agentfile.tell(archive, agentfile.Agent(current.pid, current.ticks + 1, "2026-11-21T03:00:00"))
+    assert agentfile.running(archive) is None
+
+
+def test_a_zombie_is_dead() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        fields = Path(f"/proc/{process.pid}/stat").read_bytes().rpartition(b")")[2].split()
+        known = Process(process.pid, int(fields[19]))
+        assert known.runs()
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not known.runs()
+
+
+# -- items and definitions ---------------------------------------------------------------------------------------------
+
+
+def test_an_item_is_read_as_it_was_written(tmp_path: Path) -> None:
+    each = Item(
+        job="j", publication="p", state=State.COLLECTING, urls={"done": 3}, bytes=7, warnings=("w",), tags=("t",)
+    )
+    item.save(tmp_path, each)
+    assert item.load(tmp_path) == each
+    assert [path.name for path in tmp_path.iterdir()] == ["item.json"]
+
+
+def test_a_definition_is_read_as_it_was_written(tmp_path: Path) -> None:
+    publication = publish_as("http://e.org/", hosts=("*.e.org",), max_duration="2 hours", filters=("mime", "adverts"))
+    asked = Definition(publication=publication, profile=Profile(include=("text/*",)), accept_shrink=True, instances=3)
+    definition.save(tmp_path, asked)
+    assert definition.load(tmp_path) == asked
+
+
+def test_a_folder_of_another_version_is_refused_and_left_alone(archive: Archive) -> None:
+    folder = jobs.new_folder(archive, "p")
+    (folder / "frontier.db").write_bytes(b"")
+    jsonfile.write(folder / "item.json", {"version": 99, "news": 1})
+    jsonfile.write(folder / "definition.json", {"version": 99, "news": 1})
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for load in (item.load, definition.load):
+        with pytest.raises(Damaged, match="another version"):
+            load(folder)
+    assert jobs.interrupted(archive, "p") is None
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert jobs.new_folder(archive, "p").name > folder.name
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "state": "asleep"}', "\0\0"])
+def test_a_broken_item_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "item.json").write_text(text)
+    with pytest.raises(Damaged):
+        item.load(tmp_path)
+
+
+# -- systemd -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_notify_sends_one_datagram(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abstract: bool) -> None:
+    """sd_notify(3): the socket's name, or `@` and an abstract one."""
+    name = f"@webarc-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind("\0" + name[1:] if abstract else name)
+        monkeypatch.setenv("NOTIFY_SOCKET", name)
+        systemd.notify("READY=1", "STATUS=3 publications")
+        assert listener.recv(4096) == b"READY=1\nSTATUS=3 publications"
+        systemd.reloading()
+        first, second = listener.recv(4096).split(b"\n")
+        assert first == b"RELOADING=1" and second.startswith(b"MONOTONIC_USEC=")
+
+
+def test_nobody_listens_and_nothing_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))
+    systemd.notify("READY=1")
+    monkeypatch.delenv("NOTIFY_SOCKET")
+    systemd.notify("READY=1")
+
+
+@pytest.mark.parametrize(
+    ("usec", "pid", "expected"),
+    [
+        ("", "", None),
+        ("30000000", "", 15.0),
+        ("2000000", "own", 1.0),
+        ("2000000", "1", None),
+        ("x", "", None),
+    ],
+)
+def test_watchdog(monkeypatch: pytest.MonkeyPatch, usec: str, pid: str, expected: float | None) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", usec)
+    monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if pid == "own" else pid)
+    assert systemd.watchdog_seconds() == expected
+
+
+def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    jsonfile.write(path, {"a": 1})
+    with pytest.raises(TypeError):
+        jsonfile.write(path, {"a": object()})
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert [each.name for each in tmp_path.iterdir()] == ["x.json"]
