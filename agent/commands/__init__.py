@@ -7,8 +7,9 @@ import click
 from agent.commands.crawl import crawl
 from agent.commands.init import init
 from agent.commands.recover import recover
+from agent.commands.report import report
 from agent.commands.start import start
 from agent.commands.status import status
 from agent.commands.stop import stop
 
-COMMANDS: tuple[click.Command, ...] = (init, crawl, start, stop, status, recover)
+COMMANDS: tuple[click.Command, ...] = (init, crawl, start, stop, status, report, recover)

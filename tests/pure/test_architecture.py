@@ -61,6 +61,7 @@ PURE = (
     "webarcfs.archive.records",
     "agent.scope",
     "agent.traps",
+    "agent.tables",
     "agent.links",
     "agent.robots",
 )

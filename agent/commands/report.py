@@ -1,0 +1,111 @@
+"""`webarc-agent report`: what a job did, and the tables of its crawl.log."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from agent import tables
+from agent.commands.common import archive_option, opened
+from agent.tables import Tables
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import Damaged, NotFound, UsageError
+
+_TITLES = {"hosts": "Hosts", "types": "MIME types", "statuses": "Statuses", "left_out": "Not archived, and why"}
+_CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes")
+
+
+@click.command()
+@click.argument("job", metavar="JOB|TAG|PUBLICATION")
+@archive_option
+@click.option("--json", "as_json", is_flag=True, help="summary.json with the tables, as JSON.")
+@click.option("--csv", "as_csv", is_flag=True, help="The tables as CSV, a line a row.")
+@click.option("--top", default=20, show_default=True, help="Rows of a table; 0 for all (JSON and CSV have all).")
+def report(job: str, archive: str | None, as_json: bool, as_csv: bool, top: int) -> None:
+    """Show what a job did: its sums, and how many URLs of each host, MIME type, status and reason there were.
+
+    A job is named as its folder in reports/, or by its publication (the last one is shown); a commitTag shows the part
+    of the job that is on the tag's domain.
+    """
+    if as_json and as_csv:
+        raise UsageError("--json and --csv exclude each other")
+    place = opened(archive)
+    folder, host = find(place, job)
+    summary = _summary(folder)
+    with (folder / "crawl.log").open(encoding="utf-8") as log:
+        found = tables.tables(log, host)
+    if as_json:
+        json.dump({"summary": summary, "tables": list(tables.as_rows(found))}, sys.stdout, indent=2, ensure_ascii=False)
+        click.echo()
+    elif as_csv:
+        writer = csv.DictWriter(sys.stdout, _CSV, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(tables.as_rows(found))
+    else:
+        _show(summary, found, top)
+
+
+def find(archive: Archive, name: str) -> tuple[Path, str | None]:
+    """The folder of a finished job by its own name, its publication's or a commitTag; with a tag, its domain too.
+
+    Raises NotFound, which says what there is.
+    """
+    jobs = sorted((each for each in archive.reports.iterdir() if not each.name.startswith(".")), key=lambda p: p.name)
+    for folder in reversed(jobs):
+        if folder.name == name or folder.name.partition("-")[2] == name:
+            return folder, None
+        if "@" in name and name in _summary(folder)["commit_tags"]:
+            return folder, name.partition("@")[2]
+    if any(each.name == name or each.name.partition("-")[2] == name for each in archive.jobs.iterdir()):
+        raise NotFound(f"{name} has no report yet: it is running, or was interrupted and goes on with its next crawl")
+    last = f"; the last one is {jobs[-1].name}" if jobs else "; there are none yet"
+    raise NotFound(f"there is no report of a job, publication or commitTag {name}{last}")
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads((folder / "summary.json").read_text("utf-8"))
+        return content
+    except (OSError, ValueError) as error:
+        raise Damaged(f"{folder}/summary.json cannot be read: {error}") from None
+
+
+def _show(summary: dict[str, Any], found: Tables, top: int) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    state = "complete" if summary["complete"] else "incomplete"
+    console.print(f"{summary['job']}: {state}, {summary['started']} to {summary['finished']}", markup=False)
+    for tag in summary["commit_tags"]:
+        console.print(f"  {tag}", markup=False)
+    console.print("  " + ", ".join(f"{count} {what}" for what, count in summary["arcs"].items()))
+    for name, failure in summary.get("filter_errors", {}).items():
+        text = (
+            f"  filter {name} failed on {failure['documents']} documents, {failure['first']} first: {failure['error']}"
+        )
+        console.print(text, markup=False)
+    for name, rows in found.sorted():
+        if rows:
+            console.print()
+            console.print(_table(name, rows, top))
+
+
+def _table(name: str, rows: list[tuple[str, tables.Row]], top: int) -> Table:
+    shown = rows[:top] if top else rows
+    table = Table(title=_TITLES[name], title_justify="left", box=None, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for column in ("URLs", "archived", "bytes"):
+        table.add_column(column, justify="right")
+    for key, row in shown:
+        label = f"{key} {tables.meaning(int(key))}" if name == "statuses" else key
+        table.add_row(label, str(row.urls), str(row.archived), str(row.bytes))
+    if len(rows) > len(shown):
+        rest = [row for _, row in rows[len(shown) :]]
+        sums = (sum(row.urls for row in rest), sum(row.archived for row in rest), sum(row.bytes for row in rest))
+        table.add_row(f"{len(rest)} more", *map(str, sums))
+    return table
