@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import IO
 from urllib.parse import urljoin
 
-from agent import links, robots, sniff, text, warc, wgetlog
+from agent import links, plainwarc, robots, sniff, text, warc, wgetlog
 from agent.decode import BadBody, Bomb, decoded, unknown_codings
 from agent.frontier import Row, Settled
 from agent.status import Status
@@ -116,7 +115,7 @@ def page_links(body: bytes, url: str, head: warc.Head) -> tuple[links.Link, ...]
 def links_at(warc_file: Path, position: int, row: Row) -> tuple[links.Link, ...]:
     """The links of a page that was answered before, read once more from its WARC."""
     with warc_file.open("rb") as file:
-        response = warc.response_at(file, position)
+        response = plainwarc.response_at(file, position)
         body = _read(_Hashed(response.stream), response, _wanted(row, response.head))
     return page_links(body, row.url, response.head)
 
@@ -226,7 +225,7 @@ def _read(stream: _Hashed, response: warc.Response, wanted: int) -> bytes:
     """Read a body to its end, decoded; returns its first `wanted` bytes if they may hold links, else fewer."""
     kept: list[bytes] = []
     size = 0
-    for part in decoded(stream, response.head, response.size):  # type: ignore[arg-type] # reads like a file
+    for part in decoded(stream, response.head, response.size):
         if size < wanted:
             kept.append(part[: wanted - size])
             size += len(part)
@@ -242,7 +241,7 @@ def _may_link(start: bytes, head: warc.Head) -> bool:
 def _responses(path: Path) -> Iterator[warc.Response]:
     """The responses of a WARC; one that cannot be read on gave what it gave."""
     try:
-        yield from warc.responses(path)
+        yield from plainwarc.responses(path)
     except (Damaged, FileNotFoundError):
         return
 
@@ -257,7 +256,7 @@ def _canonical(url: str) -> str:
 class _Hashed:
     """A stream that hashes what is read from it."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: warc.Readable) -> None:
         self._stream = stream
         self._sha1 = hashlib.sha1(usedforsecurity=False)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Protocol
+from typing import Protocol
 
 import brotli
 
-from agent.warc import Head
+from agent.warc import Head, Readable
 
 _CHUNK = 1 << 16
 _SIZE_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(;[^\r\n]*)?\r?\n")
@@ -34,7 +34,7 @@ class _Decoder(Protocol):
     def end(self) -> None: ...
 
 
-def decoded(stream: IO[bytes], head: Head, size: int) -> Iterator[bytes]:
+def decoded(stream: Readable, head: Head, size: int) -> Iterator[bytes]:
     """The body behind `head`, of which `size` bytes were recorded, decoded. Raises BadBody when it is not whole.
 
     A content coding that is not known is left on; `unknown_codings` names it.
@@ -65,7 +65,7 @@ def _is(field: str, word: str) -> bool:
     return word in (part.strip().lower() for part in field.split(","))
 
 
-def _as_sent(stream: IO[bytes], size: int) -> Iterator[bytes]:
+def _as_sent(stream: Readable, size: int) -> Iterator[bytes]:
     while data := stream.read(_CHUNK):
         size -= len(data)
         yield data
@@ -73,7 +73,7 @@ def _as_sent(stream: IO[bytes], size: int) -> Iterator[bytes]:
         raise BadBody("truncated")
 
 
-def _dechunked(stream: IO[bytes]) -> Iterator[bytes]:
+def _dechunked(stream: Readable) -> Iterator[bytes]:
     while True:
         match = _SIZE_LINE.fullmatch(stream.readline(1024))
         if match is None:

@@ -50,6 +50,8 @@ class Discovery:
         self._crowd = Crowd(frontier, publication.crawl)
         # What was offered to the frontier lately, and how near it was: pages of a site share most of their links.
         self._offered: dict[tuple[str, str], int] = {}
+        self._finds: list[Find] = []
+        self._expanded: list[tuple[int, int]] = []  # page and depth
 
     def seeds(self, urls: Iterable[str]) -> None:
         """Put the start URLs in (/Cr-2.2/, /Cr-6/)."""
@@ -58,8 +60,7 @@ class Discovery:
         )
 
     def links(self, page: Row, links: Iterable[Link]) -> None:
-        """Put in the links of a page."""
-        finds: list[Find] = []
+        """Put in the links of a page; they are in the frontier after `flush`."""
         depth = page.depth
         for link in links:
             requisite = link.kind is Kind.REQUISITE and self._scope.page_requisites
@@ -69,16 +70,20 @@ class Discovery:
                 continue
             self._offered[key] = at
             if self._crowd.is_uncertain(link.url):
-                self._frontier.add(finds)
-                finds = []
-                self._crowd.settle()
-            finds.append(self._judged(link.url, "requisite" if requisite else "link", at, page))
-        self._frontier.add(finds)
+                self.flush()
+            self._finds.append(self._judged(link.url, "requisite" if requisite else "link", at, page))
+        self._expanded.append((page.id, depth))
+
+    def flush(self) -> None:
+        """Write down what `links` was given: many statements at once cost a fraction of the same one by one."""
+        self._frontier.add(self._finds)
+        self._frontier.expanded(self._expanded)
+        self._finds, self._expanded = [], []
         self._crowd.settle()
-        self._frontier.expanded(page.id, depth)
 
     def redirect(self, page: Row, target: str) -> None:
         """Put in the target of a redirect."""
+        self.flush()
         domain = scope.domain_in(target)
         if page.kind == "seed" or (page.kind == "redirect" and not page.hops.strip("R")):
             self._accept(domain)

@@ -167,9 +167,9 @@ class Frontier:
         """Add a word for crawl.log."""
         self._run("frontier_annotate", id=row, note=note)
 
-    def expanded(self, row: int, depth: int) -> None:
-        """The links of a page were added, as found at `depth`."""
-        self._run("frontier_expanded", id=row, depth=depth)
+    def expanded(self, pages: Iterable[tuple[int, int]]) -> None:
+        """The links of pages were added: pairs of row and the depth that they were found at."""
+        self._connection.executemany(sql("frontier_expanded"), [{"id": row, "depth": depth} for row, depth in pages])
 
     def to_expand(self) -> list[Row]:
         """Pages that turned out to be nearer to a start URL than when their links were added."""

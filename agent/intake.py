@@ -44,12 +44,14 @@ class Intake:
         self._frontier = job.frontier
         self._discovery = Discovery(job.frontier, job.publication)
         self._archived_links = archived_links
+        self._settled: list[Settled] = []
         self._unreached: dict[str, int] = {}
         self._down: set[str] = set(job.frontier.get("down") or ())
 
     def take_in(self, domain: str, found: Iterable[Answer]) -> int:
         """Take in what a batch of one server came to; the caller keeps it in one transaction. Returns its bytes."""
         settled = [self._one(answer) for answer in found]
+        self._flush()
         self._judge_server(domain, settled)
         self._expand()
         self._discovery.forget_if_large()
@@ -59,9 +61,18 @@ class Intake:
         """A page failed for good, or may not be had. Its archived version stands in for it, so that what only it
         links to is found.
         """
-        self._frontier.settle([settled])
+        self._fail(settled, row)
+        self._flush()
+
+    def _fail(self, settled: Settled, row: Row) -> None:
+        self._settled.append(settled)
         if row.kind != "robots":
             self._discovery.links(row, self._archived_links(row.url))
+
+    def _flush(self) -> None:
+        self._frontier.settle(self._settled)
+        self._settled = []
+        self._discovery.flush()
 
     def is_doubtful(self, domain: str) -> bool:
         """Whether the server was not reached the last time."""
@@ -79,9 +90,9 @@ class Intake:
     def _one(self, answer: Answer) -> Settled:
         row, settled = answer.row, answer.settled
         if settled.state in ("failed", "refused"):
-            self.fail(settled, row)
+            self._fail(settled, row)
         else:
-            self._frontier.settle([settled])
+            self._settled.append(settled)
         if settled.state == "waiting":
             return settled
         if row.kind == "robots":
@@ -89,6 +100,7 @@ class Intake:
             body = answer.target.encode() or answer.robots
             self._frontier.set_robots(row.url, status, body, time.time())
         elif answer.target:
+            self._flush()  # a redirect looks at what is there
             self._discovery.redirect(row, answer.target)
         else:
             self._discovery.links(row, answer.links)
@@ -112,3 +124,4 @@ class Intake:
             for row in nearer:
                 warc = fetch.BatchFiles(self._folder, row.batch).warc
                 self._discovery.links(row, answers.links_at(warc, row.position, row) if row.position else ())
+            self._discovery.flush()

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
+from typing import NamedTuple
 from urllib.parse import urljoin
 
 from lxml import etree
@@ -36,8 +36,7 @@ class Kind(StrEnum):
     REQUISITE = "requisite"
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A canonical URL that a document points to."""
 
     url: str

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from warcio.archiveiterator import ArchiveIterator
 from warcio.exceptions import ArchiveLoadFailed
@@ -19,6 +19,16 @@ from webarcfs.archive.model import CET
 
 #: Longest head of a response that is read, in bytes.
 LONGEST_HEAD = 1 << 20
+
+
+class Readable(Protocol):
+    """What a body is read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to `size` bytes; empty at the end."""
+
+    def readline(self, size: int, /) -> bytes:
+        """A line of at most `size` bytes, its end included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,7 @@ class Response:
     url: str
     date: datetime
     head: Head
-    stream: IO[bytes]
+    stream: Readable
     size: int  # bytes of the body as sent, as far as they are in the record
 
 
@@ -116,7 +126,7 @@ def parse_head(raw: bytes) -> Head | None:
 
 def _response(record: object, offset: int) -> Response | None:
     headers = record.rec_headers  # type: ignore[attr-defined] # warcio has no types
-    raw = _read_head(record.raw_stream)  # type: ignore[attr-defined]
+    raw = read_head(record.raw_stream)  # type: ignore[attr-defined]
     head = parse_head(raw)
     if head is None:
         return None
@@ -126,11 +136,12 @@ def _response(record: object, offset: int) -> Response | None:
     return Response(offset, url, date.replace(microsecond=0), head, record.raw_stream, size)  # type: ignore[attr-defined]
 
 
-def _read_head(stream: IO[bytes]) -> bytes:
+def read_head(stream: Readable) -> bytes:
+    """The head of a response as it was received, the empty line included, up to its bound."""
     lines = []
     size = 0
     while size < LONGEST_HEAD:
-        line = stream.readline()
+        line = stream.readline(LONGEST_HEAD)
         lines.append(line)
         size += len(line)
         if line in (b"\r\n", b"\n", b""):

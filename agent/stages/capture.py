@@ -1,8 +1,8 @@
 """Stage 1, capture: wget fetches, the frontier decides (/Cr-5/ … /Cr-8.1/). The only module that runs wget.
 
 Up to `max_instances` wget processes run at once, never two on one server; each gets a batch of one server's URLs and
-writes a WARC. While wget is busy with the next batch, the last one's answers are read and their links enter the
-frontier. Whatever kills the job, what is whole in a WARC is never fetched again.
+writes a WARC. While wget is busy with the next batch, another process reads the last one's answers, and their links
+enter the frontier here. Whatever kills the job, what is whole in a WARC is never fetched again.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 
-from agent import answers, fetch
+from agent import fetch
 from agent.answers import Killed, Limits
 from agent.frontier import Row, Settled
 from agent.intake import OVER_TIME, Captured, Intake
 from agent.job import Job
 from agent.links import Link
+from agent.reader import Ended, Reader
 from agent.robotsbook import RobotsBook, Say
 from agent.slots import Slots
 from agent.status import Status
@@ -31,8 +33,12 @@ from webarcfs.archive.errors import CrawlFailed
 LARGEST_BATCH = 400
 #: Seconds that a batch should take where a wait between requests makes it long.
 _LENGTH_OF_BATCH = 60.0
+#: Batches that wget may be ahead of the reader: what bounds the time until a limit or a trouble is noticed.
+_FURTHEST = 2
 _POLL = 0.02
 _WATCH = 0.25
+#: Seconds in which wget's own time-out, which costs no other page, may come before ours.
+_GRACE = 1.0
 _SECONDS_BETWEEN_COUNTS = 0.5
 
 
@@ -43,10 +49,12 @@ class _Running:
     """
 
     files: fetch.BatchFiles
+    rows: list[Row]
     domain: str
     process: subprocess.Popen[bytes]
     lock: int
     place: int
+    pidfd: int
     begun: int = 0
     since: float = field(default_factory=time.monotonic)
     watched: float = 0.0
@@ -63,7 +71,10 @@ def capture(job: Job, archived_links: Callable[[str], Iterable[Link]]) -> Captur
         work.read_unread()
         return work.run()
     finally:
-        work.end()
+        try:
+            work.end()
+        finally:
+            work.reader.close()
 
 
 class _Capture:
@@ -72,6 +83,7 @@ class _Capture:
         self.frontier = job.frontier
         self.settings = job.settings
         self.intake = Intake(job, archived_links)
+        self.reader = Reader(Limits(job.settings.max_file_size, job.settings.keep_errors))
         self.robots = RobotsBook(job.frontier, job.settings.user_agent)
         self.running: list[_Running] = []
         most = max(job.instances, self.settings.max_instances)
@@ -93,19 +105,13 @@ class _Capture:
             if limit is not None:
                 return limit
             waiting = self.start_batches()
-            ended = [each for each in self.running if each.process.poll() is not None]
-            if not self.running and not waiting:
+            if not self.running and not waiting and not self.reader.backlog:
                 return self.intake.verdict()
-            if not ended:
-                self._watch()
-                time.sleep(_POLL)
-            for each in ended:
-                self._release(each)
-                self._check_begun(each)
-            if ended:
-                self.start_batches()  # wget goes on while its last answers are read
-            for each in ended:
-                self.read(each.files, each.domain, each.killed)
+            self._collect()
+            batch = self.reader.next([each.pidfd for each in self.running], self._patience())
+            if batch is not None:
+                self.start_batches()  # wget goes on while its last answers are taken in
+                self.read(batch)
 
     def start_batches(self) -> bool:
         """Start wget where a server is free and due; returns whether anything waits at all."""
@@ -115,7 +121,7 @@ class _Capture:
         busy = {each.domain for each in self.running}
         self.wants_place = False
         for domain, ready in sorted(self.waiting.items(), key=lambda item: item[1]):
-            if len(self.running) >= self.settings.max_instances:
+            if len(self.running) >= self.settings.max_instances or self.reader.backlog > _FURTHEST:
                 break
             if domain not in busy and ready <= now:
                 self._start(domain, now)
@@ -123,22 +129,43 @@ class _Capture:
             self.slots.leave()
         return self.waiting is None or bool(self.waiting)
 
-    def read(self, files: fetch.BatchFiles, domain: str, killed: Killed | None) -> None:
+    def read(self, batch: Ended) -> None:
         """Take in what a batch came to, in one transaction."""
-        limits = Limits(self.settings.max_file_size, self.settings.keep_errors)
-        with self.frontier.changes():
-            rows = self.frontier.fetching(files.number)
-            batch = answers.Batch(rows, files.warc, fetch.read_log(files), killed)
-            self.bytes += self.intake.take_in(domain, answers.answers(batch, limits, time.time()))
-            self.frontier.batch_read(files.number)
+        with self.frontier.changes(), closing(self.reader.answers(self.frontier.fetching(batch.number))) as answers:
+            self.bytes += self.intake.take_in(batch.domain, answers)
+            self.frontier.batch_read(batch.number)
         self.waiting = None
         self._count()
 
     def read_unread(self) -> None:
         """Take in the batches of a run that was killed: their answers are in WARCs, and are not fetched again."""
         for number, domain in self.frontier.unread_batches():
+            files = fetch.BatchFiles(self.job.folder, number)
             with locks.exclusive(self.job.archive.server_lock(domain)):  # its wget may still be ending
-                self.read(fetch.BatchFiles(self.job.folder, number), domain, None)
+                self.reader.give(Ended(number, domain, self.frontier.fetching(number), files.warc, files.log))
+        self._read_all()
+
+    def _read_all(self) -> None:
+        while self.reader.backlog:
+            batch = self.reader.next([], _WATCH)
+            if batch is not None:
+                self.read(batch)
+
+    def _collect(self) -> None:
+        """Hand the batches of wgets that have ended to the reader."""
+        for each in [each for each in self.running if each.process.poll() is not None]:
+            self._release(each)
+            self._check_begun(each)
+            self._give(each)
+
+    def _give(self, each: _Running) -> None:
+        files = each.files
+        self.reader.give(Ended(files.number, each.domain, each.rows, files.warc, files.log, each.killed))
+
+    def _patience(self) -> float:
+        """Watch the wgets, and see how long nothing may happen: no wait for a wget is longer than that."""
+        self._watch()
+        return _WATCH if len(self.running) >= self.settings.max_instances or not self.waiting else _POLL
 
     def end(self) -> None:
         """End all wgets that still run, and take in what they fetched."""
@@ -153,9 +180,11 @@ class _Capture:
                 each.process.wait()
             os.close(each.lock)
             os.close(each.place)
+            os.close(each.pidfd)
         for each in self.running:
-            self.read(each.files, each.domain, each.killed)
+            self._give(each)
         self.running = []
+        self._read_all()
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -229,7 +258,7 @@ class _Capture:
                 cwd=self.job.folder,
                 pass_fds=(lock, place),
             )
-        self.running.append(_Running(files, domain, process, lock, place))
+        self.running.append(_Running(files, rows, domain, process, lock, place, os.pidfd_open(process.pid)))
 
     def _check_begun(self, each: _Running) -> None:
         """A wget that could not even begin will not do better next time: say what it said."""
@@ -248,7 +277,7 @@ class _Capture:
             begun = fetch.begun(each.files.log)
             if begun != each.begun:
                 each.begun, each.since = begun, now
-            elif each.begun and now - each.since > self.settings.timeout + self.settings.wait:
+            elif each.begun and now - each.since > self.settings.timeout + self.settings.wait + _GRACE:
                 self._kill(each, Killed(Status.TIME_LIMIT, "time-limit"))
             limit = self.settings.max_file_size
             if limit and fetch.bytes_so_far(each.process.pid, self.job.folder) > limit + (1 << 16):
@@ -268,6 +297,7 @@ class _Capture:
         os.utime(each.lock)
         os.close(each.lock)
         os.close(each.place)
+        os.close(each.pidfd)
 
     def _limit(self) -> Captured | None:
         """Whether the crawl must end before it has seen all."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent import decode, warc
+from agent import decode, plainwarc, warc
 from agent.document import Body, Document
 from agent.fetch import BatchFiles
 from agent.frontier import Row
@@ -19,7 +19,7 @@ def unpack(documents: Iterator[Document], run: Run) -> Iterator[Document]:
         path = BatchFiles(run.job.folder, batch).warc
         with path.open("rb") as file:
             for row in frontier.documents(run.domain, batch):
-                document = _document(row, warc.response_at(file, row.position), run)
+                document = _document(row, plainwarc.response_at(file, row.position), run)
                 if document is not None:
                     yield document
 
