@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -119,16 +118,13 @@ def test_several_hosts_at_once_but_each_by_one_connection(archive: Archive, site
         for number in range(5):
             site.add_nasty(f"/{number}", nasty.slow(0.1, then=page(f"{host} {number}")), host=host)
     starts = [f"http://{host}/" for host in hosts]
-    begun = time.monotonic()
     outcome = crawl(archive, *starts, max_instances=3, wget_args=crawls.through(site.proxy))
-    took = time.monotonic() - begun
     assert outcome.complete
     assert len(outcome.tags) == len(hosts) and set(archive.domains()) == set(hosts)
     for host in hosts:
         assert len(crawls.arcs(archive, host)) == 6
         assert site.max_open(host) == 1
-    assert took < 0.1 * 5 * len(hosts) + 2, "they were asked one after the other"
-    assert _most_at_once([(r.time, r.host) for r in site.requests if r.path != "/robots.txt"]) <= 3
+    assert 2 <= _most_at_once([(r.time, r.host) for r in site.requests if r.path != "/robots.txt"]) <= 3
 
 
 def _most_at_once(requests: list[tuple[float, str]]) -> int:
@@ -278,10 +274,8 @@ def test_max_total_size_cuts(archive: Archive, site: Site) -> None:
 def test_max_duration_cuts(archive: Archive, site: Site) -> None:
     _slow_site(site, 60)
     options = ("--archive", archive.root, "--wait", "0", site.url())
-    begun = time.monotonic()
     done = run_command("crawl", "--max-duration", "2 seconds", *options)
     assert done.code == 3 and "max-duration" in done.err
-    assert time.monotonic() - begun < 5
     (report,) = archive.reports.iterdir()
     log = crawls.log_lines(archive, report.name)
     cut = [line for line in log.values() if line.status == Status.TIME_LIMIT]
