@@ -24,6 +24,7 @@ ONLY = {
     "sqlite3": {"webarcfs.archive.asking", "webarcfs.archive.database", "agent.frontier"},
     "sqlite_utils": {"webarcfs.archive.database", "agent.frontier"},
     "lxml": {
+        "webarcfs.commands.textual",
         "webarcfs.archive.arcxml",
         "webarcfs.archive.datanodes",
         "webarcfs.archive.nodereader",

@@ -1,4 +1,4 @@
-"""`webarc query`, as people call it: formats, places, exit codes (/Cl-6/, DESIGN.md section 6)."""
+"""`webarc`, as people call it: formats, places, exit codes (/Cl-6/, DESIGN.md section 6)."""
 
 from __future__ import annotations
 
@@ -85,3 +85,118 @@ def test_a_reader_that_goes_is_no_error(archive: Archive) -> None:
     code = f"{sys.executable} -c 'from webarcfs.commands.cli import main; main()' query --archive {archive.root} | true"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", code], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+FIRST, SECOND, THIRD, FOURTH = (f"2026-11-21T03:00:0{second}@www.example.org" for second in range(4))
+OLD_PAGE = b"<html><title>t</title><body><p>one  line</p><p>stays</p><script>x = 1</script></body></html>"
+NEW_PAGE = b"<html><title>t</title><body><p>another line</p><p>stays</p><script>x = 2</script></body></html>"
+SPACED = b"<html><title>t</title><body>\n<p>another\tline </p> <p>stays</p></body></html>"
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    """A page that comes, changes, is extended by users, goes, and comes again; and others around it."""
+    made = archives.make_archive(tmp_path_factory.mktemp("history"))
+    archives.publish(made, pages={"p/page.html": OLD_PAGE, "stays.html": b"x", "a.pdf": b"%PDF-1"})
+    archives.publish(made, pages={"p/page.html": NEW_PAGE, "p/page.html/inner.html": b"inner"})
+    archives.add(made, "p/page.html/notes.txt", b"a note")
+    archives.publish(made, pages={"p/page.html": None, "b.JPG": b"jpg"})
+    archives.publish(made, pages={"p/page.html": SPACED, "b.JPG": None})
+    return made
+
+
+def lines(archive: Archive, *words: str) -> list[str]:
+    answer = webarc(*words, environment={"WEBARC_ARCHIVE": str(archive.root)})
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", ["http://www.example.org/p/page.html", "/www.example.org/p/page.html"])
+def test_log_tells_each_change(history: Archive, name: str) -> None:
+    found = [json.loads(line) for line in lines(history, "log", name, "--json")]
+    told = [(each["tag"], each["what"], each["size"], each["files"]) for each in found]
+    assert told == [
+        (FOURTH, "added", len(SPACED), []),
+        (THIRD, "removed", 0, []),
+        (SECOND, "changed", len(NEW_PAGE), ["notes.txt"]),
+        (FIRST, "added", len(OLD_PAGE), []),
+    ]  # fmt: skip
+    assert [line.split()[1] for line in lines(history, "log", name)] == ["added", "removed", "changed", "added"]
+
+
+def test_log_of_what_users_added(tmp_path: Path) -> None:
+    made = archives.make_archive(tmp_path)
+    archives.publish(made, pages={"a.html": b"a"})
+    archives.publish(made, pages={"b.html": b"b"})
+    archives.add(made, "a.html/words.txt", b"1")
+    found = [json.loads(line) for line in lines(made, "log", "/www.example.org/a.html", "--json")]
+    assert [(each["what"], each["files"]) for each in found] == [("extended", ["words.txt"]), ("added", [])]
+
+
+def test_diff_of_two_snapshots(history: Archive) -> None:
+    assert lines(history, "diff", FIRST, SECOND) == [
+        "~ /www.example.org/p/page.html",
+        "+ /www.example.org/p/page.html/inner.html",
+    ]
+    assert lines(history, "diff", SECOND, FOURTH) == ["~ /www.example.org/p/page.html"]
+    assert lines(history, "diff", THIRD, FOURTH, "/www.example.org/b.JPG") == [
+        f"--- {THIRD}", f"+++ {FOURTH}", "@@ -1 +0,0 @@", "-jpg"
+    ]  # fmt: skip
+    assert lines(history, "diff", FIRST, FIRST) == []
+    rows = [json.loads(line) for line in lines(history, "diff", SECOND, THIRD, "--json")]
+    assert {(each["path"], each["what"]) for each in rows} == {
+        ("/www.example.org/b.JPG", "added"),
+        ("/www.example.org/p/page.html", "removed"),
+    }
+
+
+def test_diff_of_a_page_shows_what_its_readers_see(history: Archive) -> None:
+    """Markup and scripts are noise, and white space is if asked for."""
+    page = "/www.example.org/p/page.html"
+    made = lines(history, "diff", FIRST, SECOND, page)
+    assert made[3:] == [" t", "-one line", "+another line", " stays"]
+    assert lines(history, "diff", SECOND, FOURTH, page) == ["the same text; what differs is not shown by the page"]
+    made = lines(history, "diff", THIRD, FOURTH, "http://www.example.org/p/page.html")
+    assert [line for line in made[3:] if line.startswith("+")] == ["+t", "+another line", "+stays"]
+
+
+def test_stat_counts_documents_and_bytes(history: Archive) -> None:
+    """Seed 2, section 5.1."""
+    figures = json.loads("\n".join(lines(history, "stat", FIRST, THIRD, "--json")))
+    assert figures[FIRST]["documents"] == 3 and figures[FIRST]["bytes"] == len(OLD_PAGE) + 1 + 6
+    assert figures[FIRST]["types"]["text/html"] == {"documents": 2, "bytes": len(OLD_PAGE) + 1}
+    assert set(figures[THIRD]["extensions"]) == {"html", "pdf", "jpg"}
+    table = lines(history, "stat", FIRST, THIRD)
+    assert next(line for line in table if line.startswith("jpg ")).endswith("new")
+
+
+def test_cat_is_byte_for_byte(history: Archive) -> None:
+    code = "import sys; from webarcfs.commands.cli import main; main()"
+    for tag, body in ((FIRST, OLD_PAGE), (SECOND, NEW_PAGE), (FOURTH, SPACED)):
+        command = [sys.executable, "-c", code, "cat", tag, "/www.example.org/p/page.html", "--archive", history.root]
+        assert subprocess.run(command, capture_output=True, check=True).stdout == body
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["cat", THIRD, "/www.example.org/p/page.html"], 2, "has no document"),
+        (["cat", "2020-01-01T00:00:00@www.example.org", "/www.example.org/a.pdf"], 2, "there is no snapshot"),
+        (["cat", "yesterday", "/www.example.org/a.pdf"], 1, "not a commitTag"),
+        (["cat", FIRST, "/../../etc/passwd"], 1, "names no document"),
+        (["cat", FIRST, "/www.example.org/../x"], 1, "names no document"),
+        (["cat", FIRST, "http://other.example/x"], 2, "no domain"),
+        (["log", "/www.example.org/never.html"], 2, "no snapshot has"),
+        (["log", "http://"], 1, "http://"),
+        (["log", "/nothing/x"], 2, "no domain"),
+        (["diff", FIRST, "2026-11-21T03:00:00@other.example"], 2, "no domain"),
+        (["stat", FIRST, SECOND, THIRD], 1, "two are compared"),
+        (["stat", "2026-11-21T03:00:09@www.example.org"], 2, "there is no snapshot"),
+    ],
+)
+def test_what_is_not_there_is_said(history: Archive, words: list[str], code: int, said: str) -> None:
+    answer = webarc(*words, environment={"WEBARC_ARCHIVE": str(history.root)})
+    assert (answer.returncode, answer.stdout) == (code, ""), answer
+    assert said in answer.stderr and "Traceback" not in answer.stderr

@@ -10,6 +10,7 @@ import click
 import webarcfs
 from webarcfs.archive.errors import Exit, WebarcError, exit_code_of
 from webarcfs.commands.query import query
+from webarcfs.commands.versions import cat, diff, log, stat
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -20,12 +21,16 @@ def cli(debug: bool) -> None:  # main looks for it, also where the command line 
 
     \b
       webarc query "mimeType = 'application/pdf' AND domain = 'www.example.org'"
+      webarc log http://www.example.org/
+      webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
+      webarc stat 2026-11-21T03:00:00@www.example.org
 
     Exit codes: 0 done, 1 usage, 2 failed.
     """
 
 
-cli.add_command(query)
+for _command in (query, log, diff, stat, cat):
+    cli.add_command(_command)
 
 
 def main() -> None:

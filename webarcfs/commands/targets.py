@@ -1,0 +1,65 @@
+"""What a reader's command is about: a document by its URL or path, a snapshot by its commitTag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from webarcfs.archive.errors import Damaged, NotFound, UrlRefused, UsageError
+from webarcfs.archive.layout import arc_path, split
+from webarcfs.archive.model import CommitTag
+from webarcfs.archive.store import Store
+from webarcfs.commands.place import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A document: its domain's repository, and its ARC's path inside."""
+
+    store: Store
+    domain: str
+    arc: str
+
+
+def document(place: Place, text: str) -> Target:
+    """The document of a URL, of a path as metadata have it (`/www.example.org/index.html`), or of one below the mount.
+
+    Whether it is in any snapshot is not looked at. Raises UsageError for what is neither, NotFound for a domain that
+    the archive has not got.
+    """
+    if "://" in text:
+        try:
+            domain, arc = split(arc_path(text))
+        except UrlRefused as error:
+            raise UsageError(f"{text}: {error}") from None
+    else:
+        domain, arc = split(_inside(place, text))
+    arc = arc.strip("/")
+    if not arc or any(part in ("", ".", "..") for part in (domain, *arc.split("/"))):
+        raise UsageError(f"{text!r} names no document; give a URL, or a path such as /www.example.org/index.html")
+    return Target(repository(place, domain), domain, arc)
+
+
+def tag(place: Place, text: str) -> tuple[CommitTag, Store]:
+    """The snapshot of a commitTag's text, and its domain's repository; whether there is one is not looked at."""
+    try:
+        found = CommitTag.parse(text)
+    except Damaged as error:
+        raise UsageError(str(error)) from None
+    return found, repository(place, found.domain)
+
+
+def repository(place: Place, domain: str) -> Store:
+    """The repository of a domain. Raises NotFound when the archive has none of that name."""
+    if domain not in set(place.archive.domains()):
+        raise NotFound(f"the archive has no domain {domain!r}")
+    return Store(place.archive.repository(domain))
+
+
+def _inside(place: Place, text: str) -> str:
+    """A path in the file system, below the mount, becomes one in the archive."""
+    if place.mount is not None:
+        path = Path(text).absolute()
+        if path.is_relative_to(place.mount):
+            return str(path.relative_to(place.mount))
+    return text

@@ -1,0 +1,135 @@
+"""`webarc log`, `diff`, `stat`, `cat`: what became of documents over time."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from webarcfs.archive import versions
+from webarcfs.archive.errors import NotFound, UsageError
+from webarcfs.archive.layout import split
+from webarcfs.archive.statistics import statistics
+from webarcfs.commands import textual
+from webarcfs.commands.place import find, place_options
+from webarcfs.commands.targets import document, tag
+
+
+@click.command()
+@click.argument("document_", metavar="URL|PATH")
+@place_options
+@click.option("--json", "as_json", is_flag=True, help="An object a line.")
+def log(document_: str, *, archive: str | None, mount: Path | None, as_json: bool) -> None:
+    """Show what each snapshot did to a document: added, changed, removed, or extended by users; newest first.
+
+    \b
+    Examples:
+      webarc log http://www.example.org/
+      webarc log --mount ~/web ~/web/www.example.org/index.html
+    """
+    target = document(find(archive, mount), document_)
+    found = list(versions.steps(target.store, target.domain, target.arc))
+    if not found:
+        raise NotFound(f"no snapshot has /{target.domain}/{target.arc}")
+    for step in reversed(found):
+        if as_json:
+            click.echo(json.dumps(asdict(step) | {"tag": str(step.tag)}))
+        else:
+            files = f"  + {', '.join(step.files)}" if step.files else ""
+            click.echo(f"{step.tag}  {step.what:8} {step.size:>12,} bytes{files}")
+
+
+@click.command()
+@click.argument("tag_", metavar="TAG")
+@click.argument("document_", metavar="URL|PATH")
+@place_options
+def cat(tag_: str, document_: str, *, archive: str | None, mount: Path | None) -> None:
+    """Write the body that a document had in a snapshot, byte for byte, to stdout.
+
+    \b
+    Example:
+      webarc cat 2026-11-21T03:00:00@www.example.org /www.example.org/index.html > old.html
+    """
+    place = find(archive, mount)
+    which, store = tag(place, tag_)
+    target = document(place, document_)
+    if target.domain != which.domain:
+        raise UsageError(f"{tag_} is a snapshot of {which.domain}, and {document_} is of {target.domain}")
+    folder = store.find(versions.tree_of(store, which), target.arc)
+    arc = next(versions.arcs(store, folder.oid), None) if folder is not None and folder.is_tree else None
+    if arc is None or arc.path or arc.data is None:
+        raise NotFound(f"{which} has no document /{target.domain}/{target.arc}")
+    sys.stdout.flush()
+    store.copy(arc.data.oid, sys.stdout.fileno())
+
+
+@click.command()
+@click.argument("old", metavar="TAG")
+@click.argument("new", metavar="TAG")
+@click.argument("path", default="", metavar="[URL|PATH]")
+@place_options
+@click.option("-w", "--ignore-space", is_flag=True, help="In texts: differences of white space are none.")
+@click.option("--json", "as_json", is_flag=True, help="The list of documents, an object a line.")
+def diff(
+    old: str, new: str, path: str, *, archive: str | None, mount: Path | None, ignore_space: bool, as_json: bool
+) -> None:
+    """Show which documents were added, removed or changed between two snapshots of a domain; or how one text changed.
+
+    With the path of a folder only what lies in it; with a document's URL or path, what its readers see, as a diff.
+
+    \b
+    Examples:
+      webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
+      webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org http://www.example.org/ -w
+    """
+    place = find(archive, mount)
+    (first, store), (second, _) = tag(place, old), tag(place, new)
+    if first.domain != second.domain:
+        raise UsageError(f"{old} and {new} are snapshots of different domains")
+    trees = versions.tree_of(store, first), versions.tree_of(store, second)
+    below = ""
+    if path and split(path)[1:] != ("",):
+        below = document(place, path).arc
+    found: Iterator[versions.Change] = versions.compare(store, *trees, below)
+    first_one = next(found, None)  # a document comes before what lies in its folder
+    if first_one is not None and first_one.path == below and not as_json:
+        bodies = [store.read(blob) if blob else b"" for blob in (first_one.old, first_one.new)]
+        click.echo("\n".join(textual.difference(bodies[0], bodies[1], (old, new), ignore_space=ignore_space)))
+        return
+    for change in (*([first_one] if first_one is not None else ()), *found):
+        if as_json:
+            click.echo(json.dumps({"path": f"/{first.domain}/{change.path}", "what": change.what}))
+        else:
+            click.echo(f"{_MARKS[change.what]} /{first.domain}/{change.path}")
+
+
+_MARKS = {"added": "+", "removed": "-", "changed": "~"}
+
+
+@click.command()
+@click.argument("tags", nargs=-1, required=True, metavar="TAG [TAG]")
+@place_options
+@click.option("--json", "as_json", is_flag=True, help="All figures as one object.")
+def stat(tags: tuple[str, ...], *, archive: str | None, mount: Path | None, as_json: bool) -> None:
+    """Count a snapshot's documents and bytes by MIME type and by extension; with a second TAG, compare the two.
+
+    \b
+    Example:
+      webarc stat 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
+    """
+    if len(tags) > 2:
+        raise UsageError("one snapshot is counted, or two are compared")
+    place = find(archive, mount)
+    figures = []
+    for text in tags:
+        which, store = tag(place, text)
+        figures.append(statistics(store, versions.tree_of(store, which)))
+    if as_json:
+        click.echo(json.dumps({text: each.as_table() for text, each in zip(tags, figures, strict=True)}, indent=1))
+        return
+    for line in textual.statistics_table(tags, figures):
+        click.echo(line)
