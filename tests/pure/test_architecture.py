@@ -28,6 +28,7 @@ ONLY = {
         "webarcfs.archive.arcxml",
         "webarcfs.archive.datanodes",
         "webarcfs.archive.nodereader",
+        "webarcfs.archive.schemas",
         "agent.links",
         "agent.text",
     },

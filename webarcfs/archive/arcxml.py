@@ -70,7 +70,7 @@ def validate(document: bytes) -> None:
     root = parse_element(document)
     schema = _schema()
     if not schema.validate(root):
-        raise InvalidDocument("data.xml is not valid: " + _first_error(schema.error_log))
+        raise InvalidDocument("data.xml is not valid: " + first_error(schema.error_log))
     data = root.find(DATA)
     names = [str(node.tag) for node in data if isinstance(node.tag, str)] if data is not None else []
     name, count = next(iter(Counter(names).most_common(1)), ("", 0))
@@ -83,7 +83,7 @@ def parse_element(document: bytes) -> etree._Element:
     if len(document) > LARGEST:
         raise InvalidDocument(f"XML of {len(document)} bytes; at most {LARGEST} are read")
     try:
-        root = etree.fromstring(document, _parser())
+        root = etree.fromstring(document, parser())
     except etree.XMLSyntaxError as error:
         raise InvalidDocument(f"XML is not well-formed: {error}") from None
     if root.getroottree().docinfo.doctype:  # type: ignore[union-attr] # lxml-stubs does not know it
@@ -91,7 +91,8 @@ def parse_element(document: bytes) -> etree._Element:
     return root
 
 
-def _parser() -> etree.XMLParser:
+def parser() -> etree.XMLParser:
+    """A parser for XML from outside: entities, DTDs and the network are off."""
     # huge_tree off bounds the depth (256 or 2,048 levels, by libxml2's version) and the growth of entities; a parser
     # is cheap, and not shared between threads.
     return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False)
@@ -102,5 +103,6 @@ def _schema() -> etree.XMLSchema:
     return etree.XMLSchema(etree.parse(str(resources.path("xsd", "arc.xsd"))))
 
 
-def _first_error(log: etree._ListErrorLog) -> str:
+def first_error(log: etree._ListErrorLog) -> str:
+    """What is wrong, and in which line, of a schema's log."""
     return next((f"line {entry.line}: {entry.message}" for entry in log), "no reason given")

@@ -58,6 +58,11 @@ class Archive:
         return self.root / "filters"
 
     @property
+    def schemas(self) -> Path:
+        """Schemas that users add for their data nodes (/Xm-3.3/)."""
+        return self.root / "xsd"
+
+    @property
     def jobs(self) -> Path:
         """A folder for each running or interrupted job."""
         return self.root / "jobs"
