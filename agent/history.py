@@ -20,6 +20,8 @@ from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged
 from webarcfs.archive.model import parse_compact_time, parse_time
 
+#: Publication → when its newest report's job began, and that job.
+Last = dict[str, tuple[datetime, str]]
 _NAME = re.compile(r"(\d{8}T\d{6})-(.+)", re.ASCII)
 
 
@@ -33,19 +35,36 @@ class History:
     refused: tuple[str, ...] = ()
 
 
-def stamp(archive: Archive) -> tuple[int, int]:
-    """Changes whenever a job begins or ends."""
-    return archive.jobs.stat().st_mtime_ns, archive.reports.stat().st_mtime_ns
+class Past:
+    """Reads the history again and again. Reports of years are listed only when one has come."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._stamp = 0
+        self._last: Last = {}
+
+    def read(self, *, surely: bool = False) -> History:
+        """The history as it is now. Times of folders are as fine as the kernel's clock ticks: `surely` ignores them."""
+        stamp = self._archive.reports.stat().st_mtime_ns
+        if surely or stamp != self._stamp:
+            self._stamp, self._last = stamp, _last_reports(self._archive)
+        return _with_jobs(self._archive, self._last)
 
 
 def read(archive: Archive) -> History:
     """The history as the two folders have it now. Folders that are no job's, or of another version, are passed over."""
-    runs: dict[str, set[datetime]] = {}
-    last: dict[str, tuple[datetime, str]] = {}
+    return _with_jobs(archive, _last_reports(archive))
+
+
+def _last_reports(archive: Archive) -> Last:
+    last: Last = {}
     for name, begun, publication in _jobs(archive.reports):
         last[publication] = max(last.get(publication, (begun, name)), (begun, name))
-    for publication, (begun, _) in last.items():
-        runs.setdefault(publication, set()).add(begun)
+    return last
+
+
+def _with_jobs(archive: Archive, last: Last) -> History:
+    runs = {publication: {begun} for publication, (begun, _) in last.items()}
     found, refused = [], []
     for name, begun, publication in _jobs(archive.jobs):
         runs.setdefault(publication, set()).add(begun)

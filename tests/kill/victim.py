@@ -1,7 +1,8 @@
 """`python -m tests.kill.victim POINT ARGUMENT…`: webarc-agent, which kills itself with SIGKILL at a chosen point.
 
 A point is `<stage>:<n>` (the n-th document in that stage) or the name of a step in POINTS. The signal is real, and so
-is everything up to it: no handler, no clean-up, no buffer is written.
+is everything up to it: no handler, no clean-up, no buffer is written. With `worker:` before the point it is the process
+of one job, as `webarc-agent start` begins them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import agent.pipeline
 import agent.recover
 import agent.report
 import agent.stages.capture
+import agent.worker
 from agent.cli import main
 from agent.document import Document
 from agent.stages.publish import Publisher
@@ -100,9 +102,12 @@ def in_stage(name: str, number: int) -> None:
 
 if __name__ == "__main__":
     point = sys.argv.pop(1)
+    in_worker, point = point.startswith("worker:"), point.removeprefix("worker:")
     stage, _, number = point.partition(":")
     if number:
         in_stage(stage, int(number))
     else:
         POINTS[point]()
+    if in_worker:
+        sys.exit(agent.worker.main(*sys.argv[1:]))
     main()

@@ -20,7 +20,17 @@ class Soak:
 
 
 #: Name → what it is. Each is the full form of something that CI runs in a small one.
-SOAKS: dict[str, Soak] = {}
+SOAKS: dict[str, Soak] = {
+    "publications": Soak(
+        "thirty publications with intervals of seconds under one agent for ten minutes",
+        ("-m", "tests.soak.publications"),
+    ),
+    "kill-agent": Soak(
+        "kill -9 of an agent's job in every stage; the next start finishes it",
+        ("-m", "pytest", "tests/kill/test_kill_agent.py"),
+        {"WEBARC_SOAK": "1"},
+    ),
+}
 
 
 def main() -> int:

@@ -1,0 +1,97 @@
+"""kill -9 of the agent and its job once in each stage: the next `start` finishes the job, nothing is done twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent import definition, item, jobs
+from agent.definition import Definition
+from agent.item import State
+from agent.pipeline import STAGES
+from tests.bench.serve import Generated
+from tests.kill.test_kill import change_site
+from tests.kill.victim import POINTS
+from tests.support.agents import configure, job_of, status
+from tests.support.crawls import run_command
+from tests.support.site import Site
+from webarcfs.archive import config
+from webarcfs.archive.directory import Archive, create
+from webarcfs.archive.feed import Feed
+from webarcfs.archive.store import CRAWLS, Store
+
+pytestmark = pytest.mark.crawl
+
+_PAGES = 60  # of change_site
+_ALL = [*POINTS, *(f"{name}:25" for name, _ in STAGES), "publish:25"]
+_SOME = ["later-batch-read", "commit-written", "refs-moved", "report-written"]
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as site:
+        site.mount(Generated(_PAGES), at="/")
+        yield site
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return create(tmp_path / "archive")
+
+
+def start(archive: Archive) -> None:
+    done = run_command("start", "--archive", archive.root, "--once", timeout=120)
+    assert done.code == 0, done.err
+
+
+def killed_worker(archive: Archive, point: str) -> str:
+    """A job as the agent begins it, whose process dies at `point`, and the agent with it; its name."""
+    settings, _ = config.load(archive.settings)
+    (publication,) = settings.publications
+    folder = jobs.new_folder(archive, publication.name)
+    definition.save(folder, Definition(publication=publication, instances=settings.crawl.max_instances))
+    command = [sys.executable, "-m", "tests.kill.victim", f"worker:{point}", str(archive.root), folder.name]
+    read, write = os.pipe()  # as the agent does: its end means that the agent is gone
+    try:
+        done = subprocess.run(command, stdin=read, capture_output=True, text=True, check=False, timeout=120)
+    finally:
+        os.close(read)
+        os.close(write)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return folder.name
+
+
+@pytest.mark.parametrize("point", _ALL if os.environ.get("WEBARC_SOAK") else _SOME)
+def test_the_next_start_finishes_the_job(archive: Archive, site: Site, point: str) -> None:
+    """Whatever stage it died in: one snapshot of one job, each page fetched once, only what is gone removed."""
+    configure(archive, {"name": "p", "urls": [site.url("/")], "interval": "1 hour"}, robots=True)
+    assert run_command("crawl", "--archive", archive.root, "--publication", "p").code == 0
+    change_site(site)
+    site.clear_log()
+
+    job = killed_worker(archive, point)
+    told = job_of(archive, "p")
+    assert told is not None and told["state"] in ("interrupted", "waiting") and not told["running"]
+    start(archive)
+
+    assert [path for path, count in Counter(each.path for each in site.requests).items() if count > 1] == []
+    assert status(archive)["jobs"] == []
+    assert list(archive.jobs.iterdir()) == []
+    ended = item.load(archive.reports / job)
+    assert ended is not None and ended.state is State.ARCHIVED and ended.complete
+    store = Store(archive.repository(next(archive.domains())))
+    lines = list(Feed(archive.changes).lines())
+    assert len(store.refs(CRAWLS)) == len(lines) == len(set(lines)) == 2
+    assert store.check() == []
+    head = store.head()
+    assert head is not None and head.message.complete
+    old = store.commit(head.parents[0])
+    gone = {each.path.rpartition("/")[0] for each in store.differences(old.tree, head.tree) if each.new is None}
+    assert gone == {Generated(_PAGES).path(41).removeprefix("/")}
