@@ -23,7 +23,9 @@ from webarcfs.archive.directory import Archive
 pytestmark = pytest.mark.mount
 
 OLD = f".snapshots/2026-11-21T03:00:00@{DOMAIN}"
-PLACES = ["", DOMAIN, f"{DOMAIN}/a b", f"{DOMAIN}/index.html", f"{DOMAIN}/index.html/more"]
+PLACES = ["", DOMAIN, f"{DOMAIN}/a b"]
+#: Where new files and folders may be made, but nothing else.
+ADDING = [f"{DOMAIN}/index.html", f"{DOMAIN}/index.html/more"]
 OLD_PLACES = [".snapshots", f".snapshots/{DOMAIN}", OLD, f"{OLD}/index.html"]
 Attempt = Callable[[Path], object]
 
@@ -84,6 +86,9 @@ def test_nothing_is_created(site: Mounted, what: str) -> None:
     """S-create-1, S-create-2"""
     answers = {place: number_of(CREATIONS[what], site / place / "new") for place in PLACES}
     assert answers == dict.fromkeys(PLACES, errno.EPERM)
+    if what not in ("open", "mkdir"):
+        answers = {place: number_of(CREATIONS[what], site / place / "new") for place in ADDING}
+        assert answers == dict.fromkeys(ADDING, errno.EPERM)
     answers = {place: number_of(CREATIONS[what], site / place / "new") for place in OLD_PLACES}
     assert answers == dict.fromkeys(OLD_PLACES, errno.EROFS)
 

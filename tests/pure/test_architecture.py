@@ -32,7 +32,7 @@ ONLY = {
         "agent.links",
         "agent.text",
     },
-    "fuse": {"webarcfs.mount.binding", "webarcfs.mount.highlevel"},
+    "fuse": {f"webarcfs.mount.{name}" for name in ("binding", "highlevel", "highloop", "highwriting")},
     "ctypes": {"webarcfs.mount.binding", "webarcfs.mount.libfuse3", "webarcfs.mount.mountpoint"},
     "warcio": {"agent.warc"},
     "protego": {"agent.robots"},

@@ -189,9 +189,9 @@ def test_a_library_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_best_binding_that_can_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert binding.load().__module__ == "webarcfs.mount.loop"
-    assert binding.load("fusepy").__module__ == "webarcfs.mount.highlevel"
+    assert binding.load("fusepy").__module__ == "webarcfs.mount.highloop"
     monkeypatch.setitem(binding.BINDINGS, "libfuse3", ("webarcfs.mount.nothing", "libfuse3-3"))
-    assert binding.load().__module__ == "webarcfs.mount.highlevel"
+    assert binding.load().__module__ == "webarcfs.mount.highloop"
     with pytest.raises(MountFailed, match="apt install libfuse3-3"):
         binding.load("libfuse3")
     with pytest.raises(UsageError):

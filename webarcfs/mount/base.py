@@ -29,9 +29,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attrs:
-    """What stat(2) tells of a node, but for its owner, who is the same for all. `mtime` is seconds since 1970.
+    """What stat(2) tells of a node. `mtime` is seconds since 1970.
 
-    nlink is 1 for folders too, which says "not counted", as on btrfs.
+    nlink is 1 for folders too, which says "not counted", as on btrfs. The owner is the same for all nodes, but for what
+    a user makes just now: that is theirs (`owner`, a uid), so that the kernel lets them set its times and mode.
+    A file that takes writes is `writable`.
     """
 
     kind: Kind
@@ -39,11 +41,14 @@ class Attrs:
     mtime: int
     ino: int
     nlink: int = 1
+    owner: int | None = None
+    writable: bool = False
 
-    @property
-    def mode(self) -> int:
-        """The permission bits."""
-        return self.kind.value
+    def mode(self, folder_mode: int) -> int:
+        """The permission bits, where those of folders are `folder_mode`: what its group may do, it may with files."""
+        if self.kind is Kind.FOLDER:
+            return folder_mode
+        return int(self.kind.value) | (0o200 | folder_mode & 0o020 if self.writable else 0)
 
 
 class Node(ABC):

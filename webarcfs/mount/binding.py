@@ -10,6 +10,7 @@ from pathlib import Path
 
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import MountFailed, UsageError
+from webarcfs.mount.additions import Additions
 from webarcfs.mount.base import Kind
 from webarcfs.mount.requests import Requests
 from webarcfs.mount.tree import Tree
@@ -21,7 +22,7 @@ PID = "user.webarc.pid"
 #: that holds its library. The first that can be loaded is the default.
 BINDINGS: Mapping[str, tuple[str, str]] = {
     "libfuse3": ("webarcfs.mount.loop", "libfuse3-3"),
-    "fusepy": ("webarcfs.mount.highlevel", "libfuse2"),
+    "fusepy": ("webarcfs.mount.highloop", "libfuse2"),
 }
 
 
@@ -31,6 +32,7 @@ class Mount:
 
     All nodes belong to `uid` and `gid`, and folders have `folder_mode` (0775 for a group that may add). `options` are
     the kernel's and libfuse's, true or with a value. With `requests`, the adapter counts there what reaches it.
+    `additions` takes what is written; a mount without is for reading.
     """
 
     archive: Archive
@@ -42,6 +44,7 @@ class Mount:
     live: Callable[[], None]
     requests: Requests | None = None
     folder_mode: int = Kind.FOLDER.value
+    additions: Additions | None = None
 
 
 Serve = Callable[[Mount], None]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from dataclasses import dataclass
 from typing import IO, Protocol
 
 from webarcfs.archive.store import Store
@@ -32,6 +33,37 @@ class Content(Protocol):
 
     def close(self) -> None:
         """Give it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromMemory:
+    """A content that is in memory anyway."""
+
+    body: bytes
+    dear = False
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes from `offset`."""
+        return self.body[offset : offset + size]
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromFile:
+    """A content in an open file, which closes with it."""
+
+    fd: int
+    dear = True
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes from `offset`."""
+        return os.pread(self.fd, size, offset)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self.fd)
 
 
 class Blobs:

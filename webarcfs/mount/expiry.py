@@ -25,7 +25,7 @@ from typing import Protocol
 
 from webarcfs.archive.errors import WebarcError
 from webarcfs.archive.model import CommitTag
-from webarcfs.mount.base import number
+from webarcfs.mount.base import Node, number
 from webarcfs.mount.inodes import Inodes, nodeid, old_nodeid
 from webarcfs.mount.nodes import Arc, StoredFolder
 from webarcfs.mount.tree import ROOT, Table, Tree, current_folder, history_ino, snapshot_folder
@@ -108,6 +108,18 @@ class Expiry:
             self._tell(self._of_change(change))
         for tag in tags:
             self._tell(self._of_tag(str(tag), tag.domain))
+
+    def settled(self, state: DomainState, paths: Sequence[str]) -> None:
+        """Expire files of which git has another version than this mount thought when it confirmed them."""
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            try:
+                node: Node = current_folder(self._view, state)
+                for each in folder.split("/"):
+                    node = Tree.child(node, each)
+            except WebarcError:
+                continue  # its ARC is gone, and expired with it
+            self._tell([Name(nodeid(node), name), Inode(nodeid(node))])
 
     def shown(self) -> None:
         """What tells of the last publication: `.changes`, and the times of the folders above the domains."""

@@ -8,10 +8,8 @@ attributes are cached. An open file is a handle that keeps its node, and with it
 # ruff: noqa: D102 # the methods are fusepy's operations; SEMANTICS.md says what each answers
 from __future__ import annotations
 
-import codecs
 import errno
 import itertools
-import logging
 import os
 import stat
 from dataclasses import dataclass
@@ -25,7 +23,6 @@ from webarcfs.mount.base import Attrs, File, Folder, Kind, Node
 from webarcfs.mount.binding import PID, Mount
 from webarcfs.mount.blobs import Content
 from webarcfs.mount.nodes import Link
-from webarcfs.mount.options import escaped
 from webarcfs.mount.requests import STATS
 from webarcfs.mount.tree import Tree
 
@@ -33,27 +30,6 @@ from webarcfs.mount.tree import Tree
 BLOCK = 128 * 1024
 _TYPES = {Kind.FILE: stat.S_IFREG, Kind.FOLDER: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
 _STATVFS = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail", "f_namemax")
-_CODEC = "webarcfs-filenames"
-_log = logging.getLogger(__name__)
-
-
-def serve(mount: Mount) -> None:
-    """Mount and answer until it is unmounted. Raises RuntimeError when libfuse could not mount."""
-    # fusepy decodes names strictly, and a name that is no UTF-8 would be an error instead of a name nobody has.
-    codecs.register(lambda name: _FILENAMES if name == _CODEC.replace("-", "_") else None)
-    fuse.FUSE(
-        Operations(mount),
-        os.fspath(mount.point),
-        raw_fi=True,
-        encoding=_CODEC,
-        foreground=True,
-        use_ino=True,
-        attr_timeout=0,
-        entry_timeout=0,
-        negative_timeout=0,
-        nonempty=True,
-        **{name: escaped(value) for name, value in mount.options.items()},
-    )
 
 
 @dataclass(slots=True)
@@ -68,7 +44,10 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
     """The operations of one mount. Those that are None here are left to the kernel."""
 
     use_ns = True
-    access = bmap = flush = fsync = fsyncdir = ioctl = lock = None
+    access = bmap = ioctl = lock = None
+    flush: Any = None
+    fsync: Any = None
+    fsyncdir: Any = None
 
     def __init__(self, mount: Mount) -> None:
         self._mount = mount
@@ -195,28 +174,16 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
 
     def _stat(self, attrs: Attrs) -> dict[str, int]:
         time = attrs.mtime * 10**9
-        mode = self._mount.folder_mode if attrs.kind is Kind.FOLDER else attrs.mode
         return {
-            "st_mode": _TYPES[attrs.kind] | mode,
+            "st_mode": _TYPES[attrs.kind] | attrs.mode(self._mount.folder_mode),
             "st_ino": attrs.ino,
             "st_nlink": attrs.nlink,
             "st_size": attrs.size,
             "st_blocks": -(-attrs.size // 512),
             "st_blksize": BLOCK,
-            "st_uid": self._mount.uid,
+            "st_uid": self._mount.uid if attrs.owner is None else attrs.owner,
             "st_gid": self._mount.gid,
             "st_mtime": time,
             "st_ctime": time,
             "st_atime": time,
         }
-
-
-def _encode(text: str, _errors: str = "strict") -> tuple[bytes, int]:
-    return text.encode("utf-8", "surrogateescape"), len(text)
-
-
-def _decode(raw: Any, _errors: str = "strict") -> tuple[str, int]:
-    return bytes(raw).decode("utf-8", "surrogateescape"), len(raw)
-
-
-_FILENAMES = codecs.CodecInfo(_encode, _decode, name=_CODEC)

@@ -23,6 +23,10 @@ from webarcfs.archive.errors import MountFailed
 KNOWN: Mapping[str, tuple[int, int]] = {"libfuse3.so.3": (310, 316), "libfuse3.so.4": (317, 317)}
 _MACHINES = ("x86_64", "aarch64")
 
+#: Bit of setattr's `to_set` for the size; where st_size lies in struct stat, on both machines.
+SET_SIZE = 1 << 3
+_ST_SIZE = 48
+
 #: Capabilities of `ConnInfo.want` (fuse_common.h).
 CAP_READDIRPLUS = 1 << 13
 CAP_READDIRPLUS_AUTO = 1 << 14
@@ -62,6 +66,12 @@ class FileInfo(ctypes.Structure):
     """struct fuse_file_info, what we read of it; the bits between are left alone."""
 
     _fields_ = [("flags", c_int), ("bits", c_uint32 * 3), ("fh", c_uint64)]
+
+
+class Ctx(ctypes.Structure):
+    """struct fuse_ctx."""
+
+    _fields_ = [("uid", c_uint32), ("gid", c_uint32), ("pid", c_int), ("umask", c_uint32)]
 
 
 class ForgetData(ctypes.Structure):
@@ -144,6 +154,7 @@ _FUNCTIONS: Mapping[str, tuple[Any, Sequence[Any]]] = {
     "fuse_session_exited": (c_int, (c_void_p,)),
     "fuse_session_receive_buf": (c_int, (c_void_p, POINTER(Buf))),
     "fuse_session_process_buf": (None, (c_void_p, POINTER(Buf))),
+    "fuse_req_ctx": (POINTER(Ctx), (_REQ,)),
     "fuse_reply_err": (c_int, (_REQ, c_int)),
     "fuse_reply_none": (None, (_REQ,)),
     "fuse_reply_buf": (c_int, (_REQ, c_char_p, c_size_t)),
@@ -197,6 +208,22 @@ def new_session(arguments: Sequence[bytes], operations: Mapping[str, Callable[..
         new.restype, new.argtypes = c_void_p, (POINTER(Args), POINTER(Ops), c_size_t, POINTER(_Version), c_void_p)
         return new(args, ops, size, version, None), (argv, args, ops, version)
     return library.fuse_session_new(args, ops, size, None), (argv, args, ops)
+
+
+def caller(request: int) -> tuple[int, int]:
+    """Uid and gid of the process behind a request."""
+    context = load().fuse_req_ctx(request).contents
+    return context.uid, context.gid
+
+
+def memory(address: int, size: int) -> bytes:
+    """What lies in memory there: the data of a write."""
+    return ctypes.string_at(address, size) if size else b""
+
+
+def size_of_stat(address: int) -> int:
+    """st_size of a struct stat."""
+    return c_int64.from_address(address + _ST_SIZE).value
 
 
 def serve_first(session: int) -> bool:

@@ -17,12 +17,16 @@ from typing import Any
 from webarcfs.archive.errors import MountFailed
 from webarcfs.mount import libfuse3
 from webarcfs.mount.answer import errno_for
+from webarcfs.mount.authors import Caller
+from webarcfs.mount.base import Folder
 from webarcfs.mount.binding import Mount
 from webarcfs.mount.expiry import Expiry, Kernel
-from webarcfs.mount.inodes import Inodes
+from webarcfs.mount.inodes import Inodes, nodeid
 from webarcfs.mount.lowlevel import Operations
+from webarcfs.mount.lowwriting import WritingOperations
 from webarcfs.mount.options import escaped
 from webarcfs.mount.trimming import Trimmer
+from webarcfs.mount.workers import Later, Workers
 
 #: Threads that take requests. Python runs one at a time; the others wait for git or the disk meanwhile.
 THREADS = 4
@@ -47,7 +51,12 @@ class Loop:
         self._mount = mount
         self._library = libfuse3.load()
         self._inodes = Inodes(mount.tree.root)
-        self._operations = Operations(mount, self._inodes)
+        self._workers = Workers()
+        self._operations = (
+            WritingOperations(mount, self._inodes, mount.additions, self._workers)
+            if mount.additions is not None
+            else Operations(mount, self._inodes)
+        )
         self._session = 0
 
     def run(self) -> None:
@@ -81,6 +90,7 @@ class Loop:
         for thread in threads:
             thread.join()
         # Whoever still tells the kernel something needs the session.
+        self._workers.stop()
         trimmer.stop()
         self._mount.tree.view.stop()
         if self._mount.requests:
@@ -107,25 +117,40 @@ class Loop:
 
     def _answered(self, name: str) -> Callable[..., None]:
         """An operation as libfuse calls it: with the request first, and no result."""
-        operation: Callable[..., bytes | int] = getattr(self._operations, name)
-        undone: Callable[[bytes], None] | None = getattr(self._operations, f"{name}_undone", None)
-        reply, reply_error = self._library.fuse_reply_buf, self._library.fuse_reply_err
+        operation: Callable[..., bytes | int | Later] = getattr(self._operations, name)
+        called = name in self._operations.CALLED
         count = self._mount.requests.count if self._mount.requests else None
+        finish = self._finisher(name)
 
         def call(request: int, *arguments: Any) -> None:
             try:
                 if count is not None:
                     count(name)
-                answer = operation(*arguments)
+                who = (Caller(*libfuse3.caller(request)),) if called else ()
+                answer = operation(*who, *arguments)
+                if isinstance(answer, Later):
+                    answer.start(lambda found: finish(request, found))
+                    return
             except BaseException as error:
-                reply_error(request, errno_for(error, name, arguments[0]))
-                return
+                answer = errno_for(error, name, arguments[0])
+            finish(request, answer)
+
+        return call
+
+    def _finisher(self, name: str) -> Callable[[int, bytes | int | BaseException], None]:
+        """Sends the answer to an operation, from whatever thread."""
+        undone: Callable[[bytes], None] | None = getattr(self._operations, f"{name}_undone", None)
+        reply, reply_error = self._library.fuse_reply_buf, self._library.fuse_reply_err
+
+        def finish(request: int, answer: bytes | int | BaseException) -> None:
+            if isinstance(answer, BaseException):
+                answer = errno_for(answer, name)
             if isinstance(answer, int):
                 reply_error(request, answer)
             elif reply(request, answer, len(answer)) and undone is not None:
                 self._safely(undone, answer)
 
-        return call
+        return finish
 
     def _forget(self, request: int, inode: int, lookups: int) -> None:
         self._safely(self._operations.forget, inode, lookups)
@@ -149,7 +174,10 @@ class Loop:
         connection.want |= libfuse3.CAP_READDIRPLUS | (connection.capable & libfuse3.CAP_CACHE_SYMLINKS)
         self._mount.live()
         # Until now the kernel has nothing that could be expired.
-        self._mount.tree.view.listener = Expiry(self._mount.tree, self._inodes, KernelCaches(self._session))
+        kernel = KernelCaches(self._session)
+        self._mount.tree.view.listener = Expiry(self._mount.tree, self._inodes, kernel)
+        if self._mount.additions is not None and self._mount.additions.writer is not None:
+            self._mount.additions.writer.tell = kernel.forget
 
     def _safely(self, function: Callable[..., None], *arguments: Any) -> None:
         try:
@@ -164,6 +192,11 @@ class KernelCaches(Kernel):
     def __init__(self, session: int) -> None:
         self._session = session
         self._library = libfuse3.load()
+
+    def forget(self, folder: Folder, name: str) -> None:
+        """Drop a name in a folder, and the folder's listing."""
+        self.forget_name(nodeid(folder), name)
+        self.forget_inode(nodeid(folder))
 
     def forget_name(self, folder: int, name: str) -> None:  # noqa: D102 # see Kernel
         raw = os.fsencode(name)
@@ -180,6 +213,7 @@ class KernelCaches(Kernel):
             -errno.ENOTDIR,
             -errno.ENOTEMPTY,
             -errno.EBUSY,
+            -errno.ENOTCONN,
             -errno.ENODEV,
             -errno.EBADF,
         ):

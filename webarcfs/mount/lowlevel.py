@@ -41,7 +41,12 @@ _Entry = Callable[[Node, int, str], bytes | None]
 
 
 class Operations:
-    """The operations of one mount: each returns its answer as bytes, or raises."""
+    """The operations of one mount: each returns its answer as bytes, or raises.
+
+    Those in `CALLED` are told first who asks.
+    """
+
+    CALLED: frozenset[str] = frozenset()
 
     def __init__(self, mount: Mount, inodes: Inodes) -> None:
         self._mount = mount

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from webarcfs.archive import layout
+from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import NotFound
 from webarcfs.archive.model import CommitTag, MetaData, format_time
 from webarcfs.archive.store import Entry
 from webarcfs.mount.base import Attrs, File, Folder, Kind, Node, number, seconds
 from webarcfs.mount.blobs import Content
+from webarcfs.mount.overlay import Item, is_gone
 from webarcfs.mount.reader import Reader
 
 
@@ -78,11 +80,15 @@ class Version:
 
 @dataclass(frozen=True)
 class StoredFile(File):
-    """A file of the repository; `arc` is the metadata of its ARC if it is the data file."""
+    """A file of the repository; `arc` is the metadata of its ARC if it is the data file, `place` the ARC that it is in.
+
+    What `place` is None for takes no additions: history, and what lies in no ARC.
+    """
 
     state: State
     version: Version
     arc: MetaData | None = None
+    place: Place | None = None
 
     @property
     def old(self) -> bool:
@@ -92,8 +98,29 @@ class StoredFile(File):
     def ino(self) -> int:
         return self.version.ino
 
+    @property
+    def inner(self) -> str:
+        """Its path inside the ARC `place`."""
+        assert self.place is not None
+        return self.version.path[len(self.place.arc) + 1 :]
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it is the data.xml of a current ARC, to which data nodes can be added."""
+        return self.place is not None and self.inner == layout.DATA_XML
+
+    @property
+    def settled(self) -> bool:
+        return self._maker is None
+
+    @property
+    def _maker(self) -> int | None:
+        made = self.state.reader.overlay.maker(self.place, self.inner) if self.place else None
+        return made.uid if made else None
+
     def attrs(self) -> Attrs:
-        return Attrs(self.kind, self._size, self.version.mtime, self.ino)
+        writable = self.is_document and self.state.reader.takes_additions
+        return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, self._maker, writable)
 
     @cached_property
     def _size(self) -> int:
@@ -127,6 +154,16 @@ class StoredFolder(Folder):
         """The ARC that this folder is, or is an addition to."""
         return None
 
+    @property
+    def place(self) -> Place | None:
+        """The version of the ARC that takes what is made in this folder; None where nothing can be made."""
+        return None
+
+    @property
+    def inner(self) -> str:
+        """This folder's path inside the ARC `place`."""
+        return ""
+
     def attrs(self) -> Attrs:
         return Attrs(self.kind, 0, self.mtime, self.ino)
 
@@ -137,17 +174,29 @@ class StoredFolder(Folder):
 
     @property
     def entries(self) -> Mapping[str, Entry]:
-        """What git holds in it, by name."""
-        return self.state.reader.entries(self.tree)
+        """What git holds in it, and what is on its way there, by name."""
+        return {name: item for name, item in self._items().items() if isinstance(item, Entry)}
+
+    def _items(self) -> Mapping[str, Item]:
+        """The same, with what is being written."""
+        reader = self.state.reader
+        stored, added = reader.entries(self.tree), reader.overlay.listing(self.place, self.inner)
+        if not added:
+            return stored
+        items = {**stored, **{name: item for name, item in added.items() if not _is_in(stored, item)}}
+        return {name: item for name, item in items.items() if not is_gone(item)}
 
     def names(self) -> Iterator[str]:
-        return iter(self.entries)
+        return iter(self._items())
 
     def lookup(self, name: str) -> Node:
-        entry = self.entries.get(name)
-        if entry is None:
-            raise NotFound(f"there is no {name!r} in {self.path!r} of {self.state.reader.domain}")
-        return self._node(entry)
+        reader = self.state.reader
+        stored, item = reader.entries(self.tree), reader.overlay.get(self.place, self.inner, name)
+        if item is None or _is_in(stored, item):
+            item = stored.get(name)
+        if item is None or is_gone(item):
+            raise NotFound(f"there is no {name!r} in {self.path!r} of {reader.domain}")
+        return item if isinstance(item, Node) else self._node(item)
 
     def now(self) -> Folder:
         try:
@@ -173,10 +222,13 @@ class StoredFolder(Folder):
         path = f"{self.path}/{entry.name}" if self.path else entry.name
         if entry.is_tree:
             return self._folder(path, entry.oid)
-        return StoredFile(self.state, Version(self.state.reader.domain, path, entry.oid, self.mtime))
+        version = Version(self.state.reader.domain, path, entry.oid, self.mtime)
+        return StoredFile(self.state, version, place=self.place)
 
     def _folder(self, path: str, tree: str) -> Folder:
         reader = self.state.reader
+        if not tree and self.enclosing is not None:  # made just now, and empty as far as git is concerned
+            return AddedFolder(self.state, path, tree, self.enclosing)
         if reader.is_arc(tree):
             return Arc(self.state, path, tree, reader.metadata(tree))
         if self.enclosing is not None and not reader.leads_to_arcs(tree):
@@ -205,6 +257,16 @@ class Arc(StoredFolder):
     def enclosing(self) -> Arc | None:
         return self
 
+    @cached_property
+    def _place(self) -> Place | None:
+        if self.old or self.meta is None:
+            return None
+        return Place(self.state.reader.domain, self.path, format_time(self.meta.crawl_time))
+
+    @property
+    def place(self) -> Place | None:
+        return self._place
+
     @property
     def mtime(self) -> int:
         return seconds(self.meta.crawl_time if self.meta else self.state.tag.crawl_time)
@@ -232,6 +294,26 @@ class AddedFolder(StoredFolder):
         return number("added", str(self.arc.ino), self.path)
 
     @property
+    def place(self) -> Place | None:
+        return self.arc.place
+
+    @property
+    def inner(self) -> str:
+        return self.path[len(self.arc.path) + 1 :]
+
+    @property
+    def settled(self) -> bool:
+        return self._maker is None
+
+    @property
+    def _maker(self) -> int | None:
+        made = self.state.reader.overlay.maker(self.place, self.inner)
+        return made.uid if made else None
+
+    def attrs(self) -> Attrs:
+        return replace(super().attrs(), owner=self._maker)
+
+    @property
     def enclosing(self) -> Arc | None:
         return self.arc
 
@@ -252,6 +334,11 @@ class Snapshot(StoredFolder):
             if name != self.state.tag.domain:
                 raise
             return Link(f"{self.state.place}/{name}", ".", self.mtime)
+
+
+def _is_in(stored: Mapping[str, Entry], added: Item) -> bool:
+    """Whether git has a folder by now that was made through this mount."""
+    return isinstance(added, Entry) and added.is_tree and added.name in stored
 
 
 def metadata_xattrs(meta: MetaData | None) -> dict[str, bytes]:

@@ -8,21 +8,33 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Protocol
 
 from webarcfs.archive import arcxml, layout
 from webarcfs.archive.errors import Damaged, InvalidDocument
 from webarcfs.archive.model import MetaData
 from webarcfs.archive.store import Commit, Entry, Store
-from webarcfs.mount.blobs import Blobs, Content
+from webarcfs.mount.blobs import Blobs, Content, FromFile, FromMemory
 from webarcfs.mount.cache import Cache
+from webarcfs.mount.overlay import Overlay
 
 Entries = Mapping[str, Entry]
 
 _log = logging.getLogger(__name__)
 
 
+class Bodies(Protocol):
+    """Where pending bodies are read: the journal."""
+
+    def read_blob(self, blob: str) -> bytes | int | None:
+        """Its bytes, or, of a large one, a descriptor that the caller closes; None once it is in git."""
+
+
 class Caches:
-    """What the readers of one mount share. An entry takes some 300 bytes, so this is 50 MB at most."""
+    """What the readers of one mount share. An entry takes some 300 bytes, so this is 50 MB at most.
+
+    `bodies` is None on a mount that takes no additions.
+    """
 
     def __init__(self) -> None:
         self.trees: Cache[str, Entries] = Cache(150_000, lambda entries: len(entries) + 1)
@@ -30,6 +42,8 @@ class Caches:
         self.commits: Cache[str, Commit] = Cache(2_000)
         self.leads: Cache[str, bool] = Cache(10_000)
         self.blobs = Blobs()
+        self.overlay = Overlay()
+        self.bodies: Bodies | None = None
 
 
 class Reader:
@@ -40,9 +54,28 @@ class Reader:
         self.store = store
         self._caches = caches
 
+    @property
+    def overlay(self) -> Overlay:
+        """What this mount added that is not yet in the states that it shows."""
+        return self._caches.overlay
+
+    @property
+    def takes_additions(self) -> bool:
+        """Whether the mount can be written to."""
+        return self._caches.bodies is not None
+
     def entries(self, tree: str) -> Entries:
-        """What lies in a tree, by name."""
+        """What lies in a tree, by name; nothing in a folder that git does not have yet."""
+        if not tree:
+            return {}
         return self._caches.trees.get(tree, lambda: {entry.name: entry for entry in self.store.entries(tree)})
+
+    def find(self, tree: str, path: str) -> Entry | None:
+        """What git has at `path` below `tree`."""
+        entry: Entry | None = Entry("", tree, True)
+        for name in path.split("/"):
+            entry = self.entries(entry.oid).get(name) if entry is not None and entry.is_tree else None
+        return entry
 
     def commit(self, oid: str) -> Commit:
         """A commit. Raises Damaged when it is none."""
@@ -64,11 +97,20 @@ class Reader:
 
     def size(self, blob: str) -> int:
         """A blob's size."""
-        return self.store.size(blob)
+        pending = self.overlay.size(blob)
+        return self.store.size(blob) if pending is None else pending
 
     def open(self, blob: str, size: int) -> Content:
         """The content of a blob of `size` bytes, to be closed."""
-        return self._caches.blobs.open(self.store, blob, size)
+        return self._pending(blob) or self._caches.blobs.open(self.store, blob, size)
+
+    def _pending(self, blob: str) -> Content | None:
+        """The content of a blob that is not in git yet."""
+        if self._caches.bodies is None or self.overlay.size(blob) is None:
+            return None
+        body = self.overlay.body(blob)
+        found = body if body is not None else self._caches.bodies.read_blob(blob)
+        return None if found is None else FromFile(found) if isinstance(found, int) else FromMemory(found)
 
     def _leads_to_arcs(self, tree: str) -> bool:
         below = (entry.oid for entry in self.entries(tree).values() if entry.is_tree)

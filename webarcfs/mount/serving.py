@@ -21,6 +21,7 @@ from typing import IO
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import MountFailed
 from webarcfs.mount import logs, mountpoint, privileges
+from webarcfs.mount.additions import Additions
 from webarcfs.mount.base import Kind
 from webarcfs.mount.binding import Mount, Serve
 from webarcfs.mount.keeper import Keeper
@@ -56,6 +57,7 @@ class Server:
         self._ready = ready
         self._uid, self._gid = owner.st_uid, owner.st_gid
         self._view = View(order.archive)
+        self._additions = None if order.options.read_only else Additions(self._view)
         self._failure: BaseException | None = None
         self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 # until the process ends
         self._stderr = os.dup(2)
@@ -76,6 +78,7 @@ class Server:
             self._failure = self._failure or MountFailed(self._complaint())
         finally:
             os.dup2(self._stderr, 2)
+            self._drain()
             self._view.stop()
             self._keeper.close()
         if self._failure is not None:
@@ -109,6 +112,7 @@ class Server:
             live=self._live,
             requests=requests,
             folder_mode=Kind.FOLDER.value if self._order.group is None else 0o775,
+            additions=self._additions,
         )
 
     # -- in libfuse's thread, once -----------------------------------------------------------------------------------
@@ -122,6 +126,8 @@ class Server:
             self._open_log()
             if not can_abort:
                 _log.info("fusectl is not mounted: a mount that is killed at a bad moment may leave processes hanging")
+            if self._additions is not None:
+                self._additions.start()
             self._view.start()
             threading.Thread(target=self._wait_for_signals, name="signals", daemon=True).start()
             _log.info("%s is mounted on %s", self._order.archive.root, self._order.point)
@@ -152,9 +158,15 @@ class Server:
             _log.exception("%s cannot be unmounted", self._order.point)
         # The loop ends by itself when the last open file is closed, and the process with it.
         time.sleep(LINGER)
+        self._drain()
         _log.warning("%s: files are still open after %g s; their readers get an error", self._order.point, LINGER)
         logging.shutdown()
         os._exit(0)
+
+    def _drain(self) -> None:
+        """What was written is confirmed and committed."""
+        if self._additions is not None:
+            self._additions.stop()
 
     def _complaint(self) -> str:
         if self._complaints.closed:

@@ -24,7 +24,8 @@ from webarcfs.archive.locks import Turnstile
 from webarcfs.archive.model import CET, CommitTag
 from webarcfs.archive.store import CRAWLS, Commit, Store
 from webarcfs.mount.changes import Changes
-from webarcfs.mount.reader import Caches, Reader
+from webarcfs.mount.overlay import Overlay, Settled, is_gone
+from webarcfs.mount.reader import Bodies, Caches, Reader
 
 #: Seconds between two looks at the feed; a publication must show within a second.
 FEED_INTERVAL = 0.2
@@ -65,6 +66,9 @@ class Listener(Protocol):
     def moved(self, changes: Sequence[Change], tags: Sequence[CommitTag]) -> None:
         """These states are in force; the lines of `tags` appear in `.changes` when this returns."""
 
+    def settled(self, state: DomainState, paths: Sequence[str]) -> None:
+        """These files of the domain are other versions in git than this mount showed until now."""
+
     def shown(self) -> None:
         """`.changes` has grown."""
 
@@ -84,6 +88,15 @@ class View:
         self._looks = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="view", daemon=True)
+
+    @property
+    def overlay(self) -> Overlay:
+        """What this mount added that is not yet in the states."""
+        return self._caches.overlay
+
+    def take_additions(self, bodies: Bodies) -> None:
+        """From now on there may be pending additions, whose contents are read there."""
+        self._caches.bodies = bodies
 
     def start(self) -> None:
         """Show what has been published so far, and watch for more."""
@@ -128,15 +141,29 @@ class View:
             moved |= {name for name, state in self._states.copy().items() if self._has_moved(state)}
             moved |= self._come_or_gone()
         self._looks += 1
+        settled = [(name, found) for name in moved if (found := self.overlay.settled(name))]
         try:
             changes = [self._renewed(name) for name in moved]
             if self.listener is not None and changes:
                 self.listener.moved(changes, tags)
+            for name, found in settled:
+                self._settle(name, found)
         finally:
             if pending:
                 self.changes.release(pending)
                 if self.listener is not None:
                     self.listener.shown()
+
+    def _settle(self, name: str, settled: Sequence[Settled]) -> None:
+        """What git had before the state was read is shown from git now."""
+        state = self._states.get(name)
+        if state is None or state.main is None:
+            return
+        self.overlay.drop(settled)
+        paths = ((f"{place.arc}/{path}", None if is_gone(entry) else entry) for place, path, entry in settled)
+        other = [path for path, entry in paths if state.reader.find(state.main.tree, path) != entry]
+        if other and self.listener is not None:
+            self.listener.settled(state, other)
 
     def _renewed(self, name: str) -> Change:
         old, new = self._states.get(name), None

@@ -18,6 +18,7 @@ BLOCK = 128 * 1024
 #: Seconds for which the kernel may keep what it is not told to drop: for ever.
 ALWAYS = 10**9
 #: Flags of an answer to open.
+DIRECT_IO = 1 << 0
 KEEP_CACHE = 1 << 1
 NOFLUSH = 1 << 5
 
@@ -41,7 +42,7 @@ class Owned:
     def __init__(self, uid: int, gid: int, folder_mode: int = Kind.FOLDER.value) -> None:
         self._uid = uid
         self._gid = gid
-        self._modes = {kind: TYPES[kind] | kind.value for kind in Kind} | {Kind.FOLDER: stat.S_IFDIR | folder_mode}
+        self._folder_mode = folder_mode
 
     def entry(self, nodeid: int, attrs: Attrs, attr_valid: int = ALWAYS) -> bytes:
         """struct fuse_entry_out: a name that was found."""
@@ -54,7 +55,9 @@ class Owned:
     def _attr(self, attrs: Attrs) -> tuple[int, ...]:
         time, size = attrs.mtime, attrs.size
         times = (time, time, time, 0, 0, 0)
-        owner = (self._modes[attrs.kind], attrs.nlink, self._uid, self._gid, 0, BLOCK, 0)
+        uid = self._uid if attrs.owner is None else attrs.owner
+        mode = TYPES[attrs.kind] | attrs.mode(self._folder_mode)
+        owner = (mode, attrs.nlink, uid, self._gid, 0, BLOCK, 0)
         return (attrs.ino, size, -(-size // 512), *times, *owner)
 
 
@@ -97,9 +100,19 @@ def first_number(reply: bytes) -> int:
     return number
 
 
+def handle_of_create(reply: bytes) -> int:
+    """The handle of an answer to create: an entry, and behind it the answer to open."""
+    return first_number(reply[_ENTRY.size :])
+
+
 def opened(handle: int, flags: int) -> bytes:
     """struct fuse_open_out."""
     return _OPEN.pack(handle, flags, 0)
+
+
+def written(size: int) -> bytes:
+    """struct fuse_write_out."""
+    return _XATTR.pack(size, 0)
 
 
 def size_of_xattr(size: int) -> bytes:

@@ -1,0 +1,163 @@
+"""A file being written, and what its handles do to it: bytes in an unnamed file on the journal's disk.
+
+A draft is seen under its name by everybody on the mount from the start, as on any file system; what a close or fsync
+confirms becomes a version of the file, and the draft goes on as long as a handle is open (dup, fork, mmap). Safe for
+any thread: its lock is held while bytes change or are put into the journal, and never while the kernel is told
+something.
+"""
+
+# ruff: noqa: D102 # what the methods of a node mean stands in base.py
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from webarcfs.archive.additions import Place, blob_hash
+from webarcfs.archive.errors import Stale
+from webarcfs.archive.journal import Body
+from webarcfs.mount.base import Attrs, File, number
+from webarcfs.mount.blobs import Content
+from webarcfs.mount.overlay import Made
+
+_PIECE = 1 << 20
+_numbers = itertools.count(1)
+
+#: fallocate(2): reserve space beyond the end without making the file longer.
+KEEP_SIZE = 1
+
+
+class Draft:
+    """A new file of `maker` at `path` in the ARC `place`; `new_file` makes unnamed files. One handle is open."""
+
+    def __init__(self, place: Place, path: str, maker: Made, mtime: int, new_file: Callable[[], int]) -> None:
+        self.place = place
+        self.path = path
+        self.maker = maker
+        self.mtime = mtime
+        self.number = next(_numbers)
+        self.lock = threading.RLock()
+        self.handles = 1
+        #: Whether there is something that no close or fsync has confirmed; the empty file is, too.
+        self.dirty = True
+        #: The blob that was confirmed last.
+        self.blob = ""
+        #: Whether confirming failed since the last write.
+        self.failed = False
+        self._new_file = new_file
+        self._fd = new_file()
+        self._users = 1  # readers as well
+        self._lent = False
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size if self._users else self._size
+
+    def read(self, offset: int, size: int) -> bytes:
+        return os.pread(self._fd, size, offset)
+
+    def write(self, data: bytes, offset: int | None) -> int:
+        """Write all of `data` at `offset`, or at the end. Raises OSError."""
+        with self.lock:
+            self._change()
+            at = self.size if offset is None else offset
+            view = memoryview(data)
+            while view:
+                done = os.pwrite(self._fd, view, at)
+                view, at = view[done:], at + done
+        return len(data)
+
+    def truncate(self, size: int) -> None:
+        with self.lock:
+            if size != self.size:
+                self._change()
+                os.ftruncate(self._fd, size)
+
+    def allocate(self, mode: int, offset: int, length: int) -> None:
+        """Reserve space (fallocate(2)). Raises OSError; what is no reservation is not supported."""
+        if mode not in (0, KEEP_SIZE):
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        if mode == 0:
+            with self.lock:
+                self._change()
+                os.posix_fallocate(self._fd, offset, length)
+
+    def body(self) -> tuple[str, Body]:
+        """The blob that it is now, and its bytes, which are not changed any more. The caller holds the lock."""
+        size = self.size
+        digest = blob_hash(size)
+        for at in range(0, size, _PIECE):
+            digest.update(os.pread(self._fd, _PIECE, at))
+        self._lent = True
+        return digest.hexdigest(), Body(size, fd=self._fd)
+
+    def hold(self) -> None:
+        """One user more. Raises Stale when it is closed for good: its name means a version by now."""
+        with self.lock:
+            if not self._users:
+                raise Stale(f"{self.path} is closed")
+            self._users += 1
+
+    def let_go(self) -> None:
+        """One user fewer; the last one takes the file."""
+        with self.lock:
+            self._size = self.size
+            self._users -= 1
+            if not self._users:
+                os.close(self._fd)
+
+    def _change(self) -> None:
+        self.dirty, self.failed = True, False
+        if self._lent:  # the journal has this file now: go on with another
+            self._copy()
+
+    def _copy(self) -> None:
+        copy = self._new_file()
+        try:
+            at, size = 0, self.size
+            while at < size:
+                at += os.copy_file_range(self._fd, copy, size - at, at, at)
+            os.dup2(copy, self._fd, inheritable=False)
+        finally:
+            os.close(copy)
+        self._lent = False
+
+
+@dataclass(frozen=True)
+class DraftFile(File):
+    """The node of a draft."""
+
+    draft: Draft
+
+    @property
+    def ino(self) -> int:
+        return number("draft", str(os.getpid()), str(self.draft.number))
+
+    @property
+    def settled(self) -> bool:
+        return False
+
+    def attrs(self) -> Attrs:
+        return Attrs(self.kind, self.draft.size, self.draft.mtime, self.ino, 1, self.draft.maker.uid, True)
+
+    def open(self) -> Content:
+        self.draft.hold()
+        return Reading(self.draft)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Who reads a draft sees it grow."""
+
+    draft: Draft
+    dear = False
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self.draft.read(offset, size)
+
+    def close(self) -> None:
+        self.draft.let_go()

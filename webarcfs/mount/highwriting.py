@@ -1,0 +1,138 @@
+"""The fusepy adapter's operations of a mount that takes additions; reading is highlevel.py's.
+
+libfuse calls from threads of its own, as many as it takes, and the kernel keeps nothing that could be expired: so a
+close simply waits for the journal, where the low-level adapter answers later.
+"""
+
+# ruff: noqa: D102 # the methods are fusepy's operations; SEMANTICS.md says what each answers
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import fuse
+
+from webarcfs.archive.errors import NotSupported, ReadOnly
+from webarcfs.mount.additions import Additions
+from webarcfs.mount.authors import Caller
+from webarcfs.mount.binding import Mount
+from webarcfs.mount.drafts import DraftFile
+from webarcfs.mount.highlevel import Handle, Operations
+from webarcfs.mount.writing import Opened, Writer
+
+#: How libfuse creates a file for mknod(2); the kernel never asks for exactly this.
+_MKNOD = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+
+
+class WritingOperations(Operations):
+    """The operations of one mount."""
+
+    def __init__(self, mount: Mount, additions: Additions) -> None:
+        super().__init__(mount)
+        self._additions = additions
+        self._opened: dict[int, Opened] = {}
+
+    @property
+    def _writer(self) -> Writer:
+        if self._additions.writer is None:
+            raise ReadOnly("the archive cannot be written to; the log says why")
+        return self._additions.writer
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def create(self, path: str, _mode: int, fi: Any) -> int:  # type: ignore[override]
+        if fi.flags == _MKNOD:
+            self._refuse_new(path)
+        folder, _slash, name = path.rpartition("/")
+        opened, node = self._writer.create(self._tree.find(folder), name, _caller())
+        return self._keep(opened, node, fi)
+
+    def mkdir(self, path: str, _mode: int) -> None:
+        folder, _slash, name = path.rpartition("/")
+        self._writer.mkdir(self._tree.find(folder), name, _caller())
+
+    def rename(self, old: str, new: str) -> None:
+        (folder, _, name), (target, _, new_name) = old.rpartition("/"), new.rpartition("/")
+        self._writer.rename((self._tree.find(folder), name), (self._tree.find(target), new_name), 0, _caller())
+
+    def _may_change(self, path: str, *_: Any) -> None:
+        self._writer.may_change(self._tree.find(path), _caller())
+
+    chmod = chown = utimens = _may_change
+
+    def truncate(self, path: str, length: int, fi: Any = None) -> None:
+        opened = self._opened.get(fi.fh) if fi is not None else None
+        node = self._tree.find(path) if opened is None else None
+        if opened is not None:
+            opened.draft.truncate(length)
+        elif isinstance(node, DraftFile):
+            node.draft.truncate(length)
+        elif node is not None:
+            raise node.refusal()
+
+    def setxattr(self, path: str, name: str, *_: Any) -> None:
+        node = self._tree.find(path)
+        if isinstance(node, DraftFile) or not name.startswith("user."):
+            raise NotSupported(name)
+        raise node.refusal()
+
+    # -- contents ----------------------------------------------------------------------------------------------------
+
+    def open(self, path: str, fi: Any) -> int:
+        if fi.flags & os.O_ACCMODE == os.O_RDONLY and not fi.flags & os.O_TRUNC:
+            return super().open(path, fi)
+        node = self._tree.find(path)
+        if fi.flags & os.O_ACCMODE == os.O_RDONLY:
+            raise node.refusal()
+        return self._keep(self._writer.open(node, fi.flags, _caller()), node, fi)
+
+    def read(self, path: str, size: int, offset: int, fi: Any) -> bytes:
+        opened = self._opened.get(fi.fh)
+        return opened.draft.read(offset, size) if opened else super().read(path, size, offset, fi)
+
+    def write(self, _path: str, data: bytes, offset: int, fi: Any) -> int:
+        return self._writer.write(self._opened[fi.fh], data, offset)
+
+    def flush(self, _path: str, fi: Any) -> int:
+        opened = self._opened.get(fi.fh)
+        if opened is not None:
+            self._writer.confirm(opened)
+        return 0
+
+    def fsync(self, path: str, _data: int, fi: Any) -> int:
+        return self.flush(path, fi)
+
+    def fsyncdir(self, path: str, _data: int, fh: int) -> int:
+        done = threading.Event()
+        failures: list[BaseException] = []
+
+        def finish(error: BaseException | None) -> None:
+            failures.extend([error] if error else [])
+            done.set()
+
+        handle = self._handles.get(fh)
+        self._writer.sync_folder(handle.node if handle else self._tree.find(path), finish)
+        done.wait()
+        if failures:
+            raise failures[0]
+        return 0
+
+    def release(self, path: str, fi: Any) -> int:
+        opened = self._opened.pop(fi.fh, None)
+        if opened is None:
+            return super().release(path, fi)
+        del self._handles[fi.fh]
+        self._writer.release(opened)
+        return 0
+
+    def _keep(self, opened: Opened, node: Any, fi: Any) -> int:
+        fi.fh = self._open(Handle(node))
+        self._opened[fi.fh] = opened
+        fi.direct_io = 1
+        return 0
+
+
+def _caller() -> Caller:
+    uid, gid, _pid = fuse.fuse_get_context()
+    return Caller(uid, gid)

@@ -1,0 +1,56 @@
+"""Whether an addition may still be made: is its ARC the version that it was begun in, is its name free (/Ar-10/)?
+
+Judged per ARC: a crawl that left it alone changes nothing for who writes to it. Any thread may ask.
+"""
+
+from __future__ import annotations
+
+from webarcfs.archive.additions import Place
+from webarcfs.archive.errors import Exists, Stale
+from webarcfs.archive.layout import DATA_XML
+from webarcfs.archive.model import format_time
+from webarcfs.archive.store import Commit, Entry
+from webarcfs.mount.reader import Reader
+from webarcfs.mount.view import View
+
+
+def check_known(view: View, place: Place) -> None:
+    """Raise Stale when this mount knows already that the ARC was replaced."""
+    state = view.domain(place.domain)
+    _arc(state.reader, state.main, place)
+
+
+def check_free(view: View, place: Place, path: str, own: str = "") -> None:
+    """Raise Stale or Exists, by main as it is on disk; the blob `own` may be there. Under the domain's lock."""
+    reader, at = _on_disk(view, place)
+    for name in path.split("/"):
+        found = reader.entries(at.oid).get(name)
+        if found is None:
+            return
+        if not found.is_tree:
+            if found.oid == own and path.endswith(name):
+                return
+            raise Exists(f"{path!r} is there")
+        at = found
+    raise Exists(f"{path!r} is there")
+
+
+def document(view: View, place: Place) -> bytes:
+    """The ARC's data.xml in main as it is on disk. Raises Stale. Under the domain's lock."""
+    reader, arc = _on_disk(view, place)
+    return reader.store.read(reader.entries(arc.oid)[DATA_XML].oid)
+
+
+def _on_disk(view: View, place: Place) -> tuple[Reader, Entry]:
+    reader = view.domain(place.domain).reader
+    return reader, _arc(reader, reader.store.head(), place)
+
+
+def _arc(reader: Reader, main: Commit | None, place: Place) -> Entry:
+    """The folder of the ARC in a state, if it is that version."""
+    arc = reader.find(main.tree, place.arc) if main is not None else None
+    if arc is not None and arc.is_tree and reader.is_arc(arc.oid):
+        meta = reader.metadata(arc.oid)
+        if meta is not None and format_time(meta.crawl_time) == place.version:
+            return arc
+    raise Stale(f"{place.arc} of {place.domain} was replaced or removed by a crawl")

@@ -1,0 +1,156 @@
+"""The low-level adapter's operations of a mount that takes additions; reading is lowlevel.py's.
+
+A close is answered by a worker (workers.py), when the journal has the file and the kernel has dropped the name: the
+kernel then looks it up as the version that it became. Until then the name means the draft, an inode of its own.
+"""
+
+# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md says what each answers
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from webarcfs.archive.errors import NotSupported, ReadOnly
+from webarcfs.mount import libfuse3, wire
+from webarcfs.mount.additions import Additions
+from webarcfs.mount.authors import Caller
+from webarcfs.mount.base import Folder
+from webarcfs.mount.binding import Mount
+from webarcfs.mount.drafts import DraftFile
+from webarcfs.mount.inodes import Inodes
+from webarcfs.mount.lowlevel import Operations
+from webarcfs.mount.tree import Tree
+from webarcfs.mount.workers import Later, Workers
+from webarcfs.mount.writing import Opened, Spot, Writer
+
+
+class WritingOperations(Operations):
+    """The operations of one mount."""
+
+    CALLED = frozenset(("create", "mkdir", "open", "rename", "setattr"))
+
+    def __init__(self, mount: Mount, inodes: Inodes, additions: Additions, workers: Workers) -> None:
+        super().__init__(mount, inodes)
+        self._additions = additions
+        self._workers = workers
+        self._opened: dict[int, Opened] = {}
+
+    @property
+    def _writer(self) -> Writer:
+        if self._additions.writer is None:
+            raise ReadOnly("the archive cannot be written to; the log says why")
+        return self._additions.writer
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def create(self, caller: Caller, parent: int, name: bytes, _mode: int, _fi: Any) -> bytes:  # type: ignore[override]
+        text = os.fsdecode(name)
+        opened, node = self._writer.create(self._inodes.node(parent), text, caller)
+        return self._entry(node, parent, text) + wire.opened(self._keep(opened), wire.KEEP_CACHE)
+
+    def create_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        self.lookup_undone(reply)
+        self._release(wire.handle_of_create(reply))
+
+    def mkdir(self, caller: Caller, parent: int, name: bytes, _mode: int) -> bytes:  # type: ignore[override]
+        text = os.fsdecode(name)
+        folder = self._inodes.node(parent)
+        self._writer.mkdir(folder, text, caller)
+        return self._entry(Tree.child(folder, text), parent, text)
+
+    mkdir_undone = Operations.lookup_undone
+
+    def rename(  # type: ignore[override] # noqa: PLR0917 # as libfuse has it
+        self, caller: Caller, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int
+    ) -> Later:
+        source = self._inodes.node(parent), os.fsdecode(name)
+        target = self._inodes.node(new_parent), os.fsdecode(new_name)
+        writer = self._writer
+
+        def work() -> Callable[[], None]:
+            changed = writer.rename(source, target, flags, caller)
+            return lambda: self._tell(changed)
+
+        return self._workers.rename(work)
+
+    def _tell(self, changed: list[Spot]) -> None:
+        for folder, name in changed:
+            if isinstance(folder, Folder):
+                self._writer.tell(folder, name)
+
+    def setattr(self, caller: Caller, inode: int, attr: int, to_set: int, fi: Any) -> bytes:  # type: ignore[override]
+        node = self._inodes.node(inode)
+        opened = self._opened.get(fi.contents.fh) if fi else None
+        if to_set & libfuse3.SET_SIZE:
+            draft = opened.draft if opened else node.draft if isinstance(node, DraftFile) else None
+            if draft is None:
+                raise node.refusal()
+            draft.truncate(libfuse3.size_of_stat(attr))
+        elif opened is None:
+            self._writer.may_change(node, caller)
+        return self.getattr(inode, fi)
+
+    def setxattr(self, inode: int, name: bytes, *_: Any) -> bytes:
+        node = self._inodes.node(inode)
+        if isinstance(node, DraftFile) or not name.startswith(b"user."):
+            raise NotSupported(os.fsdecode(name))
+        raise node.refusal()
+
+    # -- contents ----------------------------------------------------------------------------------------------------
+
+    def open(self, caller: Caller, inode: int, fi: Any) -> bytes | int:  # type: ignore[override]
+        flags = fi.contents.flags
+        if flags & os.O_ACCMODE == os.O_RDONLY and not flags & os.O_TRUNC:
+            return super().open(inode, fi)
+        if flags & os.O_ACCMODE == os.O_RDONLY:
+            raise self._inodes.node(inode).refusal()
+        opened = self._writer.open(self._inodes.node(inode), flags, caller)
+        return wire.opened(self._keep(opened), wire.DIRECT_IO if opened.direct else wire.KEEP_CACHE)
+
+    def open_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        if not self._release(wire.first_number(reply)):
+            super().open_undone(reply)
+
+    def read(self, inode: int, size: int, offset: int, fi: Any) -> bytes:
+        opened = self._opened.get(fi.contents.fh)
+        return opened.draft.read(offset, size) if opened else super().read(inode, size, offset, fi)
+
+    def write(self, _inode: int, address: int, size: int, offset: int, fi: Any) -> bytes:  # type: ignore[override]
+        opened = self._opened[fi.contents.fh]
+        return wire.written(self._writer.write(opened, libfuse3.memory(address, size), offset))
+
+    def fallocate(self, _inode: int, mode: int, offset: int, length: int, fi: Any) -> int:
+        self._opened[fi.contents.fh].draft.allocate(mode, offset, length)
+        return 0
+
+    def flush(self, _inode: int, fi: Any) -> int | Later:  # type: ignore[override]
+        opened = self._opened.get(fi.contents.fh)
+        if opened is None or not opened.draft.dirty:
+            return 0
+        return self._workers.close(lambda: self._writer.confirm(opened))
+
+    def fsync(self, inode: int, _data: int, fi: Any) -> int | Later:
+        return self.flush(inode, fi)
+
+    def fsyncdir(self, inode: int, _data: int, _fi: Any) -> Later:
+        folder, writer = self._inodes.node(inode), self._writer
+        return Later(lambda answer: writer.sync_folder(folder, lambda error: answer(error or 0)))
+
+    def release(self, inode: int, fi: Any) -> int:
+        return 0 if self._release(fi.contents.fh) else super().release(inode, fi)
+
+    def _keep(self, opened: Opened) -> int:
+        handle = next(self._numbers)
+        self._opened[handle] = opened
+        return handle
+
+    def _release(self, handle: int) -> bool:
+        """Let a handle that writes go; False if it is none."""
+        opened = self._opened.pop(handle, None)
+        if opened is None:
+            return False
+        self._workers.release(lambda: self._writer.release(opened))
+        return True

@@ -1,0 +1,29 @@
+"""Which names additions may have: a table of reasons why not. Pure."""
+
+from __future__ import annotations
+
+import os
+
+from webarcfs.archive import layout
+from webarcfs.archive.errors import NameTooLong, NotPermitted
+
+#: Longest name, in bytes, as on the file systems that archives lie on.
+LONGEST_NAME = 255
+#: How deep folders may lie inside an ARC: who walks them (git does) goes as deep.
+DEEPEST = 64
+
+
+def check(folder: str, name: str) -> None:
+    """Raise for a name that no addition may have in `folder`, a path inside an ARC (empty for the ARC itself).
+
+    NameTooLong (ENAMETOOLONG) for one that is too long or too deep, NotPermitted (EPERM) for one that means something
+    to the archive or to git.
+    """
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        raise NameTooLong(f"a name of {len(os.fsencode(name))} bytes; at most {LONGEST_NAME} are possible")
+    if folder and folder.count("/") + 1 >= DEEPEST:
+        raise NameTooLong(f"{name!r} would lie more than {DEEPEST} folders deep in its ARC")
+    if layout.is_git_name(name):
+        raise NotPermitted(f"git would take {name!r} for its own")
+    if name == layout.DATA_XML or (not folder and layout.is_reserved(name)):
+        raise NotPermitted(f"{name!r} is a name that ARCs keep for themselves")

@@ -1,0 +1,248 @@
+"""What was added through this mount and is not yet in the states that it shows: pending additions, files being written,
+new folders.
+
+Nodes see git's tree with this laid over it. An entry belongs to one version of an ARC (`Place`) and names its content
+as git will, so whether it is read from here or from git, it is the same version of the same file, and the kernel's
+caches stay right when it is committed. It goes when a state that has it is in force. Memory only, safe for any thread;
+its lock is held for moments and never across a call to the outside.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from webarcfs.archive.additions import Place
+from webarcfs.archive.layout import DATA_XML
+from webarcfs.archive.store import Entry
+from webarcfs.mount.base import Node
+
+#: Seconds after its last close for which the maker of an addition may rename it (DESIGN.md section 5).
+GRACE = 60.0
+#: Folders that are remembered with their makers; the oldest are forgotten beyond it.
+MOST_FOLDERS = 100_000
+
+#: A name in the overlay: what git will hold (nothing, if it is a file without an id: the name went), or a node that
+#: there is no version of yet.
+Item = Entry | Node
+#: An addition that git has: the ARC, the path in it, what it is there.
+Settled = tuple[Place, str, Entry]
+#: What the journal calls an addition: the log and the number in it.
+Number = tuple[str, int]
+_NOTHING: Mapping[str, Item] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Who made an addition, and until when (monotonic seconds; None: while it is open) it is theirs to rename."""
+
+    uid: int
+    until: float | None = None
+
+
+@dataclass(slots=True)
+class Pending:
+    """A confirmed addition, which the journal calls `number`. When `committed`, it is in git.
+
+    A data.xml with new nodes has its `body` here only, and the `nodes` that make it. Without a `blob` it is a name that
+    went.
+    """
+
+    blob: str
+    size: int
+    number: Number
+    body: bytes | None = None
+    nodes: tuple[bytes, ...] = ()
+    committed: bool = False
+
+
+def is_gone(item: Item | None) -> bool:
+    """Whether an item says that the name is not there any more."""
+    return isinstance(item, Entry) and not item.oid and not item.is_tree
+
+
+class Overlay:
+    """The overlay of one mount. Paths are inside the ARC; the ARC itself is the empty path."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._folders: dict[Place, dict[str, dict[str, Item]]] = {}
+        self._pending: dict[str, dict[tuple[Place, str], Pending]] = {}
+        self._blobs: Counter[str] = Counter()
+        self._sizes: dict[str, int] = {}
+        self._bodies: dict[str, bytes] = {}
+        self._made: dict[tuple[Place, str], Made] = {}
+        self._made_folders: dict[tuple[Place, str], Made] = {}
+
+    # -- what nodes ask ----------------------------------------------------------------------------------------------
+
+    def get(self, place: Place | None, folder: str, name: str) -> Item | None:
+        """What a name in a folder of an ARC is, if it is from here."""
+        folders = self._folders.get(place) if place is not None else None
+        return folders[folder].get(name) if folders is not None and folder in folders else None
+
+    def listing(self, place: Place | None, folder: str) -> Mapping[str, Item]:
+        """All names from here in a folder."""
+        folders = self._folders.get(place) if place is not None else None
+        found = folders.get(folder) if folders is not None else None
+        return dict(found) if found else _NOTHING
+
+    def size(self, blob: str) -> int | None:
+        """The size of a pending blob."""
+        return self._sizes.get(blob)
+
+    def body(self, blob: str) -> bytes | None:
+        """The bytes of a pending blob that only this mount has."""
+        return self._bodies.get(blob)
+
+    def maker(self, place: Place | None, path: str) -> Made | None:
+        """Who made a file or folder, as long as it is theirs."""
+        if place is None or not (self._made or self._made_folders):
+            return None
+        made = self._made.get((place, path)) or self._made_folders.get((place, path))
+        return None if made is None or (made.until is not None and made.until < time.monotonic()) else made
+
+    # -- what writing tells ------------------------------------------------------------------------------------------
+
+    def reserve(self, place: Place, path: str, item: Item, made: Made) -> bool:
+        """Put a new name; False if it is taken here."""
+        folder, name = _split(path)
+        with self._lock:
+            items = self._folders.setdefault(place, {}).setdefault(folder, {})
+            if name in items and not is_gone(items[name]):
+                return False
+            items[name] = item
+            (self._made_folders if isinstance(item, Entry) else self._made)[place, path] = made
+            if len(self._made_folders) > MOST_FOLDERS:
+                del self._made_folders[next(iter(self._made_folders))]
+        return True
+
+    def confirmed(self, place: Place, path: str, pending: Pending) -> None:
+        """A file is in the journal: from now on it is this version."""
+        folder, name = _split(path)
+        with self._lock:
+            known = self._pending.setdefault(place.domain, {})
+            self._let_go(known.pop((place, path), None))
+            known[place, path] = pending
+            self._blobs[pending.blob] += 1
+            self._sizes[pending.blob] = pending.size
+            if pending.body is not None:
+                self._bodies[pending.blob] = pending.body
+            self._folders.setdefault(place, {}).setdefault(folder, {})[name] = Entry(name, pending.blob, False)
+
+    def nodes(self, place: Place) -> tuple[bytes, ...]:
+        """The data nodes that were added to an ARC, as far as states do not show them yet."""
+        with self._lock:
+            pending = self._pending.get(place.domain, {}).get((place, DATA_XML))
+            return pending.nodes if pending else ()
+
+    def removed(self, place: Place, path: str) -> None:
+        """A file that was being written is no more."""
+        with self._lock:
+            self._remove(place, path)
+            self._made.pop((place, path), None)
+
+    def renamed(self, place: Place, old: str, new: str) -> None:
+        """A file that is being written, and was never confirmed, has another name now."""
+        (folder, name), (new_folder, new_name) = _split(old), _split(new)
+        with self._lock:
+            item = self._folders.get(place, {}).get(folder, {}).pop(name, None)
+            if item is not None:
+                self._folders.setdefault(place, {}).setdefault(new_folder, {})[new_name] = item
+            self._hand_over(place, old, new)
+
+    def moved(self, place: Place, old: str, new: str, pending: Pending) -> None:
+        """A confirmed file has another name now, and its old one is not there, whatever states say."""
+        self.confirmed(place, new, pending)
+        self.confirmed(place, old, Pending("", 0, pending.number))
+        with self._lock:
+            self._hand_over(place, old, new)
+
+    def _hand_over(self, place: Place, old: str, new: str) -> None:
+        made = self._made.pop((place, old), None)
+        if made is not None:
+            self._made[place, new] = made
+
+    def closed(self, place: Place, path: str) -> None:
+        """The last handle of a new file is closed: it is its maker's for a while more."""
+        with self._lock:
+            made = self._made.get((place, path))
+            if made is not None:
+                self._made[place, path] = Made(made.uid, time.monotonic() + GRACE)
+
+    # -- what commits and states tell --------------------------------------------------------------------------------
+
+    def committed(self, domain: str, numbers: Container[Number]) -> None:
+        """Git has what the journal calls so; the states do not show it yet."""
+        with self._lock:
+            for each in self._pending.get(domain, {}).values():
+                each.committed = each.committed or each.number in numbers
+
+    def settled(self, domain: str) -> list[Settled]:
+        """What git has by now: a state that is read after this may take its place."""
+        with self._lock:
+            found = [(key, each.blob) for key, each in self._pending.get(domain, {}).items() if each.committed]
+        return [(place, path, Entry(_split(path)[1], blob, False)) for (place, path), blob in found]
+
+    def drop(self, settled: Sequence[Settled]) -> None:
+        """A state is in force that has these."""
+        with self._lock:
+            for place, path, entry in settled:
+                each = self._pending.get(place.domain, {}).get((place, path))
+                if each is not None and each.blob == entry.oid and each.committed:
+                    self._let_go(self._pending[place.domain].pop((place, path)))
+                    if self._item(place, path) == entry:
+                        self._remove(place, path)
+                    self._drop_folders(place, path)
+
+    def forget(self) -> None:
+        """Forget makers whose time is over. Called now and then."""
+        now = time.monotonic()
+        with self._lock:
+            for key in [key for key, made in self._made.items() if made.until is not None and made.until < now]:
+                del self._made[key]
+
+    def pending(self) -> Iterator[str]:
+        """The domains that have something here that is not in their states."""
+        with self._lock:
+            return iter([domain for domain, each in self._pending.items() if each])
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _drop_folders(self, place: Place, path: str) -> None:
+        """Git has a file, and so the folders that it lies in."""
+        while path := path.rpartition("/")[0]:
+            item = self._item(place, path)
+            if isinstance(item, Entry) and item.is_tree:
+                self._remove(place, path)
+
+    def _item(self, place: Place, path: str) -> Item | None:
+        folder, name = _split(path)
+        return self._folders.get(place, {}).get(folder, {}).get(name)
+
+    def _remove(self, place: Place, path: str) -> None:
+        folder, name = _split(path)
+        folders = self._folders.get(place, {})
+        folders.get(folder, {}).pop(name, None)
+        if not folders.get(folder):
+            folders.pop(folder, None)
+        if not folders:
+            self._folders.pop(place, None)
+
+    def _let_go(self, pending: Pending | None) -> None:
+        if pending is None:
+            return
+        blob = pending.blob
+        self._blobs[blob] -= 1
+        if self._blobs[blob] <= 0:
+            del self._blobs[blob]
+            self._sizes.pop(blob, None)
+            self._bodies.pop(blob, None)
+
+
+def _split(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name
