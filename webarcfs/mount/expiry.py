@@ -126,6 +126,11 @@ class Expiry:
         for inode in (number("changes"), ROOT, self._snapshots):
             self._kernel.forget_inode(inode)
 
+    def schemas(self, names: Sequence[str]) -> None:
+        """Expire names in `.schemas`."""
+        folder = number("schemas")
+        self._tell([*(Name(folder, name) for name in names), Inode(folder)])
+
     def _of_change(self, change: Change) -> list[Name | Inode]:
         if change.old is None or change.new is None or change.old.reader.store is not change.new.reader.store:
             return list(self._all_of(change))

@@ -18,6 +18,7 @@ from webarcfs.mount.base import Attrs, File, Folder, Node, number, seconds
 from webarcfs.mount.blobs import Content
 from webarcfs.mount.changes import Changes
 from webarcfs.mount.nodes import Link, Snapshot, State, StoredFolder
+from webarcfs.mount.schemafolder import SCHEMAS, SchemaFolder
 from webarcfs.mount.view import DomainState, View
 
 #: Number of the root.
@@ -76,6 +77,10 @@ def _snapshots(view: View, name: str) -> Node:
     return Table(view, "/.snapshots") if name == ".snapshots" else _missing(name)
 
 
+def _schemas(view: View, name: str) -> Node:
+    return SchemaFolder(view.archive.schemas) if name == SCHEMAS else _missing(name)
+
+
 def _snapshot(view: View, name: str) -> Node:
     """`.snapshots/<commitTag>/`."""
     return snapshot_folder(view, view.domain(name.partition("@")[2]), name)
@@ -116,6 +121,7 @@ SHAPE: Mapping[str, tuple[Row, ...]] = {
     "/": (
         Row(".changes", lambda _: (".changes",), _changes),
         Row(".snapshots", _none, _snapshots),
+        Row(SCHEMAS, _none, _schemas),
         Row("<domain>", _domains, _current),
     ),
     "/.snapshots": (

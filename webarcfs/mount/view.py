@@ -26,6 +26,7 @@ from webarcfs.archive.store import CRAWLS, Commit, Store
 from webarcfs.mount.changes import Changes
 from webarcfs.mount.overlay import Overlay, Settled, is_gone
 from webarcfs.mount.reader import Bodies, Caches, Reader
+from webarcfs.mount.schemafolder import Watch
 
 #: Seconds between two looks at the feed; a publication must show within a second.
 FEED_INTERVAL = 0.2
@@ -72,6 +73,9 @@ class Listener(Protocol):
     def shown(self) -> None:
         """`.changes` has grown."""
 
+    def schemas(self, names: Sequence[str]) -> None:
+        """These names in `.schemas` mean something else now."""
+
 
 class View:
     """The states that a mount of `archive` shows. `listener` may be set at any time."""
@@ -81,6 +85,7 @@ class View:
         self.listener: Listener | None = None
         self.changes = Changes(archive.changes)
         self._repositories: tuple[int, frozenset[str]] = (0, frozenset())
+        self._schemas = Watch(archive.schemas)
         self._caches = Caches()
         self._states: dict[str, DomainState] = {}
         self._faults: dict[str, str] = {}
@@ -140,6 +145,9 @@ class View:
         if self._looks % REFS_EVERY == 0:
             moved |= {name for name, state in self._states.copy().items() if self._has_moved(state)}
             moved |= self._come_or_gone()
+            schemas = self._schemas.changed()
+            if schemas and self.listener is not None:
+                self.listener.schemas(schemas)
         self._looks += 1
         settled = [(name, found) for name in moved if (found := self.overlay.settled(name))]
         try:
