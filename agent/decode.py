@@ -5,16 +5,20 @@ What came short, or does not decode, is never archived: `BadBody` says why.
 
 from __future__ import annotations
 
+import codecs
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Protocol
 
 import brotli
 
-from agent.warc import Head, Readable
+from agent.warc import Head, Readable, Response
 
 _CHUNK = 1 << 16
+_CONTROL = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
+_LONGEST_SIGN = 512
 _SIZE_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(;[^\r\n]*)?\r?\n")
 #: A body may not grow beyond this size by more than this factor: what does is made to fill disks.
 _BOMB_SIZE = 1 << 30
@@ -34,20 +38,28 @@ class _Decoder(Protocol):
     def end(self) -> None: ...
 
 
-def decoded(stream: Readable, head: Head, size: int) -> Iterator[bytes]:
+def body_of(response: Response) -> Iterator[bytes]:
+    """The body of a response record, decoded if that was not done before. Raises BadBody."""
+    if response.decoded:
+        return _as_sent(response.stream, response.size)
+    return decoded(response.stream, response.head, response.size)
+
+
+def decoded(stream: Readable, head: Head, size: int, *, lenient: bool = False) -> Iterator[bytes]:
     """The body behind `head`, of which `size` bytes were recorded, decoded. Raises BadBody when it is not whole.
 
-    A content coding that is not known is left on; `unknown_codings` names it.
+    A content coding that is not known is left on; `unknown_codings` names it. With `lenient`, a body that somebody
+    stored without its codings, and with a head that still names them, is taken as it is.
     """
     if _is(head.get("transfer-encoding"), "chunked"):
-        parts = _dechunked(stream)
+        parts = _dechunked(stream, lenient=lenient)
     else:
-        if head.length is not None and size < head.length:
+        if head.length is not None and size < head.length and not (lenient and _codings(head)):
             raise BadBody("truncated")
         parts = _as_sent(stream, size)
     for coding in reversed(_codings(head)):
         if coding in _DECODERS:
-            parts = _through(_DECODERS[coding](), parts)
+            parts = _through(_DECODERS[coding](), parts) if not lenient else _if_coded(coding, parts)
     yield from parts
 
 
@@ -73,11 +85,18 @@ def _as_sent(stream: Readable, size: int) -> Iterator[bytes]:
         raise BadBody("truncated")
 
 
-def _dechunked(stream: Readable) -> Iterator[bytes]:
+def _dechunked(stream: Readable, *, lenient: bool) -> Iterator[bytes]:
+    begun = False
     while True:
-        match = _SIZE_LINE.fullmatch(stream.readline(1024))
+        line = stream.readline(1024)
+        match = _SIZE_LINE.fullmatch(line)
+        if match is None and lenient and not begun:
+            yield line
+            yield from _as_sent(stream, 0)
+            return
         if match is None:
             raise BadBody("broken-chunking")
+        begun = True
         left = int(match[1], 16)
         if left == 0:
             return
@@ -89,6 +108,26 @@ def _dechunked(stream: Readable) -> Iterator[bytes]:
             yield data
         if stream.readline(2).strip():
             raise BadBody("broken-chunking")
+
+
+def _if_coded(coding: str, parts: Iterator[bytes]) -> Iterator[bytes]:
+    """The body decoded, if it begins as its coding does (brotli has no sign; what is text is not compressed)."""
+    start = b""
+    for part in parts:
+        start += part
+        if len(start) > _LONGEST_SIGN:
+            break
+    whole = chain((start,), parts)
+    coded = start.startswith(b"\x1f\x8b") if coding in ("gzip", "x-gzip") else not _is_text(start)
+    return _through(_DECODERS[coding](), whole) if coded or not start else whole
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeDecodeError:
+        return False
+    return _CONTROL.search(data) is None
 
 
 def _through(decoder: _Decoder, parts: Iterable[bytes]) -> Iterator[bytes]:

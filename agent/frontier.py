@@ -286,6 +286,34 @@ class Frontier:
         """How many ARCs were seen."""
         return int(self._connection.execute(sql("frontier_count_seen"), {"domain": domain}).fetchone()[0])
 
+    # -- imports (sql/frontier_captures.sql) ---------------------------------------------------------------------
+
+    def place(self, row: int, batch: int) -> None:
+        """An answer lies in the WARC of this batch."""
+        self._run("frontier_place", id=row, batch=batch)
+
+    def begin_captures(self) -> None:
+        """Make room for what an import needs to find what revisits stand for."""
+        self._db.executescript(sql("frontier_captures"))
+
+    def add_capture(self, keys: Iterable[str], batch: int, position: int) -> None:
+        """Note where a body lies, under each of its digests, and its URL and time."""
+        rows = [{"key": key, "batch": batch, "position": position} for key in keys]
+        self._connection.executemany(sql("frontier_add_capture"), rows)
+
+    def capture(self, key: str) -> tuple[int, int] | None:
+        """Batch and position of a body; None where there is none of that key."""
+        row = self._connection.execute(sql("frontier_capture"), {"key": key}).fetchone()
+        return None if row is None else (int(row[0]), int(row[1]))
+
+    def add_revisit(self, **values: Any) -> None:
+        """Keep a revisit record until everything was read."""
+        self._run("frontier_add_revisit", **values)
+
+    def revisits(self) -> Iterator[dict[str, Any]]:
+        """All revisit records, oldest first."""
+        return self._query("frontier_revisits")
+
     # -- statistics ----------------------------------------------------------------------------------------------
 
     def by_mime_type(self) -> dict[str, int]:

@@ -15,7 +15,10 @@ from webarcfs.archive.directory import Archive
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One run of one publication (DESIGN.md section 2). `begun` is when the crawl began (/Cr-4/)."""
+    """One run of one publication (DESIGN.md section 2). `begun` is when the crawl began (/Cr-4/).
+
+    An import has `sources`, the SHA-256 of each file that it reads.
+    """
 
     archive: Archive
     name: str
@@ -26,6 +29,7 @@ class Job:
     begun: datetime
     accept_shrink: bool = False
     instances: int = 0  # how many wgets the archive allows over all jobs; 0: as many as this job
+    sources: tuple[str, ...] = ()
     stop: threading.Event = field(default_factory=threading.Event)
     progress: Callable[[str, int, int], None] = lambda *_: None  # stage, done, known
 

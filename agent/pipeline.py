@@ -7,9 +7,9 @@ nothing is unpacked into a tree of files; so memory stays flat whatever the size
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from agent.document import Document
 from agent.job import Job
@@ -25,8 +25,8 @@ from agent.stages.unpack import unpack
 from webarcfs.archive import locks, sequence
 from webarcfs.archive.errors import NotFound
 from webarcfs.archive.layout import DATA_XML
-from webarcfs.archive.model import CommitTag, parse_compact_time
-from webarcfs.archive.store import CRAWLS, PUBLICATIONS, Store
+from webarcfs.archive.model import CommitTag, from_epoch, parse_compact_time
+from webarcfs.archive.store import CRAWLS, PUBLICATIONS, Commit, Store
 
 Stage = Callable[[Iterator[Document], Run], Iterator[Document]]
 
@@ -72,20 +72,33 @@ def _begin(job: Job, domain: str, complete: bool) -> Run | None:
         store = Store.create(path)
     if not documents and not (complete and store.ref(PUBLICATIONS + job.publication.name)):
         return None
-    base = store.head()
+    tag = _tag(job, domain, store)
+    times = {parse_compact_time(name): oid for name, oid in store.refs(CRAWLS).items()}
+    older = any(time > tag.crawl_time for time in times)
+    base = _before(store, tag, times) if older else store.head()
     return Run(
         job=job,
         domain=domain,
         store=store,
         base=base,
-        tag=_tag(job, domain, store),
-        complete=complete,
+        tag=tag,
+        complete=complete and not older,
         shelf=Shelf(store, base.tree if base else None),
+        older=older,
     )
 
 
+def _before(store: Store, tag: CommitTag, times: Mapping[datetime, str]) -> Commit | None:
+    """The newest state before `tag` in time, additions to it included; None where it is the oldest of all."""
+    last = max((time for time in times if time < tag.crawl_time), default=None)
+    return None if last is None else store.commit(times[last])
+
+
 def _tag(job: Job, domain: str, store: Store) -> CommitTag:
-    """The commitTag of this job here: when it began, and later than all others by a second if need be."""
+    """The commitTag of this job here: when it began, and later than all others by a second if need be.
+
+    An import began with its first record of the domain, and is put in its place between the others.
+    """
     key = f"tag:{domain}"
     known = job.frontier.get(key)
     if known is not None and store.ref(CommitTag.parse(known).ref) is not None:
@@ -93,8 +106,15 @@ def _tag(job: Job, domain: str, store: Store) -> CommitTag:
         commit = sequence.crawl_commit(store, str(store.ref(tag.ref)))
         if commit is not None and commit.message.publication == job.publication.name:
             return tag
-    last = max((parse_compact_time(name) for name in store.refs(CRAWLS)), default=None)
-    crawl_time = job.begun if last is None or last < job.begun else last + timedelta(seconds=1)
+    times = {parse_compact_time(name) for name in store.refs(CRAWLS)}
+    begun = job.frontier.get(f"begun:{domain}")
+    if begun is not None:
+        crawl_time = from_epoch(begun)
+        while crawl_time in times:
+            crawl_time += timedelta(seconds=1)
+    else:
+        last = max(times, default=None)
+        crawl_time = job.begun if last is None or last < job.begun else last + timedelta(seconds=1)
     tag = CommitTag(crawl_time, domain)
     with job.frontier.changes():
         job.frontier.set(key, str(tag))

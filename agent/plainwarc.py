@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from agent import warc
-from agent.warc import Response
+from agent.warc import DECODED, Response
 from webarcfs.archive.errors import Damaged
 from webarcfs.archive.model import CET
 
@@ -108,4 +108,4 @@ def _response(file: IO[bytes], fields: dict[str, str], offset: int, length: int)
         return None
     date = datetime.fromisoformat(fields["warc-date"].replace("Z", "+00:00")).astimezone(CET)
     url = fields.get("warc-target-uri", "").strip("<>")  # wget 1.21 writes it as WARC 0.18 did, in brackets
-    return Response(offset, url, date.replace(microsecond=0), head, block, length - len(raw))
+    return Response(offset, url, date.replace(microsecond=0), head, block, length - len(raw), DECODED in fields)

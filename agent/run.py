@@ -54,7 +54,10 @@ class Shelf:
 
 @dataclass(kw_only=True)
 class Run:
-    """A job's work on one domain. `base` is main as it was when the work began; `complete` is the capture's word."""
+    """A job's work on one domain. `base` is the state that it is made on, `complete` is the capture's word.
+
+    `base` is main as it was when the work began; with `older`, which an import may be, the snapshot before it in time.
+    """
 
     job: Job
     domain: str
@@ -63,8 +66,15 @@ class Run:
     tag: CommitTag
     complete: bool
     shelf: Shelf
+    older: bool = False
     results: list[dict[str, Any]] = field(default_factory=list)
     arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("added", "changed", "removed", "unchanged"), 0))
+
+    def parent(self, main: str | None) -> str | None:
+        """The commit that this run's commit follows, where main stands at `main` now."""
+        if self.older:
+            return self.base.oid if self.base is not None else None
+        return main
 
     def note(self, row: int, result: str, mime: str = "", note: str = "", *, nested: bool = False) -> None:
         """What became of a document, for the frontier and crawl.log; `nested` if its ARC's folder held folders."""

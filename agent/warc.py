@@ -5,6 +5,7 @@ warcio finds the records; heads are read here, so that they stay the bytes that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,10 @@ from webarcfs.archive.model import CET
 
 #: Longest head of a response that is read, in bytes.
 LONGEST_HEAD = 1 << 20
+#: Field of a record in a job's WARC whose body is stored without its codings, though the head names them (imports).
+DECODED = "webarcfs-decoded"
+_LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
+_STATUS = re.compile(r"[0-9]{1,3}", re.ASCII)
 
 
 class Readable(Protocol):
@@ -52,7 +57,11 @@ class Head:
     def length(self) -> int | None:
         """Content-Length, where it says how long the body is (RFC 9112 section 6.3)."""
         text = self.get("content-length").strip()
-        return int(text) if text.isascii() and text.isdecimal() and not self.get("transfer-encoding") else None
+        return (
+            int(text)
+            if text.isascii() and text.isdecimal() and len(text) < 19 and not self.get("transfer-encoding")
+            else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,7 @@ class Response:
     head: Head
     stream: Readable
     size: int  # bytes of the body as sent, as far as they are in the record
+    decoded: bool = False  # the body has no codings any more (`spool.py`)
 
 
 def responses(path: Path) -> Iterator[Response]:
@@ -107,7 +117,7 @@ def parse_head(raw: bytes) -> Head | None:
     """A head from its bytes, lenient as browsers are; None when it does not start with a status line."""
     lines = raw.decode("latin-1").replace("\r\n", "\n").split("\n")
     words = lines[0].split(None, 2)
-    if len(words) < 2 or not words[0].upper().startswith("HTTP/") or not words[1].isdecimal():
+    if len(words) < 2 or not words[0].upper().startswith("HTTP/") or not _STATUS.fullmatch(words[1]):
         return None
     fields: dict[str, str] = {}
     name = ""

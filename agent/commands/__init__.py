@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agent.commands.crawl import crawl
+from agent.commands.import_ import import_
 from agent.commands.init import init
 from agent.commands.recover import recover
 from agent.commands.report import report
@@ -12,4 +13,4 @@ from agent.commands.start import start
 from agent.commands.status import status
 from agent.commands.stop import stop
 
-COMMANDS: tuple[click.Command, ...] = (init, crawl, start, stop, status, report, recover)
+COMMANDS: tuple[click.Command, ...] = (init, crawl, import_, start, stop, status, report, recover)

@@ -169,18 +169,21 @@ class Publisher:
             # What was confirmed until now belongs to the state before: a mount confirms under the same lock.
             fold_in(archive, store, run.domain)
             main = store.ref(MAIN)
-            if run.base is not None and main is not None and main != run.base.oid:
+            parent = run.parent(main)
+            if not run.older and run.base is not None and main is not None and main != run.base.oid:
                 tree = additions_since(store, run.base.tree, store.commit(main).tree, tree)
-            message = CrawlMessage(run.tag, run.job.publication.name, complete, turn.number)
-            seconds = int(run.job.begun.timestamp())
-            commit = store.write_commit(tree, [main] if main else [], str(message), COMMITTER, seconds)
+            message = CrawlMessage(run.tag, run.job.publication.name, complete, turn.number, run.job.sources)
+            seconds = int((run.tag.crawl_time if run.job.sources else run.job.begun).timestamp())
+            commit = store.write_commit(tree, [parent] if parent else [], str(message), COMMITTER, seconds)
             store.update_refs(self._ref_updates(commit, main, seen_tree))
             turn.publish()
         return commit
 
     def _ref_updates(self, commit: str, main: str | None, seen_tree: str | None) -> list[RefUpdate]:
         store = self._run.store
-        updates = [RefUpdate(MAIN, commit, main), RefUpdate(self._run.tag.ref, commit, None)]
+        updates = [RefUpdate(self._run.tag.ref, commit, None)]
+        if not self._run.older:
+            updates.append(RefUpdate(MAIN, commit, main))
         publication = PUBLICATIONS + self._run.job.publication.name
         last = store.ref(publication)
         if seen_tree is not None and seen_tree != last:

@@ -27,7 +27,7 @@ def unpack(documents: Iterator[Document], run: Run) -> Iterator[Document]:
 def _document(row: Row, response: warc.Response, run: Run) -> Document | None:
     body = Body(run.job.folder)
     try:
-        for part in decode.decoded(response.stream, response.head, response.size):
+        for part in decode.body_of(response):
             body.write(part)
     except decode.BadBody as error:
         body.close()

@@ -23,6 +23,8 @@ from webarcfs.archive.resources import sql
 
 #: `PRAGMA user_version` of sql/schema.sql; a database of another version is made anew by `recover`.
 SCHEMA_VERSION = 1
+#: `seq_until` of what is current.
+_NEVER = (1 << 63) - 1
 _SECONDS_TO_WAIT = 60.0
 
 
@@ -58,7 +60,11 @@ class Database:
         self._connection.close()
 
     def record(self, message: Message, changes: Iterable[Change]) -> None:
-        """Take in one snapshot, newer than all of its domain, in one transaction; once only (/Cr-15/)."""
+        """Take in one snapshot, in one transaction; once only (/Cr-15/).
+
+        `changes` are against the snapshot before it in time. It is the newest of its domain, or an import from before
+        that: then it holds until the next in time, and what went on there goes on.
+        """
         tag = message.tag
         seq = int(tag.crawl_time.timestamp())
         with self._translated(), self._connection:
@@ -75,10 +81,13 @@ class Database:
             )
             if not snapshot.rowcount:
                 return  # another process, catching up, was faster
+            following = self._next(domain, seq)
             for change in changes:
+                if following != _NEVER:
+                    self._run("split_version", seq=seq, next=following, path=change.path)
                 self._run("close_version", seq=seq, path=change.path)
                 if change.meta is not None:
-                    values = change.meta.as_fields() | {"domain": domain, "seq": seq}
+                    values = change.meta.as_fields() | {"domain": domain, "seq": seq, "next": following}
                     self._run("insert_document", **values)
                     self._run("insert_version", **values)
 
@@ -101,6 +110,10 @@ class Database:
     def _domain(self, name: str) -> int:
         self._run("insert_domain", name=name)
         return int(self._db.execute(sql("select_domain"), {"name": name}).fetchone()[0])
+
+    def _next(self, domain: int, seq: int) -> int:
+        found = self._db.execute(sql("select_next_snapshot"), {"domain": domain, "seq": seq}).fetchone()[0]
+        return _NEVER if found is None else int(found)
 
     def _run(self, statement: str, **values: Any) -> sqlite3.Cursor:
         return self._connection.execute(sql(statement), values)

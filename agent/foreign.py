@@ -1,0 +1,282 @@
+"""Reads foreign WARC files into a job: the frontier learns of each URL, the spool gets what is to be archived.
+
+Of several captures of one URL the newest that can be archived counts: that is the state in which the crawl left it.
+Revisit records wait until all files were read (`revisits.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from agent import sniff, warc
+from agent.answers import WHOLE
+from agent.decode import BadBody, Bomb, decoded, unknown_codings
+from agent.frontier import Find, Frontier, Settled
+from agent.inflate import Stream
+from agent.records import Record, records
+from agent.remarks import Remarks
+from agent.spool import Spool
+from agent.status import Status
+from agent.warcfields import base32, capture_key, digest_key, parse_date
+from webarcfs.archive.config import CrawlSettings
+from webarcfs.archive.errors import UrlRefused
+from webarcfs.archive.layout import arc_path, split
+from webarcfs.archive.model import format_time
+from webarcfs.archive.url import canonical
+
+#: A revisit whose server said "not modified" (RFC 9110, section 15.4.5): what it stands for was a whole answer.
+NOT_MODIFIED = 304
+_SILENT = ("request", "metadata", "warcinfo")
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a record says of a URL: canonical, with its domain and the time of the capture."""
+
+    url: str
+    domain: str
+    time: datetime
+
+
+class Intake:
+    """Takes the files of a job in, one after the other. `losses` are what should have come and did not."""
+
+    def __init__(self, frontier: Frontier, settings: CrawlSettings) -> None:
+        self._frontier = frontier
+        self._settings = settings
+        self.losses = Remarks()
+        self.remarks = Remarks()
+        self.records = 0
+
+    def file(self, path: Path, spool: Path, batch: int, step: Callable[[int], None]) -> None:
+        """Read one file; `step` is told how many of its bytes were read, and may raise."""
+        begun: dict[str, int] = {}
+        with path.open("rb") as file, Spool(spool) as out:
+            stream = Stream(file)
+            for record in records(stream, lambda what, where: self.losses.add(path.name, what, f"at byte {where}")):
+                self.records += 1
+                _Reading(self, path.name, record, out, batch, begun).take()
+                step(stream.taken)
+        for domain, time in begun.items():
+            key = f"begun:{domain}"
+            known = self._frontier.get(key)
+            self._frontier.set(key, time if known is None else min(time, known))
+
+    def settle(self, capture: Capture, settled: Settled, batch: int, kind: str = "link") -> bool:
+        """Note what a capture came to, where it counts: False where another one of the URL is better.
+
+        `batch` is the number of the spool that holds its body.
+        """
+        frontier = self._frontier
+        row = frontier.by_url(capture.url)
+        if row is None:
+            frontier.add([Find(url=capture.url, domain=capture.domain, kind=kind, depth=0, hops="")])
+            row = frontier.by_url(capture.url)
+            assert row is not None
+        elif (bool(settled.arc), format_time(capture.time)) <= (bool(row.arc), row.captured):
+            return False
+        frontier.settle([replace(settled, id=row.id, captured=format_time(capture.time))])
+        frontier.place(row.id, batch)
+        return True
+
+    @property
+    def frontier(self) -> Frontier:
+        """The job's."""
+        return self._frontier
+
+    @property
+    def settings(self) -> CrawlSettings:
+        """How the import goes."""
+        return self._settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One record being taken in."""
+
+    intake: Intake
+    file: str
+    record: Record
+    spool: Spool
+    batch: int
+    begun: dict[str, int]
+
+    def take(self) -> None:
+        kind = self.record.type
+        if kind in _SILENT:
+            return
+        if kind not in ("response", "resource", "revisit"):
+            self.intake.remarks.add(
+                self.file, f"records of type {kind[:40] or '(none)'!r} are passed over", self._uri()
+            )
+            return
+        capture = self._capture()
+        if capture is None:
+            return
+        if "warc-segment-number" in self.record.fields:
+            self.intake.losses.add(self.file, "a record in segments, which are not joined", capture.url)
+            return
+        taken = {"response": self._response, "resource": self._resource, "revisit": self._revisit}[kind](capture)
+        if taken:
+            seconds = int(capture.time.timestamp())
+            self.begun[capture.domain] = min(self.begun.get(capture.domain, seconds), seconds)
+
+    def _uri(self) -> str:
+        return self.record.fields.get("warc-target-uri", "").strip("<> ")
+
+    def _capture(self) -> Capture | None:
+        uri = self._uri()
+        try:
+            url = canonical(uri)
+            domain = split(arc_path(url))[0]
+        except UrlRefused as error:
+            self.intake.remarks.add(self.file, "passed over, no URL of the web", str(error))
+            return None
+        time = parse_date(self.record.fields.get("warc-date", ""))
+        if time is None:
+            self.intake.losses.add(self.file, "a record without a date that can be", url)
+            return None
+        return Capture(url, domain, time)
+
+    # -- responses and resources -----------------------------------------------------------------------------------
+
+    def _response(self, capture: Capture) -> bool:
+        raw = warc.read_head(self.record)
+        head = warc.parse_head(raw)
+        if head is None:
+            return self._settle(capture, Settled(id=0, state="failed", status=int(Status.INVALID_RESPONSE)), "no-head")
+        if self.record.fields.get("warc-truncated"):
+            self.intake.losses.add(self.file, "a response that its crawler cut short", capture.url)
+            return self._settle(capture, Settled(id=0, state="failed", status=int(Status.CONNECTION_LOST)), "truncated")
+        size = self.record.length - len(raw)
+        settled = Settled(
+            id=0, state="done", status=head.status, size=size, mime=sniff.declared_type(head.content_type)
+        )
+        return self._store(capture, raw, head, settled)
+
+    def _resource(self, capture: Capture) -> bool:
+        """A body without a head gets the shortest one that says its type (headers.http)."""
+        kind = re.sub(r"[^\x20-\x7e]+", " ", self.record.fields.get("content-type", "application/octet-stream"))
+        raw = f"HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode("ascii")
+        head = warc.parse_head(raw)
+        assert head is not None
+        settled = Settled(
+            id=0,
+            state="done",
+            status=head.status,
+            size=self.record.length,
+            mime=sniff.declared_type(kind),
+            note="resource",
+        )
+        return self._store(capture, raw, head, settled)
+
+    def _store(self, capture: Capture, raw: bytes, head: warc.Head, settled: Settled) -> bool:
+        settings = self.intake.settings
+        if not self._archivable(capture, head.status):
+            return self._settle(capture, settled, kind="robots" if _is_robots(capture) else "link")
+        if settings.max_file_size and settled.size > settings.max_file_size:
+            return self._settle(capture, replace(settled, state="refused", status=int(Status.QUOTA)), "too-big")
+        body = _Hashed(self.record)
+        plain = hashlib.sha1(usedforsecurity=False)
+        try:
+            parts = decoded(body, head, settled.size, lenient=True)
+            position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update))
+        except BadBody as error:
+            self.spool.drop()
+            self.intake.remarks.add(self.file, "answers that did not come whole are passed over", capture.url)
+            status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
+            return self._settle(capture, replace(settled, state="failed", status=int(status)), str(error))
+        body.finish()
+        if not self.record.whole():
+            self.spool.drop(position)
+            return False
+        notes = [settled.note, *(f"coding:{coding}" for coding in unknown_codings(head))]
+        settled = replace(
+            settled,
+            position=position,
+            digest=body.digest(),
+            arc=split(arc_path(capture.url))[1],
+            note=",".join(filter(None, notes)),
+        )
+        declared = digest_key(self.record.fields.get("warc-payload-digest", ""))
+        digests = {declared, f"sha1:{body.digest()}", f"sha1:{base32(plain.digest())}"} - {""}
+        keys = [*sorted(digests), capture_key(capture.url, int(capture.time.timestamp()))]
+        self.intake.frontier.add_capture(keys, self.batch, position)
+        return self._settle(capture, settled)
+
+    def _settle(self, capture: Capture, settled: Settled, note: str = "", kind: str = "link") -> bool:
+        if not self.record.whole():
+            return False
+        self.intake.settle(capture, replace(settled, note=note or settled.note), self.batch, kind)
+        return True
+
+    def _archivable(self, capture: Capture, status: int) -> bool:
+        errors = self.intake.settings.keep_errors and status >= 400
+        return not _is_robots(capture) and (status in WHOLE or errors)
+
+    # -- revisits ----------------------------------------------------------------------------------------------------
+
+    def _revisit(self, capture: Capture) -> bool:
+        fields = self.record.fields
+        raw = warc.read_head(self.record)
+        head = warc.parse_head(raw)
+        if head is not None and head.status != NOT_MODIFIED and not self._archivable(capture, head.status):
+            settled = Settled(id=0, state="done", status=head.status, note="revisit")
+            return self._settle(capture, settled, kind="robots" if _is_robots(capture) else "link")
+        if _is_robots(capture) or not self.record.whole():
+            return False
+        origin, seen = capture.url, parse_date(fields.get("warc-refers-to-date", ""))
+        with suppress(UrlRefused):
+            origin = canonical(fields.get("warc-refers-to-target-uri", "").strip("<> ") or capture.url)
+        self.intake.frontier.add_revisit(
+            url=capture.url,
+            time=int(capture.time.timestamp()),
+            digest=digest_key(fields.get("warc-payload-digest", "")),
+            origin=origin,
+            seen=int(seen.timestamp()) if seen else 0,
+            head=raw,
+        )
+        return True
+
+
+def _is_robots(capture: Capture) -> bool:
+    """robots.txt is a rule, and no page: it has no ARC in a crawl, either."""
+    return capture.url.partition("?")[0].endswith(f"//{capture.domain}/robots.txt")
+
+
+def _hashing(parts: Iterator[bytes], update: Callable[[bytes], None]) -> Iterator[bytes]:
+    for part in parts:
+        update(part)
+        yield part
+
+
+class _Hashed:
+    """A body as it was sent, hashed while it is read."""
+
+    def __init__(self, stream: warc.Readable) -> None:
+        self._stream = stream
+        self._sha1 = hashlib.sha1(usedforsecurity=False)
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._sha1.update(data)
+        return data
+
+    def readline(self, size: int) -> bytes:
+        data = self._stream.readline(size)
+        self._sha1.update(data)
+        return data
+
+    def finish(self) -> None:
+        """Read what is left, behind the last chunk."""
+        while self.read(1 << 16):
+            pass
+
+    def digest(self) -> str:
+        return base32(self._sha1.digest())

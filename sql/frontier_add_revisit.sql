@@ -1,0 +1,1 @@
+INSERT INTO revisit (url, time, digest, origin, seen, head) VALUES (:url, :time, :digest, :origin, :seen, :head);

@@ -1,0 +1,1 @@
+SELECT batch, position FROM capture WHERE key = :key;

@@ -1,0 +1,1 @@
+UPDATE url SET batch = :batch WHERE id = :id;

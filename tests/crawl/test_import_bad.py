@@ -1,0 +1,308 @@
+"""`import` of files as nobody should write them: what is whole is imported, the rest is said, nothing surprises."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from io import BytesIO
+from pathlib import Path
+
+import brotli
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent.inflate import Stream
+from agent.records import records
+from agent.warcfields import digest_key, parse_date
+from tests.support import warcs
+from tests.support.crawls import arcs, log_lines, read, read_file, run_command
+from tests.support.imports import import_files, imported
+from webarcfs.archive.config import Profile
+from webarcfs.archive.directory import Archive, create
+from webarcfs.archive.errors import Damaged, WebarcError
+from webarcfs.archive.model import format_time
+
+pytestmark = pytest.mark.crawl
+
+HOST = "www.example.org"
+HOW = ("plain", "gzip", "gzip-whole")
+
+
+def url(path: str) -> str:
+    return f"http://{HOST}/{path}"
+
+
+def pages(*names: str) -> list[bytes]:
+    return [warcs.response(url(name), f"<title>{name}</title>".encode()) for name in names]
+
+
+def split(data: bytes) -> tuple[list[bytes], list[str]]:
+    """The blocks of the whole records of a file, and the complaints."""
+    complaints: list[str] = []
+    found = []
+    for record in records(Stream(BytesIO(data)), lambda what, _: complaints.append(what)):
+        block = b""
+        while data := record.read(7):
+            block += data
+        if record.whole():
+            found.append(block)
+    return found, complaints
+
+
+# -- files that are cut off or damaged ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_file_that_is_cut_off(archive: Archive, tmp_path: Path, how: str) -> None:
+    """What is whole is imported, and the cut is said: exit 3."""
+    file = warcs.write(tmp_path / "cut.warc", pages(*(f"{number:03}" for number in range(100))), how)
+    file.write_bytes(file.read_bytes()[: file.stat().st_size * 2 // 3])
+    done = run_command("import", "--archive", archive.root, file)
+    assert done.code == 3
+    assert "cut" in done.err
+    found = sorted(arcs(archive, HOST))
+    assert 50 < len(found) < 80
+    assert found == [f"{number:03}" for number in range(len(found))]
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_file_cut_at_every_byte(how: str, tmp_path: Path) -> None:
+    """A record is whole or it is not there."""
+    whole = [b"a" * 20, b"b" * 300, b""]
+    blocks = [warcs.record("resource", url("x"), block) for block in whole]
+    data = warcs.write(tmp_path / "file", blocks, how).read_bytes()
+    for end in range(len(data)):
+        found, _ = split(data[:end])
+        assert found == whole[: len(found)], end
+    assert split(data) == (whole, [])
+
+
+def test_lengths_that_are_wrong() -> None:
+    """Too short or too long: the record goes, its neighbours stay."""
+    for length in ("3", "9999999", "60", "-5", "1e3", "", "9" * 5000):
+        head = {"WARC-Type": "resource", "WARC-Target-URI": url("bad"), "Content-Length": length}
+        bad = warcs.raw_record(head, b"bad" * 5)
+        good = [warcs.record("resource", url(name), name.encode()) for name in ("one", "two", "three")]
+        for data in (b"".join([good[0], bad, *good[1:]]), b"".join(map(gzip.compress, [good[0], bad, *good[1:]]))):
+            found, complaints = split(data)
+            assert found == [b"one", b"two", b"three"], length
+            assert complaints, length
+
+
+def test_a_damaged_member_costs_its_record() -> None:
+    """Of a file with a gzip member for each record, the others are read."""
+    members = [
+        gzip.compress(warcs.record("resource", url("x"), bytes(range(256)) * 9 + name)) for name in (b"1", b"2", b"3")
+    ]
+    for place in range(10, len(members[1]) - 8, 5):
+        broken = bytearray(members[1])
+        broken[place] ^= 0xFF
+        found, complaints = split(members[0] + bytes(broken) + members[2])
+        assert [block[-1:] for block in found] in ([b"1", b"3"], [b"1", b"2", b"3"])
+        assert complaints or len(found) == 3
+    found, complaints = split(members[0] + b"rubbish" * 20 + members[2] + b"rubbish")
+    assert ([block[-1:] for block in found], len(complaints)) == ([b"1", b"3"], 2)
+
+
+def test_what_is_no_warc(archive: Archive, tmp_path: Path) -> None:
+    """Text, nothing, a folder, a file that is not there: one line, and nothing is left behind."""
+    for name, body in {"text": b"not a WARC\n" * 99, "empty": b"", "gz": gzip.compress(b"neither")}.items():
+        (tmp_path / name).write_bytes(body)
+        with pytest.raises(Damaged, match="no WARC record"):
+            import_files(archive, tmp_path / name)
+    for path in (tmp_path, tmp_path / "missing"):
+        done = run_command("import", "--archive", archive.root, path)
+        assert (done.code, done.err) == (1, f"webarc-agent: {path} is no file\n")
+    assert not [*archive.jobs.iterdir(), *archive.domains()]
+
+
+def test_spellings_that_other_tools_use() -> None:
+    """Line ends without a carriage return, folded fields, fields twice, odd case, padding: all are read."""
+    block = b"body"
+    odd = (
+        b"WARC/0.18\nwarc-TYPE: Resource\nWARC-Target-URI:\n  http://x/\ncontent-length: 4\nContent-Length: 9\n\n"
+        + block
+    )
+    assert split(odd + b"\n\n" + odd + b"\0\0\0") == ([block, block], [])
+    assert split(b"\r\n\r\n" + odd + b"\r\n" + odd) == ([block, block], [])
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+def test_kinds_of_records(archive: Archive, tmp_path: Path) -> None:
+    """Resources are archived; requests, metadata and warcinfo are read past; what is not taken is said."""
+    file = warcs.write(
+        tmp_path / "kinds.warc",
+        [
+            warcs.raw_record({"WARC-Type": "warcinfo", "Content-Length": "0"}, b""),
+            warcs.record("request", url("a"), b"GET /a HTTP/1.1\r\n\r\n"),
+            *pages("a"),
+            warcs.record("metadata", url("a"), b"via: x"),
+            warcs.record("resource", url("style.css"), b"p {}", Type="resource", version="1.1"),
+            warcs.record("resource", "dns:www.example.org", b"1.2.3.4"),
+            warcs.record("resource", "file:///etc/passwd", b"root"),
+            warcs.record("conversion", url("c"), b"converted"),
+            warcs.record("continuation", url("d"), b"more"),
+            warcs.record("response", "<http://www.example.org/brackets>", warcs.http(b"x")),
+            warcs.record("response", url("robots.txt"), warcs.http(b"User-agent: *")),
+        ],
+    )
+    result = import_files(archive, file)
+    assert result.outcome is not None
+    assert (result.outcome.interrupted, result.outcome.warnings) == (False, ())
+    assert arcs(archive, HOST) == {"a", "style.css", "brackets"}
+    assert read(archive, HOST, "style.css") == b"p {}"
+    told = "\n".join(result.remarks)
+    for word in ("'conversion'", "'continuation'", "dns:www.example.org", "2 times"):
+        assert word in told
+
+
+def test_answers_that_are_not_archived(archive: Archive, tmp_path: Path) -> None:
+    """Errors, redirects, heads that are none, cut bodies: crawl.log has a line for each, with the reason."""
+    file = warcs.write(
+        tmp_path / "answers.warc",
+        [
+            *pages("ok"),
+            warcs.record("response", url("404"), warcs.http(b"", status="404 Not Found")),
+            warcs.record("response", url("moved"), warcs.http(b"", status="301 Moved", Location="/ok")),
+            warcs.record("response", url("http09"), b"<html>no head</html>"),
+            warcs.record("response", url("long-status"), b"HTTP/1.1 " + b"2" * 5000 + b" OK\r\n\r\n"),
+            warcs.record("response", url("short"), warcs.http(b"12345", Content_Length="50")),
+            warcs.record("response", url("limited"), warcs.http(b"12345"), Truncated="length"),
+            warcs.record("response", url("bad-gzip"), warcs.http(b"\x1f\x8b\x08rubbish", Content_Encoding="gzip")),
+            warcs.record("response", url("old"), warcs.http(b"x"), date="0001-01-01T00:00:00Z"),
+            warcs.record("response", url("future"), warcs.http(b"x"), date="9999-12-31T23:59:59Z"),
+            warcs.record("response", url("part"), warcs.http(b"x"), Segment_Number="1"),
+        ],
+    )
+    outcome = import_files(archive, file).outcome
+    assert outcome is not None
+    assert len(outcome.warnings) == 3
+    assert arcs(archive, HOST) == {"ok"}
+    lines = log_lines(archive, outcome)
+    assert {each.rpartition("/")[2]: line.status for each, line in lines.items()} == {
+        "ok": 200, "404": 404, "moved": 301, "http09": -404, "long-status": -404, "short": -3, "limited": -3,
+        "bad-gzip": -3,
+    }  # fmt: skip
+
+
+def chunked(body: bytes) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:9], body[9:])) + b"0\r\n\r\n"
+
+
+TEXT = "<html><title>Grüße</title>".encode() + b"text " * 40
+BODIES = {
+    "chunked": (chunked(TEXT), {"Transfer_Encoding": "chunked"}),
+    "dechunked": (TEXT, {"Transfer_Encoding": "chunked"}),
+    "gzip": (gzip.compress(TEXT), {"Content_Encoding": "gzip", "Content_Length": str(len(gzip.compress(TEXT)))}),
+    "chunked-gzip": (chunked(gzip.compress(TEXT)), {"Transfer_Encoding": "chunked", "Content_Encoding": "gzip"}),
+    "dechunked-gzip": (gzip.compress(TEXT), {"Transfer_Encoding": "chunked", "Content_Encoding": "gzip"}),
+    "gunzipped": (TEXT, {"Content_Encoding": "gzip", "Content_Length": "9999"}),
+    "deflate": (zlib.compress(TEXT), {"Content_Encoding": "deflate"}),
+    "inflated": (TEXT, {"Content_Encoding": "deflate"}),
+    "brotli": (brotli.compress(TEXT), {"Content_Encoding": "br"}),
+    "unbrotlied": (TEXT, {"Content_Encoding": "br", "Transfer_Encoding": "chunked"}),
+}
+
+
+def test_bodies_in_their_codings_and_without(archive: Archive, tmp_path: Path) -> None:
+    """Some tools store bodies decoded and leave the head as it was: the body is the same either way."""
+    made = [warcs.record("response", url(name), warcs.http(body, **how)) for name, (body, how) in BODIES.items()]
+    imported(archive, warcs.write(tmp_path / "bodies.warc.gz", made, "gzip"))
+    assert {name: read(archive, HOST, name) for name in sorted(BODIES)} == dict.fromkeys(sorted(BODIES), TEXT)
+    head = read_file(archive, HOST, "dechunked/headers.http")
+    assert head is not None and b"Transfer-Encoding: chunked" in head  # as received
+
+
+def test_profiles_and_filters_hold(archive: Archive, tmp_path: Path) -> None:
+    """/Cr-9/, as in a crawl."""
+    records = [*pages("a.html"), warcs.record("response", url("b.png"), warcs.http(b"\x89PNG\r\n\x1a\n", "image/png"))]
+    imported(archive, warcs.write(tmp_path / "x.warc", records), profile=Profile(include=("image/*",)))
+    assert arcs(archive, HOST) == {"b.png"}
+
+
+def test_dates_and_digests() -> None:
+    for text, expected in {
+        "2021-06-01T12:00:00Z": "2021-06-01T13:00:00",
+        "2021-06-01T12:00:00.123456789Z": "2021-06-01T13:00:00",
+        "2021": "2021-01-01T01:00:00",
+        "2021-06": "2021-06-01T01:00:00",
+        "20210601120000": "2021-06-01T13:00:00",
+    }.items():
+        found = parse_date(text)
+        assert found is not None and format_time(found) == expected
+    assert [parse_date(text) for text in ("", "now", "2021-02-30", "1970-01-01T00:00:00Z", "9999")] == [None] * 5
+    key = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+    assert digest_key("SHA-1:3i42h3s6nnfq2msvx7xzkyayscx5qbyj") == key
+    assert digest_key("sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709") == key
+    assert (digest_key(""), digest_key("sha256:Ab")) == ("", "sha256:Ab")
+
+
+# -- anything ----------------------------------------------------------------------------------------------------------
+
+FIELDS = st.sampled_from(
+    ["WARC-Type", "WARC-Target-URI", "WARC-Date", "Content-Length", "WARC-Payload-Digest", "WARC-Refers-To-Date",
+     "WARC-Refers-To-Target-URI", "WARC-Truncated", "Content-Type", "X"]
+)  # fmt: skip
+VALUES = st.one_of(
+    st.sampled_from(
+        ["response", "resource", "revisit", "http://h.example/", "https://h.example/a?b", "<http://h.example/c>",
+         "http://[::1]/", "http://h.example:99999/", "http://\u0130/", "2021-01-01T00:00:00Z", "2021-99-99", "0", "5",
+         "40", "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"]
+    ),
+    st.text(max_size=30),
+)  # fmt: skip
+BLOCKS = st.one_of(
+    st.binary(max_size=60),
+    st.builds(
+        lambda status, head, body: b"HTTP/1.1 " + status + b"\r\n" + head + b"\r\n\r\n" + body,
+        st.sampled_from([b"200 OK", b"200", b"404 x", b"304 x", b"\xb2\xb2\xb2", b""]),
+        st.one_of(
+            st.binary(max_size=40),
+            st.sampled_from(
+                [b"Transfer-Encoding: chunked", b"Content-Encoding: gzip", b"Content-Encoding: br, gzip, x",
+                 b"Content-Length: 3", b"Content-Length: " + b"9" * 5000, b"Content-Type: text/html; charset=\xff",
+                 b"Last-Modified: Mon, 99 Foo 99999 99:99:99 +9999"]
+            ),
+        ),
+        st.binary(max_size=60),
+    ),
+)  # fmt: skip
+GOOD = st.sampled_from(["response", "resource", "revisit"])
+RECORDS = st.one_of(
+    st.builds(warcs.raw_record, st.dictionaries(FIELDS, VALUES), BLOCKS),
+    st.builds(lambda kind, block, uri: warcs.record(kind, uri, block), GOOD, BLOCKS, VALUES),
+    st.builds(lambda kind, block: warcs.record(kind, "http://h.example/x", block), GOOD, BLOCKS),
+    st.binary(max_size=60),
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(RECORDS, max_size=5), st.sampled_from(HOW), st.integers(0, 400))
+def test_anything_is_imported_or_refused_in_one_line(
+    tmp_path_factory: pytest.TempPathFactory, made: list[bytes], how: str, cut: int
+) -> None:
+    """Malformed records, heads and bodies: never an unexpected exception, and nothing stays behind."""
+    folder = tmp_path_factory.mktemp("any")
+    archive = create(folder / "archive")
+    file = warcs.write(folder / "any.warc", made, how)
+    if cut < 100:
+        file.write_bytes(file.read_bytes()[:-cut])
+    try:
+        import_files(archive, file)
+    except WebarcError as error:
+        assert "no WARC record" in str(error)
+    assert list(archive.jobs.iterdir()) == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(RECORDS, max_size=5), st.sampled_from(HOW), st.data())
+def test_any_file_can_be_split(made: list[bytes], how: str, data: st.DataObject) -> None:
+    """Records come or complaints; it always ends."""
+    raw = b"".join(gzip.compress(each) if how == "gzip" else each for each in made)
+    raw = bytearray(gzip.compress(raw) if how == "gzip-whole" else raw)
+    for place in data.draw(st.lists(st.integers(0, len(raw) - 1), max_size=4)) if raw else []:
+        raw[place] = data.draw(st.integers(0, 255))
+    split(bytes(raw))
