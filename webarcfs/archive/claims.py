@@ -13,7 +13,7 @@ from webarcfs.archive.additions import AddFile, Addition, AddNodes, Move, Place
 from webarcfs.archive.datanodes import names_of
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Exists
-from webarcfs.archive.logs import Log, all_logs
+from webarcfs.archive.logs import Log, log_ids, log_path
 
 
 @dataclass(slots=True)
@@ -36,11 +36,14 @@ class Claims:
 
     def refresh(self) -> None:
         """Learn what was written since the last time."""
-        found = {log.id: log for log in all_logs(self._archive)}
-        for gone in self._logs.keys() - found.keys():
+        found = log_ids(self._archive)
+        for gone in self._logs.keys() - found:
             self._forget(gone)
-        for name, log in found.items():
-            self._read(self._logs.setdefault(name, log))
+        for name in found:
+            log = self._logs.get(name)
+            if log is None:
+                log = self._logs[name] = Log(log_path(self._archive, name))
+            self._read(log)
 
     def check(self, addition: Addition) -> None:
         """Raises Exists when a name of `addition` is taken by another."""

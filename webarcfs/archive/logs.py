@@ -98,11 +98,20 @@ class Log:
         return record
 
 
-def all_logs(archive: Archive) -> list[Log]:
+def log_ids(archive: Archive) -> list[str]:
     """The logs of all journals, each journal's in order. Those that go meanwhile are done."""
-    with os.scandir(archive.journal) as found:
-        names = sorted(each.name for each in found if each.name.endswith(SUFFIX) and not each.name.startswith("."))
-    return [Log(archive.journal / name) for name in names]
+    names = os.listdir(archive.journal)  # noqa: PTH208 # for each confirmed addition, and paths cost more than it all
+    return sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX) and not name.startswith("."))
+
+
+def log_path(archive: Archive, log: str) -> Path:
+    """Where a log lies."""
+    return archive.journal / f"{log}{SUFFIX}"
+
+
+def all_logs(archive: Archive) -> list[Log]:
+    """The same, to be read."""
+    return [Log(log_path(archive, name)) for name in log_ids(archive)]
 
 
 def journal_of(log: str) -> str:
