@@ -1,0 +1,172 @@
+"""The client (/Cl-2/ … /Cl-11/) and its observers (/Sv-5/) on an archive's directory; on a mount: tests/mount."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.recover import catch_up
+from tests.support import archives
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import BadCondition, NotAnArchive, NotFound, NotPermitted, WebarcError
+from webarcfs.archive.feed import Feed
+from webarcfs.archive.model import CommitTag
+from webarcfs.client import WebarchiveClient
+
+pytestmark = pytest.mark.store
+PATIENCE = 60.0
+BIG = bytes(range(256)) * 4096 * 5
+
+
+class Noted:
+    """An observer that keeps what it is given, and fails when told to."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+        self.fails = 0
+        self._change = threading.Condition()
+
+    def __call__(self, tags: list[CommitTag]) -> None:
+        with self._change:
+            self.calls.append([str(tag) for tag in tags])
+            self._change.notify_all()
+            if self.fails:
+                self.fails -= 1
+                raise ValueError("an observer that fails")
+
+    @property
+    def tags(self) -> list[str]:
+        return [tag for call in self.calls for tag in call]
+
+    def until(self, enough: Callable[[], bool]) -> bool:
+        with self._change:
+            return self._change.wait_for(enough, PATIENCE)
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    made = archives.make_archive(tmp_path)
+    archives.publish(made, pages={"index.html": b"<title>one</title>", "big.bin": BIG, "gone.html": b"x"})
+    archives.publish(made, pages={"index.html": b"<title>two</title>", "gone.html": None})
+    archives.add(made, "big.bin/more/notes.txt", b"a note")
+    catch_up(made)
+    return made
+
+
+@pytest.fixture
+def client(archive: Archive) -> Iterator[WebarchiveClient]:
+    with WebarchiveClient(archive.root, interval=0.02) as opened:
+        yield opened
+
+
+def test_documents_are_found_and_read(client: WebarchiveClient) -> None:
+    """/Cl-2.1/, /Cl-6/, /Cl-7/, /Cl-8/: metadata are the key to the ARC, in any snapshot."""
+    old, new = client.select("path LIKE '%index.html'", "crawlTime")
+    assert client.list(old) == ["data.html", "data.xml", "headers.http"]
+    assert client.open_read(old, "data.html").read() == b"<title>one</title>"
+    assert client.open_read(new, client.data_name(new)).read() == b"<title>two</title>"
+    big = client.select("path LIKE '%big.bin'", "crawlTime DESC", limit=1)[0]
+    with client.open_read(big, "data.bin") as stream:
+        stream.seek(len(BIG) - 3)
+        assert stream.read() == BIG[-3:]
+    assert client.open_read(big, "more/notes.txt").read() == b"a note"
+
+
+def test_snapshots_and_what_they_changed(client: WebarchiveClient) -> None:
+    first, second = client.snapshots("www.example.org")
+    assert client.domains() == ["www.example.org"]
+    assert [meta.path for meta in client.at(first)] == [
+        f"/www.example.org/{name}" for name in ("big.bin", "gone.html", "index.html")
+    ]
+    assert [meta.path for meta in client.changed(second)] == ["/www.example.org/index.html"]
+    assert sorted(map(str, client.at(str(second)))) == sorted(map(str, client.select(f"commitTag = '{second}'")))
+
+
+def test_errors_are_of_our_family(client: WebarchiveClient, tmp_path: Path) -> None:
+    """/Sv-2.2/"""
+    meta = client.select("path LIKE '%index.html'")[0]
+    with pytest.raises(BadCondition):
+        client.select("nonsense(")
+    for call in (
+        lambda: client.open_read(meta, "no"),
+        lambda: client.open_read(meta, "../data.html"),
+        lambda: client.snapshots("other.example"),
+        lambda: list(client.at("2020-01-01T00:00:00@www.example.org")),
+        lambda: client.add_observer(Noted(), "2020-01-01T00:00:00@www.example.org"),
+    ):
+        with pytest.raises(NotFound):
+            call()
+    with pytest.raises(NotPermitted, match="mount"), client.open_write(meta, "x"):
+        pass
+    with pytest.raises(NotAnArchive):
+        WebarchiveClient(tmp_path / "nothing")
+    with pytest.raises(WebarcError):
+        client.at("no tag")
+
+
+def test_data_nodes_are_found_by_name(client: WebarchiveClient) -> None:
+    """/Cl-10/"""
+    meta = client.select("path LIKE '%index.html'")[0]
+    assert client.get_data(meta, "words") is None
+
+
+def test_observers_are_given_each_tag_once_in_order(archive: Archive, client: WebarchiveClient) -> None:
+    """/Cl-4/, /Cl-5/, /Sv-5.5/"""
+    noted, other = Noted(), Noted()
+    client.add_observer(noted)
+    published = [str(archives.publish(archive, pages={f"{number}.html": b"x"})) for number in range(5)]
+    client.add_observer(other, since=published[2])
+    published += [str(archives.publish(archive, pages={f"{number}.html": b"x"})) for number in range(5, 8)]
+    assert noted.until(lambda: len(noted.tags) >= 8) and other.until(lambda: len(other.tags) >= 5)
+    assert (noted.tags, other.tags) == (published, published[3:])
+    client.remove_observer(noted)
+    archives.publish(archive, pages={"last.html": b"x"})
+    assert other.until(lambda: len(other.tags) >= 6)
+    assert noted.tags == published
+
+
+def test_an_observer_that_fails_loses_nothing(archive: Archive, client: WebarchiveClient) -> None:
+    """And holds up nobody else."""
+    failing, other = Noted(), Noted()
+    failing.fails = 2
+    client.add_observer(failing)
+    client.add_observer(other)
+    tag = str(archives.publish(archive, pages={"1.html": b"x"}))
+    assert failing.until(lambda: len(failing.calls) >= 3) and other.until(lambda: bool(other.calls))
+    assert [call[0] for call in failing.calls[:3]] == [tag] * 3
+    assert other.tags == [tag]
+
+
+def test_none_is_lost_across_a_restart(archive: Archive) -> None:
+    """An observer that remembers its last tag goes on behind it, also when the feed was written anew meanwhile."""
+    noted = Noted()
+    with WebarchiveClient(archive.root, interval=0.02) as first:
+        first.add_observer(noted)
+        seen = str(archives.publish(archive, pages={"1.html": b"x"}))
+        assert noted.until(lambda: noted.tags == [seen])
+    missed = [str(archives.publish(archive, pages={f"{number}.html": b"x"})) for number in (2, 3)]
+    again = Noted()
+    with WebarchiveClient(archive.root, interval=0.02) as second:
+        second.add_observer(again, since=noted.tags[-1])
+        assert again.until(lambda: again.tags == missed)
+        lines = list(Feed(archive.changes).lines())
+        archive.changes.unlink()
+        Feed(archive.changes).rewrite([CommitTag.parse(line) for line in lines])
+        later = str(archives.publish(archive, pages={"4.html": b"x"}))
+        assert again.until(lambda: len(again.tags) >= 3)
+    assert again.tags == [*missed, later]
+
+
+def test_an_observer_may_end_its_own_watch(archive: Archive, client: WebarchiveClient) -> None:
+    noted = Noted()
+
+    def once(tags: list[CommitTag]) -> None:
+        client.remove_observer(once)
+        noted(tags)
+
+    client.add_observer(once)
+    tag = str(archives.publish(archive, pages={"1.html": b"x"}))
+    assert noted.until(lambda: noted.tags == [tag])

@@ -1,0 +1,286 @@
+"""The archive for Python programs: documents, their files and data nodes, snapshots, news (/Cl-2/ … /Cl-11/).
+
+    from webarcfs.client import WebarchiveClient
+
+    with WebarchiveClient("/mnt/archive") as client:
+        for meta in client.select("mimeType = 'text/html'", "crawlTime DESC", limit=10):
+            print(meta.title, len(client.open_read(meta, client.data_name(meta)).read()))
+
+A client of a mount reads and writes through it, and so sees what was written a moment ago; one of an archive's
+directory reads the repositories, and writes nothing (SEMANTICS.md says what a mount keeps). Errors are those of
+`webarcfs.archive.errors`, never bare OSErrors. Any thread may call a client.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+from xml.etree import ElementTree
+
+from webarcfs.archive import directory, versions
+from webarcfs.archive.arcxml import parse_element
+from webarcfs.archive.asking import ask
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import (
+    Exists,
+    InvalidDocument,
+    NameTooLong,
+    NotAnArchive,
+    NotFound,
+    NotPermitted,
+    ReadOnly,
+    Stale,
+    WebarcError,
+)
+from webarcfs.archive.layout import DATA_XML
+from webarcfs.archive.model import CommitTag, MetaData, format_time
+from webarcfs.archive.store import Store
+from webarcfs.news import INTERVAL, News, Observer
+
+__all__ = ["CommitTag", "MetaData", "Observer", "WebarchiveClient"]
+
+#: The attribute by which the root of a mount names its archive (DESIGN.md section 5).
+ATTRIBUTE = "user.webarc.archive"
+#: Bodies up to this size are read into memory; larger ones go through an unnamed file.
+LARGE = 4 << 20
+_DATA = "{urn:webarcfs:arc:1}data"
+_FAMILY: dict[int, type[WebarcError]] = {
+    errno.EEXIST: Exists,
+    errno.EINVAL: InvalidDocument,
+    errno.EISDIR: NotFound,
+    errno.ENAMETOOLONG: NameTooLong,
+    errno.ENOENT: NotFound,
+    errno.EPERM: NotPermitted,
+    errno.EACCES: NotPermitted,
+    errno.EROFS: ReadOnly,
+    errno.ESTALE: Stale,
+}
+
+
+class WebarchiveClient:
+    """Access to one archive (/Cl-2.2/): `place` is its directory, or a mount of it (or a path inside one).
+
+    `interval` is how often observers' news are looked for, in seconds (/Sv-5.1/). Raises NotAnArchive.
+    """
+
+    def __init__(self, place: str | os.PathLike[str], *, interval: float = INTERVAL) -> None:
+        self.mount, self.archive = _found(Path(place).absolute())
+        feed = self.mount / ".changes" if self.mount is not None else self.archive.changes
+        self._news = News(feed, interval)
+
+    def __enter__(self) -> WebarchiveClient:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the observers' thread; what it is delivering is delivered."""
+        self._news.stop()
+
+    # -- documents ---------------------------------------------------------------------------------------------------
+
+    def select(self, where: str = "", order_by: str = "", limit: int | None = None) -> builtins.list[MetaData]:
+        """The documents for which an SQL condition holds, one for each snapshot that has them (/Cl-6/).
+
+        Raises BadCondition, TookTooLong; see `webarc query --help` for what a condition may be.
+        """
+        return list(ask(self.archive.database, where, order_by, limit))
+
+    def list(self, meta: MetaData) -> builtins.list[str]:
+        """What lies in a document's ARC in its snapshot, additions included (/Cl-7/). Raises NotFound."""
+        store, tree = self._arc(meta)
+        if folder := self._shown_in(meta, store):
+            with _family(meta.path):
+                return sorted(each.name for each in folder.iterdir())
+        return [entry.name for entry in store.entries(tree)]
+
+    def data_name(self, meta: MetaData) -> str:
+        """The name of the document's data file (`data.html`). Raises NotFound."""
+        store, tree = self._arc(meta)
+        arc = next(versions.arcs(store, tree))
+        if arc.data is None:
+            raise NotFound(f"{meta.path} has no data file in {meta.commit_tag}")
+        return arc.data.name
+
+    def open_read(self, meta: MetaData, name: str) -> BinaryIO:
+        """A file of the document's ARC as a stream (/Cl-8/): `name` may lead into folders of users. Raises NotFound."""
+        store, tree = self._arc(meta)
+        if ".." in name.split("/"):
+            raise NotFound(f"{name!r} leads out of {meta.path}")
+        if folder := self._shown_in(meta, store):
+            with _family(f"{meta.path}/{name}"):
+                return (folder / name.strip("/")).open("rb")
+        found = store.find(tree, name.strip("/"))
+        if found is None or found.is_tree:
+            raise NotFound(f"{meta.path} has no file {name!r} in {meta.commit_tag}")
+        if store.size(found.oid) <= LARGE:
+            return io.BytesIO(store.read(found.oid))
+        with _family(name):
+            body = tempfile.TemporaryFile()  # noqa: SIM115 # the caller closes it
+            store.copy(found.oid, body.fileno())
+            body.seek(0)
+            return body
+
+    @contextmanager
+    def open_write(self, meta: MetaData, name: str) -> Iterator[BinaryIO]:
+        """A new file in the document's ARC as a stream (/Cl-9/); it is kept when the `with` block ends without error.
+
+        Raises Exists when there is one of that name, Stale when a crawl replaced the document (/Ar-10/), NotPermitted
+        where no addition may be or the client was given no mount.
+        """
+        with self._current_folder(meta) as folder, _family(f"{meta.path}/{name}"):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as stream:  # noqa: PTH123 # a descriptor
+                yield stream
+
+    # -- data nodes --------------------------------------------------------------------------------------------------
+
+    def get_data(self, meta: MetaData, tag: str) -> ElementTree.Element | None:
+        """The data node of that expanded name (`words`, `{urn:x}words`); None where there is none (/Cl-10/)."""
+        with self.open_read(meta, DATA_XML) as stream:
+            document = stream.read()
+        parse_element(document)  # refuses what the standard library's parser should not be given
+        data = ElementTree.fromstring(document).find(_DATA)  # noqa: S314 # our own, checked when it was written
+        return next((node for node in (data if data is not None else ()) if node.tag == tag), None)
+
+    def add_data(self, meta: MetaData, tag: str, element: ElementTree.Element | str) -> None:
+        """Add a data node (/Cl-11/): `element`, whose expanded name must be `tag`, or the text of a new element.
+
+        Raises Exists when there is one of that name, InvalidDocument when a schema of the archive does not allow it,
+        Stale, NotPermitted as for `open_write`.
+        """
+        if isinstance(element, str):
+            text, element = element, ElementTree.Element(tag)
+            element.text = text
+        if element.tag != tag:
+            raise InvalidDocument(f"the element is called {element.tag}, not {tag}")
+        with self._current_folder(meta) as folder, _family(f"{meta.path}/{DATA_XML}"):
+            fd = os.open(DATA_XML, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                os.write(fd, ElementTree.tostring(element, "utf-8", xml_declaration=False))
+            except BaseException:
+                os.close(fd)
+                raise
+            os.close(fd)
+
+    # -- snapshots ---------------------------------------------------------------------------------------------------
+
+    def domains(self) -> builtins.list[str]:
+        """The domains of the archive, in order."""
+        return builtins.list(self.archive.domains())
+
+    def snapshots(self, domain: str) -> builtins.list[CommitTag]:
+        """The commitTags of a domain, oldest first. Raises NotFound."""
+        return [tag for tag, _ in versions.snapshots(self._store(domain), domain)]
+
+    def at(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
+        """All documents of a snapshot, by folders; as `select` gives them, but read from git. Raises NotFound."""
+        tag = _tag(commit_tag)
+        return (_shown(meta, tag) for meta in self._stored_at(tag))
+
+    def changed(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
+        """The documents that a snapshot added, or of which it stored another version. Raises NotFound."""
+        tag = _tag(commit_tag)
+        return (meta for meta in self._stored_at(tag) if meta.commit_tag == tag)
+
+    def _stored_at(self, tag: CommitTag) -> Iterator[MetaData]:
+        """The documents of a snapshot with the metadata that they were stored with."""
+        store = self._store(tag.domain)
+        tree = versions.tree_of(store, tag)
+        return (versions.described(store, arc) for arc in versions.arcs(store, tree))
+
+    # -- news --------------------------------------------------------------------------------------------------------
+
+    def add_observer(self, observer: Observer, since: CommitTag | str | None = None) -> None:
+        """Have `observer` called with the list of new commitTags, in order, from a thread of its own (/Cl-4/, /Cl-5/).
+
+        It begins behind `since`, the last tag that it remembers, or with what comes from now on. A call that raises is
+        logged, and its tags are delivered again, with what came since. Raises NotFound when the feed has no such tag.
+        """
+        self._news.add(observer, None if since is None else str(_tag(since)))
+
+    def remove_observer(self, observer: Observer) -> None:
+        """Call it no more; once this returns no call is under way, unless it is the observer that calls."""
+        self._news.remove(observer)
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _store(self, domain: str) -> Store:
+        if domain not in set(self.archive.domains()):
+            raise NotFound(f"the archive has no domain {domain!r}")
+        return Store(self.archive.repository(domain))
+
+    def _arc(self, meta: MetaData) -> tuple[Store, str]:
+        """The repository of a document's domain, and the tree of its ARC in its snapshot."""
+        store = self._store(meta.domain)
+        found = store.find(versions.tree_of(store, meta.commit_tag), meta.path.removeprefix(f"/{meta.domain}/"))
+        if found is None or not found.is_tree or store.find(found.oid, DATA_XML) is None:
+            raise NotFound(f"{meta.commit_tag} has no document {meta.path}")
+        return store, found.oid
+
+    def _shown_in(self, meta: MetaData, store: Store) -> Path | None:
+        """Where the mount, if there is one, shows a document's ARC: the newest snapshot is the one that can grow."""
+        if self.mount is None:
+            return None
+        head = store.head()
+        if head is not None and head.message.tag == meta.commit_tag:
+            return Path(f"{self.mount}{meta.path}")
+        return self.mount / ".snapshots" / f"{meta.commit_tag}{meta.path}"
+
+    @contextmanager
+    def _current_folder(self, meta: MetaData) -> Iterator[int]:
+        """The folder of a document's ARC in the mount, if that is still the version that `meta` speaks of."""
+        if self.mount is None:
+            raise NotPermitted("writing goes through a mount; give the client one: WebarchiveClient('/mnt/archive')")
+        store, tree = self._arc(meta)
+        stored = versions.described(store, next(versions.arcs(store, tree)))
+        with _family(meta.path, {errno.ENOENT: Stale}):
+            folder = os.open(f"{self.mount}{meta.path}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with _family(meta.path):
+                shown = os.getxattr(folder, "user.webarc.crawlTime").decode()
+            if shown != format_time(stored.crawl_time):
+                raise Stale(f"{meta.path} was replaced by a crawl; it is of {shown} now")
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def _found(place: Path) -> tuple[Path | None, Archive]:
+    """The mount that `place` is in, if it is in one, and the archive."""
+    for folder in (place, *place.parents):
+        try:
+            root = os.getxattr(folder, ATTRIBUTE)
+        except OSError:
+            continue
+        return folder, directory.open_archive(Path(os.fsdecode(root)))
+    if not place.is_dir():
+        raise NotAnArchive(f"there is no folder {place}")
+    return None, directory.open_archive(place)
+
+
+def _tag(tag: CommitTag | str) -> CommitTag:
+    return tag if isinstance(tag, CommitTag) else CommitTag.parse(tag)
+
+
+def _shown(meta: MetaData, tag: CommitTag) -> MetaData:
+    """A document's metadata as a snapshot shows it: crawlTime and commitTag are the snapshot's."""
+    return MetaData(meta.url, meta.mime_type, meta.title, meta.path, meta.domain, tag.crawl_time, meta.create_time, tag)
+
+
+@contextmanager
+def _family(what: str, more: dict[int, type[WebarcError]] | None = None) -> Iterator[None]:
+    """The mount's errno as one of our family's errors."""
+    try:
+        yield
+    except OSError as error:
+        kind = (_FAMILY | (more or {})).get(error.errno or 0, WebarcError)
+        raise kind(f"{what}: {error.strerror or error}") from error
