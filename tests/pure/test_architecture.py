@@ -155,7 +155,7 @@ def test_each_program_is_started_in_its_place(module: str) -> None:
 
 def test_only_the_store_and_what_writes_for_it_use_git() -> None:
     users = {module for module in MODULES if "webarcfs.archive.gitprocess" in imports(module)}
-    assert users == {"webarcfs.archive.store", "webarcfs.archive.importer", "webarcfs.archive.packs"}
+    assert users == {f"webarcfs.archive.{name}" for name in ("store", "importer", "packs", "upkeep")}
 
 
 def test_only_capture_runs_wget() -> None:

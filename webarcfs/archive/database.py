@@ -97,6 +97,17 @@ class Database:
             rows = self._db.query(sql("select_indexed"), {"name": domain})
             return {str(row["commitTag"]) for row in rows}
 
+    def current(self, domain: str) -> dict[str, dict[str, str]]:
+        """What the newest state of `domain` holds: path → url, mimeType, title, createTime."""
+        with self._translated():
+            return {str(row.pop("path")): row for row in self._db.query(sql("select_current"), {"name": domain})}
+
+    def check(self) -> list[str]:
+        """What SQLite finds wrong with the file, a line each; nothing in a sound one."""
+        with self._translated():
+            found = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
+        return [line for line in found if line != "ok"]
+
     def count_versions(self) -> int:
         """How many versions of documents there are."""
         with self._translated():

@@ -33,6 +33,17 @@ def exclusive_or_busy(path: Path, what: str) -> Iterator[int]:
         raise Busy(what) from None
 
 
+@contextmanager
+def if_free(path: Path) -> Iterator[bool]:
+    """Hold `path` alone if nobody else does now; yields whether that is so."""
+    fd = try_exclusive(path)
+    try:
+        yield fd is not None
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
 def try_exclusive(path: Path) -> int | None:
     """A descriptor that holds `path` alone until `os.close`, or None when somebody else does."""
     fd = _open(path)

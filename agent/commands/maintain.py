@@ -1,0 +1,23 @@
+"""`webarc-agent maintain`: packs and graphs put in order, and what crashes left removed."""
+
+from __future__ import annotations
+
+import click
+
+from agent import maintenance
+from agent.commands.common import archive_option, opened
+from webarcfs.archive.errors import WebarcError
+
+
+@click.command()
+@archive_option
+def maintain(archive: str | None) -> None:
+    """Repack what has become many small packs, and remove what crashes left; `start` does it once a day."""
+    done = maintenance.maintain(opened(archive))
+    click.echo(f"{len(done.domains)} domains in order, {len(done.removed)} leftovers removed")
+    for line in done.removed:
+        click.echo(f"removed {line}")
+    for name in done.busy:
+        click.echo(f"{name} is being worked on; the next time")
+    if done.failed:
+        raise WebarcError("\n".join(done.failed))

@@ -1,0 +1,127 @@
+"""`webarc-agent maintain` puts an archive in order, and takes nothing that anybody needs (DESIGN.md section 6)."""
+
+import os
+import subprocess
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agent.maintenance import due, maintain
+from agent.recover import catch_up
+from agent.verification import verify
+from tests.support.archives import DOMAIN, add, publish, store_of
+from tests.support.crawls import run_command
+from webarcfs.archive import locks, model
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.store import INCOMING, MAIN, RefUpdate, Store
+
+pytestmark = pytest.mark.store
+
+
+def _old(path: Path) -> Path:
+    """As if nobody had touched it for two hours."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    os.utime(path, (time.time() - 7200,) * 2)
+    return path
+
+
+def _packs(store: Store) -> int:
+    return len(list((store.path / "objects/pack").glob("*.pack")))
+
+
+def _loose(store: Store) -> int:
+    return len(list(store.path.glob("objects/??/*")))
+
+
+def test_many_small_packs_become_few_while_readers_read(archive: Archive) -> None:
+    for number in range(12):
+        publish(archive, DOMAIN, {f"{number}.html": b"%d" % number})
+        subprocess.run(["git", "repack", "-d", "-q"], cwd=archive.repository(DOMAIN), check=True)
+    catch_up(archive)
+    reader = store_of(archive)  # has its list of packs already
+    head = reader.head()
+    assert head is not None and _packs(reader) == 12
+    add(archive, "1.html/notes.txt", b"mine")
+    unborn = reader.write_blob(b"an addition that is not committed yet")
+    maintain(archive)
+    assert _packs(reader) <= 3 and _loose(reader) == 0
+    assert (reader.path / "objects/info/commit-graph").exists()
+    for number in range(12):
+        found = reader.find(head.tree, f"{number}.html/data.html")
+        assert found is not None and reader.read(found.oid) == b"%d" % number
+    assert reader.read(unborn) == b"an addition that is not committed yet"
+    assert list(verify(archive)) == []
+
+
+def test_what_crashes_left_goes_and_nothing_else(archive: Archive) -> None:
+    publish(archive, DOMAIN, {"a.html": b"1"})
+    catch_up(archive)
+    store = store_of(archive)
+    head = store.head()
+    assert head is not None
+    store.update_refs([RefUpdate(f"{INCOMING}dead", head.oid, None)])
+    gone = [
+        _old(store.path / "refs/heads/main.lock"),
+        _old(store.path / "packed-refs.lock"),
+        _old(store.path / "objects/pack/tmp_pack_XYZ"),
+        _old(archive.reports / ".dead/summary.json").parent,
+        _old(archive.content / ".new-1-e.org.git/HEAD").parent,
+    ]
+    for folder in gone[3:]:
+        os.utime(folder, (time.time() - 7200,) * 2)
+    empty = archive.jobs / "20261121T030000-dead"
+    empty.mkdir()
+    os.utime(empty, (time.time() - 7200,) * 2)
+    kept = [store.path / "refs/heads/other.lock", archive.jobs / "20261121T040000-new"]
+    kept[0].touch()
+    kept[1].mkdir()
+    done = run_command("maintain", "--archive", archive.root)
+    assert (done.code, done.err) == (0, "")
+    assert not any(path.exists() for path in (*gone, empty))
+    assert store.refs(INCOMING) == {}
+    assert all(path.exists() for path in kept)
+    kept[0].unlink()
+    assert store.ref(MAIN) == head.oid and list(verify(archive)) == []
+
+
+def test_a_job_that_is_prepared_or_alive_keeps_its_folder(archive: Archive) -> None:
+    folder = archive.jobs / "20261121T030000-nightly"
+    folder.mkdir()
+    os.utime(folder, (time.time() - 7200,) * 2)
+    with locks.exclusive(archive.root / "lock" / ".publication-nightly"):
+        assert maintain(archive).busy == [folder.name]
+    assert folder.is_dir()
+    (folder / "item.json").write_text("{}")
+    os.utime(folder, (time.time() - 7200,) * 2)
+    maintain(archive)
+    assert folder.is_dir()
+
+
+def test_a_domain_that_a_crawl_is_at_work_on_waits(archive: Archive) -> None:
+    publish(archive, DOMAIN, {"a.html": b"1"})
+    store = store_of(archive)
+    head = store.head()
+    assert head is not None
+    store.update_refs([RefUpdate(f"{INCOMING}alive", head.oid, None)])
+    with locks.exclusive(archive.publishing_lock(DOMAIN)):
+        assert maintain(archive).busy == [DOMAIN]
+    assert list(store.refs(INCOMING)) == ["alive"]
+
+
+def test_a_damaged_domain_costs_no_other(archive: Archive) -> None:
+    publish(archive, DOMAIN, {"a.html": b"1"})
+    publish(archive, "other.example", {"a.html": b"1"})
+    (archive.repository(DOMAIN) / "HEAD").write_text("x")
+    done = maintain(archive)
+    assert done.domains == ["other.example"]
+    assert [line.partition(":")[0] for line in done.failed] == [DOMAIN]
+
+
+def test_it_is_due_once_a_day(archive: Archive) -> None:
+    assert due(archive, model.now())
+    maintain(archive)
+    assert not due(archive, model.now())
+    assert due(archive, model.now() + timedelta(days=1, minutes=1))

@@ -1,0 +1,65 @@
+"""Keeps a repository quick without keeping anybody from it: packs, the commit-graph, what crashes left.
+
+Nothing here drops an object: a geometric repack takes along whatever lies in the packs that it rolls up, referenced or
+not, and loose objects go only where a pack has them. So readers and writers may be at work meanwhile; libgit2 looks for
+new packs when it does not find an object in those that it knows. There is no `-a`, and no multi-pack-index: geometric
+repacking keeps the number of packs logarithmic.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from webarcfs.archive import gitprocess
+
+#: Seconds after which a lock file or a half-written object is nobody's any more: git holds them for moments.
+STALE = 3600.0
+_SCRATCH = (
+    "*.lock",
+    "refs/**/*.lock",
+    "objects/info/*.lock",
+    "objects/info/commit-graphs/*.lock",
+    "objects/pack/tmp_*",
+    "objects/pack/.tmp-*",
+    "objects/tmp_*",
+    "objects/??/tmp_obj_*",
+    "fast_import_crash_*",
+)
+
+
+def repack(repository: Path) -> None:
+    """Roll small packs and loose objects up into larger packs, each at least twice the next (git-repack(1)).
+
+    Raises OSError on a full disk, Damaged where an object cannot be read; the repository is as it was then.
+    """
+    # Many small crawls leave many small packs, and each look-up asks them all.
+    arguments = ["-c", "pack.threads=1", "-c", "pack.windowMemory=64m"]
+    done = gitprocess.run([*arguments, "repack", "--geometric=2", "-d", "--quiet"], repository, check=False)
+    if done.returncode:
+        gitprocess.fail(f"{repository} was not repacked", done.stderr, repository)
+
+
+def write_graph(repository: Path) -> None:
+    """Write the commit-graph, with the paths that each commit changed: `git log -- PATH` is quick by it.
+
+    Raises OSError on a full disk, Damaged where a commit cannot be read.
+    """
+    arguments = ["commit-graph", "write", "--reachable", "--changed-paths", "--no-progress"]
+    done = gitprocess.run(arguments, repository, check=False)
+    if done.returncode:
+        gitprocess.fail(f"{repository} got no commit-graph", done.stderr, repository)
+
+
+def stale_files(repository: Path) -> list[Path]:
+    """Lock files and unfinished objects that a crash left, an hour ago or longer."""
+    found = {path for pattern in _SCRATCH for path in repository.glob(pattern)}
+    return sorted(path for path in found if is_stale(path))
+
+
+def is_stale(path: Path) -> bool:
+    """Whether nothing was written to a file for so long that nobody can be at it any more."""
+    try:
+        return time.time() - path.stat().st_mtime > STALE
+    except FileNotFoundError:
+        return False
