@@ -93,9 +93,8 @@ def install_schema(client: WebarchiveClient) -> None:
     """Give the archive the schema of our data node, once."""
     assert client.mount is not None
     # Who may not add it can count all the same: without a schema nodes are accepted, unless the archive is strict.
-    with suppress(FileExistsError, PermissionError):
-        with (client.mount / ".schemas" / SCHEMA).open("xb") as schema:
-            schema.write((Path(__file__).parent / SCHEMA).read_bytes())
+    with suppress(FileExistsError, PermissionError), (client.mount / ".schemas" / SCHEMA).open("xb") as schema:
+        schema.write((Path(__file__).parent / SCHEMA).read_bytes())
 
 
 def main() -> None:
