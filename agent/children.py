@@ -68,7 +68,7 @@ class Children:
 
     def _forget(self, child: Child) -> None:
         del self._running[child.name]
-        child.reader.join(5)  # a process of it may hold stderr still
+        child.reader.join(1)  # a process of it may hold stderr still; the others are not to wait for that
         assert child.process.stdin is not None
         child.process.stdin.close()
 

@@ -12,7 +12,6 @@ import signal
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 
 from agent import definition, history, item, jobs, scheduler
 from agent.children import Children
@@ -22,6 +21,7 @@ from agent.item import AT_WORK, Item, State
 from agent.worker import End
 from webarcfs.archive.config import Publication, Settings
 from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import Busy
 from webarcfs.archive.model import format_time, now
 
 _log = logging.getLogger("webarc")
@@ -90,22 +90,31 @@ class Dispatch:
         """Begin a publication's job: the one that failed or was interrupted, or a new one. What stands in the way (a
         full disk, no more processes) is logged; the others are begun all the same, and this one in a while.
         """
-        folder = jobs.interrupted(self._archive, name) or jobs.new_folder(self._archive, name)
         try:
-            self._begin(name, folder)
+            with jobs.alone(self._archive, name):
+                job = self._prepare(name)
+            self._start(job)
+        except Busy as error:
+            _log.info("%s", error)
+            self._not_before[name] = time.monotonic() + _ELSEWHERE_SECONDS
         except Exception:
             _log.exception("%s: could not be begun; it is tried again in %g s", name, _AGAIN_SECONDS)
             self._not_before[name] = time.monotonic() + _AGAIN_SECONDS
+
+    def _prepare(self, name: str) -> str:
+        """Make the folder of a publication's job ready for its process; returns the job's name."""
+        publication = next(each for each in self.publications if each.name == name)
+        folder = jobs.interrupted(self._archive, name) or jobs.new_folder(self._archive, name)
+        try:
+            known = history.item_of(folder, name)
+            stamp = format_time(now())
+            item.save(folder, dataclasses.replace(known, due=stamp, attempted=stamp, state=State.WAITING, reason=""))
+            definition.save(folder, self._definition(publication))
+        except BaseException:
             if not (folder / "frontier.db").exists():
                 jobs.drop(folder)  # else it would count as a run
-
-    def _begin(self, name: str, folder: Path) -> None:
-        publication = next(each for each in self.publications if each.name == name)
-        known = history.item_of(folder, name)
-        stamp = format_time(now())
-        item.save(folder, dataclasses.replace(known, due=stamp, attempted=stamp, state=State.WAITING, reason=""))
-        definition.save(folder, self._definition(publication))
-        self._start(folder.name)
+            raise
+        return folder.name
 
     def _go_on(self, job: str) -> None:
         """Start a job that the agent before left; as the settings say now, or as it was defined if they do not."""

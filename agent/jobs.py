@@ -79,8 +79,7 @@ def run(
     cannot be loaded, NotFound when the job is done meanwhile, Damaged when it is of another version.
     """
     chain(publication.crawl.filters, archive.filters, profile)  # before anything is fetched
-    busy = f"{publication.name} is being crawled already, by another process"
-    with locks.exclusive_or_busy(archive.root / "lock" / f".publication-{publication.name}", busy):
+    with alone(archive, publication.name):
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
         folder = folder or interrupted(archive, publication.name) or new_folder(archive, publication.name)
@@ -108,6 +107,14 @@ def run(
             if outcome.interrupted:
                 keeper.to(State.INTERRUPTED, reason="stopped")
             return outcome
+
+
+@contextmanager
+def alone(archive: Archive, publication: str) -> Iterator[None]:
+    """Be the only one that begins or runs a job of a publication. Raises Busy when another process does."""
+    busy = f"{publication} is being crawled already, by another process"
+    with locks.exclusive_or_busy(archive.root / "lock" / f".publication-{publication}", busy):
+        yield
 
 
 @contextmanager

@@ -30,6 +30,8 @@ from webarcfs.archive.model import now
 
 _log = logging.getLogger("webarc")
 _LONGEST_SLEEP = 1.0
+#: Seconds of rest after a turn that failed, so that what is wrong for long does not fill the log.
+_AFTER_TROUBLE = 5.0
 #: Seconds that jobs get to keep what they have; then they are killed, which costs them nothing but time.
 DRAIN_SECONDS = 90.0
 
@@ -70,7 +72,8 @@ class Service:
             while not signals.stop:
                 if signals.take_reload():
                     self.reload()
-                self._turn()
+                if not self._turn():
+                    signals.wait(min(_AFTER_TROUBLE, systemd.watchdog_seconds() or _AFTER_TROUBLE))
                 if self.once and self.dispatch.idle():
                     break
                 signals.wait(self.dispatch.seconds_to_next(min(_LONGEST_SLEEP, systemd.watchdog_seconds() or 1.0)))
@@ -90,15 +93,17 @@ class Service:
         self._tell_faults(faults)
         systemd.notify("READY=1", f"STATUS={self._state()}")
 
-    def _turn(self) -> None:
+    def _turn(self) -> bool:
         """A turn; whatever goes wrong in it is logged, and the agent goes on (a full disk may be mended meanwhile)."""
+        if systemd.watchdog_seconds() is not None:
+            systemd.notify("WATCHDOG=1")
         try:
             self.dispatch.turn()
             self.chores.run_pending()
         except Exception:
             _log.exception("the agent goes on after this")
-        if systemd.watchdog_seconds() is not None:
-            systemd.notify("WATCHDOG=1")
+            return False
+        return True
 
     def _drain(self, signals: Signals) -> None:
         """Stop all jobs; they keep their frontiers. Those that take too long are killed, which they survive too."""

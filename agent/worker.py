@@ -7,6 +7,8 @@ libmagic never meet in one interpreter with another job. It stops when it is tol
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import logging
 import os
 import signal
@@ -15,7 +17,8 @@ import threading
 from enum import IntEnum
 from pathlib import Path
 
-from agent import definition, jobs
+from agent import definition, item, jobs
+from agent.item import AT_WORK, State
 from webarcfs.archive import directory
 from webarcfs.archive.errors import Busy, NotFound, WebarcError
 
@@ -46,10 +49,21 @@ def main(root: str, job: str) -> int:
         return End.ELSEWHERE
     except WebarcError as error:
         _log.error("%s", error, exc_info=error)
+        _note(Path(root) / "jobs" / job, error)
         return End.FAILED
-    except Exception:
+    except Exception as error:
         _log.exception("unexpected, please report it")
+        _note(Path(root) / "jobs" / job, error)
         return End.FAILED
+
+
+def _note(folder: Path, error: Exception) -> None:
+    """Say in the item why the job could not even begin; `jobs.run` has said it of one that had."""
+    with contextlib.suppress(OSError, WebarcError):
+        known = item.load(folder)
+        if known is not None and known.state in AT_WORK:
+            reason = f"{type(error).__name__}: {error}"
+            item.save(folder, dataclasses.replace(known, state=State.FAILED, reason=reason))
 
 
 def _run(root: str, job: str, stop: threading.Event) -> End:

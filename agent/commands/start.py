@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import selectors
 import socket
@@ -18,6 +19,7 @@ from agent.commands.common import archive_option, opened, settings_of, start_url
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Exit
 
+_log = logging.getLogger("webarc")
 _READY = b"READY=1"
 #: Set for the process that `--detach` starts: it says nothing on stderr once it is ready.
 _DETACHED = "WEBARC_DETACHED"
@@ -38,6 +40,8 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) 
     place = opened(archive)
     settings = settings_of(place)
     first = tuple(dict.fromkeys(start_url(url) for url in urls))
+    if not settings.publications and not first:
+        _log.warning("%s has no publication: nothing is crawled until it has one (kill -HUP reads it)", place.settings)
     if detach:
         _detach(place, [*first, *(["--once"] if once else [])])
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import threading
@@ -424,6 +425,31 @@ def test_a_failing_job_hurts_no_other_and_is_tried_again_when_due(archive: Archi
 def _failed(archive: Archive, name: str) -> dict[str, Any] | None:
     job = job_of(archive, name)
     return job if job is not None and job["state"] == "failed" else None
+
+
+def test_a_job_whose_filters_cannot_be_loaded_says_why(archive: Archive, site: Site) -> None:
+    configure(archive, publication("p", site, filters=["no_such_filter"]))
+    run_once(archive)
+    job = job_of(archive, "p")
+    assert job is not None and job["state"] == "failed" and "no_such_filter" in job["reason"]
+    configure(archive, publication("p", site))
+    run_once(archive)
+    assert reports(archive, "p") == [job["job"]]
+
+
+def test_the_agent_outlives_trouble_of_its_own(archive: Archive, site: Site) -> None:
+    """Whatever a turn of its loop raises is logged, and it goes on when that is mended."""
+    configure(archive, publication("p", site, interval="2 seconds"))
+    with agent(archive) as running:
+        until(lambda: reports(archive, "p"), "p ran")
+        away = archive.reports.rename(archive.root / "away")
+        until(lambda: "goes on after this" in (archive.log / "agent.log").read_text("utf-8"), "it is told")
+        if archive.reports.is_dir():  # a job that was just ending has made it anew
+            shutil.rmtree(archive.reports)
+        away.rename(archive.reports)
+        before = len(reports(archive, "p"))
+        until(lambda: len(reports(archive, "p")) >= before + 2, "p goes on")
+        assert running.stop() == 0
 
 
 def test_a_job_that_is_killed_is_failed_and_goes_on_when_due(archive: Archive, site: Site) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -198,6 +199,20 @@ def test_watchdog(monkeypatch: pytest.MonkeyPatch, usec: str, pid: str, expected
     monkeypatch.setenv("WATCHDOG_USEC", usec)
     monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if pid == "own" else pid)
     assert systemd.watchdog_seconds() == expected
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
+def test_the_unit_is_sound_and_exposes_little(tmp_path: Path) -> None:
+    """examples/webarc-agent.service: nothing in it is unknown to systemd, and it is hardened."""
+    unit = Path(__file__).parents[2] / "examples" / "webarc-agent.service"
+    copy = tmp_path / "webarc-agent.service"
+    copy.write_text(unit.read_text("utf-8").replace("/usr/local/bin/webarc-agent", "/bin/true"), "utf-8")
+    for command in (["verify", "--man=no"], ["security", "--offline=true", "--threshold=25", "--no-pager"]):
+        done = subprocess.run(
+            ["systemd-analyze", *command, str(copy)], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "Unknown" not in done.stderr, done.stderr
 
 
 def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

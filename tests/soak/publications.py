@@ -43,8 +43,9 @@ def interval(number: int) -> int:
 
 
 def watch(running: RunningAgent, seconds: float) -> Seen:
-    """Look at the agent every second. A zombie is one that is there two seconds in a row."""
-    seen, before = Seen(), set[int]()
+    """Look at the agent every second. A zombie is one that is there ten seconds in a row."""
+    seen = Seen()
+    dead: dict[int, int] = {}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         assert running.process.poll() is None, f"the agent ended: {running.said.read_text()[-2000:]}"
@@ -53,9 +54,8 @@ def watch(running: RunningAgent, seconds: float) -> Seen:
         seen.memory.append(next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS")))
         seen.descriptors.append(len(list(Path(f"/proc/{pid}/fd").iterdir())))
         seen.most_jobs = max(seen.most_jobs, len(running.workers()))
-        now_dead = set(running.zombies())
-        seen.zombies |= now_dead & before
-        before = now_dead
+        dead = {pid: dead.get(pid, 0) + 1 for pid in running.zombies()}
+        seen.zombies |= {pid for pid, times in dead.items() if times >= 10}
         time.sleep(1)
     return seen
 
