@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -39,10 +39,10 @@ class Children:
     def __iter__(self) -> Iterator[str]:
         return iter(self._running)
 
-    def start(self, name: str, module: str, arguments: Sequence[str]) -> None:
-        """Run `python -m module argument…`. Raises OSError when there can be no more processes."""
+    def start(self, name: str, *arguments: str) -> None:
+        """Run `python argument…`. Raises OSError when there can be no more processes."""
         process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            [sys.executable, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

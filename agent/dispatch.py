@@ -135,7 +135,7 @@ class Dispatch:
         return Definition(publication=publication, profile=profile, instances=self.settings.crawl.max_instances)
 
     def _start(self, job: str) -> None:
-        self.children.start(job, "agent.worker", (str(self._archive.root), job))
+        self.children.start(job, "-m", "agent.worker", str(self._archive.root), job)
         _log.info("%s: begins", job)
         self.history = self._past.read()
 

@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 
 import schedule
 
-from agent import agentfile, jobs, systemd
+from agent import agentfile, jobs, maintenance, systemd
 from agent import recover as recovery
 from agent.agentfile import Agent
+from agent.children import Children
 from agent.dispatch import Dispatch
 from agent.signals import Signals
 from webarcfs.archive import config
@@ -54,6 +55,7 @@ class Service:
         self.once = once
         self.ready = ready
         self.dispatch = Dispatch(archive)
+        self.upkeep = Children()
         self.chores = schedule.Scheduler()
         self.agent: Agent | None = None
 
@@ -65,6 +67,7 @@ class Service:
             self.dispatch = Dispatch(self.archive)  # as it is now, and not as the agent before had it
             self._take_settings()
             self.chores.every(10).seconds.do(self._tell_state)
+            self.chores.every(1).minutes.do(self.maintain)
             systemd.notify("READY=1", f"STATUS={self._state()}")
             _log.info("agent of %s runs as process %d: %s", self.archive.root, os.getpid(), self._state())
             if self.ready is not None:
@@ -93,6 +96,12 @@ class Service:
         self._tell_faults(faults)
         systemd.notify("READY=1", f"STATUS={self._state()}")
 
+    def maintain(self) -> None:
+        """Have the archive put in order once a day, by a process of its own."""
+        if maintenance.due(self.archive, now()) and not self.upkeep:
+            command = "from agent.cli import main; main()"
+            self.upkeep.start("maintenance", "-c", command, "--quiet", "maintain", "--archive", str(self.archive.root))
+
     def _turn(self) -> bool:
         """A turn; whatever goes wrong in it is logged, and the agent goes on (a full disk may be mended meanwhile)."""
         if systemd.watchdog_seconds() is not None:
@@ -100,6 +109,8 @@ class Service:
         try:
             self.dispatch.turn()
             self.chores.run_pending()
+            for name, code in self.upkeep.ended():
+                _log.log(logging.ERROR if code else logging.INFO, "%s: ended with %d", name, code)
         except Exception:
             _log.exception("the agent goes on after this")
             return False
@@ -111,14 +122,17 @@ class Service:
         systemd.notify("STOPPING=1", "STATUS=waiting for jobs to stop")
         _log.info("stopping: %d jobs keep what they have", len(children))
         children.signal(signal.SIGTERM)
+        self.upkeep.signal(signal.SIGTERM)
         until = time.monotonic() + DRAIN_SECONDS
-        while children:
+        while children or self.upkeep:
             try:
+                self.upkeep.ended()
                 self.dispatch.take_ended()
             except Exception:
                 _log.exception("the agent ends all the same")
             if time.monotonic() > until:
                 children.signal(signal.SIGKILL)
+                self.upkeep.signal(signal.SIGKILL)
             signals.wait(0.2)
         _log.info("the agent of %s has ended", self.archive.root)
 

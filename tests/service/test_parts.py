@@ -9,19 +9,23 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from agent import agentfile, definition, item, jobs, jsonfile, systemd
+from agent import agentfile, definition, item, jobs, jsonfile, maintenance, systemd
 from agent.definition import Definition
 from agent.item import Item, State
 from agent.processes import Process
+from agent.service import Service
 from agent.slots import Slots
+from tests.support.agents import until
 from tests.support.crawls import publish_as
 from webarcfs.archive.config import Profile
 from webarcfs.archive.directory import Archive, create
 from webarcfs.archive.errors import Busy, Damaged
+from webarcfs.archive.model import now
 
 pytestmark = pytest.mark.store
 
@@ -119,6 +123,21 @@ def test_a_zombie_is_dead() -> None:
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert not known.runs()
+
+
+def test_the_archive_is_put_in_order_once_a_day(archive: Archive) -> None:
+    """By a process of its own; the time of the last is in log/, so that restarts do not put it off."""
+    agent = Service(archive, ())
+    agent.maintain()
+    (done,) = until(agent.upkeep.ended, "maintenance has ended")
+    assert done == ("maintenance", 0)
+    agent.maintain()
+    assert len(agent.upkeep) == 0
+    day_ago = time.time() - 90_000
+    os.utime(archive.log / "maintained", (day_ago, day_ago))
+    agent.maintain()
+    until(agent.upkeep.ended, "maintenance has ended once more")
+    assert not maintenance.due(archive, now())
 
 
 # -- items and definitions ---------------------------------------------------------------------------------------------
