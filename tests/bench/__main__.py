@@ -6,7 +6,7 @@ import argparse
 import os
 import platform
 
-from tests.bench import crawl, mount
+from tests.bench import additions, crawl, mount
 
 
 def main() -> None:
@@ -19,6 +19,7 @@ def main() -> None:
     print(f"{os.cpu_count()} processors, Linux {platform.release()}, Python {platform.python_version()}")
     crawl.whole_crawl(given.pages or 10_000, given.rounds or (5 if given.large else 1))
     mount.reading(rounds=given.rounds or (5 if given.large else 1))
+    additions.additions()
     crawl.memory((1_000, 10_000, 30_000) if given.large else (1_000, 30_000))
 
 

@@ -1,90 +1,143 @@
 """What an addition costs when a tool adds a file to each ARC of one folder, however large the folder is.
 
-The journal and its commits, at the pace of a mount's commit thread, without the mount: time of a confirmed addition,
-commits included, and bytes that git got for it.
+Twice: by the journal and its commits alone, at the pace of a mount's commit thread; and through a mount. Amortised over
+the run: time of an addition, the commits included; processor time (the tool's alone, where a mount does the work); bytes that git got for it.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.archives import DOMAIN, make_archive, publish_many, store_of
+from tests.support.archives import DOMAIN, HEAD, make_archive, metadata, publish, store_of
+from tests.support.mounts import Mounted, run
+from webarcfs.archive import arcxml
 from webarcfs.archive.additions import AddFile, Author, Place, blob_id
+from webarcfs.archive.commits import COMMITTER, CrawlMessage
 from webarcfs.archive.committing import commit_additions
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.journal import Body, Journal
 from webarcfs.archive.locks import Turnstile
-from webarcfs.archive.model import format_time
+from webarcfs.archive.model import CommitTag, format_time
 from webarcfs.archive.pace import Cost, next_commit
+from webarcfs.archive.packs import Pack
+from webarcfs.archive.store import MAIN, RefUpdate
+from webarcfs.archive.trees import Growing
 
 SIZES = (100, 1_000, 10_000, 60_000)
-#: Additions that each size is measured with at least: the small folders are gone through several times.
+#: Additions that each size is measured with at least: a tool runs several times over a small folder.
 AT_LEAST = 2_000
 _AUTHOR = Author("bench", "bench@localhost")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Per addition: seconds until it was confirmed, seconds of all work, bytes written to git."""
+    """Per addition: seconds, seconds of the processor, bytes written to git; and the commits of the run."""
 
-    confirm: float
     seconds: float
+    processor: float
     written: float
     commits: int
 
 
 def additions(sizes: tuple[int, ...] = SIZES) -> None:
     """Measure each size, and print it with its ratio to the smallest."""
-    print("\nadditions: one file to each ARC of one folder, per addition, amortised over the run")
-    print(f"{'ARCs':>8} {'confirm ms':>11} {'all ms':>8} {'git bytes':>10} {'commits':>8}   time, bytes / smallest")
-    first: Result | None = None
-    for size in sizes:
-        with tempfile.TemporaryDirectory() as folder:
-            result = measure(make_archive(Path(folder)), size)
-        first = first or result
-        print(
-            f"{size:8} {result.confirm * 1e3:11.3f} {result.seconds * 1e3:8.3f} {result.written:10.0f} "
-            f"{result.commits:8}   {result.seconds / first.seconds:.2f}, {result.written / first.written:.2f}",
-            flush=True,
-        )
+    for how, work in (("the journal alone", _by_journal), ("through a mount", _by_mount)):
+        print(f"\nadditions, {how}: one file to each ARC of one folder, per addition, amortised over the run")
+        print(f"{'ARCs':>8} {'ms':>8} {'CPU ms':>8} {'git bytes':>10} {'commits':>8}   time, CPU, bytes / smallest")
+        first: Result | None = None
+        for size in sizes:
+            with tempfile.TemporaryDirectory() as folder:
+                result = _measure(make_archive(Path(folder)), size, work)
+            first = first or result
+            print(
+                f"{size:8} {result.seconds * 1e3:8.3f} {result.processor * 1e3:8.3f} {result.written:10.0f} "
+                f"{result.commits:8}   {result.seconds / first.seconds:.2f}, "
+                f"{result.processor / first.processor:.2f}, {result.written / first.written:.2f}",
+                flush=True,
+            )
 
 
-def measure(archive: Archive, size: int) -> Result:
-    """Add files to `size` ARCs of one folder."""
-    tag = publish_many(archive, ((f"pages/{n}.html", b"page %d" % n) for n in range(size)))
-    journal, places = (
-        Journal.open(archive),
-        [Place(DOMAIN, f"pages/{n}.html", format_time(tag.crawl_time)) for n in range(size)],
-    )
+def _measure(archive: Archive, size: int, work: Callable[[Archive, list[Place], int], None]) -> Result:
+    tag = publish(archive, DOMAIN, {})
+    fill(archive, tag, size)
+    places = [Place(DOMAIN, f"pages/{n}.html", format_time(tag.crawl_time)) for n in range(size)]
     rounds = max(1, AT_LEAST // size)
     before = _bytes(archive)
+    os.sync()
+    begun, processor = time.monotonic(), _processor()
+    work(archive, places, rounds)
+    count, took = rounds * size, time.monotonic() - begun
+    store = store_of(archive)
+    found = [len(each.message.all("Added")) for each in store.history(store.ref(MAIN))]
+    assert sum(found) == count, (found, count)
+    commits = sum(number > 0 for number in found)
+    return Result(took / count, (_processor() - processor) / count, (_bytes(archive) - before) / count, commits)
+
+
+def fill(archive: Archive, tag: CommitTag, size: int) -> None:
+    """Put ARCs into one folder of an empty domain, in one pack; in time linear in their number."""
+    store = store_of(archive)
+    pack, head = Pack(store.path), store.head()
+    assert head is not None
+    tree = Growing(store.read_tree, head.tree)
+    for number in range(size):
+        arc = f"pages/{number}.html"
+        document = arcxml.describe(metadata(DOMAIN, arc, tag))
+        for name, content in (("data.html", b"page %d" % number), ("data.xml", document), ("headers.http", HEAD)):
+            tree.put(f"{arc}/{name}", pack.add("blob", content))
+    root = tree.write(lambda _, raw: pack.add("tree", raw))
+    with pack.stored():
+        commit = store.write_commit(root, [head.oid], str(CrawlMessage(tag, "test", True, 1)), COMMITTER, head.time)
+        store.update_refs([RefUpdate(MAIN, commit, head.oid), RefUpdate(tag.ref, commit, head.oid)])
+
+
+def _by_mount(archive: Archive, places: list[Place], rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        mounted = Mounted(archive.root, Path(folder) / "mnt")
+        try:
+            for turn in range(rounds):
+                for number, place in enumerate(places):
+                    path = f"{mounted.point}/{DOMAIN}/{place.arc}/words-{turn}.txt"
+                    with open(path, "wb") as file:  # noqa: PTH123 # as tools do
+                        file.write(_words(number, turn))
+                _sync_folder(f"{mounted.point}/{DOMAIN}/{places[0].arc}")
+            run("umount.webarcfs", mounted.point)
+        finally:
+            mounted.clear()
+
+
+def _sync_folder(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _by_journal(archive: Archive, places: list[Place], rounds: int) -> None:
+    journal = Journal.open(archive)
     committer = _Committer(archive, journal)
     committer.start()
-    begun = time.monotonic()
-    confirmed = 0.0
     for turn in range(rounds):
-        started = time.monotonic()
         for number, place in enumerate(places):
-            data = b"%d words, and %d more" % (number, turn)
+            data = _words(number, turn)
             with Turnstile(archive.lock(DOMAIN)).shared():
                 file = AddFile(place, f"words-{turn}.txt", blob_id(data), len(data), _AUTHOR, int(time.time()))
                 journal.confirm(file, Body(len(data), data))
             committer.added()
-        confirmed += time.monotonic() - started
         committer.drain()
     committer.finish()
-    took = time.monotonic() - begun
-    count = rounds * size
     journal.close()
-    found = sum(
-        len(each.message.all("Added")) for each in store_of(archive).history(store_of(archive).ref("refs/heads/main"))
-    )
-    assert found == count, (found, count)
-    return Result(confirmed / count, took / count, (_bytes(archive) - before) / count, committer.commits)
+
+
+def _words(number: int, turn: int) -> bytes:
+    return b"%d words, and %d more" % (number, turn)
 
 
 class _Committer(threading.Thread):
@@ -95,7 +148,6 @@ class _Committer(threading.Thread):
         self._archive, self._journal = archive, journal
         self._changed = threading.Condition()
         self._waiting, self._oldest, self._done, self._draining = 0, 0.0, False, False
-        self.commits = 0
 
     def added(self) -> None:
         """One more."""
@@ -107,14 +159,14 @@ class _Committer(threading.Thread):
         """Commit what there is now: the end of a run of the tool."""
         with self._changed:
             self._draining = True
-            self._changed.notify()
+            self._changed.notify_all()
             self._changed.wait_for(lambda: not self._draining)
 
     def finish(self) -> None:
         """End."""
         with self._changed:
             self._done = True
-            self._changed.notify()
+            self._changed.notify_all()
         self.join()
 
     def run(self) -> None:
@@ -128,15 +180,20 @@ class _Committer(threading.Thread):
                     continue
                 done, draining, self._waiting = self._done, self._draining, 0
             committed = commit_additions(self._archive, DOMAIN)
-            self.commits += len(committed.commits)
             self._journal.release(committed)
             cost, ended = committed.cost, time.monotonic()
             if draining:
                 with self._changed:
                     self._draining = False
-                    self._changed.notify()
+                    self._changed.notify_all()
             if done:
                 return
+
+
+def _processor() -> float:
+    """Seconds of the processor, of this process and of git below it; what a mount uses is not among them."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def _bytes(archive: Archive) -> int:

@@ -21,16 +21,6 @@ class Soak:
 
 #: Name → what it is. Each is the full form of something that CI runs in a small one.
 SOAKS: dict[str, Soak] = {
-    "follow": Soak(
-        "tail -f .changes acts on each of a hundred crawls exactly once",
-        ("-m", "pytest", "tests/mount/test_trouble.py", "-k", "follows"),
-        {"FOLLOWED_CRAWLS": "100"},
-    ),
-    "large-folder": Soak(
-        "a folder of 60,000 entries lists in linear time and flat memory",
-        ("-m", "pytest", "tests/mount/test_caching.py", "-k", "large_folder"),
-        {"LARGE_FOLDER": "60000"},
-    ),
     "publications": Soak(
         "thirty publications with intervals of seconds under one agent for ten minutes",
         ("-m", "tests.soak.publications"),
@@ -39,6 +29,11 @@ SOAKS: dict[str, Soak] = {
         "kill -9 of an agent's job in every stage; the next start finishes it",
         ("-m", "pytest", "tests/kill/test_kill_agent.py"),
         {"WEBARC_SOAK": "1"},
+    ),
+    "kill-journal": Soak(
+        "kill -9 of a process that confirms and commits additions, at 100 moments; nothing is lost, nothing doubled",
+        ("-m", "pytest", "tests/store/test_journal.py", "-k", "kill_9", "-o", "timeout=3600"),
+        {"WEBARC_JOURNAL_KILLS": "100"},
     ),
 }
 
