@@ -1,7 +1,8 @@
 """What an addition costs when a tool adds a file to each ARC of one folder, however large the folder is.
 
 Twice: by the journal and its commits alone, at the pace of a mount's commit thread; and through a mount. Amortised over
-the run: time of an addition, the commits included; processor time (the tool's alone, where a mount does the work); bytes that git got for it.
+the run: time of an addition, the commits included; processor time (the tool's alone, where a mount does the work);
+bytes that git got for it.
 """
 
 from __future__ import annotations

@@ -21,6 +21,16 @@ class Soak:
 
 #: Name → what it is. Each is the full form of something that CI runs in a small one.
 SOAKS: dict[str, Soak] = {
+    "follow": Soak(
+        "tail -f .changes acts on each of a hundred crawls exactly once",
+        ("-m", "pytest", "tests/mount/test_trouble.py", "-k", "follows"),
+        {"FOLLOWED_CRAWLS": "100"},
+    ),
+    "large-folder": Soak(
+        "a folder of 60,000 entries lists in linear time and flat memory",
+        ("-m", "pytest", "tests/mount/test_caching.py", "-k", "large_folder"),
+        {"LARGE_FOLDER": "60000"},
+    ),
     "publications": Soak(
         "thirty publications with intervals of seconds under one agent for ten minutes",
         ("-m", "tests.soak.publications"),

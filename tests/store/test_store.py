@@ -448,6 +448,33 @@ def _fill(path: Path) -> None:
             pass
 
 
+# -- packs that are no more --------------------------------------------------------------------------------------------
+
+
+def test_removed_packs_are_let_go(store: Store) -> None:
+    """A process that reads for months must not keep open, mapped and on the disk what repacks removed."""
+    tip: str | None = None
+    for number in range(4):
+        tree = tree_of(store, {f"{each}": b"%d %d" % (number, each) * 400 for each in range(20)})
+        new = commit(store, tree, *[tip] * bool(tip))
+        store.update_refs([RefUpdate(MAIN, new, tip)])
+        tip = new
+        subprocess.run(["git", "-C", str(store.path), "repack", "-q", "-a", "-d"], check=True)
+        for entry in store.entries(tree):
+            store.read(entry.oid)
+        assert store.let_go() == (number > 0)
+        assert not store.let_go()
+        assert deleted_packs(store) == []
+    assert len(list(store.history(str(tip)))) == 4
+
+
+def deleted_packs(store: Store) -> list[str]:
+    """Packs of the store that this process holds though they are gone: open files and mappings."""
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    links = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]  # noqa: PTH115
+    return [each for each in (*maps, *links) if str(store.path) in each and each.endswith("(deleted)")]
+
+
 # -- damage ------------------------------------------------------------------------------------------------------------
 
 

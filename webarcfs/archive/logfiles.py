@@ -30,7 +30,7 @@ class RotatingLog(logging.handlers.WatchedFileHandler):
         self.setFormatter(logging.Formatter(FORMAT))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append a record; a log that cannot be rotated is still written."""
+        """Append a record; a log that cannot be rotated is still written, and one that is gone troubles nobody."""
         try:
             if self._path.stat().st_size >= self._largest:
                 rotate(self._path, self._largest, self._kept)
@@ -38,7 +38,10 @@ class RotatingLog(logging.handlers.WatchedFileHandler):
             pass  # the first record makes it
         except OSError:
             self.handleError(record)
-        super().emit(record)
+        try:
+            super().emit(record)
+        except OSError:  # from opening it anew: the folder is gone, say
+            self.handleError(record)
 
 
 def rotate(path: Path, largest: int = LARGEST, kept: int = KEPT) -> bool:

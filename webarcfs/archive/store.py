@@ -9,6 +9,7 @@ A `Store` may be read by several threads at once; it holds no lock and caches no
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ from webarcfs.archive.errors import Busy, Damaged, NotFound
 from webarcfs.archive.gitprocess import fail, reason
 from webarcfs.archive.importer import BIG_FILE, Importer
 from webarcfs.archive.model import CET
+from webarcfs.archive.repacks import Packs
 
 MAIN = "refs/heads/main"
 CRAWLS = "refs/crawls/"
@@ -96,11 +98,22 @@ class Store:
         self.path = path
         if not path.is_dir():
             raise NotFound(f"there is no repository {path}")
+        self._packs = Packs(path)
+        self._open()
+
+    def _open(self) -> None:
         try:
-            self._repo = pygit2.Repository(str(path), RepositoryOpenFlag.NO_SEARCH)
+            self._repo = pygit2.Repository(str(self.path), RepositoryOpenFlag.NO_SEARCH)
         except pygit2.GitError as error:
-            raise Damaged(f"{path} cannot be opened as a git repository: {error}") from None
+            raise Damaged(f"{self.path} cannot be opened as a git repository: {error}") from None
         self._odb = self._repo.odb
+
+    def let_go(self) -> bool:
+        """Close packs that a repack removed, which libgit2 never does; whether there were any. One thread at a time."""
+        if vanished := self._packs.vanished():
+            self._open()  # readers in other threads finish with what they have
+            gc.collect()  # a repository is a knot of references that only this undoes
+        return vanished
 
     @classmethod
     def create(cls, path: Path) -> Store:

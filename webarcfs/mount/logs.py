@@ -37,13 +37,14 @@ def _chosen(log: str, archive_log: Path, *, foreground: bool) -> list[logging.Ha
         return [_system()]
     if log:
         try:
-            return [_file(logging.handlers.WatchedFileHandler(log, encoding="utf-8"))]
+            return [_file(_Watched(log, encoding="utf-8"))]
         except OSError as error:
             raise MountFailed(f"the log {log} cannot be written: {error.strerror}; give another with -o log=") from None
     if foreground:
         return [_stderr()]
     try:
-        usual = [_file(RotatingLog(archive_log))]
+        with archive_log.open("ab"):  # it opens itself with the first line, too late for what follows
+            usual = [_file(RotatingLog(archive_log))]
     except OSError:  # somebody who may read the archive only
         return [_system() if DEVICE.exists() else logging.NullHandler()]
     # What asks for an administrator is said where administrators look.
@@ -68,6 +69,16 @@ def _stderr() -> logging.Handler:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Prefixed() if _is_journal(sys.stderr.fileno()) else logging.Formatter(_FORMAT))
     return handler
+
+
+class _Watched(logging.handlers.WatchedFileHandler):
+    """A file that others may rotate; when it cannot be opened anew, requests are answered all the same."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            super().emit(record)
+        except OSError:
+            self.handleError(record)
 
 
 class _Prefixed(logging.Formatter):

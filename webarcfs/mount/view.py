@@ -148,6 +148,7 @@ class View:
             schemas = self._schemas.changed()
             if schemas and self.listener is not None:
                 self.listener.schemas(schemas)
+            self._let_go()
         self._looks += 1
         settled = [(name, found) for name in moved if (found := self.overlay.settled(name))]
         try:
@@ -191,6 +192,13 @@ class View:
         found = frozenset(self.archive.domains())
         self._repositories = now, found
         return found ^ known
+
+    def _let_go(self) -> None:
+        """A mount lives for months: packs that a repack removed must not stay open, and on the disk, so long."""
+        for state in self._states.copy().values():
+            with contextlib.suppress(OSError, WebarcError):  # it is gone or damaged; whoever reads it is told
+                if state.reader.store.let_go():
+                    _log.debug("%s: repacked", state.name)
 
     def _take_over(self, name: str) -> DomainState:
         if not _is_domain(name) or not self.archive.repository(name).is_dir():

@@ -1,0 +1,28 @@
+"""Notices that a repack removed packs of a repository. For one thread at a time; looks at names and a time only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class Packs:
+    """The packs of one repository, as they were at the last look."""
+
+    def __init__(self, repository: Path) -> None:
+        self._folder = repository / "objects" / "pack"
+        self._seen = self._look()
+
+    def vanished(self) -> bool:
+        """Whether some of them are no more since the last look. Raises OSError without the folder."""
+        if self._folder.stat().st_mtime_ns == self._seen[0]:
+            return False
+        before, self._seen = self._seen, self._look()
+        return not before[1] <= self._seen[1]
+
+    def _look(self) -> tuple[int, frozenset[str]]:
+        """When the folder changed last, and the names."""
+        try:
+            time = self._folder.stat().st_mtime_ns  # first: what comes after it is noticed the next time
+            return time, frozenset(path.name for path in self._folder.glob("*.pack"))
+        except OSError:
+            return 0, frozenset()
