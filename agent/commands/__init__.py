@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from agent.commands.backup import backup, restore
 from agent.commands.crawl import crawl
 from agent.commands.import_ import import_
 from agent.commands.init import init
@@ -23,6 +24,8 @@ COMMANDS: tuple[click.Command, ...] = (
     stop,
     status,
     report,
+    backup,
+    restore,
     recover,
     verify,
     maintain,
