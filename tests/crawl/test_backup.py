@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from agent import backup as module
 from agent.backup import MARK, backup, restore
 from agent.recover import catch_up
 from tests.support.archives import DOMAIN, add, publish, store_of
-from tests.support.crawls import COMMAND, run_command
+from tests.support.imports import command, killed_in
 from tests.support.journals import Writer
-from webarcfs.archive import locks
+from webarcfs.archive import locks, transfer
 from webarcfs.archive.committing import commit_additions, replay
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive, create, open_archive
@@ -68,10 +69,10 @@ def state(archive: Archive) -> dict[str, object]:
 def test_backup_delete_restore(filled: Archive, tmp_path: Path) -> None:
     """The same refs, the same trees, the same dump of `metadata`; and it goes on from there."""
     target, before = tmp_path / "backup", state(filled)
-    done = run_command("backup", "--archive", filled.root, target)
+    done = command("backup", "--archive", filled.root, target)
     assert (done.code, done.err) == (0, "")
     shutil.rmtree(filled.root)
-    done = run_command("restore", target, filled.root)
+    done = command("restore", target, filled.root)
     assert done.code == 0, done.err
     again = open_archive(filled.root)
     assert state(again) == before
@@ -167,36 +168,19 @@ def test_a_backup_that_is_killed_is_run_again(filled: Archive, tmp_path: Path, p
     backup(filled, target)
     publish(filled, OTHER, {"new.html": b"n"})
     catch_up(filled)
-    code = f"import tests.crawl.test_backup as t; t.killed({point!r})"
-    command = [COMMAND[0], "-c", code, "backup", "--archive", str(filled.root), str(target)]
-    assert subprocess.run(command, check=False, capture_output=True, timeout=120).returncode == -9
-    done = run_command("restore", target, tmp_path / "early")
+    killed_in(lambda: backup(filled, target), transfer if point == "connected" else module, point)
+    done = command("restore", target, tmp_path / "early")
     assert (done.code, "not finished" in done.err) == (3, True)
     backup(filled, target)
     restore(target, tmp_path / "late")
     assert state(open_archive(tmp_path / "late")) == state(filled)
 
 
-def killed(point: str) -> None:
-    """The command, which kills itself before a function is called."""
-    import os
-
-    from agent import backup as module
-    from agent import cli
-    from webarcfs.archive import transfer
-
-    owner = transfer if point == "connected" else module
-    setattr(owner, point, lambda *_, **__: os.kill(os.getpid(), 9))
-    cli.main()
-
-
 def test_a_restore_that_is_killed_left_no_archive(filled: Archive, tmp_path: Path) -> None:
     """`format` comes last."""
     target = tmp_path / "backup"
     backup(filled, target)
-    code = "import tests.crawl.test_backup as t; t.killed('mirror')"
-    command = [COMMAND[0], "-c", code, "restore", str(target), str(tmp_path / "new")]
-    assert subprocess.run(command, check=False, capture_output=True, timeout=120).returncode == -9
+    killed_in(lambda: restore(target, tmp_path / "new"), module, "mirror")
     with pytest.raises(NotAnArchive):
         open_archive(tmp_path / "new")
 
@@ -207,7 +191,7 @@ def test_what_is_damaged_is_named_and_the_rest_is_copied(filled: Archive, tmp_pa
     head = filled.repository(OTHER) / "HEAD"
     text = head.read_text()
     head.write_text("rubbish")
-    done = run_command("backup", "--archive", filled.root, target)
+    done = command("backup", "--archive", filled.root, target)
     head.write_text(text)
     assert done.code == 2
     assert f"not copied: {OTHER}" in done.err
@@ -218,8 +202,8 @@ def test_what_is_damaged_is_named_and_the_rest_is_copied(filled: Archive, tmp_pa
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(folder)]
-    if subprocess.run(command, check=False, capture_output=True).returncode:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(folder)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("a small tmpfs cannot be mounted here")
     try:
         yield folder
@@ -231,7 +215,7 @@ def test_a_full_disk(filled: Archive, tmp_path: Path) -> None:
     """It is said, exit 2; nothing of the archive suffers, and the next backup elsewhere is whole."""
     (filled.reports / "1/big.warc").write_bytes(bytes(1_000_000))
     with small_disk(tmp_path / "small") as small:
-        done = run_command("backup", "--archive", filled.root, small / "backup")
+        done = command("backup", "--archive", filled.root, small / "backup")
         assert (done.code, "No space left" in done.err) == (2, True), done.err
     assert backup(filled, tmp_path / "backup").failed == ()
 

@@ -16,8 +16,8 @@ from agent.inflate import Stream
 from agent.records import records
 from agent.warcfields import digest_key, parse_date
 from tests.support import warcs
-from tests.support.crawls import arcs, log_lines, read, read_file, run_command
-from tests.support.imports import import_files, imported
+from tests.support.crawls import arcs, log_lines, read, read_file
+from tests.support.imports import command, import_files, imported
 from webarcfs.archive.config import Profile
 from webarcfs.archive.directory import Archive, create
 from webarcfs.archive.errors import Damaged, WebarcError
@@ -58,7 +58,7 @@ def test_a_file_that_is_cut_off(archive: Archive, tmp_path: Path, how: str) -> N
     """What is whole is imported, and the cut is said: exit 3."""
     file = warcs.write(tmp_path / "cut.warc", pages(*(f"{number:03}" for number in range(100))), how)
     file.write_bytes(file.read_bytes()[: file.stat().st_size * 2 // 3])
-    done = run_command("import", "--archive", archive.root, file)
+    done = command("import", "--archive", archive.root, file)
     assert done.code == 3
     assert "cut" in done.err
     found = sorted(arcs(archive, HOST))
@@ -112,7 +112,7 @@ def test_what_is_no_warc(archive: Archive, tmp_path: Path) -> None:
         with pytest.raises(Damaged, match="no WARC record"):
             import_files(archive, tmp_path / name)
     for path in (tmp_path, tmp_path / "missing"):
-        done = run_command("import", "--archive", archive.root, path)
+        done = command("import", "--archive", archive.root, path)
         assert (done.code, done.err) == (1, f"webarc-agent: {path} is no file\n")
     assert not [*archive.jobs.iterdir(), *archive.domains()]
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent import imports
+from agent import foreign, imports, report
 from agent.recover import recover
 from tests.support import warcs
-from tests.support.crawls import COMMAND, arcs, files, read, run_command, store
-from tests.support.imports import imported
+from tests.support.crawls import arcs, files, read, store
+from tests.support.imports import command, import_files, imported, killed_in
 from tests.support.mounts import Mounted, eventually
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.feed import Feed
-from webarcfs.archive.store import CRAWLS, MAIN
+from webarcfs.archive.store import CRAWLS, MAIN, Store
 
 pytestmark = pytest.mark.crawl
 
@@ -141,11 +141,11 @@ def test_twice_changes_nothing(archive: Archive, tmp_path: Path) -> None:
     copy = tmp_path / "copy.warc"
     copy.write_bytes(one.read_bytes())
     before = store(archive, HOST).refs("refs/")
-    done = run_command("import", "--archive", archive.root, copy)
+    done = command("import", "--archive", archive.root, copy)
     assert (done.code, done.out) == (0, f"{copy} was imported already\n")
     assert store(archive, HOST).refs("refs/") == before
     two = warc(tmp_path, "two", "2021-04-01T10:00:00Z", {"y.html": b"y"})
-    done = run_command("import", "--archive", archive.root, copy, two)
+    done = command("import", "--archive", archive.root, copy, two)
     assert (done.code, done.out) == (0, f"{copy} was imported already\n2021-04-01T11:00:00@{HOST}\n")
     assert arcs(archive, HOST) == {"x.html", "y.html"}
     assert len(list(archive.reports.iterdir())) == 2
@@ -163,7 +163,7 @@ def test_it_removes_only_what_is_complete(archive: Archive, tmp_path: Path) -> N
     many = {f"{number}": b"1" for number in range(10)}
     imported(archive, warc(tmp_path, "many", "2021-04-01T00:00:00Z", many), name="site", complete=True)
     less = warc(tmp_path, "less", "2021-05-01T00:00:00Z", {"1": b"1"})
-    done = run_command("import", "--archive", archive.root, "--publication", "site", "--complete", less)
+    done = command("import", "--archive", archive.root, "--publication", "site", "--complete", less)
     assert (done.code, "--accept-shrink" in done.err) == (3, True)
     assert arcs(archive, HOST) == set(many)
 
@@ -197,38 +197,20 @@ def test_an_import_that_is_killed_goes_on(archive: Archive, tmp_path: Path) -> N
     hosts = ("a.example", "b.example", "c.example")
     pages = {f"{number}": b"%d" % number for number in range(30)}
     given = [warc(tmp_path, host, "2021-01-01T00:00:00Z", pages, host) for host in hosts]
-    for kill in ("read:40", "publish_domain:1", "publish_domain:2", "update_refs:2", "write:1"):
-        code = f"import tests.crawl.test_import_order as t; t.killed({kill!r})"
-        command = [COMMAND[0], "-c", code, "import", "--archive", str(archive.root), *map(str, given)]
-        assert subprocess.run(command, check=False, capture_output=True, timeout=60).returncode == -9
-    assert run_command("import", "--archive", archive.root, *given).code == 0
+    places: tuple[tuple[Any, str, int], ...] = (
+        (foreign._Reading, "take", 40),
+        (imports, "publish_domain", 1),
+        (imports, "publish_domain", 2),
+        (Store, "update_refs", 2),
+        (report, "write", 1),
+    )
+    for owner, name, call in places:
+        killed_in(lambda: import_files(archive, *given), owner, name, call)
+    assert command("import", "--archive", archive.root, *given).code == 0
     assert [line.partition("@")[2] for line in Feed(archive.changes).lines()] == list(hosts)
     for host in hosts:
         assert len(arcs(archive, host)) == 30
         assert len(store(archive, host).refs(CRAWLS)) == 1
     assert list(archive.jobs.iterdir()) == []
     assert len(list(archive.reports.iterdir())) == 1
-    assert "imported already" in run_command("import", "--archive", archive.root, *given).out
-
-
-def killed(point: str) -> None:
-    """The command, which kills itself before the n-th call of a function."""
-    import os
-
-    from agent import cli, foreign, report
-    from webarcfs.archive.store import Store
-
-    name, _, number = point.partition(":")
-    owner = {"read": foreign._Reading, "publish_domain": imports, "update_refs": Store, "write": report}[name]
-    name = {"read": "take"}.get(name, name)
-    original, calls = getattr(owner, name), 0
-
-    def dying(*arguments: object, **named: object) -> object:
-        nonlocal calls
-        calls += 1
-        if calls == int(number):
-            os.kill(os.getpid(), 9)
-        return original(*arguments, **named)
-
-    setattr(owner, name, dying)
-    cli.main()
+    assert "imported already" in command("import", "--archive", archive.root, *given).out

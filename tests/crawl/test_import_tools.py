@@ -18,8 +18,8 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from tests.support import nasty, warcs
-from tests.support.crawls import arcs, crawl, files, meta, read, read_file, run_command
-from tests.support.imports import import_files, imported
+from tests.support.crawls import arcs, crawl, files, meta, read, read_file
+from tests.support.imports import command, import_files, imported
 from tests.support.mounts import eventually
 from tests.support.site import Site, redirect
 from webarcfs.archive.directory import Archive, create
@@ -67,7 +67,7 @@ def test_wget(archive: Archive, pages: Site, tmp_path: Path, how: tuple[str, ...
     """wget's own WARCs, with its brackets around URLs; gzip and plain."""
     name = tmp_path / "site"
     command = ["wget", "-q", "-r", "-l3", "-p", f"--warc-file={name}", *how, pages.url("/")]
-    subprocess.run(command, cwd=tmp_path, check=False, timeout=60)
+    subprocess.run(command, cwd=tmp_path, check=False, timeout=240)
     imported(archive, next(tmp_path.glob("site.warc*")))
     is_as_crawled(archive, pages, tmp_path)
 
@@ -105,7 +105,7 @@ def test_warcprox(archive: Archive, pages: Site, tmp_path: Path) -> None:
     with warcprox(folder, "-z") as proxy:
         for number in range(2):
             way = ["-e", "use_proxy=on", "-e", f"http_proxy={proxy}", "-P", str(tmp_path / f"{number}")]
-            subprocess.run(["wget", "-q", "-r", "-l3", "-p", *way, pages.url("/")], check=False, timeout=60)
+            subprocess.run(["wget", "-q", "-r", "-l3", "-p", *way, pages.url("/")], check=False, timeout=240)
     made = sorted(folder.glob("*.warc.gz"))
     assert made
     imported(archive, *made)
@@ -203,7 +203,7 @@ def test_revisits_of_nothing(archive: Archive, tmp_path: Path) -> None:
         revisit("lost-too", "2025-07-01T00:00:00Z", b"", SAME),
         revisit("lost-host", "2025-07-01T00:00:00Z", b"", SAME, Refers_To_Target_URI="http://nowhere.example/"),
     ]
-    done = run_command("import", "--archive", archive.root, warcs.write(tmp_path / "x.warc", records))
+    done = command("import", "--archive", archive.root, warcs.write(tmp_path / "x.warc", records))
     assert done.code == 3
     assert "a revisit of what is neither in the files nor in the archive, 3 times" in done.err
     assert arcs(archive, HOST) == {"a"}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from agent import imports
 from agent.jobs import Outcome
+from tests.support.crawls import Done, run_command
 from webarcfs.archive import config
 from webarcfs.archive.config import CrawlSettings, Publication
 from webarcfs.archive.directory import Archive
@@ -19,6 +24,32 @@ def import_files(archive: Archive, *files: Path, **how: Any) -> imports.Imported
     judged = {key: how.pop(key) for key in ("complete", "accept_shrink") if key in how}
     settings = config.override(CrawlSettings(), how, "test")
     return imports.run(archive, sources, Publication(name=name, urls=(), crawl=settings), profile, **judged)
+
+
+def command(*arguments: str | Path) -> Done:
+    """`webarc-agent` with these arguments; it may take its time on a busy machine."""
+    return run_command(*arguments, timeout=240)
+
+
+def killed_in(what: Callable[[], object], owner: Any, name: str, call: int = 1) -> None:
+    """Do `what` in a child of this process, which dies by SIGKILL just before the n-th call of `owner.name`."""
+    child = os.fork()
+    if not child:
+        calls = itertools.count(1)
+        original = getattr(owner, name)
+
+        def dying(*arguments: Any, **named: Any) -> Any:
+            if next(calls) == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return original(*arguments, **named)
+
+        setattr(owner, name, dying)
+        try:
+            what()
+        finally:
+            os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, f"{name} was not called {call} times"
 
 
 def imported(archive: Archive, *files: Path, **how: Any) -> Outcome:
