@@ -30,6 +30,15 @@ SOAKS: dict[str, Soak] = {
         "a folder of 60,000 entries lists in linear time and flat memory",
         ("-m", "pytest", "tests/mount/test_caching.py", "-k", "large_folder"),
         {"LARGE_FOLDER": "60000"},
+    "stateful": Soak(
+        "2,000 random steps on each of 20 seeds, on each binding, against a model of the mount",
+        ("-m", "pytest", "tests/mount/test_stateful.py"),
+        {"STATEFUL_SEEDS": "20", "STATEFUL_STEPS": "2000"},
+    ),
+    "crash": Soak(
+        "fifty kill -9 of a mount, on each binding, while tools write; what close confirmed is there",
+        ("-m", "pytest", "--timeout=7200", "tests/crash"),
+        {"CRASH_ROUNDS": "50"},
     ),
     "publications": Soak(
         "thirty publications with intervals of seconds under one agent for ten minutes",
