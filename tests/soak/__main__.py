@@ -30,6 +30,7 @@ SOAKS: dict[str, Soak] = {
         "a folder of 60,000 entries lists in linear time and flat memory",
         ("-m", "pytest", "tests/mount/test_caching.py", "-k", "large_folder"),
         {"LARGE_FOLDER": "60000"},
+    ),
     "stateful": Soak(
         "2,000 random steps on each of 20 seeds, on each binding, against a model of the mount",
         ("-m", "pytest", "tests/mount/test_stateful.py"),

@@ -1,0 +1,235 @@
+"""What a mount must answer, in memory: the reference that `tests/mount/test_stateful.py` holds a real mount against.
+
+One domain of ARCs, additions, data nodes and open handles, of one user. Every method says the errno (0: it succeeds)
+and what the mount shows afterwards. SEMANTICS.md in a page of Python.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from dataclasses import dataclass, field
+
+#: Seconds for which the maker of a file may rename it; the model is certain only for less.
+CERTAIN = 30.0
+
+
+@dataclass
+class Draft:
+    """A file being written; `shown` is what the last close or fsync confirmed."""
+
+    arc: Arc
+    path: str
+    buffer: bytes = b""
+    shown: bytes | None = None
+    dirty: bool = True
+    handles: int = 0
+
+
+@dataclass
+class Paper:
+    """A handle on data.xml: the names that were there when it was opened, and what was appended since."""
+
+    arc: Arc
+    taken: set[str]
+    nodes: list[tuple[str, str]] = field(default_factory=list)
+    unfinished: str = ""
+    dirty: bool = False
+    refused: int = 0
+
+
+@dataclass
+class Arc:
+    """One version of an ARC."""
+
+    body: bytes
+    files: dict[str, bytes] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
+    nodes: list[tuple[str, str]] = field(default_factory=list)
+    drafts: dict[str, Draft] = field(default_factory=dict)
+    #: Whose name may still be changed: None while it is open, else when it was closed.
+    made: dict[str, float | None] = field(default_factory=dict)
+    stale: bool = False
+
+    def has(self, path: str) -> bool:
+        """Whether a name is taken."""
+        return path in self.files or path in self.folders or path in self.drafts or path in RESERVED
+
+    def shown(self) -> dict[str, bytes]:
+        """Every addition that is seen, with its content."""
+        drafts = {path: draft.buffer for path, draft in self.drafts.items() if draft.shown is None}
+        return self.files | drafts
+
+
+RESERVED = ("data.html", "data.xml", "headers.http")
+
+
+class Model:
+    """The domain."""
+
+    def __init__(self) -> None:
+        self.arcs: dict[str, Arc] = {}
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def place(self, arc: str, path: str) -> int:
+        """Whether a name can be looked for: its ARC and folder are there."""
+        found = self.arcs.get(arc)
+        parent = path.rpartition("/")[0]
+        return errno.ENOENT if found is None or (parent and parent not in found.folders) else 0
+
+    def create(self, arc: str, path: str) -> tuple[int, Draft | None]:
+        """open(O_CREAT | O_EXCL)."""
+        if error := self.place(arc, path):
+            return error, None
+        found = self.arcs[arc]
+        if found.has(path):
+            return errno.EEXIST, None
+        if path.startswith("data."):
+            return errno.EPERM, None
+        draft = found.drafts[path] = Draft(found, path, handles=1)
+        found.made[path] = None
+        return 0, draft
+
+    def reopen(self, arc: str, path: str) -> tuple[int, Draft | None]:
+        """open(O_WRONLY) of what is there."""
+        if error := self.place(arc, path):
+            return error, None
+        found = self.arcs[arc]
+        draft = found.drafts.get(path)
+        if draft is not None:
+            draft.handles += 1
+            return 0, draft
+        return (errno.EPERM if path in found.files else errno.ENOENT), None
+
+    def write(self, draft: Draft, data: bytes) -> int:
+        """write(2) at the end."""
+        if draft.arc.stale:
+            return errno.ESTALE
+        draft.buffer += data
+        draft.dirty = True
+        return 0
+
+    def confirm(self, draft: Draft) -> int:
+        """fsync, or the flush of a close."""
+        if not draft.dirty:
+            return 0
+        if draft.arc.stale:
+            return errno.ESTALE
+        draft.shown, draft.dirty = draft.buffer, False
+        draft.arc.files[draft.path] = draft.buffer
+        return 0
+
+    def close(self, draft: Draft) -> int:
+        """close(2)."""
+        error = self.confirm(draft)
+        draft.handles -= 1
+        if not draft.handles:
+            draft.arc.drafts.pop(draft.path, None)
+            draft.arc.made[draft.path] = time.monotonic()
+        return error
+
+    def mkdir(self, arc: str, path: str) -> int:
+        """mkdir(2)."""
+        if error := self.place(arc, path):
+            return error
+        found = self.arcs[arc]
+        if found.has(path):
+            return errno.EEXIST
+        if path.startswith("data."):
+            return errno.EPERM
+        found.folders.add(path)
+        return 0
+
+    def may_rename(self, arc: str, old: str) -> bool | None:
+        """Whether it is its maker's still; None: who knows."""
+        found = self.arcs.get(arc)
+        if found is None or old not in found.made:
+            return False
+        closed = found.made[old]
+        return True if closed is None or time.monotonic() - closed < CERTAIN else None
+
+    def rename(self, arc: str, old: str, new: str) -> int:
+        """rename(2) in one folder of an ARC, to a name that is no data.xml."""
+        if error := self.place(arc, old):
+            return error
+        found = self.arcs[arc]
+        if old not in found.files and old not in found.drafts:
+            return errno.ENOENT if not found.has(old) else errno.EPERM
+        if not self.may_rename(arc, old) or found.has(new) or new.startswith("data."):
+            return 0 if old == new else errno.EPERM
+        if old in found.files:
+            found.files[new] = found.files.pop(old)
+        if old in found.drafts:
+            found.drafts[new] = found.drafts.pop(old)
+            found.drafts[new].path = new
+        found.made[new] = found.made.pop(old)
+        return 0
+
+    # -- data nodes --------------------------------------------------------------------------------------------------
+
+    def paper(self, arc: str) -> tuple[int, Paper | None]:
+        """open(O_APPEND) of data.xml."""
+        found = self.arcs.get(arc)
+        return (0, Paper(found, {name for name, _ in found.nodes})) if found is not None else (errno.ENOENT, None)
+
+    def append(self, paper: Paper, name: str, text: str, what: str) -> int:
+        """write(2) of a node: `whole`, its `begin` or its `end` only, or something `wrong`."""
+        if paper.arc.stale:
+            return errno.ESTALE
+        if paper.refused:
+            return paper.refused
+        if what == "wrong" or (what == "end" and not paper.unfinished):
+            paper.refused = errno.EINVAL
+        elif not paper.unfinished and what != "end":
+            if name in paper.taken:
+                paper.refused = errno.EEXIST
+            paper.taken.add(name)
+        if paper.refused:
+            return paper.refused
+        paper.dirty = True
+        if what == "whole" and not paper.unfinished:
+            paper.nodes.append((name, text))
+        elif what == "begin" and not paper.unfinished:
+            paper.unfinished = name
+        return 0
+
+    def finish(self, paper: Paper) -> int:
+        """fsync, or the flush of a close."""
+        if not paper.dirty:
+            return 0
+        if paper.refused or paper.unfinished:
+            return paper.refused or errno.EINVAL
+        return self.add_nodes(paper)
+
+    def add_nodes(self, paper: Paper) -> int:
+        """What was appended becomes nodes, all or none."""
+        if not paper.nodes:
+            paper.dirty = False
+            return 0
+        if paper.arc.stale:
+            return errno.ESTALE
+        if {name for name, _ in paper.nodes} & {name for name, _ in paper.arc.nodes}:
+            return errno.EEXIST
+        paper.arc.nodes += paper.nodes
+        paper.nodes, paper.dirty = [], False
+        return 0
+
+    # -- what happens to all ---------------------------------------------------------------------------------------
+
+    def crawl(self, pages: dict[str, bytes | None]) -> None:
+        """A crawl replaces, adds or removes ARCs."""
+        for path, body in pages.items():
+            old = self.arcs.pop(path, None)
+            if old is not None:
+                old.stale = True
+            if body is not None:
+                self.arcs[path] = Arc(body)
+
+    def end(self) -> None:
+        """The mount ends, however: what was confirmed stays, what only this mount knew goes."""
+        for arc in self.arcs.values():
+            arc.drafts.clear()
+            arc.made.clear()
+            kept = [path.split("/") for path in arc.files]
+            arc.folders = {"/".join(words[:depth]) for words in kept for depth in range(1, len(words))}
