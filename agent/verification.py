@@ -21,6 +21,7 @@ from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, DatabaseDamaged, WebarcError
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.logs import all_logs
+from webarcfs.archive.marks import marks as marks_of
 from webarcfs.archive.records import Record
 from webarcfs.archive.store import Store
 
@@ -176,7 +177,7 @@ def _journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:
                 yield f"{name}: addition {record.number} is for {place.domain}, which is not there"
                 continue
             if place.domain not in marks:
-                marks[place.domain] = domain.store.marks()
+                marks[place.domain] = marks_of(domain.store)
             if record.number > marks[place.domain].get(log.id, 0) and not _is_whole(log.bodies, record):
                 yield f"{name}: the body of addition {record.number}, to {place.arc} of {place.domain}, is gone"
 

@@ -1,6 +1,8 @@
 """Additions become commits, each exactly once, whatever dies when (DESIGN.md section 5; /Ar-8.1/, /Ar-10/)."""
 
 import logging
+import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -15,7 +17,8 @@ from webarcfs.archive.committing import commit_additions, replay
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Busy
 from webarcfs.archive.journal import Journal
-from webarcfs.archive.store import ADDITIONS, MAIN
+from webarcfs.archive.marks import ADDITIONS
+from webarcfs.archive.store import MAIN
 
 pytestmark = pytest.mark.store
 
@@ -403,3 +406,24 @@ def test_an_archive_without_the_domain_keeps_its_log(site: Archive, caplog: pyte
 def test_a_journal_that_nothing_came_of_goes(site: Archive) -> None:
     Journal.open(site).close()
     nothing_left(site)
+
+
+def test_a_full_disk_under_git_loses_nothing(site: Archive, writer: Writer, small_disk: Path) -> None:
+    """ENOSPC when a commit is written: the journal has it all, and the next commit takes it."""
+    repository = site.repository(DOMAIN)
+    shutil.copytree(repository, small_disk / "moved.git")
+    shutil.rmtree(repository)
+    repository.symlink_to(small_disk / "moved.git")
+    filler = small_disk / "filler"
+    free = os.statvfs(small_disk)
+    filler.write_bytes(b"x" * (free.f_bavail * free.f_frsize))
+    before = store_of(site).ref(MAIN)
+    for number in range(3):
+        writer.file("a.html", f"{number}", os.urandom(20_000))
+    with pytest.raises(OSError, match="No space"):
+        commit_additions(site, DOMAIN)
+    assert store_of(site).ref(MAIN) == before and len(writer.journal.pending()) == 3
+    filler.unlink()
+    assert len(commit_additions(site, DOMAIN).commits) == 1
+    assert len(lines_of(site, "Added: ")) == 3
+    assert store_of(site).check() == []

@@ -16,9 +16,10 @@ from webarcfs.archive import locks, replaying
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Busy
 from webarcfs.archive.logs import Log, all_logs, sync_folder
+from webarcfs.archive.marks import ADDITIONS, marks
 from webarcfs.archive.pace import Cost
 from webarcfs.archive.plan import Committed, Dropped, Plan, Waiting, planned
-from webarcfs.archive.store import ADDITIONS, MAIN, RefUpdate, Store
+from webarcfs.archive.store import MAIN, RefUpdate, Store
 
 #: How often a commit is prepared anew, since another one came first, before all is done under the domain's lock.
 TRIES = 3
@@ -83,7 +84,7 @@ def replay(archive: Archive) -> list[Committed]:
 
 def pending(archive: Archive, store: Store, domain: str) -> tuple[list[Log], Waiting]:
     """All logs, and what they hold for a domain beyond their marks."""
-    marks = store.marks()
+    known = marks(store)
     logs, found = [], []
     for log in all_logs(archive):
         try:
@@ -91,11 +92,11 @@ def pending(archive: Archive, store: Store, domain: str) -> tuple[list[Log], Wai
         except FileNotFoundError:
             continue  # git has all of it, and its owner removed it
         logs.append(log)
-        mark = marks.get(log.id, 0)
+        mark = known.get(log.id, 0)
         found += [
             (log, record) for record in records if record.addition.place.domain == domain and record.number > mark
         ]
-    return logs, Waiting(tuple(found), marks)
+    return logs, Waiting(tuple(found), known)
 
 
 def _updates(archive: Archive, store: Store, plan: Plan, logs: list[Log], waiting: Waiting) -> list[RefUpdate]:

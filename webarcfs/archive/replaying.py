@@ -15,6 +15,7 @@ from collections.abc import Callable
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import WebarcError
 from webarcfs.archive.logs import SET_ASIDE, Log, all_logs, journal_of, sync_folder, take
+from webarcfs.archive.marks import marks
 from webarcfs.archive.plan import Committed
 from webarcfs.archive.records import Record
 from webarcfs.archive.store import Store
@@ -64,7 +65,7 @@ def _replay(archive: Archive, log: Log, commit: Commit) -> list[Committed]:
 
 
 def _is_done(archive: Archive, domain: str, log: Log, records: list[Record]) -> bool:
-    mark = Store(archive.repository(domain)).marks().get(log.id, 0)
+    mark = marks(Store(archive.repository(domain))).get(log.id, 0)
     return all(record.number <= mark for record in records if record.addition.place.domain == domain)
 
 

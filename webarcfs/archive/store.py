@@ -34,7 +34,6 @@ MAIN = "refs/heads/main"
 CRAWLS = "refs/crawls/"
 PUBLICATIONS = "refs/publications/"
 INCOMING = "refs/incoming/"
-ADDITIONS = "refs/additions/"
 
 _LOCK_IN_THE_WAY = re.compile(rb"Unable to create '([^'\n]+\.lock)': File exists")
 _STALE = 60.0  # seconds
@@ -175,20 +174,6 @@ class Store:
         except FileNotFoundError:
             pass  # its holder was done just now
         return True
-
-    def marks(self) -> dict[str, int]:
-        """How far each log of additions was committed here: its name → the number of its last addition that was."""
-        # Not by `refs`, which would read those of all crawls for each commit.
-        names = {path.name for path in (self.path / ADDITIONS).glob("*") if not path.name.endswith(".lock")}
-        try:
-            packed = (self.path / "packed-refs").read_text("utf-8", "replace")
-        except FileNotFoundError:
-            packed = ""
-        if ADDITIONS in packed:
-            found = (line.partition(" ")[2] for line in packed.splitlines())
-            names |= {name.removeprefix(ADDITIONS) for name in found if name.startswith(ADDITIONS)}
-        refs = {name: self.ref(ADDITIONS + name) for name in sorted(names)}
-        return {name: int(self.read(oid)) for name, oid in refs.items() if oid is not None}
 
     # -- objects -------------------------------------------------------------------------------------------------
 
