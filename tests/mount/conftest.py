@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -94,3 +96,45 @@ def _folder() -> Iterator[Path]:
     finally:
         assert str(path) not in Path("/proc/self/mountinfo").read_text("utf-8"), "a mount is left"
         shutil.rmtree(path)
+
+
+class Desk:
+    """A mount to write to: an ARC for each test, and a look into git."""
+
+    def __init__(self, archive: Archive, mounted: Mounted) -> None:
+        self.archive = archive
+        self.mounted = mounted
+        self._numbers = itertools.count()
+
+    def arc(self) -> Path:
+        """The folder of an ARC that nobody has used."""
+        return self.mounted / f"{archives.DOMAIN}/p{next(self._numbers)}.html"
+
+    def in_git(self, path: Path) -> bytes | None:
+        """What main has for a file of the mount."""
+        domain, _, inner = str(path.relative_to(self.mounted.point)).partition("/")
+        store = archives.store_of(self.archive, domain)
+        head = store.head()
+        entry = store.find(head.tree, inner) if head else None
+        return store.read(entry.oid) if entry and not entry.is_tree else None
+
+    def commit(self, folder: Path) -> None:
+        """Have git take in what was added: fsync of a folder."""
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+@pytest.fixture(scope="module")
+def desk(binding: str) -> Iterator[Desk]:
+    """A mount of many small ARCs, each for one test."""
+    for folder in _folder():
+        archive = archives.make_archive(folder)
+        archives.publish(archive, pages={f"p{number}.html": b"page %d" % number for number in range(60)})
+        mounted = Mounted(archive.root, folder / "mnt", "-o", f"binding={binding}")
+        try:
+            yield Desk(archive, mounted)
+        finally:
+            mounted.clear()

@@ -41,6 +41,10 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=7200", "tests/crash"),
         {"CRASH_ROUNDS": "50"},
     ),
+    "writers": Soak(
+        "sixteen processes add 10,000 files and 10,000 nodes to 1,000 ARCs while crawls publish",
+        ("-m", "tests.soak.writers"),
+    ),
     "publications": Soak(
         "thirty publications with intervals of seconds under one agent for ten minutes",
         ("-m", "tests.soak.publications"),

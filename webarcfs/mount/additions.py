@@ -12,6 +12,7 @@ import threading
 from webarcfs.archive import committing, config
 from webarcfs.archive.errors import WebarcError
 from webarcfs.archive.journal import Journal
+from webarcfs.archive.schemas import Schemas
 from webarcfs.mount.committer import Committer
 from webarcfs.mount.view import View
 from webarcfs.mount.writing import Writer
@@ -45,10 +46,11 @@ class Additions:
         except (OSError, WebarcError) as error:
             _log.warning("nothing can be written through this mount: %s", error)
             return
+        schemas = Schemas(archive.schemas, strict=self._settings.strict_schema)
         self._committer = Committer(archive, self._journal, self._view.overlay, self._settings.commit_interval)
         self._committer.start()
         self._view.take_additions(self._journal)
-        self.writer = Writer(self._view, self._journal, self._committer)
+        self.writer = Writer(self._view, self._journal, self._committer, schemas)
 
     def stop(self) -> None:
         """Confirm and commit what is left."""

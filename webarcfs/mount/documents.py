@@ -12,13 +12,14 @@ import os
 import threading
 import time
 
-from webarcfs.archive import datanodes
+from webarcfs.archive import datanodes, validationlog
 from webarcfs.archive.additions import AddNodes, Place, blob_id
 from webarcfs.archive.arcxml import LARGEST
-from webarcfs.archive.errors import Exists, WebarcError
+from webarcfs.archive.errors import Exists, InvalidDocument, NotPermitted, WebarcError
 from webarcfs.archive.journal import Journal
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.locks import Turnstile
+from webarcfs.archive.schemas import Schemas
 from webarcfs.mount import judging
 from webarcfs.mount.authors import author
 from webarcfs.mount.committer import Committer
@@ -108,7 +109,8 @@ class Document:
 class Documents:
     """The data nodes that are added through one mount."""
 
-    def __init__(self, view: View, journal: Journal, committer: Committer) -> None:
+    def __init__(self, view: View, journal: Journal, committer: Committer, schemas: Schemas) -> None:
+        self._schemas = schemas
         self._view = view
         self._journal = journal
         self._committer = committer
@@ -120,21 +122,35 @@ class Documents:
             if not document.dirty:
                 return False
             new = document.written()
-            nodes = self.new_nodes(document.old, new)
-            self.add(document.place, nodes, document.maker.uid)
+            nodes = self.extend(document.place, document.old, new, document.maker.uid)
             document.old, document.dirty, document.failed = new, False, False
+        return nodes
+
+    def extend(self, place: Place, old: bytes, new: bytes, uid: int, source: str = "") -> bool:
+        """Add the nodes that a document has beyond an old one; the addition `source` goes with that.
+
+        False if there are none. Raises InvalidDocument, Exists, NotPermitted, Stale, OSError.
+        """
+        try:
+            nodes = datanodes.extended(old, new)
+            self._schemas.validate(nodes)
+            self._add(place, nodes, uid, source)
+        except (InvalidDocument, Exists, NotPermitted) as error:
+            self.refused(place, uid, error)
+            raise
         return bool(nodes)
 
-    def new_nodes(self, old: bytes, new: bytes) -> bytes:
-        """The nodes that a document has beyond an old one. Raises InvalidDocument, Exists, NotPermitted."""
-        return datanodes.extended(old, new)
+    def refused(self, place: Place, uid: int, error: WebarcError) -> None:
+        """Write down what was wrong (/Xm-4/)."""
+        who = author(uid)
+        path = f"/{place.domain}/{place.arc}/{DATA_XML}"
+        validationlog.refused(self._view.archive, f"{who.name} <{who.mail}>", path, error)
 
     def current(self, place: Place) -> bytes:
         """The document as this mount shows it now. Raises Stale."""
         return self._merged(place)[0]
 
-    def add(self, place: Place, nodes: bytes, uid: int, source: str = "") -> None:
-        """Confirm nodes; the addition `source` goes with that. Raises Stale, Exists, OSError."""
+    def _add(self, place: Place, nodes: bytes, uid: int, source: str) -> None:
         if not nodes and not source:
             return
         with self._stripes[hash(place) % _STRIPES], Turnstile(self._view.archive.lock(place.domain)).shared():

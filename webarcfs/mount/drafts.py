@@ -52,6 +52,7 @@ class Draft:
         self._users = 1  # readers as well
         self._lent = False
         self._size = 0
+        self._fault: OSError | None = None
 
     @property
     def size(self) -> int:
@@ -66,9 +67,13 @@ class Draft:
             self._change()
             at = self.size if offset is None else offset
             view = memoryview(data)
-            while view:
-                done = os.pwrite(self._fd, view, at)
-                view, at = view[done:], at + done
+            try:
+                while view:
+                    done = os.pwrite(self._fd, view, at)
+                    view, at = view[done:], at + done
+            except OSError as error:
+                self._fault = error
+                raise
         return len(data)
 
     def truncate(self, size: int) -> None:
@@ -76,6 +81,8 @@ class Draft:
             if size != self.size:
                 self._change()
                 os.ftruncate(self._fd, size)
+            if size == 0:
+                self._fault = None
 
     def allocate(self, mode: int, offset: int, length: int) -> None:
         """Reserve space (fallocate(2)). Raises OSError; what is no reservation is not supported."""
@@ -87,7 +94,12 @@ class Draft:
                 os.posix_fallocate(self._fd, offset, length)
 
     def body(self) -> tuple[str, Body]:
-        """The blob that it is now, and its bytes, which are not changed any more. The caller holds the lock."""
+        """The blob that it is now, and its bytes, which are not changed any more. The caller holds the lock.
+
+        Raises what a write failed with: nobody can remove or mend a file that would be kept in part.
+        """
+        if self._fault is not None:
+            raise self._fault.with_traceback(None)
         size = self.size
         digest = blob_hash(size)
         for at in range(0, size, _PIECE):

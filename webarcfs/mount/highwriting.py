@@ -77,6 +77,8 @@ class WritingOperations(Operations):
             raise NotSupported(name)
         raise node.refusal()
 
+    removexattr = setxattr
+
     # -- contents ----------------------------------------------------------------------------------------------------
 
     def open(self, path: str, fi: Any) -> int:

@@ -98,6 +98,8 @@ class WritingOperations(Operations):
             raise NotSupported(os.fsdecode(name))
         raise node.refusal()
 
+    removexattr = setxattr
+
     # -- contents ----------------------------------------------------------------------------------------------------
 
     def open(self, caller: Caller, inode: int, fi: Any) -> bytes | int:  # type: ignore[override]

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 from webarcfs.archive.additions import AddFile, Move, Place
 from webarcfs.archive.arcxml import LARGEST
-from webarcfs.archive.errors import Exists, InvalidDocument, NotFound, NotPermitted, WebarcError
+from webarcfs.archive.errors import Exists, InvalidDocument, NotFound, NotPermitted, Stale, WebarcError
 from webarcfs.archive.journal import Journal
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.locks import Turnstile
+from webarcfs.archive.schemas import Schemas
 from webarcfs.archive.store import Entry
 from webarcfs.mount import judging, names
 from webarcfs.mount.authors import Caller, author
@@ -52,11 +53,11 @@ class Opened:
 class Writer:
     """The additions of one mount. `tell` has the kernel drop a name in a folder, and the folder's listing."""
 
-    def __init__(self, view: View, journal: Journal, committer: Committer) -> None:
+    def __init__(self, view: View, journal: Journal, committer: Committer, schemas: Schemas) -> None:
         self._view = view
         self._journal = journal
         self._committer = committer
-        self._documents = Documents(view, journal, committer)
+        self._documents = Documents(view, journal, committer, schemas)
         self._open: dict[tuple[Place, str], Draft] = {}
         self.tell: Callable[[Folder, str], None] = lambda _folder, _name: None
 
@@ -126,15 +127,15 @@ class Writer:
         if not isinstance(folder, StoredFolder) or folder.place is None:
             raise folder.refusal()
         names.check(folder.inner, name)
+        judging.check_known(self._view, folder.place)
         return folder.place, _join(folder.inner, name)
 
     def _rewrite(self, place: Place, old: str, file: File, caller: Caller) -> None:
         """The file `old` becomes data.xml."""
         new = _bytes(file)
-        nodes = self._documents.new_nodes(self._documents.current(place), new)
-        draft = self._open.pop((place, old), None)
         confirmed = not isinstance(file, DraftFile)
-        self._documents.add(place, nodes, caller.uid, old if confirmed else "")
+        self._documents.extend(place, self._documents.current(place), new, caller.uid, old if confirmed else "")
+        draft = self._open.pop((place, old), None)
         if draft is not None:
             draft.dirty = False  # whoever has it open still has written what there was to write
             if not confirmed:
@@ -191,8 +192,18 @@ class Writer:
 
     def write(self, opened: Opened, data: bytes, offset: int) -> int:
         """Write; Stale as soon as it is known that it is in vain."""
-        judging.check_known(self._view, opened.draft.place)
-        return opened.draft.write(data, None if opened.append else offset)
+        draft = opened.draft
+        try:
+            judging.check_known(self._view, draft.place)
+        except Stale:
+            draft.dirty = True  # so that its close says so, too
+            raise
+        try:
+            return draft.write(data, None if opened.append else offset)
+        except WebarcError as error:
+            if isinstance(draft, Document):
+                self._documents.refused(draft.place, draft.maker.uid, error)
+            raise
 
     def confirm(self, opened: Opened) -> None:
         """A close or an fsync: what is new becomes durable, and then visible. Raises Stale, Exists, OSError."""

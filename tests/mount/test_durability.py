@@ -1,0 +1,162 @@
+"""What close confirmed is there afterwards, whatever ends the mount (SEMANTICS.md, "Durability"; issue 3)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.mount.conftest import Mounter
+from tests.mount.test_writing import error_of, write
+from tests.support import archives
+from tests.support.archives import DOMAIN
+from tests.support.mounts import UMOUNT, Mounted, run
+from webarcfs.archive import committing
+from webarcfs.archive.datanodes import names
+from webarcfs.archive.directory import Archive
+
+pytestmark = pytest.mark.mount
+
+#: Kills, each a little later; tests/crash has them at random moments.
+ROUNDS = 2
+
+
+@pytest.fixture
+def arcs(archive: Archive) -> list[str]:
+    """An archive of a few ARCs."""
+    pages = [f"p{number}.html" for number in range(4)]
+    archives.publish(archive, pages=dict.fromkeys(pages, b"page"))
+    return pages
+
+
+def in_git(archive: Archive, path: str) -> bytes | None:
+    store = archives.store_of(archive)
+    head = store.head()
+    entry = store.find(head.tree, path) if head else None
+    return store.read(entry.oid) if entry else None
+
+
+def kill(mounted: Mounted) -> None:
+    os.kill(mounted.pid, signal.SIGKILL)
+    assert mounted.ended(60)
+    mounted.clear()
+
+
+def test_killed_after_closes(archive: Archive, arcs: list[str], mount: Mounter) -> None:
+    """S-durable-1"""
+    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    for turn in range(ROUNDS):
+        mounted = mount(archive)
+        manifest: list[str] = []
+        nodes: list[str] = []
+
+        def work(
+            number: int,
+            mounted: Mounted = mounted,
+            turn: int = turn,
+            manifest: list[str] = manifest,
+            nodes: list[str] = nodes,
+        ) -> None:
+            try:
+                for step in range(10_000):
+                    path = f"{arcs[step % len(arcs)]}/f{turn}-{number}-{step}"
+                    write(mounted / f"{DOMAIN}/{path}", path.encode() * 100)
+                    manifest.append(path)
+                    if step % 3 == 0:
+                        with (mounted / f"{DOMAIN}/{arcs[0]}/data.xml").open("ab", buffering=0) as file:
+                            file.write(f"<n{turn}-{number}-{step}/>".encode())
+                        nodes.append(f"n{turn}-{number}-{step}")
+            except OSError:
+                pass  # it is dead
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        while len(manifest) < 10 + 7 * turn:
+            threads[0].join(0.01)
+        os.kill(mounted.pid, signal.SIGKILL)
+        for thread in threads:
+            thread.join(60)
+        confirmed, added = list(manifest), list(nodes)
+        kill(mounted)
+        again = mount(archive)
+        for path in confirmed:
+            assert (again / f"{DOMAIN}/{path}").read_bytes() == path.encode() * 100
+            assert in_git(archive, path) == path.encode() * 100
+        found = names((again / f"{DOMAIN}/{arcs[0]}/data.xml").read_bytes())
+        assert set(added) <= set(found)
+        assert len(found) == len(set(found))
+        again.clear()
+    assert archives.store_of(archive).check() == []
+
+
+@pytest.mark.parametrize("how", ["umount", "umount.webarcfs", "SIGTERM", "detached"])
+def test_ends_lose_nothing(archive: Archive, arcs: list[str], mount: Mounter, how: str) -> None:
+    """S-drain-1"""
+    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    mounted = mount(archive)
+    folder = mounted / f"{DOMAIN}/{arcs[0]}"
+    for number in range(10):
+        write(folder / f"f{number}", b"%d" % number)
+    with (folder / "data.xml").open("ab") as file:
+        file.write(b"<node/>")
+    writer = None
+    if how == "detached":
+        # A writer that is still at it when the mount is told to end.
+        script = "import sys,time; f=open(sys.argv[1],'xb',0); f.write(b'open'); print(flush=True); time.sleep(600)"
+        writer = subprocess.Popen([sys.executable, "-c", script, folder / "open"], stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        writer.stdout.readline()
+    try:
+        match how:
+            case "umount":
+                assert run("umount", "-i", mounted.point).returncode == 0
+            case "umount.webarcfs":
+                assert run(UMOUNT, mounted.point).returncode == 0
+            case _:
+                os.kill(mounted.pid, signal.SIGTERM)
+        assert mounted.ended(60)
+    finally:
+        if writer is not None:
+            writer.kill()
+            writer.wait()
+            writer.stdout.close()  # type: ignore[union-attr]
+    assert [in_git(archive, f"{arcs[0]}/f{number}") for number in range(10)] == [b"%d" % number for number in range(10)]
+    assert names(in_git(archive, f"{arcs[0]}/data.xml") or b"") == ("node",)
+    if how == "detached":
+        assert in_git(archive, f"{arcs[0]}/open") == b"open"
+    assert [path for path in archive.journal.iterdir() if path.suffix == ".log"] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
+def test_no_room_in_the_journal(archive: Archive, arcs: list[str], mount: Mounter) -> None:
+    """S-full-1"""
+    journal = Path(archive.journal)
+    done = run("mount", "-t", "tmpfs", "-o", "size=2m,mode=755", "tmpfs", journal)
+    if done.returncode:
+        pytest.skip("no tmpfs can be mounted here")
+    try:
+        mounted = mount(archive)
+        folder = mounted / f"{DOMAIN}/{arcs[0]}"
+        assert error_of(lambda: write_large(folder / "large", 8 << 20)) == errno.ENOSPC
+        assert not (folder / "large").exists()
+        write(folder / "small", b"fits")
+        assert (folder / "small").read_bytes() == b"fits"
+        mounted.clear()
+        committing.replay(archive)
+    finally:
+        run("umount", "-l", journal)
+    assert in_git(archive, f"{arcs[0]}/small") == b"fits"
+    assert in_git(archive, f"{arcs[0]}/large") is None
+
+
+def write_large(path: Path, size: int) -> None:
+    with path.open("xb", buffering=0) as file:
+        for _ in range(size >> 16):
+            file.write(os.urandom(1 << 16))
