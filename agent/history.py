@@ -69,13 +69,15 @@ def _with_jobs(archive: Archive, last: Last) -> History:
     for name, begun, publication in _jobs(archive.jobs):
         runs.setdefault(publication, set()).add(begun)
         try:
-            one = item_of(archive.jobs / name, publication)
+            known = item.load(archive.jobs / name)
         except Damaged as error:
             refused.append(str(error))
             continue
-        found.append(one)
+        if known is None and (archive.reports / name).is_dir():
+            continue  # it is done, and its folder just going
+        found.append(known or Item(job=name, publication=publication))
         with contextlib.suppress(Damaged):
-            runs[publication].add(parse_time(one.attempted))
+            runs[publication].add(parse_time(found[-1].attempted))
     names = {publication: name for publication, (_, name) in last.items()}
     return History(runs, names, tuple(sorted(found, key=lambda each: each.job)), tuple(sorted(refused)))
 

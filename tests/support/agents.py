@@ -20,7 +20,7 @@ from webarcfs.archive.directory import Archive
 from webarcfs.archive.model import compact_time, now
 
 #: Seconds after which a state that has not come never will.
-DEADLINE = 60.0
+DEADLINE = 120.0
 
 
 def until(found: Callable[[], Any], what: str = "", within: float = DEADLINE) -> Any:
@@ -28,13 +28,13 @@ def until(found: Callable[[], Any], what: str = "", within: float = DEADLINE) ->
     end = time.monotonic() + within
     while not (value := found()):
         assert time.monotonic() < end, f"not within {within:g} s: {what}"
-        time.sleep(0.05)
+        time.sleep(0.1)
     return value
 
 
 def configure(archive: Archive, *publications: Mapping[str, Any], **crawl: Any) -> None:
     """Write webarc.toml: `[crawl]` and publications; values as JSON spells them, which is TOML for these."""
-    settings = {"wait": 0.0, "timeout": 20.0, "robots": False, **crawl}
+    settings = {"wait": 0.0, "timeout": 120.0, "robots": False, **crawl}
     lines = ["[crawl]", *(f"{key} = {_toml(value)}" for key, value in settings.items())]
     for each in publications:
         lines += ["", "[[publication]]", *(f"{key} = {_toml(value)}" for key, value in each.items())]
