@@ -207,7 +207,9 @@ def test_a_dear_commit_waits_until_it_brings_what_its_trees_cost() -> None:
     """A folder of 60,000 ARCs: 2 MB for each commit."""
     dear = Cost(0.5, 2 << 20, 1)
     assert next_commit(1.0, dear, 100.0, 100.0, 1) == 100.0 + LONGEST
-    assert next_commit(1.0, dear, 100.0, 100.0, (2 << 20) // OWN_BYTES + 1) == 102.5
+    assert next_commit(1.0, dear, 100.0, 100.0, (2 << 20) // OWN_BYTES + 1) == 102.5, (
+        "half a second is a fifth of the time"
+    )
     assert next_commit(1.0, dear, 100.0, 500.0, 1) == 501.0, "after a long rest it is done at once"
 
 

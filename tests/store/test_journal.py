@@ -336,7 +336,7 @@ def test_threads_that_confirm_together_share_syncs(site: Archive, monkeypatch: p
     first.set()
     for thread in threads:
         thread.join()
-    assert len(count) == 2
+    assert len(count) <= 2
     writer.journal.release(commit_additions(site, DOMAIN))
     writer.close()
 

@@ -92,6 +92,8 @@ def pending(archive: Archive, store: Store, domain: str) -> tuple[list[Log], Wai
         except FileNotFoundError:
             continue  # git has all of it, and its owner removed it
         logs.append(log)
+        for start, end in log.damage:
+            _log.error("%s is damaged: bytes %d to %d cannot be read", log.path, start, end)
         mark = known.get(log.id, 0)
         found += [
             (log, record) for record in records if record.addition.place.domain == domain and record.number > mark

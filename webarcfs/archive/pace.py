@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 #: The longest that an interval is stretched, in seconds.
-LONGEST = 30.0
+LONGEST = 60.0
 #: What one addition writes to git for itself, in bytes: its blob, its ARC's tree, its line in the commit's message.
 OWN_BYTES = 300
 #: Trees of this many bytes stretch the interval as far as it goes.
