@@ -24,6 +24,8 @@ from webarcfs.mount.base import Node
 GRACE = 60.0
 #: Folders that are remembered with their makers; the oldest are forgotten beyond it.
 MOST_FOLDERS = 100_000
+#: Blobs that are remembered as superseded: long enough for whoever is just looking at one.
+MOST_SUPERSEDED = 10_000
 
 #: A name in the overlay: what git will hold (nothing, if it is a file without an id: the name went), or a node that
 #: there is no version of yet.
@@ -74,6 +76,7 @@ class Overlay:
         self._blobs: Counter[str] = Counter()
         self._sizes: dict[str, int] = {}
         self._bodies: dict[str, bytes] = {}
+        self._superseded: dict[str, None] = {}
         self._made: dict[tuple[Place, str], Made] = {}
         self._made_folders: dict[tuple[Place, str], Made] = {}
 
@@ -97,6 +100,10 @@ class Overlay:
     def body(self, blob: str) -> bytes | None:
         """The bytes of a pending blob that only this mount has."""
         return self._bodies.get(blob)
+
+    def is_superseded(self, blob: str) -> bool:
+        """Whether a blob was the content of a file until its next one came: git may never have it."""
+        return blob in self._superseded
 
     def maker(self, place: Place | None, path: str) -> Made | None:
         """Who made a file or folder, as long as it is theirs."""
@@ -125,7 +132,12 @@ class Overlay:
         folder, name = _split(path)
         with self._lock:
             known = self._pending.setdefault(place.domain, {})
-            self._let_go(known.pop((place, path), None))
+            before = known.pop((place, path), None)
+            self._let_go(before)
+            if before is not None:
+                self._superseded[before.blob] = None
+                if len(self._superseded) > MOST_SUPERSEDED:
+                    del self._superseded[next(iter(self._superseded))]
             known[place, path] = pending
             self._blobs[pending.blob] += 1
             self._sizes[pending.blob] = pending.size

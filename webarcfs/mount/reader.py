@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from webarcfs.archive import arcxml, layout
-from webarcfs.archive.errors import Damaged, InvalidDocument
+from webarcfs.archive.errors import Damaged, InvalidDocument, Stale
 from webarcfs.archive.model import MetaData
 from webarcfs.archive.store import Commit, Entry, Store
 from webarcfs.mount.blobs import Blobs, Content, FromFile, FromMemory
@@ -96,13 +96,23 @@ class Reader:
         return self._caches.metadata.get(document, lambda: self._parse(document))
 
     def size(self, blob: str) -> int:
-        """A blob's size."""
+        """A blob's size. Raises Stale for that of a version which the next one has replaced before git had it."""
         pending = self.overlay.size(blob)
-        return self.store.size(blob) if pending is None else pending
+        if pending is not None:
+            return pending
+        try:
+            return self.store.size(blob)
+        except Damaged:
+            if self.overlay.is_superseded(blob):
+                raise Stale("there is a newer version of it") from None
+            raise
 
     def open(self, blob: str, size: int) -> Content:
         """The content of a blob of `size` bytes, to be closed."""
-        return self._pending(blob) or self._caches.blobs.open(self.store, blob, size)
+        pending = self._pending(blob)
+        if pending is None and self.overlay.is_superseded(blob):
+            self.size(blob)  # who comes too late is told now, and not when it is read
+        return pending or self._caches.blobs.open(self.store, blob, size)
 
     def _pending(self, blob: str) -> Content | None:
         """The content of a blob that is not in git yet."""

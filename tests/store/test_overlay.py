@@ -1,0 +1,121 @@
+"""What a mount lays over git's trees until those have it (webarcfs/mount/overlay.py), without any mount."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import archives
+from tests.support.archives import DOMAIN
+from webarcfs.archive.additions import Place, blob_id
+from webarcfs.archive.errors import Damaged, NameTooLong, NotFound, NotPermitted, Stale
+from webarcfs.archive.store import Entry
+from webarcfs.mount import names
+from webarcfs.mount.base import Folder
+from webarcfs.mount.overlay import Made, Overlay, Pending
+from webarcfs.mount.tree import Tree
+from webarcfs.mount.view import View
+
+pytestmark = pytest.mark.store
+
+PLACE = Place(DOMAIN, "index.html", "2026-11-21T03:00:00")
+A, B = blob_id(b"a"), blob_id(b"bb")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    archive = archives.make_archive(tmp_path)
+    archives.publish(archive, pages={"index.html": b"1"})
+    return Tree(View(archive))
+
+
+def listing(tree: Tree, path: str = "") -> set[str]:
+    folder = tree.find(f"/{DOMAIN}/index.html{path}")
+    assert isinstance(folder, Folder)
+    return set(folder.names()) - {"data.html", "data.xml", "headers.http"}
+
+
+def test_pending_files_are_seen_until_git_has_them(tree: Tree) -> None:
+    overlay = tree.view.overlay
+    overlay.confirmed(PLACE, "notes", Pending(A, 1, ("log", 1)))
+    assert listing(tree) == {"notes"}
+    assert tree.find(f"/{DOMAIN}/index.html/notes").attrs().size == 1
+    assert overlay.settled(DOMAIN) == []
+    overlay.committed(DOMAIN, {("log", 1)})
+    settled = overlay.settled(DOMAIN)
+    assert settled == [(PLACE, "notes", Entry("notes", A, False))]
+    overlay.drop(settled)
+    assert listing(tree) == set()
+    assert overlay.size(A) is None
+
+
+def test_what_comes_after_a_commit_is_not_dropped_with_it(tree: Tree) -> None:
+    overlay = tree.view.overlay
+    overlay.confirmed(PLACE, "notes", Pending(A, 1, ("log", 1)))
+    overlay.committed(DOMAIN, {("log", 1)})
+    settled = overlay.settled(DOMAIN)
+    overlay.confirmed(PLACE, "notes", Pending(B, 2, ("log", 2)))
+    overlay.drop(settled)
+    assert tree.find(f"/{DOMAIN}/index.html/notes").attrs().size == 2
+
+
+def test_a_version_that_git_never_gets_is_stale_and_not_damage(tree: Tree) -> None:
+    overlay, reader = tree.view.overlay, tree.view.domain(DOMAIN).reader
+    overlay.confirmed(PLACE, "notes", Pending(A, 1, ("log", 1)))
+    overlay.confirmed(PLACE, "notes", Pending(B, 2, ("log", 2)))
+    with pytest.raises(Stale):
+        reader.size(A)
+    with pytest.raises(Stale):
+        reader.open(A, 1)
+    with pytest.raises(Damaged):
+        reader.size("0" * 40)
+
+
+def test_renames_leave_no_old_name(tree: Tree) -> None:
+    overlay = tree.view.overlay
+    overlay.confirmed(PLACE, "old", Pending(A, 1, ("log", 1)))
+    overlay.moved(PLACE, "old", "new", Pending(A, 1, ("log", 2)))
+    assert listing(tree) == {"new"}
+    with pytest.raises(NotFound):
+        tree.find(f"/{DOMAIN}/index.html/old")
+    overlay.moved(PLACE, "data.html", "moved", Pending(A, 1, ("log", 3)))
+    with pytest.raises(NotFound):  # though git has it
+        tree.find(f"/{DOMAIN}/index.html/data.html")
+
+
+def test_folders_are_there_before_git_has_them(tree: Tree) -> None:
+    overlay = tree.view.overlay
+    assert overlay.reserve(PLACE, "more", Entry("more", "", True), Made(0))
+    assert not overlay.reserve(PLACE, "more", Entry("more", "", True), Made(0))
+    overlay.confirmed(PLACE, "more/deep", Pending(A, 1, ("log", 1)))
+    assert (listing(tree), listing(tree, "/more")) == ({"more"}, {"deep"})
+    assert overlay.maker(PLACE, "more") == Made(0)
+    overlay.committed(DOMAIN, {("log", 1)})
+    overlay.drop(overlay.settled(DOMAIN))
+    assert listing(tree) == set()  # with the file in git, its folder is, too
+
+
+def test_makers_lose_their_rights_in_time() -> None:
+    overlay = Overlay()
+    overlay.reserve(PLACE, "mine", Entry("mine", A, False), Made(7))
+    assert overlay.maker(PLACE, "mine") == Made(7)
+    assert overlay.maker(None, "mine") is None
+    assert overlay.maker(PLACE, "other") is None
+
+
+@pytest.mark.parametrize("name", ["data.xml", "data", "data.html", "headers.http", ".git", ".GITmodules", "git~1"])
+def test_reserved_names(name: str) -> None:
+    with pytest.raises(NotPermitted):
+        names.check("", name)
+
+
+def test_bounds_of_names() -> None:
+    names.check("", "n" * 255)
+    names.check("in", "data.txt")
+    with pytest.raises(NameTooLong):
+        names.check("", "\u00e9" * 128)
+    with pytest.raises(NameTooLong):
+        names.check("/".join("d" * 64), "deeper")
+    with pytest.raises(NotPermitted):
+        names.check("in", "data.xml")
