@@ -54,6 +54,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "tests/kill/test_kill_agent.py"),
         {"WEBARC_SOAK": "1"},
     ),
+    "kill-random": Soak(
+        "kill -9 at 50 random moments of crawls and imports; nothing lost, nothing doubled",
+        ("-m", "pytest", "tests/kill/test_random.py"),
+        {"KILL_ROUNDS": "50"},
+    ),
     "kill-journal": Soak(
         "kill -9 of a process that confirms and commits additions, at 100 moments; nothing is lost, nothing doubled",
         ("-m", "pytest", "tests/store/test_journal.py", "-k", "kill_9", "-o", "timeout=3600"),
