@@ -25,9 +25,10 @@ from webarcfs.archive import arcxml, datanodes
 from webarcfs.archive.directory import Archive
 
 __all__ = ["archive", "folder", "mount", "pytest_generate_tests"]
-pytestmark = pytest.mark.mount
-
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "3"))
+# What is waited for is a state, on however busy a machine.
+pytestmark = [pytest.mark.mount, pytest.mark.timeout(max(1200, ROUNDS * 120))]
+
 WRITERS = ("files", "files", "nodes", "nodes")
 PATIENCE = 120.0
 

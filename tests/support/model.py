@@ -100,6 +100,8 @@ class Model:
         if draft is not None:
             draft.handles += 1
             return 0, draft
+        if path in found.folders:
+            return errno.EISDIR, None
         return (errno.EPERM if path in found.files else errno.ENOENT), None
 
     def write(self, draft: Draft, data: bytes) -> int:
@@ -179,12 +181,14 @@ class Model:
             return errno.ESTALE
         if paper.refused:
             return paper.refused
-        if what == "wrong" or (what == "end" and not paper.unfinished):
+        if what == "end" and not paper.unfinished:
             paper.refused = errno.EINVAL
         elif not paper.unfinished and what != "end":
             if name in paper.taken:
                 paper.refused = errno.EEXIST
             paper.taken.add(name)
+        if what == "wrong":  # its begin comes first
+            paper.refused = paper.refused or errno.EINVAL
         if paper.refused:
             return paper.refused
         paper.dirty = True
