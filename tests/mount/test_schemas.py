@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.mount.conftest import Mounter
 from tests.support import archives
+from tests.support.archives import DOMAIN
 from tests.support.mounts import eventually
 from webarcfs.archive.directory import Archive
 
@@ -47,3 +50,49 @@ def test_schemas_are_read_as_they_are(archive: Archive, mount: Mounter) -> None:
     (archive.schemas / "words.xsd").unlink()
     eventually(lambda: listed(folder) == [], 60)
     assert not (folder / "link.xsd").exists()
+
+
+def refused(path: Path, body: bytes) -> int | None:
+    """The errno of writing a new file."""
+    try:
+        with path.open("xb") as file:
+            file.write(body)
+    except OSError as error:
+        return error.errno
+    return None
+
+
+def test_new_schemas_are_stored_if_they_are_some(archive: Archive, mount: Mounter) -> None:
+    """S-schemas-2: create-only, checked at close; what is stored holds for data nodes from then on."""
+    archives.publish(archive, pages={"index.html": b"home"})
+    mounted = mount(archive)
+    folder, document = mounted / ".schemas", mounted / DOMAIN / "index.html/data.xml"
+    assert refused(folder / "words.xsd", b"<words/>") == errno.EINVAL
+    assert refused(folder / "words.xsd", b"") == errno.EINVAL
+    assert refused(folder / "words.txt", SCHEMA) == errno.EINVAL
+    eventually(lambda: listed(folder) == [], 60)
+    assert list(archive.schemas.iterdir()) == []
+    with (folder / "words.xsd").open("xb") as file:
+        file.write(SCHEMA)
+        assert refused(folder / "words.xsd", SCHEMA) == errno.EEXIST
+    assert (archive.schemas / "words.xsd").read_bytes() == SCHEMA
+    eventually(lambda: listed(folder) == ["words.xsd"], 60)
+    assert (folder / "words.xsd").read_bytes() == SCHEMA
+    assert refused(folder / "words.xsd", SCHEMA) == errno.EEXIST
+    for attempt in (
+        lambda: (folder / "words.xsd").write_bytes(b""),
+        (folder / "words.xsd").unlink,
+        lambda: (folder / "words.xsd").rename(folder / "more.xsd"),
+        (folder / "folder").mkdir,
+    ):
+        with pytest.raises(PermissionError):
+            attempt()
+    shell = subprocess.run(["sh", "-c", "cat > more.xsd"], cwd=folder, input=SCHEMA, check=False)
+    assert shell.returncode == 0
+    eventually(lambda: listed(folder) == ["more.xsd", "words.xsd"], 60)
+    with pytest.raises(OSError, match="Invalid") as raised, document.open("ab") as file:
+        file.write(b"<words>forty</words>")
+    assert raised.value.errno == errno.EINVAL
+    with document.open("ab") as file:
+        file.write(b"<words>42</words>")
+    assert b"<words>42</words>" in document.read_bytes()

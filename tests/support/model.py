@@ -107,6 +107,7 @@ class Model:
     def write(self, draft: Draft, data: bytes) -> int:
         """write(2) at the end."""
         if draft.arc.stale:
+            draft.dirty = True  # its close says so, too
             return errno.ESTALE
         draft.buffer += data
         draft.dirty = True
@@ -178,6 +179,7 @@ class Model:
     def append(self, paper: Paper, name: str, text: str, what: str) -> int:
         """write(2) of a node: `whole`, its `begin` or its `end` only, or something `wrong`."""
         if paper.arc.stale:
+            paper.dirty = True
             return errno.ESTALE
         if paper.refused:
             return paper.refused

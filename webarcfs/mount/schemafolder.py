@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from webarcfs.archive.errors import NotFound
@@ -27,6 +27,8 @@ class SchemaFolder(Folder):
     """The folder. Other files than schemas, and folders in it, are not shown."""
 
     path: Path
+    #: New ones that are being written through this mount, by name.
+    drafts: MutableMapping[str, Node] = field(default_factory=dict, compare=False)
 
     @property
     def ino(self) -> int:
@@ -44,9 +46,12 @@ class SchemaFolder(Folder):
         return Attrs(self.kind, 0, time, self.ino)
 
     def names(self) -> Iterator[str]:
-        return iter(sorted(stamps(self.path)))
+        return iter(sorted(stamps(self.path).keys() | self.drafts.keys()))
 
     def lookup(self, name: str) -> Node:
+        draft = self.drafts.get(name)
+        if draft is not None:
+            return draft
         found = _stamp(self.path / name) if NAME.fullmatch(name) else None
         if found is None:
             raise NotFound(f"there is no schema {name!r}")

@@ -23,6 +23,7 @@ from webarcfs.archive.errors import NotFound, WebarcError
 from webarcfs.archive.locks import Turnstile
 from webarcfs.archive.model import CET, CommitTag
 from webarcfs.archive.store import CRAWLS, Commit, Store
+from webarcfs.mount.base import Node
 from webarcfs.mount.changes import Changes
 from webarcfs.mount.overlay import Overlay, Settled, is_gone
 from webarcfs.mount.reader import Bodies, Caches, Reader
@@ -86,6 +87,8 @@ class View:
         self.changes = Changes(archive.changes)
         self._repositories: tuple[int, frozenset[str]] = (0, frozenset())
         self._schemas = Watch(archive.schemas)
+        #: Schemas that are being written, by name.
+        self.schema_drafts: dict[str, Node] = {}
         self._caches = Caches()
         self._states: dict[str, DomainState] = {}
         self._faults: dict[str, str] = {}

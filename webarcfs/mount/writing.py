@@ -29,6 +29,8 @@ from webarcfs.mount.documents import Document, Documents
 from webarcfs.mount.drafts import Draft, DraftFile
 from webarcfs.mount.nodes import StoredFile, StoredFolder
 from webarcfs.mount.overlay import Made, Pending
+from webarcfs.mount.schemadrafts import SchemaDraft
+from webarcfs.mount.schemafolder import SchemaFolder
 from webarcfs.mount.tree import current_folder
 from webarcfs.mount.view import View
 
@@ -58,6 +60,7 @@ class Writer:
         self._journal = journal
         self._committer = committer
         self._documents = Documents(view, journal, committer, schemas)
+        self._schemas = schemas
         self._open: dict[tuple[Place, str], Draft] = {}
         self.tell: Callable[[Folder, str], None] = lambda _folder, _name: None
 
@@ -65,14 +68,26 @@ class Writer:
 
     def create(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
         """A new file, open for writing. Raises Exists, the folder's refusal, and what `names.check` raises."""
-        place, path = self._new(folder, name)
         maker = Made(caller.uid)
+        if isinstance(folder, SchemaFolder) and not _has(folder, name):
+            return self._create_schema(folder, name, maker)
+        place, path = self._new(folder, name)
         draft = Draft(place, path, maker, folder.attrs().mtime, self._journal.draft)
         node = DraftFile(draft)
         if not self._view.overlay.reserve(place, path, node, maker):
             draft.let_go()
             raise Exists(f"{name!r} is there")
         self._open[place, path] = draft
+        return Opened(draft), node
+
+    def _create_schema(self, folder: SchemaFolder, name: str, maker: Made) -> tuple[Opened, DraftFile]:
+        draft = SchemaDraft(folder, name, maker, self._journal.draft)
+        node = DraftFile(draft)
+        try:
+            draft.show(node)
+        except Exists:
+            draft.let_go()
+            raise
         return Opened(draft), node
 
     def mkdir(self, folder: Node, name: str, caller: Caller) -> None:
@@ -194,7 +209,8 @@ class Writer:
         """Write; Stale as soon as it is known that it is in vain."""
         draft = opened.draft
         try:
-            judging.check_known(self._view, draft.place)
+            if not isinstance(draft, SchemaDraft):
+                judging.check_known(self._view, draft.place)
         except Stale:
             draft.dirty = True  # so that its close says so, too
             raise
@@ -208,6 +224,9 @@ class Writer:
     def confirm(self, opened: Opened) -> None:
         """A close or an fsync: what is new becomes durable, and then visible. Raises Stale, Exists, OSError."""
         draft = opened.draft
+        if isinstance(draft, SchemaDraft):
+            self._confirm_schema(draft)
+            return
         try:
             new = self._documents.confirm(draft) if isinstance(draft, Document) else self._confirm(draft)
             if not new:
@@ -233,7 +252,10 @@ class Writer:
             if last and draft.dirty and not draft.failed:
                 self.confirm(opened)
         finally:
-            if last and isinstance(draft, Draft):
+            if last and isinstance(draft, SchemaDraft):
+                draft.hide()
+                self.tell(draft.folder, draft.path)
+            elif last and isinstance(draft, Draft):
                 self._open.pop((draft.place, draft.path), None)
                 self._view.overlay.closed(draft.place, draft.path)
             draft.let_go()
@@ -274,6 +296,17 @@ class Writer:
             draft.blob, draft.dirty, draft.failed = blob, False, False
         self._committer.added(place.domain)
         return True
+
+    def _confirm_schema(self, draft: SchemaDraft) -> None:
+        """Put a schema into its folder, if it is one."""
+        if draft.dirty:
+            try:
+                draft.store(self._schemas)
+            except BaseException as error:
+                draft.failed = True
+                _log.warning(".schemas/%s was not added: %s", draft.path, error)
+                raise
+            self.tell(draft.folder, draft.path)
 
     def _tell(self, place: Place, path: str) -> None:
         """Have the kernel drop what it knows of a name."""
