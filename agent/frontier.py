@@ -282,10 +282,6 @@ class Frontier:
         """(ARC, whether its folder held folders) of all that were seen, children right behind their folder."""
         return ((row["arc"], bool(row["nested"])) for row in self._query("frontier_seen", domain=domain))
 
-    def count_seen(self, domain: str) -> int:
-        """How many ARCs were seen."""
-        return int(self._connection.execute(sql("frontier_count_seen"), {"domain": domain}).fetchone()[0])
-
     # -- imports (sql/frontier_captures.sql) ---------------------------------------------------------------------
 
     def place(self, row: int, batch: int) -> None:

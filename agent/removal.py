@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agent.run import Run, Shelf, leads_to_arcs
+from agent.subset import Seen
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.store import PUBLICATIONS, Store
 
@@ -23,14 +24,15 @@ class Verdict:
     reason: str = ""
 
 
-def removed_arcs(run: Run, seen_tree: str, found: int) -> Verdict:
-    """The verdict on a crawl that saw `seen_tree` and got an answer for `found` of its ARCs."""
+def removed_arcs(run: Run, seen: Seen, found: int) -> Verdict:
+    """The verdict on a crawl that saw `seen`, and got an answer for `found` of its ARCs."""
     store = run.store
     last = store.ref(PUBLICATIONS + run.job.publication.name)
     if last is None:
         return Verdict(True)
-    gone, new = _compare(store, last, seen_tree)
-    before = _count(run, new, len(gone))
+    gone, new = _compare(store, last, seen.tree)
+    # How many the last complete crawl saw: those of this one, less the new, plus the gone. No tree is walked.
+    before = seen.arcs - new + len(gone)
     if found < run.job.settings.min_share * before and not run.job.accept_shrink:
         reason = (
             f"found {found} of the {before} ARCs that the last complete crawl saw; nothing was removed "
@@ -63,11 +65,6 @@ def _compare(store: Store, last: str, seen: str) -> tuple[list[str], int]:
         elif difference.old is None:
             new += 1
     return gone, new
-
-
-def _count(run: Run, new: int, gone: int) -> int:
-    """How many ARCs the last complete crawl saw: those of this one, less the new, plus the gone. No tree is walked."""
-    return run.job.frontier.count_seen(run.domain) - new + gone
 
 
 def _holds(held: Shelf, arc: str) -> bool:

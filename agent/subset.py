@@ -6,10 +6,19 @@ costs no object at all, and one that saw a part costs the folders above it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
+from agent import jsonfile
 from agent.run import leads_to_arcs
-from webarcfs.archive.store import Entry, Store
+from webarcfs.archive.errors import Damaged
+from webarcfs.archive.store import PUBLICATIONS, Entry, Store
+
+_NOTES = "webarc-seen.json"
 
 
 def subset(store: Store, tree: str, arcs: Iterator[tuple[str, bool]]) -> str:
@@ -20,6 +29,42 @@ def subset(store: Store, tree: str, arcs: Iterator[tuple[str, bool]]) -> str:
     """
     cursor = _Cursor(arcs)
     return _subset(store, tree, "", False, cursor) or store.write_tree([])
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a publication saw of a tree: the part, and how many ARCs that is."""
+
+    tree: str
+    arcs: int
+
+
+def seen_part(store: Store, publication: str, tree: str, arcs: Callable[[], Iterator[tuple[str, bool]]]) -> Seen:
+    """The part of `tree` that `publication` saw, whose ARCs `arcs` gives each time it is called.
+
+    The same ARCs of the same tree are the same part, so what came out last is noted in the repository (a file that may
+    be lost): of a site that did not change, no tree is read.
+    """
+    digest, count = hashlib.sha256(tree.encode()), 0
+    for arc, _ in arcs():
+        digest.update(os.fsencode(arc) + b"\0")
+        count += 1
+    question = digest.hexdigest()
+    notes = _notes(store)
+    known = notes.get(publication)
+    if known == [question, store.ref(PUBLICATIONS + publication)]:
+        return Seen(known[1], count)
+    part = subset(store, tree, arcs())
+    with suppress(OSError):  # it only saves time
+        jsonfile.write(store.path / _NOTES, notes | {publication: [question, part]}, durable=False)
+    return Seen(part, count)
+
+
+def _notes(store: Store) -> dict[str, Any]:
+    try:
+        return jsonfile.read(store.path / _NOTES) or {}
+    except (Damaged, OSError):
+        return {}
 
 
 class _Cursor:

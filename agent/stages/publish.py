@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agent.document import Document
 from agent.removal import removed_arcs, without
 from agent.run import Run, Shelf, is_arc, leads_to_arcs
-from agent.subset import subset
+from agent.subset import seen_part
 from webarcfs.archive import locks, sequence
 from webarcfs.archive.commits import COMMITTER, CrawlMessage
 from webarcfs.archive.committing import commit_additions, fold_in
@@ -77,8 +77,9 @@ class Publisher:
         if run.complete:
             self._hold_unanswered()
             found = run.arcs["added"] + run.arcs["changed"] + run.arcs["unchanged"]
-            seen_tree = subset(run.store, tree, run.job.frontier.seen(run.domain))
-            verdict = removed_arcs(run, seen_tree, found)
+            frontier, publication = run.job.frontier, run.job.publication.name
+            seen = seen_part(run.store, publication, tree, lambda: frontier.seen(run.domain))
+            verdict, seen_tree = removed_arcs(run, seen, found), seen.tree
             complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
         tree = without(run.store, tree, removed)
         run.arcs["removed"] = len(removed)

@@ -9,7 +9,7 @@ from agent.frontier import Frontier
 from agent.job import Job
 from agent.removal import Verdict, removed_arcs, without
 from agent.run import Run, Shelf
-from agent.subset import subset
+from agent.subset import seen_part
 from tests.store.arcs import additions_of, arcs_of, tree_of
 from tests.support.archives import DOMAIN, FIRST, store_of
 from webarcfs.archive.config import CrawlSettings, Publication
@@ -60,7 +60,8 @@ def judge(archive: Archive, frontier: Frontier) -> Judge:
             complete=True,
             shelf=Shelf(store, tree),
         )
-        return removed_arcs(run, subset(store, tree, frontier.seen(DOMAIN)), len(seen) if found is None else found)
+        part = seen_part(store, publication, tree, lambda: frontier.seen(DOMAIN))
+        return removed_arcs(run, part, len(seen) if found is None else found)
 
     return verdict
 

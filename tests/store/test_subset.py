@@ -4,9 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.subset import subset
+from agent.subset import Seen, seen_part, subset
 from tests.store.arcs import additions_of, arcs_of, files_of_arc, tree_of
-from webarcfs.archive.store import Store
+from webarcfs.archive.store import PUBLICATIONS, RefUpdate, Store
 
 pytestmark = pytest.mark.store
 
@@ -81,3 +81,25 @@ def test_against_a_naive_model(store: Store, arcs: set[str], others: set[str], s
     assert {each.path: store.read(str(each.new)) for each in store.differences(None, part)} == expected
     if arcs and arcs <= seen:
         assert part == tree
+
+
+def test_what_came_out_last_is_not_worked_out_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a site that did not change no tree is read; another tree, other ARCs or a lost note are worked out anew."""
+    arcs = {f"a/{n}.html" for n in range(9)}
+    tree, other = tree_of(store, arcs), tree_of(store, arcs, ["a/1.html/notes.txt"])
+
+    def part(of: str, seen: set[str]) -> Seen:
+        found = seen_part(store, "mine", of, lambda: ((path, False) for path in walk(seen)))
+        assert found == Seen(subset(store, of, ((path, False) for path in walk(seen))), len(seen))
+        old = store.ref(PUBLICATIONS + "mine")
+        store.update_refs([RefUpdate(PUBLICATIONS + "mine", found.tree, old)] if old != found.tree else [])
+        return found
+
+    part(tree, arcs)
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "entries", None)
+        assert seen_part(store, "mine", tree, lambda: ((path, False) for path in walk(arcs))) == Seen(tree, 9)
+    part(other, arcs)
+    part(other, arcs - {"a/3.html"})
+    (store.path / "webarc-seen.json").write_text("{")
+    part(tree, arcs)
