@@ -1,12 +1,11 @@
 """What flows through the pipeline: a document on its way from a WARC record into git, and its body.
 
-A stage takes documents and yields documents; it fills in what it is for with `dataclasses.replace`. A body lies in
+A stage takes documents and yields documents; it fills in what it is for with `replace`. A body lies in
 memory while it is small and in an unnamed file of the job's folder when it is not, so that memory stays flat.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import shutil
 import tempfile
@@ -112,7 +111,8 @@ class Document:
 
 def replace(document: Document, **values: Any) -> Document:
     """A copy with some fields filled in; what was worked out on demand stays worked out."""
-    copy = dataclasses.replace(document, **values)
-    known = {name: value for name, value in document.__dict__.items() if name in ("mime_type", "path")}
-    copy.__dict__.update(known)
+    # Three times a document: dataclasses.replace, which asks for each field, takes four times as long.
+    copy = object.__new__(Document)
+    copy.__dict__.update(document.__dict__)
+    copy.__dict__.update(values)
     return copy

@@ -17,7 +17,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,6 +34,10 @@ _FEW = 40
 _MOST_LINKS = 200_000
 _LENGTH = 4
 _SETTLED = tuple(field.name for field in fields(Settled))
+# Not dataclasses.astuple, which copies every value deeply.
+_values_of_settled = attrgetter(*_SETTLED)
+_values_of_row = attrgetter(*(field.name for field in fields(Row)))
+_values_of_limits = attrgetter(*(field.name for field in fields(Limits)))
 _KINDS = {str(kind.value): kind for kind in Kind}
 
 
@@ -118,7 +123,8 @@ class Reader:
             return
         batch = self._queue[0]
         killed = None if batch.killed is None else (int(batch.killed.status), batch.killed.note)
-        task = ([astuple(row) for row in batch.rows], str(batch.warc), str(batch.log), killed, astuple(self._limits))
+        rows, limits = list(map(_values_of_row, batch.rows)), _values_of_limits(self._limits)
+        task = (rows, str(batch.warc), str(batch.log), killed, limits)
         if self._process is None:
             self._process = _started()
         assert self._process.stdin is not None
@@ -192,7 +198,7 @@ def _serve(given: IO[bytes], out: IO[bytes]) -> None:
         for answer in _read(batch, Limits(*limits)):
             links += len(answer.links)
             pairs = [(link.url, link.kind.value) for link in answer.links]
-            settled = tuple(_plain(value) for value in astuple(answer.settled))
+            settled = tuple(map(_plain, _values_of_settled(answer.settled)))
             found.append((settled, answer.target, pairs, answer.robots))
             if links > _MOST_LINKS:
                 _write(out, (False, found))

@@ -73,8 +73,8 @@ def validate(document: bytes) -> None:
         raise InvalidDocument("data.xml is not valid: " + first_error(schema.error_log))
     data = root.find(DATA)
     names = [str(node.tag) for node in data if isinstance(node.tag, str)] if data is not None else []
-    name, count = next(iter(Counter(names).most_common(1)), ("", 0))
-    if count > 1:
+    if len(set(names)) < len(names):
+        name = Counter(names).most_common(1)[0][0]
         raise InvalidDocument(f"data.xml has more than one data node {name}")
 
 
