@@ -90,7 +90,7 @@ class _Capture:
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
         self.waiting: dict[str, float] | None = None  # as the frontier has it; None when that may have changed
-        self.counted = 0.0
+        self.count_again = 0.0
         self.bytes = self.frontier.counts()["bytes"]
         # Files of a run that was killed may be newer than what the frontier kept.
         files = (int(path.stem) for path in job.folder.glob("[0-9]*.list") if path.stem.isdecimal())
@@ -320,9 +320,10 @@ class _Capture:
     def _count(self) -> None:
         """Show, once in a while, how far the crawl is."""
         now = time.monotonic()
-        if now - self.counted < _SECONDS_BETWEEN_COUNTS:
+        if now < self.count_again:
             return
-        self.counted = now
         counts = self.frontier.counts()
         known = sum(count for state, count in counts.items() if state not in ("bytes", "refused"))
         self.job.progress("capture", counts.get("done", 0) + counts.get("failed", 0), known)
+        # Counting goes through all rows: of a large crawl it is done more seldom, so that it stays a small part of it.
+        self.count_again = time.monotonic() + max(_SECONDS_BETWEEN_COUNTS, 50 * (time.monotonic() - now))

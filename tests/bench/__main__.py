@@ -6,7 +6,7 @@ import argparse
 import os
 import platform
 
-from tests.bench import additions, crawl, mount
+from tests.bench import additions, crawl, growth, mount
 
 
 def main() -> None:
@@ -21,6 +21,8 @@ def main() -> None:
     mount.reading(rounds=given.rounds or (5 if given.large else 1))
     additions.additions()
     crawl.memory((1_000, 10_000, 30_000) if given.large else (1_000, 30_000))
+    growth.pipeline((1_000, 10_000, 50_000) if given.large else (1_000, 5_000))
+    growth.frontier()
 
 
 if __name__ == "__main__":

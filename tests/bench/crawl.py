@@ -21,7 +21,7 @@ from webarcfs.archive.store import Store
 
 #: Files a second of the program of 2012, after the download (41 s for 10,270 files, first crawl).
 _PROGRAM_OF_2012 = 249
-_STAGES = ("unpack", "filter", "normalise", "compare", "extract", "describe", "publish", "index")
+STAGES = ("unpack", "filter", "normalise", "compare", "extract", "describe", "publish", "index")
 
 
 @dataclass
@@ -46,16 +46,16 @@ def whole_crawl(pages: int, rounds: int) -> None:
     with running("--generate", str(pages)) as port:
         for _ in range(rounds):
             wget = _wget(port)
-            with _archive() as archive:
-                crawled = _crawl(archive, port)
-                summary = _summary(archive)
+            with own_archive() as archive:
+                crawled = crawl_once(archive, port)
+                summary = summary_of(archive)
                 first.values.append(crawled.seconds / wget.seconds)
                 stages.append(summary["seconds"])
                 ratio_git.values.append(summary["seconds"]["publish"] / _git_add(archive))
                 before = _sizes(archive)
-                again.values.append(_crawl(archive, port).seconds / wget.seconds)
+                again.values.append(crawl_once(archive, port).seconds / wget.seconds)
                 grown = [new - old for new, old in zip(_sizes(archive), before, strict=True)]
-                ratio_unchanged.values.append(_summary(archive)["seconds"]["publish"] / summary["seconds"]["publish"])
+                ratio_unchanged.values.append(summary_of(archive)["seconds"]["publish"] / summary["seconds"]["publish"])
     print(f"\n{pages} pages, {rounds} rounds; medians (least to most)")
     print(f"  whole crawl / wget -r --warc-file         {first}   aim < 1")
     print(f"  unchanged crawl / wget -r --warc-file     {again}")
@@ -67,10 +67,10 @@ def whole_crawl(pages: int, rounds: int) -> None:
 
 def _print_stages(pages: int, rounds: list[dict[str, float]]) -> None:
     print("  after the download, first crawl: documents a second")
-    for stage in _STAGES:
+    for stage in STAGES:
         values = Rounds([pages / max(each[stage], 1e-6) for each in rounds])
         print(f"    {stage:10} {values.median:12,.0f}")
-    whole = Rounds([pages / sum(each[stage] for stage in _STAGES) for each in rounds])
+    whole = Rounds([pages / sum(each[stage] for stage in STAGES) for each in rounds])
     print(f"    {'all':10} {whole}   aim 1,000; the program of 2012: {_PROGRAM_OF_2012}")
 
 
@@ -78,11 +78,12 @@ def memory(sizes: tuple[int, ...]) -> None:
     """Peak memory of the largest process of a crawl, by size of the site."""
     print("\npeak memory of a first crawl (the largest process)")
     for pages in sizes:
-        with running("--generate", str(pages)) as port, _archive() as archive:
-            print(f"  {pages:7,} pages  {_crawl(archive, port).peak:6.0f} MiB")
+        with running("--generate", str(pages)) as port, own_archive() as archive:
+            print(f"  {pages:7,} pages  {crawl_once(archive, port).peak:6.0f} MiB")
 
 
-def _crawl(archive: Archive, port: int) -> Cost:
+def crawl_once(archive: Archive, port: int) -> Cost:
+    """Crawl the site at a port of this machine into an archive."""
     url = f"http://127.0.0.1:{port}/"
     done = cost(agent("crawl", "--archive", str(archive.root), "--wait", "0", url))
     if done.exit_code:
@@ -121,7 +122,8 @@ def _sizes(archive: Archive) -> tuple[int, int]:
 
 
 @contextmanager
-def _archive() -> Iterator[Archive]:
+def own_archive() -> Iterator[Archive]:
+    """An archive that goes afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="webarc-bench-"))
     try:
         cost(agent("init", str(folder / "archive")))
@@ -130,7 +132,8 @@ def _archive() -> Iterator[Archive]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _summary(archive: Archive) -> dict[str, Any]:
+def summary_of(archive: Archive) -> dict[str, Any]:
+    """The newest summary.json."""
     newest = max(archive.reports.iterdir())
     found: dict[str, Any] = json.loads((newest / "summary.json").read_text("utf-8"))
     return found
