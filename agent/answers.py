@@ -9,13 +9,13 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import urljoin
 
 from agent import links, plainwarc, robots, sniff, text, warc, wgetlog
 from agent.decode import BadBody, Bomb, decoded, unknown_codings
 from agent.frontier import Row, Settled
+from agent.manners import BUSY, PATIENCE, asks_for_pause, retry_after
 from agent.status import Status
 from webarcfs.archive.errors import Damaged, UrlRefused
 from webarcfs.archive.layout import arc_path, split
@@ -30,7 +30,6 @@ PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _LINKING = ("text/", "application/", "image/svg")
 _NO_BODY = frozenset({204, 205, 304})
-_LONGEST_RETRY_AFTER = 3600.0
 #: How much of a robots.txt is kept (RFC 9309 section 2.5 asks for 500 KiB at least).
 _LARGEST_ROBOTS = robots.LONGEST_BODY + 1024
 
@@ -48,7 +47,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """wget was killed over one document: its URL's outcome."""
+    """wget was killed over one document: its URL's outcome. Status 0: it was ended early, no document is to blame."""
 
     status: int
     note: str
@@ -93,14 +92,14 @@ def answers(batch: Batch, limits: Limits, now: float) -> Iterator[Answer]:
             estranged = estranged or url not in known
             continue
         if batch.killed is not None and number == len(attempts):
-            yield Answer(row, _failed(row, batch.killed.status, batch.killed.note, now))
+            yield _of_killed(row, batch.killed, attempt, now)
         else:
             yield _of_log(row, attempt, now)
     for row in open_rows.values():
         if estranged:
             yield Answer(row, _failed(row, Status.RUNTIME, "wget", now))
         else:  # wget did not come to them
-            yield Answer(row, Settled(id=row.id, state="waiting", status=0, tried=0))
+            yield _again(row)
 
 
 def page_links(body: bytes, url: str, head: warc.Head) -> tuple[links.Link, ...]:
@@ -143,8 +142,7 @@ def _of_response(row: Row, response: warc.Response, limits: Limits, now: float) 
     if limits.max_file_size and response.size > limits.max_file_size:
         return Answer(row, replace(settled, state="refused", status=int(Status.QUOTA), note="too-big"))
     if head.status in PASSING:
-        again = now + max(_delay(row.tries), _retry_after(head, now))
-        settled = _last_or_again(row, settled, again)
+        settled = _passing(row, settled, head.get("retry-after"), now)
     if settled.state == "waiting":
         return Answer(row, settled)
     if head.status in REDIRECTS:
@@ -173,7 +171,21 @@ def _of_log(row: Row, attempt: wgetlog.Attempt, now: float) -> Answer:
     status = attempt.http_status
     if status in _NO_BODY:
         return Answer(row, Settled(id=row.id, state="done", status=status))
+    if asks_for_pause(status, attempt.retry_after, now):  # wget was ended over it before its WARC had the answer
+        return Answer(row, _passing(row, Settled(id=row.id, state="failed", status=status), attempt.retry_after, now))
     return Answer(row, _failed(row, *attempt.failure(), now))
+
+
+def _of_killed(row: Row, killed: Killed, attempt: wgetlog.Attempt, now: float) -> Answer:
+    """The document that was under way when wget was killed."""
+    if killed.status:
+        return Answer(row, _failed(row, killed.status, killed.note, now))
+    asked = asks_for_pause(attempt.http_status, attempt.retry_after, now)
+    return _of_log(row, attempt, now) if asked else _again(row)
+
+
+def _again(row: Row) -> Answer:
+    return Answer(row, Settled(id=row.id, state="waiting", status=0, tried=0))
 
 
 def _failed(row: Row, status: int, note: str, now: float) -> Settled:
@@ -184,8 +196,19 @@ def _failed(row: Row, status: int, note: str, now: float) -> Settled:
     return _last_or_again(row, settled, now + _delay(row.tries))
 
 
-def _last_or_again(row: Row, settled: Settled, again: float) -> Settled:
-    if row.tries + 1 < TRIES:
+def _passing(row: Row, settled: Settled, value: str, now: float) -> Settled:
+    """An answer that may be better later; a server that asks for a pause is asked more often, as late as it wishes.
+
+    `value` is what its field Retry-After says.
+    """
+    again = now + max(_delay(row.tries), retry_after(value, now) or 0.0)
+    if asks_for_pause(settled.status, value, now):
+        return _last_or_again(row, replace(settled, note=BUSY), again, PATIENCE)
+    return _last_or_again(row, settled, again)
+
+
+def _last_or_again(row: Row, settled: Settled, again: float, tries: int = TRIES) -> Settled:
+    if row.tries + 1 < tries:
         return replace(settled, state="waiting", not_before=again)
     return replace(settled, state="failed")
 
@@ -193,16 +216,6 @@ def _last_or_again(row: Row, settled: Settled, again: float) -> Settled:
 def _delay(tries: int) -> float:
     """Seconds until the next try: 1, 2, 4, …"""
     return 2.0**tries if tries < 16 else 65536.0
-
-
-def _retry_after(head: warc.Head, now: float) -> float:
-    """Seconds that the server asks to wait (RFC 9110 section 10.2.3), at most an hour."""
-    value = head.get("retry-after").strip()
-    try:
-        seconds = float(value) if value.isdecimal() else parsedate_to_datetime(value).timestamp() - now
-    except (ValueError, TypeError):
-        return 0.0
-    return min(max(float(seconds), 0.0), _LONGEST_RETRY_AFTER)
 
 
 def _target(row: Row, head: warc.Head) -> str:

@@ -75,6 +75,9 @@ def command(files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Pa
         "--keep-session-cookies",
         f"--save-cookies={cookies}",
     ]
+    if wait:
+        # The heads of answers in the log: a Retry-After must be known before the next URL is asked for (pauses.py).
+        arguments.append("--server-response")
     if cookies.exists():
         arguments.append(f"--load-cookies={cookies}")
     # Behind what users add, since wget names no option behind it that it does not know.
@@ -113,6 +116,14 @@ def bytes_so_far(pid: int, folder: Path) -> int:
     except (OSError, ValueError, IndexError):
         pass  # it has just ended
     return most
+
+
+def bytes_fetched(files: BatchFiles) -> int:
+    """How large the WARC of a batch is by now: somewhat more than what its whole documents are."""
+    try:
+        return files.warc.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def read_log(files: BatchFiles) -> str:

@@ -220,6 +220,10 @@ class Frontier:
         rows = list(self._query("frontier_counts"))
         return {row["state"]: row["urls"] for row in rows} | {"bytes": sum(row["bytes"] for row in rows)}
 
+    def bytes_done(self) -> int:
+        """Bytes of the answers that came whole and were not refused."""
+        return sum(row["bytes"] for row in self._query("frontier_counts") if row["state"] == "done")
+
     def all(self) -> Iterator[tuple[Row, str]]:
         """Every URL with the URL of the page it was found on, in the order in which they were found."""
         for row in self._query("frontier_all"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent import answers, fetch
 from agent.answers import Answer
@@ -17,6 +17,7 @@ from agent.discovery import Discovery
 from agent.frontier import Row, Settled
 from agent.job import Job
 from agent.links import Link
+from agent.manners import BUSY, PATIENCE, SERVER_BUSY
 from agent.status import Status
 
 #: Batches in a row in which a server was never reached, after which it counts as down.
@@ -26,6 +27,8 @@ _UNREACHED = frozenset({Status.DNS, Status.CONNECT_FAILED})
 
 #: Reason of a capture that was cut short because the crawl took longer than `max_duration`.
 OVER_TIME = "max-duration"
+#: Reason of one that was cut short because the next document would not have fitted into `max_total_size`.
+OVER_SIZE = "max-total-size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +49,24 @@ class Intake:
         self._archived_links = archived_links
         self._settled: list[Settled] = []
         self._unreached: dict[str, int] = {}
+        self._busy: dict[str, int] = {}
+        self._most = job.settings.max_total_size
+        self._bytes = job.frontier.bytes_done() if self._most else 0
+        self.is_full = False
         self._down: set[str] = set(job.frontier.get("down") or ())
 
-    def take_in(self, domain: str, found: Iterable[Answer]) -> int:
-        """Take in what a batch of one server came to; the caller keeps it in one transaction. Returns its bytes."""
+    @property
+    def room(self) -> int | None:
+        """How many bytes more the crawl may keep (`max_total_size`); None where there is no limit."""
+        return max(self._most - self._bytes, 0) if self._most else None
+
+    def take_in(self, domain: str, found: Iterable[Answer]) -> None:
+        """Take in what a batch of one server came to; the caller keeps it in one transaction."""
         settled = [self._one(answer) for answer in found]
         self._flush()
         self._judge_server(domain, settled)
         self._expand()
         self._discovery.forget_if_large()
-        return sum(each.size for each in settled)
 
     def fail(self, settled: Settled, row: Row) -> None:
         """A page failed for good, or may not be had. Its archived version stands in for it, so that what only it
@@ -88,7 +99,10 @@ class Intake:
         return Captured(True)
 
     def _one(self, answer: Answer) -> Settled:
-        row, settled = answer.row, answer.settled
+        row, settled = answer.row, self._fitting(answer.settled)
+        if settled.note == OVER_SIZE:
+            self._settled.append(settled)
+            return settled
         if settled.state in ("failed", "refused"):
             self._fail(settled, row)
         else:
@@ -106,17 +120,39 @@ class Intake:
             self._discovery.links(row, answer.links)
         return settled
 
+    def _fitting(self, settled: Settled) -> Settled:
+        """An outcome as it is if its bytes still fit into the crawl, else refused: the limit holds to the byte."""
+        if not self._most:
+            return settled
+        if settled.state == "done" and self._bytes + settled.size > self._most:
+            settled = replace(settled, state="refused", status=int(Status.QUOTA), note=OVER_SIZE, arc="", target="")
+        if settled.state == "done":
+            self._bytes += settled.size
+        self.is_full = self.is_full or settled.note == OVER_SIZE
+        return settled
+
     def _judge_server(self, domain: str, settled: list[Settled]) -> None:
-        """Count how often a server was not reached at all; one that is down is not asked for each of its pages."""
+        """Count how often in a row a server was not reached at all, or asked for a pause and did nothing else; then it
+        is not asked for each of its pages.
+        """
         tried = [each for each in settled if each.tried]
-        if not tried or any(each.status not in _UNREACHED for each in tried):
+        if tried and all(each.status in _UNREACHED for each in tried):
+            self._unreached[domain] = self._unreached.get(domain, 0) + 1
+            if self._unreached[domain] >= _TRIES_OF_SERVER:
+                self._give_up(domain, tried[-1].status, f"server-down,{tried[-1].note}")
+        else:
             self._unreached.pop(domain, None)
-            return
-        self._unreached[domain] = self._unreached.get(domain, 0) + 1
-        if self._unreached[domain] >= _TRIES_OF_SERVER:
-            self._down.add(domain)
-            self._frontier.set("down", sorted(self._down))
-            self._frontier.fail_domain(domain, tried[-1].status, f"server-down,{tried[-1].note}")
+        if tried and all(each.note == BUSY for each in tried):
+            self._busy[domain] = self._busy.get(domain, 0) + len(tried)
+            if self._busy[domain] >= PATIENCE:
+                self._give_up(domain, tried[-1].status, SERVER_BUSY)
+        elif tried:
+            self._busy.pop(domain, None)
+
+    def _give_up(self, domain: str, status: int, note: str) -> None:
+        self._down.add(domain)
+        self._frontier.set("down", sorted(self._down))
+        self._frontier.fail_domain(domain, status, note)
 
     def _expand(self) -> None:
         """Pages that are nearer than was thought: their links may now be near enough."""

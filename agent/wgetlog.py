@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from agent.status import Status
 
 _BEGIN = re.compile(r"^--\d{4}-\d\d-\d\d \d\d:\d\d:\d\d--  (\S.*)$", re.MULTILINE)
-_STATUS = re.compile(r"awaiting response\.\.\. (\d{3})\b")
+_STATUS = re.compile(r"awaiting response\.\.\. (?:\n  HTTP/\S+ )?(\d{3})\b")
+# What --server-response adds: the head, indented. Nothing in it is wget's word.
+_FIELDS = re.compile(r"(?<=awaiting response\.\.\. \n)(?:  [^\n]*\n)+")
+_RETRY_AFTER = re.compile(r"^  retry-after:\s*(.*?)\s*$", re.IGNORECASE | re.MULTILINE)
 #: What wget says → status and note; the first that is found counts.
 _FAILURES = tuple(
     (re.compile(pattern), status, note)
@@ -45,10 +48,17 @@ class Attempt:
         found = _STATUS.findall(self.text)
         return int(found[-1]) if found else 0
 
+    @property
+    def retry_after(self) -> str:
+        """The field of that name, where the log has the head of the answer."""
+        found = _RETRY_AFTER.findall("".join(_FIELDS.findall(self.text)))
+        return str(found[-1]) if found else ""
+
     def failure(self) -> tuple[int, str]:
         """Why it left no whole response: Heritrix's code and a word for crawl.log."""
+        said = _FIELDS.sub("", self.text)
         for pattern, status, note in _FAILURES:
-            if pattern.search(self.text):
+            if pattern.search(said):
                 return int(status), note
         return int(Status.CONNECTION_LOST), "lost"
 

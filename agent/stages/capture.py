@@ -14,14 +14,16 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from agent import fetch
+from agent import fetch, pauses, servers
 from agent.answers import Killed, Limits
 from agent.frontier import Row, Settled
-from agent.intake import OVER_TIME, Captured, Intake
+from agent.intake import OVER_SIZE, OVER_TIME, Captured, Intake
 from agent.job import Job
 from agent.links import Link
+from agent.manners import PATIENCE
+from agent.pauses import Seen
 from agent.reader import Ended, Reader
 from agent.robotsbook import RobotsBook, Say
 from agent.slots import Slots
@@ -40,6 +42,12 @@ _WATCH = 0.25
 #: Seconds in which wget's own time-out, which costs no other page, may come before ours.
 _GRACE = 1.0
 _SECONDS_BETWEEN_COUNTS = 0.5
+#: How much of a document may be on its way beyond a limit until wget is ended: what it holds in its buffers.
+_SLACK = 1 << 16
+#: Seconds of a pause in which a wget is stopped and not ended: it keeps its place, and all that it has in its buffers.
+_LONGEST_HOLD = 60.0
+#: A wget that is ended before its batch is: nothing that it fetched is to blame.
+_ENOUGH = Killed(0, "")
 
 
 @dataclass
@@ -55,9 +63,12 @@ class _Running:
     lock: int
     place: int
     pidfd: int
+    wait: float
     begun: int = 0
     since: float = field(default_factory=time.monotonic)
     watched: float = 0.0
+    seen: Seen = Seen()
+    frozen: float = 0.0  # until when it is stopped, since its server asked for a pause; 0 where it did not
     killed: Killed | None = None
 
 
@@ -90,8 +101,8 @@ class _Capture:
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
         self.waiting: dict[str, float] | None = None  # as the frontier has it; None when that may have changed
+        self.held: dict[str, float] = {}  # when servers are due that this job found to be waiting
         self.count_again = 0.0
-        self.bytes = self.frontier.counts()["bytes"]
         # Files of a run that was killed may be newer than what the frontier kept.
         files = (int(path.stem) for path in job.folder.glob("[0-9]*.list") if path.stem.isdecimal())
         self.number = max([self.frontier.last_batch(), *files])
@@ -123,7 +134,7 @@ class _Capture:
         for domain, ready in sorted(self.waiting.items(), key=lambda item: item[1]):
             if len(self.running) >= self.settings.max_instances or self.reader.backlog > _FURTHEST:
                 break
-            if domain not in busy and ready <= now:
+            if domain not in busy and max(ready, self.held.get(domain, 0.0)) <= now:
                 self._start(domain, now)
         if not self.wants_place:
             self.slots.leave()
@@ -132,7 +143,7 @@ class _Capture:
     def read(self, batch: Ended) -> None:
         """Take in what a batch came to, in one transaction."""
         with self.frontier.changes(), closing(self.reader.answers(self.frontier.fetching(batch.number))) as answers:
-            self.bytes += self.intake.take_in(batch.domain, answers)
+            self.intake.take_in(batch.domain, answers)
             self.frontier.batch_read(batch.number)
         self.waiting = None
         self._count()
@@ -165,25 +176,27 @@ class _Capture:
     def _patience(self) -> float:
         """Watch the wgets, and see how long nothing may happen: no wait for a wget is longer than that."""
         self._watch()
+        self._mind()
+        if any(each.wait for each in self.running):
+            return _POLL * 2
         return _WATCH if len(self.running) >= self.settings.max_instances or not self.waiting else _POLL
 
     def end(self) -> None:
         """End all wgets that still run, and take in what they fetched."""
         self.slots.leave()
         for each in self.running:
+            each.killed = each.killed or (_ENOUGH if each.process.poll() is None else None)
             each.process.terminate()
+            self._send(each, signal.SIGCONT)
         for each in self.running:
             try:
                 each.process.wait(5)
             except subprocess.TimeoutExpired:
                 each.process.kill()
                 each.process.wait()
-            os.close(each.lock)
-            os.close(each.place)
-            os.close(each.pidfd)
-        for each in self.running:
+        for each in list(self.running):
+            self._release(each)
             self._give(each)
-        self.running = []
         self._read_all()
 
     # -- starting ------------------------------------------------------------------------------------------------
@@ -195,14 +208,14 @@ class _Capture:
         place, started = None, False
         try:
             wait = self.settings.wait
-            if now < os.fstat(lock).st_mtime + wait and os.fstat(lock).st_size:
+            if not self._is_due(domain, lock, wait, now):
                 return
             place = self.slots.take(len(self.running))
             if place is None:
                 self.wants_place = True
                 return
             rows, wait = self._choose(domain, now, wait)
-            if rows:
+            if rows and self._is_due(domain, lock, wait, now):
                 self._launch(domain, rows, wait, lock, place)
                 started = True
         finally:
@@ -211,11 +224,19 @@ class _Capture:
                 if place is not None:
                     os.close(place)
 
+    def _is_due(self, domain: str, lock: int, wait: float, now: float) -> bool:
+        """Whether a server may be asked now, after all jobs' last request to it and the pause that it asked for."""
+        free = servers.free_at(lock, wait, now)
+        if free <= now:
+            self.held.pop(domain, None)
+        else:
+            self.held[domain] = min(free, now + 1.0)  # another job may have more to say by then
+        return free <= now
+
     def _choose(self, domain: str, now: float, wait: float) -> tuple[list[Row], float]:
         """The next URLs of a server, as far as robots.txt is known and lets them be fetched."""
         most = 1 if self.intake.is_doubtful(domain) else LARGEST_BATCH
-        if wait:
-            most = max(1, min(most, int(_LENGTH_OF_BATCH / wait)))
+        most = _in_a_minute(most, wait)
         allowed: list[Row] = []
         self.waiting = None
         with self.frontier.changes():
@@ -229,7 +250,7 @@ class _Capture:
                     break  # else all of them were refused
         if allowed:
             wait = max(wait, self.robots.delay(allowed[0].url, now))
-        return allowed, wait
+        return allowed[: _in_a_minute(most, wait)], wait
 
     def _ask(self, row: Row, now: float) -> Say:
         """What robots.txt says of a URL; one that may not be fetched is settled."""
@@ -258,7 +279,19 @@ class _Capture:
                 cwd=self.job.folder,
                 pass_fds=(lock, place),
             )
-        self.running.append(_Running(files, rows, domain, process, lock, place, os.pidfd_open(process.pid)))
+        self.running.append(
+            _Running(
+                files,
+                rows,
+                domain,
+                process,
+                lock,
+                place,
+                os.pidfd_open(process.pid),
+                wait,
+                seen=Seen(in_a_row=servers.asked_in_a_row(lock)),
+            )
+        )
 
     def _check_begun(self, each: _Running) -> None:
         """A wget that could not even begin will not do better next time: say what it said."""
@@ -271,30 +304,66 @@ class _Capture:
         """End a wget whose current document takes too long or grows too large."""
         now = time.monotonic()
         for each in self.running:
-            if now - each.watched < _WATCH:
+            if now - each.watched < _WATCH or each.frozen:
                 continue
             each.watched = now
             begun = fetch.begun(each.files.log)
             if begun != each.begun:
                 each.begun, each.since = begun, now
-            elif each.begun and now - each.since > self.settings.timeout + self.settings.wait + _GRACE:
+            elif each.begun and now - each.since > self.settings.timeout + each.wait + _GRACE:
                 self._kill(each, Killed(Status.TIME_LIMIT, "time-limit"))
-            limit = self.settings.max_file_size
-            if limit and fetch.bytes_so_far(each.process.pid, self.job.folder) > limit + (1 << 16):
-                self._kill(each, Killed(Status.QUOTA, "too-big"))
+                continue
+            why = self._too_much(each)
+            if why is not None:
+                self._kill(each, why)
+
+    def _mind(self) -> None:
+        """Hold wgets whose server asked for a pause before they ask for the next URL; end them where it is long."""
+        now = time.time()
+        for each in self.running:
+            if each.frozen and each.frozen <= now:
+                each.frozen, each.since = 0.0, time.monotonic()
+                self._send(each, signal.SIGCONT)
+            if not each.wait or each.frozen or each.killed:
+                continue  # without a pause between two requests there is no time to step in
+            each.seen = pauses.look(each.files.log, each.seen, each.wait, now)
+            if each.seen.seconds is None:
+                continue
+            if each.seen.seconds > _LONGEST_HOLD or each.seen.in_a_row >= PATIENCE:
+                self._kill(each, _ENOUGH)
+            else:
+                self._send(each, signal.SIGSTOP)
+                each.frozen = now + each.seen.seconds
+                each.seen = replace(each.seen, seconds=None)
+
+    def _too_much(self, each: _Running) -> Killed | None:
+        """Whether the document under way, or all of the batch, is more than the crawl takes."""
+        most, room = self.settings.max_file_size, self.intake.room
+        if not most and room is None:
+            return None
+        size = fetch.bytes_so_far(each.process.pid, self.job.folder)
+        if most and size > most + _SLACK:
+            return Killed(Status.QUOTA, "too-big")
+        if room is not None and size > room + _SLACK:
+            return Killed(Status.QUOTA, OVER_SIZE)
+        return _ENOUGH if room is not None and fetch.bytes_fetched(each.files) > room + _SLACK else None
 
     def _kill(self, each: _Running, why: Killed) -> None:
         each.killed = why
+        self._send(each, signal.SIGKILL)
+
+    @staticmethod
+    def _send(each: _Running, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
-            each.process.send_signal(signal.SIGKILL)
+            each.process.send_signal(number)
 
     def _release(self, each: _Running) -> None:
         self.running.remove(each)
-        if each.killed is not None and fetch.begun(each.files.log) != each.begun:
-            each.killed = None  # wget had gone on to the next document, which is not to blame
-        # The file's time says when the server was last asked; its size, that it ever was.
-        os.pwrite(each.lock, b"\n", 0)
-        os.utime(each.lock)
+        if each.killed not in (None, _ENOUGH) and fetch.begun(each.files.log) != each.begun:
+            each.killed = _ENOUGH  # wget had gone on to the next document, which is not to blame
+        now = time.time()
+        seen = pauses.look(each.files.log, each.seen, each.wait, now, ended=True)
+        servers.note(each.lock, now + (seen.seconds or 0.0), seen.in_a_row)
         os.close(each.lock)
         os.close(each.place)
         os.close(each.pidfd)
@@ -306,10 +375,7 @@ class _Capture:
         age = time.time() - self.job.begun.timestamp()
         if age > self.settings.max_duration.seconds:
             return self._cut(Status.TIME_LIMIT, OVER_TIME)
-        most = self.settings.max_total_size
-        if most and self.bytes > most:
-            return self._cut(Status.QUOTA, "max-total-size")
-        return None
+        return self._cut(Status.QUOTA, OVER_SIZE) if self.intake.is_full else None
 
     def _cut(self, status: Status, why: str) -> Captured:
         self.end()
@@ -327,3 +393,8 @@ class _Capture:
         self.job.progress("capture", counts.get("done", 0) + counts.get("failed", 0), known)
         # Counting goes through all rows: of a large crawl it is done more seldom, so that it stays a small part of it.
         self.count_again = time.monotonic() + max(_SECONDS_BETWEEN_COUNTS, 50 * (time.monotonic() - now))
+
+
+def _in_a_minute(most: int, wait: float) -> int:
+    """How many URLs a batch may have so that its answers come back soon, however long the waits are."""
+    return max(1, min(most, int(_LENGTH_OF_BATCH / wait))) if wait else most

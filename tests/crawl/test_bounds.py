@@ -266,9 +266,41 @@ def test_max_total_size_cuts(archive: Archive, site: Site) -> None:
     assert (outcome.complete, outcome.warnings) == (False, ("max-total-size",))
     assert len(crawls.arcs(archive, site.host)) == 5
     log = crawls.log_lines(archive, outcome)
-    assert (log[site.url("/3")].status, log[site.url("/3")].notes) == (Status.QUOTA, ("max-total-size",))
+    assert (log[site.url("/2")].status, log[site.url("/2")].notes) == (Status.QUOTA, ("max-total-size",))
     commit = crawls.store(archive, site.host).head()
     assert commit is not None and not commit.message.complete
+
+
+@pytest.mark.parametrize(("size", "kept"), [(3000, 3), (2999, 2), (3999, 3), (4000, 4), (999, 0)])
+def test_max_total_size_holds_to_the_byte_over_all_batches(archive: Archive, site: Site, size: int, kept: int) -> None:
+    for number in range(6):
+        link = _links(f"/{number + 1}")
+        site.add(f"/{number}", link + "x" * (1000 - len(link)))
+    outcome = crawl(archive, site.url("/0"), robots=False, max_total_size=size)
+    log = crawls.log_lines(archive, outcome)
+    assert [line.status for line in log.values()] == [200] * kept + [Status.QUOTA]
+    assert not outcome.complete
+    assert sum(int(line.size) for line in log.values() if line.status == 200) <= size
+
+
+def test_max_total_size_within_one_batch(archive: Archive, site: Site) -> None:
+    site.add_html("/", _links(*(f"/{number}" for number in range(300))))
+    for number in range(300):
+        site.add(f"/{number}", bytes(10_000), "application/octet-stream")
+    outcome = crawl(archive, site.url(), max_total_size=205_000)
+    log = crawls.log_lines(archive, outcome)
+    kept = [line for line in log.values() if line.status == 200]
+    assert len(kept) == 20 and sum(int(line.size) for line in kept) <= 205_000
+    assert {line.notes for line in log.values() if line.status == Status.QUOTA} == {("max-total-size",)}
+
+
+def test_max_file_size_holds_to_the_byte(archive: Archive, site: Site) -> None:
+    site.add_html("/", _links("/fits", "/not"))
+    for path, size in ("/fits", 10_000), ("/not", 10_001):
+        site.add(path, b"x" * size)
+    log = crawls.log_lines(archive, crawl(archive, site.url(), max_file_size=10_000))
+    assert log[site.url("/fits")].notes == ("added",)
+    assert (log[site.url("/not")].status, log[site.url("/not")].notes) == (Status.QUOTA, ("too-big",))
 
 
 def test_max_duration_cuts(archive: Archive, site: Site) -> None:

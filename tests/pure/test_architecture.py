@@ -63,6 +63,7 @@ PURE = (
     "webarcfs.archive.records",
     "agent.scope",
     "agent.traps",
+    "agent.manners",
     "agent.tables",
     "agent.links",
     "agent.robots",
