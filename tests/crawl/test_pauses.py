@@ -17,6 +17,9 @@ from webarcfs.archive.directory import Archive
 
 pytestmark = pytest.mark.crawl
 
+#: Between two requests: time enough to notice a refusal on a busy machine.
+_WAIT = 1.2
+
 
 def _links(count: int) -> str:
     return "".join(f'<a href="/{number}">x</a>' for number in range(count))
@@ -43,23 +46,22 @@ def _pause_after_refusal(site: Site, number: int) -> float:
     return times[first + 1][0] - times[first][0]
 
 
-@pytest.mark.parametrize("code", [429, 503])
-def test_the_rest_of_the_batch_waits_too(archive: Archive, site: Site, code: int) -> None:
+def test_the_rest_of_the_batch_waits_too(archive: Archive, site: Site) -> None:
     """Seconds. wget is between two requests when the refusal is noticed, so none comes in between."""
-    _refusing(site, 6, 2, code, "3")
-    outcome = crawl(archive, site.url(), wait=0.6, robots=False)
+    _refusing(site, 3, 1, 429, "4")
+    outcome = crawl(archive, site.url(), wait=_WAIT, robots=False)
     assert outcome.complete
-    assert _pause_after_refusal(site, 2) >= 3
-    assert len(crawls.arcs(archive, site.host)) == 7
-    assert crawls.log_lines(archive, outcome)[site.url("/2")].notes == ("added", "tries:2")
-    assert site.count("/2") == 2 and all(site.count(f"/{each}") == 1 for each in (0, 1, 3, 4, 5))
+    assert _pause_after_refusal(site, 1) >= 4
+    assert len(crawls.arcs(archive, site.host)) == 4
+    assert crawls.log_lines(archive, outcome)[site.url("/1")].notes == ("added", "tries:2")
+    assert [site.count(f"/{each}") for each in range(3)] == [1, 2, 1]
 
 
 def test_retry_after_as_a_date(archive: Archive, site: Site) -> None:
-    until = time.time() + 6
-    _refusing(site, 3, 0, 429, formatdate(until, usegmt=True))
-    assert crawl(archive, site.url(), wait=0.6, robots=False).complete
-    assert min(request.time for request in site.requests if request.path in ("/1", "/2")) >= int(until)
+    until = time.time() + 8
+    _refusing(site, 2, 0, 503, formatdate(until, usegmt=True))
+    assert crawl(archive, site.url(), wait=_WAIT, robots=False).complete
+    assert min(request.time for request in site.requests if request.path == "/1") >= int(until)
 
 
 def test_one_broken_page_that_says_503_does_not_stop_the_others(archive: Archive, site: Site) -> None:
@@ -85,7 +87,7 @@ def test_a_server_that_never_stops_refusing_is_given_up_and_nothing_is_removed(
     site.clear_log()
     for each in range(30):
         site.add_nasty(f"/{each}", nasty.too_many_requests(retry_after=0))
-    outcome = crawl(archive, site.url(), name="nightly", robots=False, wait=0.6)
+    outcome = crawl(archive, site.url(), name="nightly", robots=False, wait=_WAIT)
     assert not outcome.complete
     assert len(crawls.arcs(archive, site.host)) == 31
     assert len(site.requests) == 4, "the start page, and then three refusals"
@@ -95,9 +97,9 @@ def test_a_server_that_never_stops_refusing_is_given_up_and_nothing_is_removed(
 
 def test_the_pause_holds_in_all_jobs(archive: Archive, site: Site) -> None:
     """One job is told to wait; another that begins meanwhile waits as well, and both take turns."""
-    _refusing(site, 3, 0, 429, "4")
+    _refusing(site, 2, 0, 429, "4")
     site.add_html("/other", "of the other job")
-    options = ("--archive", archive.root, "--wait", "0.6", "--no-robots")
+    options = ("--archive", archive.root, "--wait", str(_WAIT), "--no-robots")
     first = start_command("crawl", *options, site.url())
     second = None
     try:
@@ -111,7 +113,7 @@ def test_the_pause_holds_in_all_jobs(archive: Archive, site: Site) -> None:
         if second is not None:
             end(second)
     assert _pause_after_refusal(site, 0) >= 4
-    assert {"index.html", "0", "1", "2", "other"} == crawls.arcs(archive, site.host)
+    assert {"index.html", "0", "1", "other"} == crawls.arcs(archive, site.host)
     times = [request.time for request in site.requests]
-    assert min(later - earlier for earlier, later in pairwise(times)) >= 0.59
+    assert min(later - earlier for earlier, later in pairwise(times)) >= _WAIT * 0.98
     assert site.max_open() == 1

@@ -48,8 +48,8 @@ class World:
         self._site.add_html("/", "never asked", host="excluded.example")
 
     def _busy(self) -> None:
-        """429 with Retry-After, once."""
-        host = self._host("busy", "/1", "/2", "/3")
+        """429 with Retry-After, once, and last of all: how soon it is noticed in mid-batch is test_pauses.py's matter."""
+        host = self._host("busy", "/1", "/3", "/2")
         for path in ("/1", "/3"):
             self._site.add_html(path, path, host=host)
         self._site.add_nasty("/2", nasty.too_many_requests(retry_after=2, times=1), host)
