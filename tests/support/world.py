@@ -38,17 +38,15 @@ class World:
         return host
 
     def _polite(self) -> None:
-        """robots.txt with a delay and a forbidden part; an advert; a host that is excluded."""
-        host = self._host("polite", "/a", "/b", "/private", "http://excluded.example/", "http://foreign.test/", "/ad")
+        """robots.txt with a delay and a forbidden part; a host that is excluded."""
+        host = self._host("polite", "/a", "/b", "/private", "http://excluded.example/", "http://foreign.test/")
         self._site.add("/robots.txt", "User-agent: *\nCrawl-delay: 0.4\nDisallow: /private", "text/plain", host=host)
         self._site.add_html("/a", "a", host=host)
         self._site.add_html("/b", "b", host=host)
-        self._site.add_html("/ad", '<img src="http://ads.example/x.gif">', host=host)
-        self._site.add("/x.gif", b"GIF89a", "image/gif", host="ads.example")
         self._site.add_html("/", "never asked", host="excluded.example")
 
     def _busy(self) -> None:
-        """429 with Retry-After, once, and last of all: how soon it is noticed in mid-batch is test_pauses.py's matter."""
+        """429 with Retry-After, once, and last of all: how soon it is noticed in mid-batch is shown elsewhere."""
         host = self._host("busy", "/1", "/3", "/2")
         for path in ("/1", "/3"):
             self._site.add_html(path, path, host=host)
