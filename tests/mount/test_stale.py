@@ -122,6 +122,8 @@ def test_two_mounts(archive: Archive, mounted: Mounted, mount: Mounter) -> None:
     eventually(lambda: (there / "same").exists() and (there / "same").read_bytes() == b"1", 60)
 
 
+# Through fusepy a create just while a crawl replaces the folder above may be ENOENT: libfuse 2 goes by paths.
+@pytest.mark.only("libfuse3")
 def test_crawls_while_many_write(archive: Archive, mounted: Mounted, crawler: Crawler) -> None:
     """S-stale-1, S-add-1: every close that returned is in git under its crawl, and nothing else is."""
     confirmed: list[str] = []
