@@ -21,6 +21,10 @@ class Soak:
 
 #: Name → what it is. Each is the full form of something that CI runs in a small one.
 SOAKS: dict[str, Soak] = {
+    "mount": Soak(
+        "readers, writers, crawls and repacks on one mount for ten minutes; nothing is lost or left",
+        ("-m", "tests.soak.mount"),
+    ),
     "follow": Soak(
         "tail -f .changes acts on each of a hundred crawls exactly once",
         ("-m", "pytest", "tests/mount/test_trouble.py", "-k", "follows"),
