@@ -157,10 +157,14 @@ class Model:
         if error := self.place(arc, old):
             return error
         found = self.arcs[arc]
+        if not found.has(old):
+            return errno.ENOENT
+        if old == new:  # the kernel answers that by itself
+            return 0
         if old not in found.files and old not in found.drafts:
-            return errno.ENOENT if not found.has(old) else errno.EPERM
+            return errno.EPERM
         if not self.may_rename(arc, old) or found.has(new) or new.startswith("data."):
-            return 0 if old == new else errno.EPERM
+            return errno.EPERM
         if old in found.files:
             found.files[new] = found.files.pop(old)
         if old in found.drafts:
