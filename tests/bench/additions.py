@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.archives import DOMAIN, HEAD, make_archive, metadata, publish, store_of
-from tests.support.mounts import Mounted, run
+from tests.support.mounts import UMOUNT, Mounted, run
 from webarcfs.archive import arcxml
 from webarcfs.archive.additions import AddFile, Author, Place, blob_id
 from webarcfs.archive.commits import COMMITTER, CrawlMessage
@@ -108,7 +108,7 @@ def _by_mount(archive: Archive, places: list[Place], rounds: int) -> None:
                     with open(path, "wb") as file:  # noqa: PTH123 # as tools do
                         file.write(_words(number, turn))
                 _sync_folder(f"{mounted.point}/{DOMAIN}/{places[0].arc}")
-            run("umount.webarcfs", mounted.point)
+            run(UMOUNT, mounted.point)
         finally:
             mounted.clear()
 

@@ -25,6 +25,7 @@ from typing import Protocol
 
 from webarcfs.archive.errors import WebarcError
 from webarcfs.archive.model import CommitTag
+from webarcfs.archive.store import Entry
 from webarcfs.mount.base import Node, number
 from webarcfs.mount.inodes import Inodes, nodeid, old_nodeid
 from webarcfs.mount.nodes import Arc, StoredFolder
@@ -68,8 +69,9 @@ def differences(old: StoredFolder, new: StoredFolder, known: Container[int]) -> 
     if old.tree == new.tree or folder not in known:
         return
     relisted = False
-    for name in {name for name, _ in old.entries.items() ^ new.entries.items()}:
-        folders = _one_folder(old, new, name)
+    before, after = old.entries, new.entries  # once: each asking goes through the whole folder
+    for name in {name for name, _ in before.items() ^ after.items()}:
+        folders = _one_folder((old, before.get(name)), (new, after.get(name)))
         if folders is None:
             relisted = True
             yield Name(folder, name)
@@ -82,12 +84,14 @@ def differences(old: StoredFolder, new: StoredFolder, known: Container[int]) -> 
         yield Inode(folder)
 
 
-def _one_folder(old: StoredFolder, new: StoredFolder, name: str) -> tuple[StoredFolder, StoredFolder] | None:
+def _one_folder(
+    old: tuple[StoredFolder, Entry | None], new: tuple[StoredFolder, Entry | None]
+) -> tuple[StoredFolder, StoredFolder] | None:
     """A name in two states of a folder, if it is one and the same inode in both."""
-    before, after = old.entries.get(name), new.entries.get(name)
+    (above, before), (beside, after) = old, new
     if before is None or after is None or not (before.is_tree and after.is_tree):
         return None
-    was, now = old.lookup(name), new.lookup(name)
+    was, now = above.lookup(before.name), beside.lookup(after.name)
     if isinstance(was, StoredFolder) and isinstance(now, StoredFolder) and nodeid(was) == nodeid(now):
         return was, now
     return None
