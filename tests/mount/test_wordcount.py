@@ -55,16 +55,16 @@ def test_each_new_page_is_counted_once(archive: Archive, mount: Mounter) -> None
         assert not (site / "x.pdf/wordcount.txt").exists()
         archives.publish(archive, pages={"new.html": "<p>Z\u00fcrich, z\u00fcrich!</p>".encode()})
         assert until_there(site / "new.html/wordcount.txt") == "2\tz\u00fcrich\n"
-        before = (site / "new.html/wordcount.txt").stat()
+        before = (site / "new.html/wordcount.txt").stat().st_ino
         archives.publish(archive, pages={"old.html": b"<p>three</p>"})
         until = time.monotonic() + PATIENCE
         while (site / "old.html/data.html").read_bytes() != b"<p>three</p>" and time.monotonic() < until:
             time.sleep(0.02)
         assert until_there(site / "old.html/wordcount.txt") == "1\tthree\n"
-        assert (site / "new.html/wordcount.txt").stat() == before
+        assert (site / "new.html/wordcount.txt").stat().st_ino == before
     with counting(mounted.point, "--once") as again:
         assert again.wait(PATIENCE) == 0
-    assert (site / "new.html/wordcount.txt").stat() == before
+    assert (site / "new.html/wordcount.txt").stat().st_ino == before
 
 
 def test_counts_agree_with_the_text_of_real_pages(archive: Archive, mount: Mounter) -> None:
