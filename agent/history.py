@@ -16,9 +16,10 @@ from pathlib import Path
 
 from agent import item
 from agent.item import Item
+from agent.scheduler import AHEAD
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged
-from webarcfs.archive.model import parse_compact_time, parse_time
+from webarcfs.archive.model import compact_time, now, parse_compact_time, parse_time
 
 #: Publication → when its newest report's job began, and that job.
 Last = dict[str, tuple[datetime, str]]
@@ -57,9 +58,18 @@ def read(archive: Archive) -> History:
 
 
 def _last_reports(archive: Archive) -> Last:
+    """The newest report of each publication. Names are compared as they are, so that a million of them cost little.
+
+    One that a wrong clock named after a time to come is passed over: it would hide all that ran since, for years.
+    """
     last: Last = {}
-    for name, begun, publication in _jobs(archive.reports):
-        last[publication] = max(last.get(publication, (begun, name)), (begun, name))
+    latest = compact_time(now() + AHEAD)
+    for entry in os.scandir(archive.reports):
+        match = _NAME.fullmatch(entry.name)
+        if match is None or match[1] > latest or (match[2] in last and entry.name <= last[match[2]][1]):
+            continue
+        with contextlib.suppress(Damaged):
+            last[match[2]] = (parse_compact_time(match[1]), entry.name)
     return last
 
 

@@ -15,7 +15,7 @@ from webarcfs.archive.config import Publication
 from webarcfs.archive.intervals import Interval
 
 #: A run that lies further in the future was named by a clock that was wrong, and counts as none.
-_AHEAD = timedelta(minutes=1)
+AHEAD = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,7 +34,7 @@ def due(publications: Iterable[Publication], runs: Mapping[str, Iterable[datetim
 
 def next_due(publication: Publication, runs: Iterable[datetime], now: datetime) -> datetime:
     """When a publication is due next; not after `now` where it is due."""
-    last = max((run for run in runs if run <= now + _AHEAD), default=None)
+    last = max((run for run in runs if run <= now + AHEAD), default=None)
     start, interval = publication.start, publication.crawl.interval
     if last is None or (start is not None and last < start):
         return now if start is None else start

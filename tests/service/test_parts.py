@@ -10,11 +10,12 @@ import socket
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from agent import agentfile, definition, item, jobs, jsonfile, maintenance, systemd
+from agent import agentfile, definition, history, item, jobs, jsonfile, maintenance, scheduler, systemd
 from agent.definition import Definition
 from agent.item import Item, State
 from agent.processes import Process
@@ -22,10 +23,11 @@ from agent.service import Service
 from agent.slots import Slots
 from tests.support.agents import until
 from tests.support.crawls import publish_as
-from webarcfs.archive.config import Profile
+from webarcfs.archive.config import CrawlSettings, Profile, Publication
 from webarcfs.archive.directory import Archive, create
 from webarcfs.archive.errors import Busy, Damaged
-from webarcfs.archive.model import now
+from webarcfs.archive.intervals import Interval
+from webarcfs.archive.model import compact_time, now
 
 pytestmark = pytest.mark.store
 
@@ -33,6 +35,21 @@ pytestmark = pytest.mark.store
 @pytest.fixture
 def archive(tmp_path: Path) -> Archive:
     return create(tmp_path / "archive")
+
+
+# -- what ran ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_report_from_a_time_to_come_hides_none_that_ran_since(archive: Archive) -> None:
+    """A clock that was wrong for one run must not have its publication crawled again and again for years."""
+    at = now()
+    first, last, ahead = (compact_time(at + timedelta(days=days)) for days in (-2, -1, 900))
+    for name in (first, ahead, last, "20269931T990000"):
+        (archive.reports / f"{name}-nightly").mkdir()
+    past = history.read(archive)
+    assert past.last == {"nightly": f"{last}-nightly"}
+    nightly = Publication(name="nightly", urls=(), crawl=CrawlSettings(interval=Interval.parse("1 week")))
+    assert scheduler.due([nightly], past.runs, at) == []
 
 
 # -- places for wget ---------------------------------------------------------------------------------------------------
