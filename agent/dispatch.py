@@ -21,7 +21,7 @@ from agent.item import AT_WORK, Item, State
 from agent.worker import End
 from webarcfs.archive.config import Publication, Settings
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Busy
+from webarcfs.archive.errors import Busy, Damaged
 from webarcfs.archive.model import format_time, now
 
 _log = logging.getLogger("webarc")
@@ -52,8 +52,10 @@ class Dispatch:
         self.take_ended()
         self.history = self._past.read()
         room = self.settings.crawl.max_instances * JOBS_PER_INSTANCE
-        while self.resume and len(self.children) < room:
-            self._go_on(self.resume.pop(0))
+        for job in list(self.resume):
+            if len(self.children) >= room:
+                break
+            self._try_to_go_on(job)
         for each in self.due(now()):
             if len(self.children) >= room:
                 break
@@ -62,14 +64,18 @@ class Dispatch:
     def due(self, at: datetime) -> list[scheduler.Due]:
         """What is due and nobody is at."""
         busy = {each.publication for each in self.history.open if each.runs}
-        busy |= {name for name, until in self._not_before.items() if time.monotonic() < until}
+        busy |= set(filter(self._has_to_wait, self._not_before))
         busy |= {name.partition("-")[2] for name in (*self.resume, *self.children)}
         free = [each for each in self.publications if each.name not in busy]
         return scheduler.due(free, self.history.runs, at)
 
     def idle(self) -> bool:
         """Whether nothing runs and nothing is due."""
-        return not self.children and not self.resume and not self.due(now())
+        return not self.children and all(map(self._has_to_wait, self.resume)) and not self.due(now())
+
+    def _has_to_wait(self, name: str) -> bool:
+        """Whether a publication, or a job that is to be gone on with, failed to begin a moment ago."""
+        return time.monotonic() < self._not_before.get(name, 0.0)
 
     def seconds_to_next(self, longest: float) -> float:
         """Seconds until a publication comes due; `longest` at most."""
@@ -115,6 +121,20 @@ class Dispatch:
                 jobs.drop(folder)  # else it would count as a run
             raise
         return folder.name
+
+    def _try_to_go_on(self, job: str) -> None:
+        """Start a job that the agent before left. What stands in the way is logged; it is tried again in a while."""
+        if self._has_to_wait(job):
+            return
+        try:
+            self._go_on(job)
+            self.resume.remove(job)
+        except Damaged as error:
+            _log.warning("%s", error)
+            self.resume.remove(job)
+        except Exception:
+            _log.exception("%s: could not be gone on with; it is tried again in %g s", job, _AGAIN_SECONDS)
+            self._not_before[job] = time.monotonic() + _AGAIN_SECONDS
 
     def _go_on(self, job: str) -> None:
         """Start a job that the agent before left; as the settings say now, or as it was defined if they do not."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlite_utils import Database as SqliteDatabase
 
-from webarcfs.archive.errors import Damaged
+from webarcfs.archive.errors import Damaged, WebarcError
 from webarcfs.archive.resources import sql
 
 #: `PRAGMA user_version` of sql/frontier_schema.sql.
@@ -90,9 +90,11 @@ class Frontier:
     """An open frontier.db. Changes are kept at the end of each `with frontier.changes():`."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make it. Raises Damaged when it is none, or of another version."""
-        self._connection = sqlite3.connect(path, isolation_level="IMMEDIATE")
+        """Open or make it. Raises Damaged when it is none, or of another version; WebarcError when it cannot be opened
+        now (a full disk, a lock), which says nothing of what is in it.
+        """
         try:
+            self._connection = sqlite3.connect(path, isolation_level="IMMEDIATE")
             self._db = SqliteDatabase(self._connection)
             version = self._scalar("frontier_schema_version")
             if version == 0 and not self._db.table_names():
@@ -100,6 +102,8 @@ class Frontier:
             elif version != SCHEMA_VERSION:
                 raise Damaged(f"{path} is of version {version}, not {SCHEMA_VERSION}; remove its job folder")
             self._db.executescript(sql("frontier_tune"))
+        except sqlite3.OperationalError as error:
+            raise WebarcError(f"{path} cannot be opened now: {error}") from None
         except sqlite3.DatabaseError as error:
             raise Damaged(f"{path}: {error}; remove its job folder, the next crawl begins anew") from None
 

@@ -194,5 +194,5 @@ def _jobs(archive: Archive) -> Iterator[str]:
                 if free and (folder / "frontier.db").exists():
                     item.load(folder)
                     Frontier(folder / "frontier.db").close()
-        except Damaged as error:
+        except WebarcError as error:
             yield f"jobs/{folder.name}: {error}"

@@ -17,6 +17,7 @@ import pytest
 
 from agent import agentfile, definition, history, item, jobs, jsonfile, maintenance, scheduler, systemd
 from agent.definition import Definition
+from agent.dispatch import Dispatch
 from agent.item import Item, State
 from agent.processes import Process
 from agent.service import Service
@@ -25,7 +26,7 @@ from tests.support.agents import until
 from tests.support.crawls import publish_as
 from webarcfs.archive.config import CrawlSettings, Profile, Publication
 from webarcfs.archive.directory import Archive, create
-from webarcfs.archive.errors import Busy, Damaged
+from webarcfs.archive.errors import Busy, Damaged, WebarcError
 from webarcfs.archive.intervals import Interval
 from webarcfs.archive.model import compact_time, now
 
@@ -50,6 +51,22 @@ def test_a_report_from_a_time_to_come_hides_none_that_ran_since(archive: Archive
     assert past.last == {"nightly": f"{last}-nightly"}
     nightly = Publication(name="nightly", urls=(), crawl=CrawlSettings(interval=Interval.parse("1 week")))
     assert scheduler.due([nightly], past.runs, at) == []
+
+
+def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> None:
+    """A full disk, say: nothing is wrong with the job, so that none is begun in its place, and it is tried again."""
+    folder = archive.jobs / "20261121T030000-nightly"
+    (folder / "frontier.db").mkdir(parents=True)
+    item.save(folder, Item(job=folder.name, publication="nightly", state=State.INTERRUPTED))
+    for call in (lambda: jobs.usable(folder), lambda: jobs.interrupted(archive, "nightly")):
+        with pytest.raises(WebarcError, match="cannot be opened now") as caught:
+            call()
+        assert not isinstance(caught.value, Damaged)
+    agent = Dispatch(archive)
+    agent.turn()
+    assert agent.resume == [folder.name] and agent.idle()
+    agent.turn()
+    assert agent.resume == [folder.name] and len(agent.children) == 0
 
 
 # -- places for wget ---------------------------------------------------------------------------------------------------
