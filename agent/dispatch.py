@@ -18,6 +18,7 @@ from agent.children import Children
 from agent.definition import Definition
 from agent.history import Past
 from agent.item import AT_WORK, Item, State
+from agent.jobnames import kind_of
 from agent.worker import End
 from webarcfs.archive.config import Publication, Settings
 from webarcfs.archive.directory import Archive
@@ -65,7 +66,7 @@ class Dispatch:
         """What is due and nobody is at."""
         busy = {each.publication for each in self.history.open if each.runs}
         busy |= set(filter(self._has_to_wait, self._not_before))
-        busy |= {name.partition("-")[2] for name in (*self.resume, *self.children)}
+        busy |= {kind_of(name) for name in (*self.resume, *self.children)}
         free = [each for each in self.publications if each.name not in busy]
         return scheduler.due(free, self.history.runs, at)
 
@@ -139,7 +140,7 @@ class Dispatch:
     def _go_on(self, job: str) -> None:
         """Start a job that the agent before left; as the settings say now, or as it was defined if they do not."""
         folder = self._archive.jobs / job
-        publication = next((each for each in self.publications if each.name == job.partition("-")[2]), None)
+        publication = next((each for each in self.publications if each.name == kind_of(job)), None)
         if not folder.is_dir() or not jobs.usable(folder):
             return
         if publication is not None:
@@ -184,7 +185,7 @@ class Dispatch:
     def _elsewhere(self, job: str) -> None:
         """Somebody else crawls the publication: drop the folder if nothing is in it, and look again in a while."""
         folder = self._archive.jobs / job
-        self._not_before[job.partition("-")[2]] = time.monotonic() + _ELSEWHERE_SECONDS
+        self._not_before[kind_of(job)] = time.monotonic() + _ELSEWHERE_SECONDS
         if folder.is_dir() and not (folder / "frontier.db").exists():
             jobs.drop(folder)
             self.history = self._past.read()

@@ -22,14 +22,15 @@ from agent.filters import chain
 from agent.foreign import Intake
 from agent.frontier import Frontier
 from agent.job import Job
-from agent.jobs import Outcome
+from agent.jobnames import kind_of
+from agent.jobs import Outcome, new_folder
 from agent.pipeline import publish_domain
 from agent.revisits import resolve
 from webarcfs.archive import locks
 from webarcfs.archive.config import Profile, Publication
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, UsageError
-from webarcfs.archive.model import compact_time, from_epoch, now
+from webarcfs.archive.model import from_epoch, now
 from webarcfs.archive.store import CRAWLS, Store
 
 _CHUNK = 1 << 20
@@ -106,7 +107,7 @@ def run(
     """
     chain(publication.crawl.filters, archive.filters, profile)
     busy = f"{publication.name} is being crawled or imported already, by another process"
-    with locks.exclusive_or_busy(archive.root / "lock" / f".publication-{publication.name}", busy):
+    with locks.exclusive_or_busy(archive.publication_lock(publication.name), busy):
         digest = _digest(sources)
         name = f"{publication.name}+{'import' if publication.name.endswith(digest) else digest}"
         folder, known = _interrupted(archive, name), set[str]()
@@ -116,7 +117,7 @@ def run(
         fresh = [source for source in sources if source.digest not in known]
         if not fresh:
             return Imported(None, told)
-        folder = folder or _new(archive, name)
+        folder = folder or new_folder(archive, name)
         with _opened(folder, fresh) as frontier:
             job = Job(
                 archive=archive,
@@ -228,23 +229,12 @@ def _digest(sources: Sequence[Source]) -> str:
 
 def _interrupted(archive: Archive, name: str) -> Path | None:
     """The folder of this very import, where it was interrupted. No publication's name has a `+`, so no crawl's."""
-    length = len("YYYYmmddTHHMMSS-")
     for path in sorted(archive.jobs.iterdir()):
-        if path.name[length:] == name:
+        if kind_of(path.name) == name:
             if (path / "frontier.db").exists():
                 return path
             shutil.rmtree(path)  # killed before it had begun
     return None
-
-
-def _new(archive: Archive, name: str) -> Path:
-    begun = now()
-    while True:
-        folder = archive.jobs / f"{compact_time(begun)}-{name}"
-        if not (archive.reports / folder.name).exists():
-            folder.mkdir()
-            return folder
-        begun = from_epoch(begun.timestamp() + 1)
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from agent.intake import OVER_TIME, Captured
 from agent.item import State
 from agent.itemkeeper import ItemKeeper
 from agent.job import Job
+from agent.jobnames import kind_of
 from agent.pipeline import publish_domain
 from agent.stages.capture import capture
 from webarcfs.archive import locks
@@ -113,7 +114,7 @@ def run(
 def alone(archive: Archive, publication: str) -> Iterator[None]:
     """Be the only one that begins or runs a job of a publication. Raises Busy when another process does."""
     busy = f"{publication} is being crawled already, by another process"
-    with locks.exclusive_or_busy(archive.root / "lock" / f".publication-{publication}", busy):
+    with locks.exclusive_or_busy(archive.publication_lock(publication), busy):
         yield
 
 
@@ -190,8 +191,7 @@ def _fruitless(job: Job) -> list[str]:
 
 def interrupted(archive: Archive, publication: str) -> Path | None:
     """The folder of the publication's job that was interrupted last; those of another version are left alone."""
-    length = len("YYYYmmddTHHMMSS-")
-    found = sorted(path for path in archive.jobs.iterdir() if path.name[length:] == publication)
+    found = sorted(path for path in archive.jobs.iterdir() if kind_of(path.name) == publication)
     for path in reversed(found):
         if not (path / "frontier.db").exists():
             shutil.rmtree(path)  # killed before it had begun

@@ -6,12 +6,14 @@ time, and readers are not concerned.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 
+from agent.jobnames import publication_of
 from webarcfs.archive import locks, upkeep
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import WebarcError
@@ -21,7 +23,6 @@ from webarcfs.archive.store import INCOMING, Store
 #: How often it is due.
 INTERVAL = timedelta(days=1)
 _STAMP = "maintained"
-_NAME_LENGTH = len("YYYYmmddTHHMMSS-")
 
 
 @dataclass
@@ -57,12 +58,8 @@ def maintain(archive: Archive) -> Maintained:
                 done.domains.append(domain)
             except (WebarcError, OSError) as error:
                 done.failed.append(f"{domain}: {error}")
-    for path in [*_dead_jobs(archive, done), *_scratch(archive)]:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-        done.removed.append(str(path.relative_to(archive.root)))
+    _remove_dead_jobs(archive, done)
+    _remove_scratch(archive, done)
     return done
 
 
@@ -70,12 +67,12 @@ def _maintain_domain(archive: Archive, domain: str) -> list[str]:
     """The caller holds the publishing lock: no crawl is preparing a commit here, and what one left is nobody's."""
     store = Store(archive.repository(domain))
     removed = [f"{domain}: {INCOMING}{name}" for name in store.refs(INCOMING)]
-    if removed:
-        store.drop_scratch()
     stale = upkeep.stale_files(store.path)
-    if stale:
-        # Nobody commits additions meanwhile either; a lock an hour old is not theirs, and they would fail at it.
+    if removed or stale:
+        # Nobody commits additions meanwhile either: a mount's unfinished pack looks like one that a crash left.
         with locks.exclusive(archive.committing_lock(domain)), locks.Turnstile(archive.lock(domain)).exclusive():
+            if removed:
+                store.drop_scratch()
             for path in filter(upkeep.is_stale, stale):
                 path.unlink(missing_ok=True)
                 removed.append(str(path.relative_to(archive.root)))
@@ -84,24 +81,38 @@ def _maintain_domain(archive: Archive, domain: str) -> list[str]:
     return removed
 
 
-def _dead_jobs(archive: Archive, done: Maintained) -> Iterator[Path]:
-    """Folders of jobs that were killed before they had begun: there is nothing in them to go on from.
+def _remove_dead_jobs(archive: Archive, done: Maintained) -> None:
+    """Remove folders of jobs that were killed before they had begun: there is nothing in them to go on from.
 
-    A job that is prepared or alive holds its publication's lock, and an interrupted one has a frontier or an item.
+    One that is prepared has a definition, one that was interrupted a frontier; one that is just being made is locked.
     """
     for path in sorted(archive.jobs.iterdir()):
-        if not upkeep.is_stale(path) or (path.is_dir() and any(path.iterdir())):
+        if path.name.startswith(".") or not path.is_dir() or not upkeep.is_stale(path) or any(path.iterdir()):
             continue
-        with locks.if_free(archive.root / "lock" / f".publication-{path.name[_NAME_LENGTH:]}") as free:
-            if free and path.is_dir() and not any(path.iterdir()):
-                yield path
-            elif not free:
-                done.busy.append(path.name)
+        with _job_if_free(archive, path.name, done) as free:
+            if free:
+                with contextlib.suppress(OSError):  # something is in it now
+                    path.rmdir()
+                    done.removed.append(str(path.relative_to(archive.root)))
 
 
-def _scratch(archive: Archive) -> Iterator[Path]:
-    """What was being made when something died: reports, repositories."""
+def _remove_scratch(archive: Archive, done: Maintained) -> None:
+    """Remove what was being made when something died: reports, repositories."""
     for folder in (archive.reports, archive.content):
         for path in sorted(folder.iterdir()):
-            if path.name.startswith(".") and upkeep.is_stale(path):
-                yield path
+            if not path.name.startswith(".") or not upkeep.is_stale(path):
+                continue
+            # Writing a large report does not touch the time of its folder.
+            with _job_if_free(archive, path.name, done) if folder == archive.reports else nullcontext(True) as free:
+                if free:
+                    shutil.rmtree(path, ignore_errors=True)
+                    done.removed.append(str(path.relative_to(archive.root)))
+
+
+@contextmanager
+def _job_if_free(archive: Archive, job: str, done: Maintained) -> Iterator[bool]:
+    """Hold a job, so that nobody begins or goes on with it; yields False, and says so, where a process is at it."""
+    with locks.if_free(archive.publication_lock(publication_of(job))) as free:
+        if not free:
+            done.busy.append(job)
+        yield free

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agent import item, jsonfile
 from agent.frontier import Frontier
+from agent.jobnames import publication_of
 from agent.verifydomain import Domain, documents, history, read_refs
 from webarcfs.archive import locks, sequence
 from webarcfs.archive.database import Database
@@ -29,7 +30,6 @@ from webarcfs.archive.store import Store
 _NOTE = "verified.json"
 _RECOVER = "`webarc-agent recover` makes it anew"
 _MOST_LINES = 20
-_NAME_LENGTH = len("YYYYmmddTHHMMSS-")
 
 
 @dataclass
@@ -190,7 +190,7 @@ def _jobs(archive: Archive) -> Iterator[str]:
     """A job that nobody is at work on can be gone on with."""
     for folder in sorted(archive.jobs.iterdir()):
         try:
-            with locks.if_free(archive.root / "lock" / f".publication-{folder.name[_NAME_LENGTH:]}") as free:
+            with locks.if_free(archive.publication_lock(publication_of(folder.name))) as free:
                 if free and (folder / "frontier.db").exists():
                     item.load(folder)
                     Frontier(folder / "frontier.db").close()

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from agent import tables
 from agent.commands.common import archive_option, opened
+from agent.jobnames import kind_of
 from agent.tables import Tables
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, NotFound, UsageError
@@ -59,11 +60,11 @@ def find(archive: Archive, name: str) -> tuple[Path, str | None]:
     """
     jobs = sorted((each for each in archive.reports.iterdir() if not each.name.startswith(".")), key=lambda p: p.name)
     for folder in reversed(jobs):
-        if folder.name == name or folder.name.partition("-")[2] == name:
+        if folder.name == name or kind_of(folder.name) == name:
             return folder, None
         if "@" in name and name in _summary(folder)["commit_tags"]:
             return folder, name.partition("@")[2]
-    if any(each.name == name or each.name.partition("-")[2] == name for each in archive.jobs.iterdir()):
+    if any(each.name == name or kind_of(each.name) == name for each in archive.jobs.iterdir()):
         raise NotFound(f"{name} has no report yet: it is running, or was interrupted and goes on with its next crawl")
     last = f"; the last one is {jobs[-1].name}" if jobs else "; there are none yet"
     raise NotFound(f"there is no report of a job, publication or commitTag {name}{last}")

@@ -64,6 +64,7 @@ PURE = (
     "agent.scope",
     "agent.traps",
     "agent.manners",
+    "agent.jobnames",
     "agent.tables",
     "agent.links",
     "agent.robots",

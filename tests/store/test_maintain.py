@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -98,6 +99,36 @@ def test_a_job_that_is_prepared_or_alive_keeps_its_folder(archive: Archive) -> N
     os.utime(folder, (time.time() - 7200,) * 2)
     maintain(archive)
     assert folder.is_dir()
+
+
+def test_an_import_that_is_alive_keeps_its_folders(archive: Archive) -> None:
+    """Its folder's name says more than its publication's, whose lock it holds."""
+    folder = archive.jobs / "20261121T030000-nightly+1a2b3c4d"
+    report = archive.reports / f".{folder.name}"
+    for each in (folder, report):
+        each.mkdir()
+        os.utime(each, (time.time() - 7200,) * 2)
+    with locks.exclusive(archive.publication_lock("nightly")):
+        assert maintain(archive).busy == [folder.name, report.name]
+    assert folder.is_dir() and report.is_dir()
+    assert maintain(archive).removed == [f"jobs/{folder.name}", f"reports/{report.name}"]
+
+
+def test_a_pack_that_a_mount_is_storing_stays(archive: Archive) -> None:
+    publish(archive, DOMAIN, {"a.html": b"1"})
+    store = store_of(archive)
+    head = store.head()
+    assert head is not None
+    store.update_refs([RefUpdate(f"{INCOMING}dead", head.oid, None)])
+    storing = store.path / "objects/pack/tmp_pack_alive"
+    storing.touch()
+    upkeep = threading.Thread(target=maintain, args=(archive,))
+    with locks.exclusive(archive.committing_lock(DOMAIN)):
+        upkeep.start()
+        upkeep.join(1)  # it waits: however long this is, nothing goes
+        assert storing.exists() and list(store.refs(INCOMING)) == ["dead"]
+    upkeep.join(60)
+    assert not upkeep.is_alive() and store.refs(INCOMING) == {}
 
 
 def test_a_domain_that_a_crawl_is_at_work_on_waits(archive: Archive) -> None:

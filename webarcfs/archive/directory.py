@@ -111,6 +111,10 @@ class Archive:
         """The lock file that keeps a server to one wget at a time; its mtime is when it was last asked."""
         return self.root / "lock" / f".server-{domain}"
 
+    def publication_lock(self, publication: str) -> Path:
+        """The lock file that lets one process at a time crawl a publication, or import for it."""
+        return self.root / "lock" / f".publication-{publication}"
+
     def domains(self) -> Iterator[str]:
         """The domains that have a repository, in order."""
         names = (entry.name for entry in os.scandir(self.content) if entry.name.endswith(_SUFFIX) and entry.is_dir())
