@@ -22,8 +22,7 @@ from agent.filters import chain
 from agent.foreign import Intake
 from agent.frontier import Frontier
 from agent.job import Job
-from agent.jobnames import kind_of
-from agent.jobs import Outcome, new_folder
+from agent.jobs import Outcome, folders_of, new_folder
 from agent.pipeline import publish_domain
 from agent.revisits import resolve
 from webarcfs.archive import locks
@@ -174,7 +173,7 @@ def _work(job: Job, sources: Sequence[Source], complete: bool) -> tuple[Outcome,
     whole = complete and all(part["complete"] for part in parts)
     summary = report.summary(job, whole, parts, seconds.values)
     path = report.write(job, summary)
-    shutil.rmtree(job.folder)
+    report.remove_job(job.folder)
     tags = tuple(str(part["commit_tag"]) for part in parts)
     return Outcome(job.name, False, whole, tuple(losses), tags, summary, path), tuple(remarks)
 
@@ -229,11 +228,10 @@ def _digest(sources: Sequence[Source]) -> str:
 
 def _interrupted(archive: Archive, name: str) -> Path | None:
     """The folder of this very import, where it was interrupted. No publication's name has a `+`, so no crawl's."""
-    for path in sorted(archive.jobs.iterdir()):
-        if kind_of(path.name) == name:
-            if (path / "frontier.db").exists():
-                return path
-            shutil.rmtree(path)  # killed before it had begun
+    for path in folders_of(archive, name):
+        if (path / "frontier.db").exists():
+            return path
+        shutil.rmtree(path)  # killed before it had begun
     return None
 
 

@@ -157,7 +157,7 @@ def _work(job: Job, keeper: ItemKeeper) -> Outcome:
     ended = State.INTERRUPTED if captured.reason == OVER_TIME else State.ARCHIVED
     facts = {"complete": complete, "warnings": tuple(warnings), "tags": tags, "pid": 0, "ticks": 0}
     path = report.write(job, summary, keeper.ended(ended, **facts))
-    shutil.rmtree(job.folder)
+    report.remove_job(job.folder)
     return Outcome(job.name, False, complete, tuple(warnings), tags, summary, path)
 
 
@@ -191,7 +191,7 @@ def _fruitless(job: Job) -> list[str]:
 
 def interrupted(archive: Archive, publication: str) -> Path | None:
     """The folder of the publication's job that was interrupted last; those of another version are left alone."""
-    found = sorted(path for path in archive.jobs.iterdir() if kind_of(path.name) == publication)
+    found = folders_of(archive, publication)
     for path in reversed(found):
         if not (path / "frontier.db").exists():
             shutil.rmtree(path)  # killed before it had begun
@@ -199,6 +199,15 @@ def interrupted(archive: Archive, publication: str) -> Path | None:
             _log.info("going on with the interrupted job %s", path.name)
             return path
     return None
+
+
+def folders_of(archive: Archive, kind: str) -> list[Path]:
+    """The folders of a publication's crawls, or of one import, oldest first; one that was being removed is gone."""
+    found = sorted(path for path in archive.jobs.iterdir() if kind_of(path.name) == kind)
+    for path in found:
+        if path.name.startswith("."):
+            shutil.rmtree(path)
+    return [path for path in found if not path.name.startswith(".")]
 
 
 def usable(folder: Path) -> bool:

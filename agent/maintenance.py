@@ -97,13 +97,13 @@ def _remove_dead_jobs(archive: Archive, done: Maintained) -> None:
 
 
 def _remove_scratch(archive: Archive, done: Maintained) -> None:
-    """Remove what was being made when something died: reports, repositories."""
-    for folder in (archive.reports, archive.content):
+    """Remove what was being made when something died (reports, repositories), or being removed (jobs)."""
+    for folder in (archive.reports, archive.jobs, archive.content):
         for path in sorted(folder.iterdir()):
             if not path.name.startswith(".") or not upkeep.is_stale(path):
                 continue
             # Writing a large report does not touch the time of its folder.
-            with _job_if_free(archive, path.name, done) if folder == archive.reports else nullcontext(True) as free:
+            with _job_if_free(archive, path.name, done) if folder != archive.content else nullcontext(True) as free:
                 if free:
                     shutil.rmtree(path, ignore_errors=True)
                     done.removed.append(str(path.relative_to(archive.root)))

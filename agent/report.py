@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agent import jsonfile
 from agent.frontier import Frontier, Row
 from agent.item import Item, save
 from agent.job import Job
@@ -85,17 +86,33 @@ def write(job: Job, content: dict[str, Any], item: Item | None = None) -> Path:
     scratch.mkdir()
     with (scratch / "crawl.log").open("w", encoding="utf-8") as file:
         file.writelines(f"{line(row, referrer)}\n" for row, referrer in job.frontier.all())
-    text = json.dumps(content, indent=2, ensure_ascii=False)
-    (scratch / "summary.json").write_text(text + "\n", "utf-8")
+    jsonfile.write(scratch / "summary.json", content)
     if item is not None:
         save(scratch, item)
     if job.settings.keep_warc:
         for path in sorted(job.folder.glob("*.warc")):
-            shutil.move(path, scratch / path.name)
+            _keep(path, scratch / path.name)
     final = job.archive.reports / job.name
     shutil.rmtree(final, ignore_errors=True)
     scratch.rename(final)
+    jsonfile.sync_folder(job.archive.reports)  # before the job goes
     return final
+
+
+def _keep(warc: Path, target: Path) -> None:
+    """A second name for a WARC: a job that dies before its report is there has all of its WARCs still."""
+    try:
+        os.link(warc, target)
+    except OSError:  # a file system without links
+        shutil.copy2(warc, target)
+
+
+def remove_job(folder: Path) -> None:
+    """Remove the folder of a job whose report is there: in one step, so that no half of it is taken for a job."""
+    going = folder.with_name(f".{folder.name}")
+    shutil.rmtree(going, ignore_errors=True)
+    folder.rename(going)
+    shutil.rmtree(going, ignore_errors=True)
 
 
 def line(row: Row, referrer: str) -> str:

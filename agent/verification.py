@@ -189,6 +189,8 @@ def _is_whole(bodies: Path, record: Record) -> bool:
 def _jobs(archive: Archive) -> Iterator[str]:
     """A job that nobody is at work on can be gone on with."""
     for folder in sorted(archive.jobs.iterdir()):
+        if folder.name.startswith("."):
+            continue  # it is being removed
         try:
             with locks.if_free(archive.publication_lock(publication_of(folder.name))) as free:
                 if free and (folder / "frontier.db").exists():

@@ -77,7 +77,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "before-index": before(agent.pipeline, "catch_up_domain"),
     "in-index": before(agent.recover, "index"),
     "before-report": before(agent.report, "write"),
-    "report-written": before(agent.jobs.shutil, "rmtree"),
+    "report-written": before(agent.report, "remove_job"),
 }
 
 

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from agent import agentfile, definition, history, item, jobs, jsonfile, maintenance, scheduler, systemd
+from agent import agentfile, definition, history, item, jobs, jsonfile, maintenance, report, scheduler, systemd
 from agent.definition import Definition
 from agent.dispatch import Dispatch
+from agent.frontier import Frontier
 from agent.item import Item, State
+from agent.job import Job
 from agent.processes import Process
 from agent.service import Service
 from agent.slots import Slots
@@ -67,6 +69,46 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     assert agent.resume == [folder.name] and agent.idle()
     agent.turn()
     assert agent.resume == [folder.name] and len(agent.children) == 0
+
+
+def test_a_job_loses_no_warc_on_its_way_into_the_report(archive: Archive) -> None:
+    """Whatever stands in the way of the report, the job has all that it had, and is told whole afterwards."""
+    folder = jobs.new_folder(archive, "nightly")
+    (folder / "000001.warc").write_bytes(b"WARC/1.0")
+    publication = Publication(name="nightly", urls=(), crawl=CrawlSettings(keep_warc=True))
+    frontier = Frontier(folder / "frontier.db")
+    job = Job(
+        archive=archive,
+        name=folder.name,
+        folder=folder,
+        publication=publication,
+        profile=None,
+        frontier=frontier,
+        begun=now(),
+    )
+    in_the_way = archive.reports / folder.name
+    in_the_way.touch()
+    with pytest.raises(OSError, match="Not a directory"):
+        report.write(job, {})
+    assert (folder / "000001.warc").read_bytes() == b"WARC/1.0"
+    in_the_way.unlink()
+    for _ in range(2):  # once more: killed before its folder was gone
+        written = report.write(job, {"complete": True})
+        assert (written / "000001.warc").read_bytes() == b"WARC/1.0"
+        assert jsonfile.read(written / "summary.json") == {"complete": True}
+    report.remove_job(folder)
+    frontier.close()
+    assert list(archive.jobs.iterdir()) == []
+
+
+def test_a_job_that_is_half_removed_is_none(archive: Archive) -> None:
+    """It has its report; going on with the rest of it would crawl the site under its name once more."""
+    half = archive.jobs / ".20261121T030000-nightly"
+    half.mkdir()
+    Frontier(half / "frontier.db").close()
+    assert history.read(archive).open == ()
+    assert jobs.interrupted(archive, "nightly") is None
+    assert not half.exists()
 
 
 # -- places for wget ---------------------------------------------------------------------------------------------------

@@ -73,6 +73,8 @@ def test_what_crashes_left_goes_and_nothing_else(archive: Archive) -> None:
     ]
     for folder in gone[3:]:
         os.utime(folder, (time.time() - 7200,) * 2)
+    gone.append(_old(archive.jobs / ".20261121T020000-done/000001.warc").parent)
+    os.utime(gone[-1], (time.time() - 7200,) * 2)
     empty = archive.jobs / "20261121T030000-dead"
     empty.mkdir()
     os.utime(empty, (time.time() - 7200,) * 2)
