@@ -8,7 +8,6 @@ that the archive knows (`Source:` in its commits) changes nothing.
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from agent.filters import chain
 from agent.foreign import Intake
 from agent.frontier import Frontier
 from agent.job import Job
+from agent.jobnames import named_after
 from agent.jobs import Outcome, folders_of, new_folder
 from agent.pipeline import publish_domain
 from agent.revisits import resolve
@@ -33,8 +33,6 @@ from webarcfs.archive.model import from_epoch, now
 from webarcfs.archive.store import CRAWLS, Store
 
 _CHUNK = 1 << 20
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
-_LONGEST_SLUG = 60
 _STOPPED = "stopped; the same command goes on from here"
 Progress = Callable[[str, int, int], None]
 
@@ -83,9 +81,7 @@ def sources_of(paths: Sequence[Path], progress: Progress = lambda *_: None) -> l
 
 def name_of(sources: Sequence[Source]) -> str:
     """The publication that files are which nobody gave one: after the first of them, and what is in them."""
-    stem = sources[0].path.name.partition(".warc")[0]
-    slug = _NOT_IN_A_NAME.sub("-", stem).strip("-")[:_LONGEST_SLUG].rstrip("-")
-    return f"{slug or 'import'}-{_digest(sources)}"
+    return named_after(sources[0].path.name.partition(".warc")[0], _digest(sources), "import")
 
 
 def run(

@@ -1,10 +1,18 @@
-"""What a job's folder is called: `<YYYYmmddTHHMMSS>-<publication>` (DESIGN.md section 2). Pure.
+"""What a job's folder is called: `<YYYYmmddTHHMMSS>-<publication>`; and a publication that nobody named (DESIGN.md
+section 2). Pure.
 
 An import is of a publication too, and its name has a `+` behind that, which no publication's name has, and what tells
 it from others.
 """
 
 from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+|\.\.+", re.ASCII)
+_LONGEST_SLUG = 60
 
 
 def kind_of(job: str) -> str:
@@ -15,3 +23,15 @@ def kind_of(job: str) -> str:
 def publication_of(job: str) -> str:
     """The publication whose lock a job holds while a process is at work on it, whether it crawls or imports."""
     return kind_of(job).partition("+")[0]
+
+
+def command_line_name(urls: Sequence[str]) -> str:
+    """The name of the publication that a crawl given on the command line is: after its start URLs."""
+    digest = hashlib.sha256("\n".join(sorted(urls)).encode()).hexdigest()[:8]
+    return named_after(urls[0].partition("://")[2], digest, "crawl")
+
+
+def named_after(text: str, digest: str, otherwise: str) -> str:
+    """A publication's name that says what `text` does, as far as a name can; `digest` tells it from others."""
+    slug = _NOT_IN_A_NAME.sub("-", text).strip("-.")[:_LONGEST_SLUG].rstrip("-.")
+    return f"{slug or otherwise}-{digest}"

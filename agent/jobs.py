@@ -7,12 +7,10 @@ report takes its place. So a job that was interrupted is found by the next run o
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
-import re
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +35,6 @@ from webarcfs.archive.errors import Damaged, NotFound, WebarcError
 from webarcfs.archive.model import compact_time, from_epoch, now, parse_compact_time
 
 _log = logging.getLogger(__name__)
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+|\.\.+", re.ASCII)
-_LONGEST_SLUG = 60
 Progress = Callable[[str, int, int], None]
 
 
@@ -53,13 +49,6 @@ class Outcome:
     tags: tuple[str, ...]
     summary: dict[str, object]
     report: Path | None
-
-
-def command_line_name(urls: Sequence[str]) -> str:
-    """The name of the publication that a crawl given on the command line is: after its start URLs."""
-    slug = _NOT_IN_A_NAME.sub("-", urls[0].partition("://")[2]).strip("-.")[:_LONGEST_SLUG].rstrip("-.")
-    digest = hashlib.sha256("\n".join(sorted(urls)).encode()).hexdigest()[:8]
-    return f"{slug or 'crawl'}-{digest}"
 
 
 def run(

@@ -16,11 +16,12 @@ from collections.abc import Callable, Sequence
 
 import schedule
 
-from agent import agentfile, jobs, maintenance, systemd
+from agent import agentfile, maintenance, systemd
 from agent import recover as recovery
 from agent.agentfile import Agent
 from agent.children import Children
 from agent.dispatch import Dispatch
+from agent.jobnames import command_line_name
 from agent.signals import Signals
 from webarcfs.archive import config
 from webarcfs.archive.committing import replay
@@ -169,5 +170,5 @@ def given(urls: Sequence[str], settings: Settings) -> tuple[Publication, ...]:
     """The publication that `start URL…` makes: due at once, and at each interval of `[crawl]` from then on (/Cr-3/)."""
     if not urls:
         return ()
-    name = jobs.command_line_name(urls)
+    name = command_line_name(urls)
     return (Publication(name=name, urls=tuple(urls), start=now(), crawl=settings.crawl),)

@@ -21,6 +21,7 @@ from agent.commands.common import (
     tell,
 )
 from agent.definition import Definition
+from agent.jobnames import command_line_name
 from agent.progress import Display
 from webarcfs.archive import config
 from webarcfs.archive.config import Publication, Settings
@@ -79,7 +80,7 @@ def crawl(
 def _of_urls(settings: Settings, urls: tuple[str, ...], values: dict[str, Any]) -> Definition:
     crawl_settings = config.override(settings.crawl, values, "command line")
     start = tuple(dict.fromkeys(start_url(url) for url in urls))
-    return Definition(publication=Publication(name=jobs.command_line_name(start), urls=start, crawl=crawl_settings))
+    return Definition(publication=Publication(name=command_line_name(start), urls=start, crawl=crawl_settings))
 
 
 def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Definition:

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from agent import jobs
+from agent.jobnames import command_line_name
 from agent.jobs import Outcome
 from tests.support.site import Site
 from webarcfs.archive import arcxml, config, directory, layout
@@ -66,7 +67,7 @@ def crawl(archive: Archive, *urls: str, **settings: Any) -> Outcome:
 def publish_as(*urls: str, **settings: Any) -> Publication:
     """A publication of these start URLs, as `crawl` takes its settings."""
     hosts, exclude = tuple(settings.pop("hosts", ())), tuple(settings.pop("exclude_hosts", ()))
-    name = settings.pop("name", None) or jobs.command_line_name(urls)
+    name = settings.pop("name", None) or command_line_name(urls)
     how = config.override(CrawlSettings(), {**DEFAULTS, **settings}, "test")
     return Publication(name=name, urls=urls, hosts=hosts, exclude_hosts=exclude, crawl=how)
 
