@@ -55,13 +55,15 @@ def test_killed_after_closes(archive: Archive, arcs: list[str], mount: Mounter) 
         mounted = mount(archive)
         manifest: list[str] = []
         nodes: list[str] = []
+        ends: list[OSError] = []
 
-        def work(
+        def work(  # noqa: PLR0917
             number: int,
             mounted: Mounted = mounted,
             turn: int = turn,
             manifest: list[str] = manifest,
             nodes: list[str] = nodes,
+            ends: list[OSError] = ends,
         ) -> None:
             try:
                 for step in range(10_000):
@@ -72,13 +74,14 @@ def test_killed_after_closes(archive: Archive, arcs: list[str], mount: Mounter) 
                         with (mounted / f"{DOMAIN}/{arcs[0]}/data.xml").open("ab", buffering=0) as file:
                             file.write(f"<n{turn}-{number}-{step}/>".encode())
                         nodes.append(f"n{turn}-{number}-{step}")
-            except OSError:
-                pass  # it is dead
+            except OSError as error:
+                ends.append(error)  # it is dead
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
         for thread in threads:
             thread.start()
         while len(manifest) < 10 + 7 * turn:
+            assert not ends, f"{ends}\n{(archive.log / 'mount.log').read_text('utf-8')[-4000:]}"
             threads[0].join(0.01)
         os.kill(mounted.pid, signal.SIGKILL)
         for thread in threads:
