@@ -1,7 +1,7 @@
 """Keeps an archive in good order, unasked: once a day by `webarc-agent start`, or by `webarc-agent maintain`.
 
-It never waits for a crawl and never makes one wait: a domain or a job that somebody is at work on is left for the next
-time, and readers are not concerned.
+It never waits for a crawl: a domain or a job that somebody is at work on is left for the next time. A crawl that comes
+to publish on a domain which is just being put in order waits until that is done; readers are not concerned.
 """
 
 from __future__ import annotations
