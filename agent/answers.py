@@ -5,8 +5,6 @@ Retries belong to the frontier: an outcome that may be better next time leaves t
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -115,13 +113,13 @@ def links_at(warc_file: Path, position: int, row: Row) -> tuple[links.Link, ...]
     """The links of a page that was answered before, read once more from its WARC."""
     with warc_file.open("rb") as file:
         response = plainwarc.response_at(file, position)
-        body = _read(_Hashed(response.stream), response, _wanted(row, response.head))
+        body = _read(warc.Hashed(response.stream), response, _wanted(row, response.head))
     return page_links(body, row.url, response.head)
 
 
 def _of_response(row: Row, response: warc.Response, limits: Limits, now: float) -> Answer:
     head = response.head
-    stream = _Hashed(response.stream)
+    stream = warc.Hashed(response.stream)
     try:
         body = _read(stream, response, _wanted(row, head))
     except BadBody as error:
@@ -234,7 +232,7 @@ def _wanted(row: Row, head: warc.Head) -> int:
     return links.LONGEST_BODY if head.status in WHOLE else 0
 
 
-def _read(stream: _Hashed, response: warc.Response, wanted: int) -> bytes:
+def _read(stream: warc.Hashed, response: warc.Response, wanted: int) -> bytes:
     """Read a body to its end, decoded; returns its first `wanted` bytes if they may hold links, else fewer."""
     kept: list[bytes] = []
     size = 0
@@ -264,25 +262,3 @@ def _canonical(url: str) -> str:
         return canonical(url)
     except UrlRefused:
         return url
-
-
-class _Hashed:
-    """A stream that hashes what is read from it."""
-
-    def __init__(self, stream: warc.Readable) -> None:
-        self._stream = stream
-        self._sha1 = hashlib.sha1(usedforsecurity=False)
-
-    def read(self, size: int) -> bytes:
-        data = self._stream.read(size)
-        self._sha1.update(data)
-        return data
-
-    def readline(self, size: int) -> bytes:
-        data = self._stream.readline(size)
-        self._sha1.update(data)
-        return data
-
-    def digest(self) -> str:
-        """As crawl.log writes it: base32 of SHA-1."""
-        return base64.b32encode(self._sha1.digest()).decode("ascii")

@@ -182,7 +182,7 @@ class _Reading:
             return self._settle(capture, settled, kind="robots" if _is_robots(capture) else "link")
         if settings.max_file_size and settled.size > settings.max_file_size:
             return self._settle(capture, replace(settled, state="refused", status=int(Status.QUOTA)), "too-big")
-        body = _Hashed(self.record)
+        body = warc.Hashed(self.record)
         plain = hashlib.sha1(usedforsecurity=False)
         try:
             parts = decoded(body, head, settled.size, lenient=True)
@@ -254,29 +254,3 @@ def _hashing(parts: Iterator[bytes], update: Callable[[bytes], None]) -> Iterato
     for part in parts:
         update(part)
         yield part
-
-
-class _Hashed:
-    """A body as it was sent, hashed while it is read."""
-
-    def __init__(self, stream: warc.Readable) -> None:
-        self._stream = stream
-        self._sha1 = hashlib.sha1(usedforsecurity=False)
-
-    def read(self, size: int) -> bytes:
-        data = self._stream.read(size)
-        self._sha1.update(data)
-        return data
-
-    def readline(self, size: int) -> bytes:
-        data = self._stream.readline(size)
-        self._sha1.update(data)
-        return data
-
-    def finish(self) -> None:
-        """Read what is left, behind the last chunk."""
-        while self.read(1 << 16):
-            pass
-
-    def digest(self) -> str:
-        return base32(self._sha1.digest())

@@ -5,6 +5,7 @@ warcio finds the records; heads are read here, so that they stay the bytes that 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import IO, Protocol
 from warcio.archiveiterator import ArchiveIterator
 from warcio.exceptions import ArchiveLoadFailed
 
+from agent.warcfields import base32
 from webarcfs.archive.errors import Damaged
 from webarcfs.archive.model import CET
 
@@ -161,3 +163,32 @@ def read_head(stream: Readable) -> bytes:
 
 def _target(uri: str) -> str:
     return uri.strip("<>")  # wget 1.21 writes it as WARC 0.18 did, in brackets
+
+
+class Hashed:
+    """A body as it was sent, hashed while it is read."""
+
+    def __init__(self, stream: Readable) -> None:
+        self._stream = stream
+        self._sha1 = hashlib.sha1(usedforsecurity=False)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, `size` at most."""
+        data = self._stream.read(size)
+        self._sha1.update(data)
+        return data
+
+    def readline(self, size: int) -> bytes:
+        """The next line, `size` bytes of it at most."""
+        data = self._stream.readline(size)
+        self._sha1.update(data)
+        return data
+
+    def finish(self) -> None:
+        """Read what is left, behind the last chunk."""
+        while self.read(1 << 16):
+            pass
+
+    def digest(self) -> str:
+        """SHA-1 of what was read, as WARC files and crawl.log write it."""
+        return base32(self._sha1.digest())
