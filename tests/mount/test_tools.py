@@ -61,7 +61,6 @@ def test_tar(desk: Desk, source: Path) -> None:
     assert same(source, arc / "src")
 
 
-@pytest.mark.skipif(shutil.which("rsync") is None, reason="needs rsync")
 def test_rsync(desk: Desk, source: Path) -> None:
     """S-tools-2"""
     arc = desk.arc()
