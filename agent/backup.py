@@ -155,7 +155,9 @@ def _id(archive: Archive) -> str:
 @contextmanager
 def _held(folder: Path, *, must_exist: bool = False) -> Iterator[dict[str, Any] | None]:
     """Hold a backup alone; what its mark says, None for a new one. Raises UsageError where it is none."""
-    there = folder.is_dir() and any(each.name != ".lock" for each in folder.iterdir())
+    # What a first backup leaves that was killed at once: its lock, and a mark that is not finished.
+    ours = (".lock", f".{MARK}.new")
+    there = folder.is_dir() and any(each.name not in ours for each in folder.iterdir())
     if must_exist and not (folder / MARK).is_file():
         raise UsageError(f"{folder} holds no backup: it has no {MARK}")
     if there and not (folder / MARK).is_file():

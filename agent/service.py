@@ -134,6 +134,8 @@ class Service:
             if time.monotonic() > until:
                 children.signal(signal.SIGKILL)
                 self.upkeep.signal(signal.SIGKILL)
+            if systemd.watchdog_seconds() is not None:
+                systemd.notify("WATCHDOG=1")
             signals.wait(0.2)
         _log.info("the agent of %s has ended", self.archive.root)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 
 import click
 
@@ -26,7 +27,8 @@ def stop(archive: str | None, timeout: float) -> None:
         return
     process = Process(agent.pid, agent.ticks)
     until = time.monotonic() + timeout
-    os.kill(agent.pid, signal.SIGTERM)
+    with suppress(ProcessLookupError):  # it ended just now
+        os.kill(agent.pid, signal.SIGTERM)
     while process.runs():
         if time.monotonic() > until:
             raise WebarcError(f"process {agent.pid} has not ended within {timeout:g} s; it is still stopping its jobs")

@@ -129,6 +129,14 @@ def test_a_folder_that_is_none_of_ours(filled: Archive, tmp_path: Path) -> None:
     assert sorted(path.name for path in full.iterdir()) == ["thesis.txt"]
 
 
+def test_a_first_backup_that_was_killed_at_once_is_run_again(filled: Archive, tmp_path: Path) -> None:
+    target = tmp_path / "backup"
+    target.mkdir()
+    (target / ".lock").touch()
+    (target / f".{MARK}.new").write_text('{"id": ', "ascii")
+    assert not backup(filled, target).failed
+
+
 def test_one_backup_at_a_time(filled: Archive, tmp_path: Path) -> None:
     target = tmp_path / "backup"
     backup(filled, target)
