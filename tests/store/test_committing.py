@@ -210,6 +210,28 @@ def test_a_commit_that_another_came_before_is_prepared_anew(
     assert read(site, "blog/n.txt") == b"42"
 
 
+def test_what_a_publication_takes_in_meanwhile_is_done_once(
+    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A commit read the logs, then a publication folded them in and more was confirmed: nothing is done twice."""
+    writer.file("a.html", "n.txt", b"42")
+    writer.move("a.html", "n.txt", "m.txt")
+    writer.nodes("a.html", b"<one/>")
+
+    def plan(*args: object) -> object:
+        monkeypatch.undo()
+        writer.nodes("a.html", b"<two/>")
+        with locks.Turnstile(site.lock(DOMAIN)).exclusive():
+            assert committing.fold_in(site, store_of(site), DOMAIN).dropped == ()
+        return committing.planned(*args)  # type: ignore[arg-type] # as it was called
+
+    monkeypatch.setattr(committing, "planned", plan)
+    done = commit_additions(site, DOMAIN)
+    assert (done.commits, done.dropped, set(done.upto.values())) == ((), (), {4})
+    assert read(site, "a.html/m.txt") == b"42" and read(site, "a.html/n.txt") is None
+    assert commit_additions(site, DOMAIN).dropped == () and "went" not in caplog.text
+
+
 def test_when_the_refs_cannot_move_nothing_has_happened(
     site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from webarcfs.archive import locks, replaying
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Busy
 from webarcfs.archive.logs import Log, all_logs, sync_folder
-from webarcfs.archive.marks import ADDITIONS, marks
+from webarcfs.archive.marks import marks, moved
 from webarcfs.archive.pace import Cost
 from webarcfs.archive.plan import Committed, Dropped, Plan, Waiting, planned
 from webarcfs.archive.store import MAIN, RefUpdate, Store
@@ -107,15 +107,15 @@ def _updates(archive: Archive, store: Store, plan: Plan, logs: list[Log], waitin
     if plan.head is not None and plan.commits:
         tag = plan.head.message.tag.ref
         updates = [RefUpdate(MAIN, plan.commits[-1], plan.head.oid), RefUpdate(tag, plan.commits[-1], store.ref(tag))]
-    for log, blob in plan.marks.items():
-        updates.append(RefUpdate(ADDITIONS + log, blob, store.ref(ADDITIONS + log)))
+    # From where they were when the logs were read: what a publication took in meanwhile is not done again.
+    updates += [moved(log, waiting.marks.get(log), blob) for log, blob in plan.marks.items()]
     orphans = waiting.marks.keys() - {log.id for log in logs}
     if orphans:
         # Their removal must be on disk first, or a log might come back without its mark.
         sync_folder(archive.journal)
         left = {log.id for log in all_logs(archive)}
         gone = sorted(orphans - left)
-        updates += [RefUpdate(ADDITIONS + name, None, store.ref(ADDITIONS + name)) for name in gone]
+        updates += [moved(name, waiting.marks[name], None) for name in gone]
     return updates
 
 

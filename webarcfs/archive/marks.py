@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from webarcfs.archive.additions import blob_id
 from webarcfs.archive.errors import Damaged
-from webarcfs.archive.store import Store
+from webarcfs.archive.store import RefUpdate, Store
 
 #: Where the marks are.
 ADDITIONS = "refs/additions/"
@@ -13,6 +14,16 @@ def marks(store: Store) -> dict[str, int]:
     """Log → the number of the last of its additions that was committed or dropped. Raises Damaged."""
     found = {name: store.ref(ADDITIONS + name) for name in sorted(_names(store))}
     return {name: _number(store, blob) for name, blob in found.items() if blob is not None}
+
+
+def body(number: int) -> bytes:
+    """The bytes of a mark."""
+    return b"%d\n" % number
+
+
+def moved(log: str, old: int | None, new: str | None) -> RefUpdate:
+    """Moves a mark from the number that was read to the blob `new`, or removes it; not if it moved meanwhile."""
+    return RefUpdate(ADDITIONS + log, new, None if old is None else blob_id(body(old)))
 
 
 def _names(store: Store) -> set[str]:

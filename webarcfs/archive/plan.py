@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from webarcfs.archive import batches
+from webarcfs.archive import batches, marks
 from webarcfs.archive.additions import AddFile, Addition, Author, Move
 from webarcfs.archive.commits import COMMITTER, AdditionsMessage
 from webarcfs.archive.errors import Damaged, Exists, NotPermitted, Stale, WebarcError
@@ -76,7 +76,7 @@ def planned(store: Store, waiting: Waiting) -> Plan:
     plan.dropped = tuple(writer.dropped)
     for log, record in waiting.found:
         plan.upto[log.id] = max(record.number, plan.upto.get(log.id, 0))
-    plan.marks = {log: plan.pack.add("blob", b"%d\n" % number) for log, number in plan.upto.items()}
+    plan.marks = {log: plan.pack.add("blob", marks.body(number)) for log, number in plan.upto.items()}
     return plan
 
 
