@@ -526,3 +526,14 @@ def test_a_damaged_ref(store: Store) -> None:
     (store.path / "refs/heads/main").write_bytes(b"")
     with pytest.raises(Damaged, match="main"):
         store.ref(MAIN)
+
+
+def test_a_repack_that_removes_empty_folders_disturbs_no_writer(store: Store) -> None:
+    """`git repack -d` removes an objects/xx/ that libgit2 has just made, before it renames the object into it."""
+    script = "import os,sys\nwhile 1:\n for n in range(256):\n  try: os.rmdir(sys.argv[1] % n)\n  except OSError: pass"
+    with subprocess.Popen([sys.executable, "-c", script, str(store.path / "objects" / "%02x")]) as sweeper:
+        try:
+            blobs = {store.write_blob(b"%d" % number): b"%d" % number for number in range(150)}
+        finally:
+            sweeper.kill()
+    assert all(store.read(blob) == body for blob, body in blobs.items())

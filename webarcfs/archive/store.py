@@ -9,13 +9,13 @@ A `Store` may be read by several threads at once; it holds no lock and caches no
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,6 +38,7 @@ INCOMING = "refs/incoming/"
 _LOCK_IN_THE_WAY = re.compile(rb"Unable to create '([^'\n]+\.lock)': File exists")
 _STALE = 60.0  # seconds
 _NO_OBJECT = "0" * 40
+_TRIES = 30  # of writing an object
 _MAP_AT_ONCE = 1 << 20
 _MAP_AT_MOST = 64 << 20
 _TREE = int(ObjectType.TREE)
@@ -281,8 +282,7 @@ class Store:
 
     def write_blob(self, body: bytes) -> str:
         """Store a blob."""
-        with self._written():
-            return str(self._repo.create_blob(body))
+        return self._written(lambda: self._repo.create_blob(body))
 
     def write_tree(self, entries: Sequence[Entry]) -> str:
         """Store a tree of these entries."""
@@ -292,23 +292,24 @@ class Store:
             b"%s %s\0%s" % (_MODES[entry.is_tree], os.fsencode(entry.name), bytes.fromhex(entry.oid))
             for _, entry in lines
         )
-        with self._written():
-            return str(self._odb.write(ObjectType.TREE, raw))
+        return self._written(lambda: self._odb.write(ObjectType.TREE, raw))
 
     def write_commit(self, tree: str, parents: Sequence[str], message: str, author: tuple[str, str], when: int) -> str:
         """Store a commit; no ref moves. `author` is (name, mail), `when` seconds since 1970; times are in CET."""
         offset = int((CET.utcoffset(None)).total_seconds() // 60)
         wrote, committed = (pygit2.Signature(*who, when, offset) for who in (author, commits.COMMITTER))
-        with self._written():
-            return str(self._repo.create_commit(None, wrote, committed, message, tree, list(parents)))
+        return self._written(lambda: self._repo.create_commit(None, wrote, committed, message, tree, list(parents)))
 
-    @contextmanager
-    def _written(self) -> Iterator[None]:
-        """Libgit2's errors of writing as ours. Raises OSError on a full disk, Damaged otherwise."""
-        try:
-            yield
-        except (pygit2.GitError, OSError) as error:
-            fail(f"{self.path}: an object was not stored", str(error).encode(), self.path)
+    def _written(self, write: Callable[[], object]) -> str:
+        """What `write` stores. Libgit2's errors of writing as ours: OSError on a full disk, Damaged otherwise."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return str(write())
+            except (pygit2.GitError, OSError) as error:
+                # A repack may remove an empty objects/xx/ between its making and the moment an object is renamed there.
+                if not left or os.strerror(errno.ENOENT) not in str(error):
+                    fail(f"{self.path}: an object was not stored", str(error).encode(), self.path)
+        raise AssertionError
 
     def edit(self, tree: str, changes: Mapping[str, str | None]) -> str:
         """`tree` with some files replaced: path → blob, or None to remove; folders left empty go."""
