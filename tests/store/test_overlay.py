@@ -96,6 +96,17 @@ def test_folders_are_there_before_git_has_them(tree: Tree) -> None:
     assert listing(tree) == set()  # with the file in git, its folder is, too
 
 
+def test_a_folder_stays_when_its_only_file_is_renamed_out_of_it(tree: Tree) -> None:
+    """As on any file system; git has no such folder any more, so it is this mount's memory only (S-add-4)."""
+    overlay = tree.view.overlay
+    overlay.confirmed(PLACE, "more/deep/w", Pending(A, 1, ("log", 1)))
+    overlay.moved(PLACE, "more/deep/w", "w", Pending(A, 1, ("log", 2)))
+    assert (listing(tree), listing(tree, "/more"), listing(tree, "/more/deep")) == ({"more", "w"}, {"deep"}, set())
+    overlay.committed(DOMAIN, {("log", 1), ("log", 2)})
+    overlay.drop(overlay.settled(DOMAIN))
+    assert (listing(tree), listing(tree, "/more/deep")) == ({"more"}, set())
+
+
 def test_makers_lose_their_rights_in_time() -> None:
     overlay = Overlay()
     overlay.reserve(PLACE, "mine", Entry("mine", A, False), Made(7))

@@ -162,7 +162,7 @@ class Documents:
             pending = Pending(blob_id(document), len(document), number, document, (*before, nodes))
             self._view.overlay.confirmed(place, DATA_XML, pending)
             if source:
-                self._view.overlay.confirmed(place, source, Pending("", 0, number))
+                self._view.overlay.gone(place, source, number)
         self._committer.added(place.domain)
 
     def _merged(self, place: Place) -> tuple[bytes, tuple[bytes, ...]]:

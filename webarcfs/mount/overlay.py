@@ -85,7 +85,8 @@ class Overlay:
     def get(self, place: Place | None, folder: str, name: str) -> Item | None:
         """What a name in a folder of an ARC is, if it is from here."""
         folders = self._folders.get(place) if place is not None else None
-        return folders[folder].get(name) if folders is not None and folder in folders else None
+        found = folders.get(folder) if folders is not None else None
+        return found.get(name) if found is not None else None
 
     def listing(self, place: Place | None, folder: str) -> Mapping[str, Item]:
         """All names from here in a folder."""
@@ -169,9 +170,17 @@ class Overlay:
     def moved(self, place: Place, old: str, new: str, pending: Pending) -> None:
         """A confirmed file has another name now, and its old one is not there, whatever states say."""
         self.confirmed(place, new, pending)
-        self.confirmed(place, old, Pending("", 0, pending.number))
+        self.gone(place, old, pending.number)
         with self._lock:
             self._hand_over(place, old, new)
+
+    def gone(self, place: Place, path: str, number: Number) -> None:
+        """A confirmed file is not there any more; the folders that it lay in are, though git keeps no empty ones."""
+        self.confirmed(place, path, Pending("", 0, number))
+        with self._lock:
+            while path := path.rpartition("/")[0]:
+                folder, name = _split(path)
+                self._folders.setdefault(place, {}).setdefault(folder, {}).setdefault(name, Entry(name, "", True))
 
     def _hand_over(self, place: Place, old: str, new: str) -> None:
         made = self._made.pop((place, old), None)
@@ -208,7 +217,8 @@ class Overlay:
                     self._let_go(self._pending[place.domain].pop((place, path)))
                     if self._item(place, path) == entry:
                         self._remove(place, path)
-                    self._drop_folders(place, path)
+                    if not is_gone(entry):
+                        self._drop_folders(place, path)
 
     def forget(self) -> None:
         """Forget makers whose time is over. Called now and then."""
