@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.support import archives
 from tests.support.archives import DOMAIN
+from webarcfs.archive import bodies
 from webarcfs.archive.additions import Place, blob_id
 from webarcfs.archive.errors import Damaged, NameTooLong, NotFound, NotPermitted, Stale
 from webarcfs.archive.store import Entry
 from webarcfs.mount import names
 from webarcfs.mount.base import Folder
+from webarcfs.mount.drafts import Draft
 from webarcfs.mount.overlay import Made, Overlay, Pending
 from webarcfs.mount.tree import Tree
 from webarcfs.mount.view import View
@@ -105,6 +108,20 @@ def test_a_folder_stays_when_its_only_file_is_renamed_out_of_it(tree: Tree) -> N
     overlay.committed(DOMAIN, {("log", 1), ("log", 2)})
     overlay.drop(overlay.settled(DOMAIN))
     assert (listing(tree), listing(tree, "/more/deep")) == ({"more"}, set())
+
+
+def test_a_draft_that_is_closed_for_good_takes_no_bytes(tmp_path: Path) -> None:
+    """Its descriptor is another file's by then: a truncate(2) that comes late (by an O_PATH descriptor) may not hit."""
+    draft = Draft(PLACE, "notes", Made(0), 0, lambda: bodies.nameless(tmp_path))
+    draft.write(b"1234", 0)
+    draft.let_go()
+    other = bodies.nameless(tmp_path)
+    os.write(other, b"other")
+    for attempt in (lambda: draft.truncate(0), lambda: draft.write(b"x", 0), lambda: draft.allocate(0, 0, 9)):
+        with pytest.raises(Stale):
+            attempt()
+    assert os.pread(other, 9, 0) == b"other"
+    os.close(other)
 
 
 def test_makers_lose_their_rights_in_time() -> None:

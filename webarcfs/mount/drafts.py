@@ -123,6 +123,8 @@ class Draft:
                 os.close(self._fd)
 
     def _change(self) -> None:
+        if not self._users:  # its descriptor is somebody else's by now (truncate(2) by way of an O_PATH descriptor)
+            raise Stale(f"{self.path} is closed")
         self.dirty, self.failed = True, False
         if self._lent:  # the journal has this file now: go on with another
             self._copy()
