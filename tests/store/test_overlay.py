@@ -11,9 +11,9 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from webarcfs.archive import bodies
 from webarcfs.archive.additions import Place, blob_id
-from webarcfs.archive.errors import Damaged, NameTooLong, NotFound, NotPermitted, Stale
+from webarcfs.archive.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
 from webarcfs.archive.store import Entry
-from webarcfs.mount import names
+from webarcfs.mount import judging, names
 from webarcfs.mount.base import Folder
 from webarcfs.mount.drafts import Draft
 from webarcfs.mount.overlay import Made, Overlay, Pending
@@ -122,6 +122,19 @@ def test_a_draft_that_is_closed_for_good_takes_no_bytes(tmp_path: Path) -> None:
             attempt()
     assert os.pread(other, 9, 0) == b"other"
     os.close(other)
+
+
+def test_a_place_that_an_arc_took_is_told_before_anything_is_confirmed(tree: Tree) -> None:
+    """A crawl put a page into a folder that a user had made: nothing may be confirmed that the commit would drop."""
+    archive = tree.view.archive
+    archives.add(archive, "index.html/more/w", b"1")
+    archives.publish(archive, pages={"index.html/more/page.html": b"1"})
+    place = Place(DOMAIN, "index.html", tree.find(f"/{DOMAIN}/index.html").place.version)  # type: ignore[attr-defined] # an Arc
+    judging.check_free(tree.view, place, "other/new")
+    with pytest.raises(Stale, match="ARC of its own"):
+        judging.check_free(tree.view, place, "more/new")
+    with pytest.raises(Exists):
+        judging.check_free(tree.view, place, "more")
 
 
 def test_makers_lose_their_rights_in_time() -> None:

@@ -23,14 +23,16 @@ def check_known(view: View, place: Place) -> None:
 def check_free(view: View, place: Place, path: str, own: str = "") -> None:
     """Raise Stale or Exists, by main as it is on disk; the blob `own` may be there. Under the domain's lock."""
     reader, at = _on_disk(view, place)
-    for name in path.split("/"):
+    parts = path.split("/")
+    for depth, name in enumerate(parts, 1):
+        last = depth == len(parts)
         found = reader.entries(at.oid).get(name)
-        if found is None:
+        if found is None or (last and not found.is_tree and found.oid == own):
             return
-        if not found.is_tree:
-            if found.oid == own and path.endswith(name):
-                return
-            raise Exists(f"{path!r} is there")
+        if last or not found.is_tree:
+            break
+        if reader.is_arc(found.oid) or reader.leads_to_arcs(found.oid):
+            raise Stale(f"{name!r} in {place.arc} of {place.domain} is, or leads to, an ARC of its own by now")
         at = found
     raise Exists(f"{path!r} is there")
 
