@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.support import archives
 from tests.support.archives import DOMAIN
+from tests.support.journals import Writer
 from webarcfs.archive import bodies
 from webarcfs.archive.additions import Place, blob_id
+from webarcfs.archive.committing import commit_additions
 from webarcfs.archive.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
 from webarcfs.archive.store import Entry
 from webarcfs.mount import judging, names
 from webarcfs.mount.base import Folder
+from webarcfs.mount.committer import Committer
 from webarcfs.mount.drafts import Draft
 from webarcfs.mount.overlay import Made, Overlay, Pending
 from webarcfs.mount.tree import Tree
@@ -135,6 +139,34 @@ def test_a_place_that_an_arc_took_is_told_before_anything_is_confirmed(tree: Tre
         judging.check_free(tree.view, place, "more/new")
     with pytest.raises(Exists):
         judging.check_free(tree.view, place, "more")
+
+
+def test_who_syncs_while_a_commit_is_under_way_waits_for_it(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S-fsyncdir-1: what was confirmed before is in git when it returns, also if its commit has begun already."""
+    archive = tree.view.archive
+    writer = Writer(archive)
+    committer = Committer(archive, writer.journal, tree.view.overlay, 0.0)
+    begun, go_on, told = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(*args: object) -> object:
+        begun.set()
+        assert go_on.wait(60)
+        return commit_additions(*args)  # type: ignore[arg-type] # as it was called
+
+    monkeypatch.setattr("webarcfs.archive.committing.commit_additions", slow)
+    committer.start()
+    try:
+        writer.file("index.html", "n.txt", b"42")
+        committer.added(DOMAIN)
+        assert begun.wait(60)
+        committer.sync(DOMAIN, lambda _error: told.set())
+        assert not told.is_set()
+        go_on.set()
+        assert told.wait(60) and writer.journal.pending() == []
+    finally:
+        go_on.set()
+        committer.stop()
+        writer.close()
 
 
 def test_makers_lose_their_rights_in_time() -> None:

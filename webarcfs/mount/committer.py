@@ -32,6 +32,7 @@ class _Domain:
     """What is known of one domain: what waits, and what the last commit cost. Times are monotonic seconds."""
 
     waiting: int = 0
+    busy: bool = False
     oldest: float = 0.0
     cost: Cost = field(default_factory=Cost)
     ended: float = 0.0
@@ -65,7 +66,7 @@ class Committer(threading.Thread):
         """Commit at once; `done` is called, by this thread, when what was confirmed until now is in git."""
         with self._changed:
             domain = self._domains.setdefault(name, _Domain())
-            if domain.waiting and not self._ending:
+            if (domain.waiting and not self._ending) or domain.busy:
                 domain.synced.append(done)
                 self._changed.notify()
                 return
@@ -110,7 +111,7 @@ class Committer(threading.Thread):
         with self._changed:
             domain = self._domains[name]
             waiting, domain.waiting = domain.waiting, 0
-            synced, domain.synced = domain.synced, []
+            synced, domain.synced, domain.busy = domain.synced, [], True
         try:
             self._commit_now(name, domain)
         except BaseException as error:
@@ -121,6 +122,10 @@ class Committer(threading.Thread):
             failure: BaseException | None = error
         else:
             failure = None
+        with self._changed:
+            domain.busy = False
+            if failure is not None or not domain.waiting:  # who came meanwhile waited for nothing but this commit
+                synced, domain.synced = synced + domain.synced, []
         for done in synced:
             done(failure)
 
