@@ -15,14 +15,18 @@ from webarcfs.archive import bodies
 from webarcfs.archive.additions import Place, blob_id
 from webarcfs.archive.committing import commit_additions
 from webarcfs.archive.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
+from webarcfs.archive.journal import Journal
+from webarcfs.archive.schemas import Schemas
 from webarcfs.archive.store import Entry
 from webarcfs.mount import judging, names
+from webarcfs.mount.authors import Caller
 from webarcfs.mount.base import Folder
 from webarcfs.mount.committer import Committer
 from webarcfs.mount.drafts import Draft
 from webarcfs.mount.overlay import Made, Overlay, Pending
 from webarcfs.mount.tree import Tree
 from webarcfs.mount.view import View
+from webarcfs.mount.writing import Writer as Writing
 
 pytestmark = pytest.mark.store
 
@@ -167,6 +171,41 @@ def test_who_syncs_while_a_commit_is_under_way_waits_for_it(tree: Tree, monkeypa
         go_on.set()
         committer.stop()
         writer.close()
+
+
+def test_at_the_end_files_are_taken_in_and_the_kernel_is_told_nothing(tree: Tree) -> None:
+    """Its session has ended by then: what would be sent there could hit whatever has its descriptor by now."""
+    archive, told = tree.view.archive, []
+    journal = Journal.open(archive)
+    committer = Committer(archive, journal, tree.view.overlay, 0.0)
+    writer = Writing(tree.view, journal, committer, Schemas(archive.schemas))
+    writer.tell = lambda _folder, name: told.append(name)
+    opened, _ = writer.create(tree.find(f"/{DOMAIN}/index.html"), "open.txt", Caller(0, 0))
+    writer.write(opened, b"42", 0)
+    writer.finish()
+    assert [each.addition.path for each in journal.pending()] == ["open.txt"]  # type: ignore[union-attr] # an AddFile
+    assert told == []
+    journal.close()
+
+
+def test_a_name_that_was_given_again_stays_with_who_has_it(tree: Tree) -> None:
+    """Saving by rename twice, while the first file is still open: its close lets go of nothing but itself."""
+    archive = tree.view.archive
+    journal = Journal.open(archive)
+    committer = Committer(archive, journal, tree.view.overlay, 0.0)
+    writer, me = Writing(tree.view, journal, committer, Schemas(archive.schemas)), Caller(0, 0)
+    folder = tree.find(f"/{DOMAIN}/index.html")
+    document = archives.store_of(archive).read(folder.lookup("data.xml").version.blob)  # type: ignore[attr-defined]
+    first, _ = writer.create(folder, "tmp", me)
+    writer.write(first, document.replace(b"<arc:data/>", b"<arc:data><one/></arc:data>"), 0)
+    writer.rename((folder, "tmp"), (folder, "data.xml"), 0, me)
+    second, _ = writer.create(folder, "tmp", me)
+    writer.write(second, b"42", 0)
+    writer.release(first)
+    writer.rename((folder, "tmp"), (folder, "kept"), 0, me)
+    writer.release(second)
+    assert listing(tree) == {"kept"}
+    journal.close()
 
 
 def test_makers_lose_their_rights_in_time() -> None:

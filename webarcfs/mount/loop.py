@@ -58,6 +58,7 @@ class Loop:
             else Operations(mount, self._inodes)
         )
         self._session = 0
+        self._ended = False
 
     def run(self) -> None:
         """Serve the session from its beginning to its end."""
@@ -93,6 +94,7 @@ class Loop:
         self._workers.stop()
         trimmer.stop()
         self._mount.tree.view.stop()
+        self._ended = True
         if self._mount.requests:
             _log.info("requests: %s", self._mount.requests)
 
@@ -143,6 +145,8 @@ class Loop:
         reply, reply_error = self._library.fuse_reply_buf, self._library.fuse_reply_err
 
         def finish(request: int, answer: bytes | int | BaseException) -> None:
+            if self._ended:  # an fsync of a folder, answered by the last commit: there is no session to answer by
+                return
             if isinstance(answer, BaseException):
                 answer = errno_for(answer, name)
             if isinstance(answer, int):

@@ -116,6 +116,7 @@ class View:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=5)
+        self.listener = None  # should the thread still wait for a lock: there is no kernel to be told of it
 
     @property
     def mtime(self) -> int:

@@ -62,7 +62,7 @@ class Writer:
         self._documents = Documents(view, journal, committer, schemas)
         self._schemas = schemas
         self._open: dict[tuple[Place, str], Draft] = {}
-        self.tell: Callable[[Folder, str], None] = lambda _folder, _name: None
+        self.tell: Callable[[Folder, str], None] = _tell_nobody
 
     # -- names -------------------------------------------------------------------------------------------------------
 
@@ -255,8 +255,8 @@ class Writer:
             if last and isinstance(draft, SchemaDraft):
                 draft.hide()
                 self.tell(draft.folder, draft.path)
-            elif last and isinstance(draft, Draft):
-                self._open.pop((draft.place, draft.path), None)
+            elif last and isinstance(draft, Draft) and self._open.get((draft.place, draft.path), draft) is draft:
+                self._open.pop((draft.place, draft.path), None)  # and not one that came after it
                 self._view.overlay.closed(draft.place, draft.path)
             draft.let_go()
 
@@ -270,6 +270,7 @@ class Writer:
 
     def finish(self) -> None:
         """Nobody can write any more: take in what files that were never closed have."""
+        self.tell = _tell_nobody  # the kernel's session may have ended, and its descriptor be somebody else's
         for draft in list(self._open.values()):
             draft.handles = 1
             try:
@@ -319,6 +320,10 @@ class Writer:
             return  # its ARC is gone
         if isinstance(node, Folder):
             self.tell(node, name)
+
+
+def _tell_nobody(_folder: Folder, _name: str) -> None:
+    """There is no kernel that keeps anything."""
 
 
 def _lookup(folder: Node, name: str) -> Node:
