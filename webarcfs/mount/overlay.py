@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from webarcfs.archive.additions import Place
@@ -226,11 +226,6 @@ class Overlay:
         with self._lock:
             for key in [key for key, made in self._made.items() if made.until is not None and made.until < now]:
                 del self._made[key]
-
-    def pending(self) -> Iterator[str]:
-        """The domains that have something here that is not in their states."""
-        with self._lock:
-            return iter([domain for domain, each in self._pending.items() if each])
 
     # ----------------------------------------------------------------------------------------------------------------
 
