@@ -23,6 +23,7 @@ from webarcfs.mount.authors import Caller
 from webarcfs.mount.base import Folder
 from webarcfs.mount.committer import Committer
 from webarcfs.mount.drafts import Draft
+from webarcfs.mount.nodes import StoredFile
 from webarcfs.mount.overlay import Made, Overlay, Pending
 from webarcfs.mount.tree import Tree
 from webarcfs.mount.view import View
@@ -185,6 +186,27 @@ def test_at_the_end_files_are_taken_in_and_the_kernel_is_told_nothing(tree: Tree
     writer.finish()
     assert [each.addition.path for each in journal.pending()] == ["open.txt"]  # type: ignore[union-attr] # an AddFile
     assert told == []
+    journal.close()
+
+
+def test_who_comes_too_late_for_a_data_xml_extends_the_newest(tree: Tree) -> None:
+    """S-xml-4: the version that was looked up is superseded by others, and git never gets it."""
+    archive = tree.view.archive
+    journal = Journal.open(archive)
+    tree.view.take_additions(journal)
+    committer = Committer(archive, journal, tree.view.overlay, 0.0)
+    writer, me = Writing(tree.view, journal, committer, Schemas(archive.schemas)), Caller(0, 0)
+    path = f"/{DOMAIN}/index.html/data.xml"
+    looked_up = tree.find(path)
+    for number in range(3):
+        opened = writer.open(tree.find(path) if number < 2 else looked_up, os.O_WRONLY | os.O_APPEND, me)
+        looked_up = tree.find(path) if number == 1 else looked_up
+        writer.write(opened, b"<n%d/>" % number, 0)
+        writer.confirm(opened)
+        writer.release(opened)
+    shown = tree.find(path)
+    assert isinstance(shown, StoredFile)
+    assert all(b"<n%d/>" % number in shown.open().read(0, 9999) for number in range(3))
     journal.close()
 
 

@@ -185,7 +185,10 @@ class Writer:
         """Open what is there for writing: one's own new file, or data.xml. Raises the node's refusal."""
         append = bool(flags & os.O_APPEND)
         if isinstance(node, StoredFile) and node.is_document and node.place is not None:
-            old = _bytes(node)
+            try:
+                old = _bytes(node)
+            except Stale:  # others extended it since it was looked up
+                old = self._documents.current(node.place)
             document = Document(node.place, old, Made(caller.uid), rewriting=bool(flags & os.O_TRUNC))
             return Opened(document, direct=True, append=append)
         draft = node.draft if isinstance(node, DraftFile) else self._draft_of(node)
