@@ -1,5 +1,7 @@
 """data.xml (DESIGN.md section 4; /Xm-1/ … /Xm-5/): what is written is read, and what is hostile is refused."""
 
+import subprocess
+import sys
 import time
 from datetime import datetime
 
@@ -219,3 +221,25 @@ def test_a_document_that_a_user_rewrote_is_read_too() -> None:
         )
         == META
     )
+
+
+def test_the_first_documents_may_be_validated_by_many_threads_at_once() -> None:
+    """libxml2 makes its types with the first schema: two threads that did so at once got errors, or died."""
+    script = """
+import threading
+from webarcfs.archive import arcxml
+def work():
+    start.wait()
+    try:
+        arcxml.validate(document)
+    except Exception as error:
+        print(error)
+document = open(0, "rb").read()
+start = threading.Barrier(8)
+threads = [threading.Thread(target=work) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", script], input=EMPTY, capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

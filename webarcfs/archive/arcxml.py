@@ -7,8 +7,8 @@ and the network off, and bounded in size and depth, since users write data nodes
 from __future__ import annotations
 
 import re
+import threading
 from collections import Counter
-from functools import cache
 from xml.sax.saxutils import quoteattr
 
 from lxml import etree
@@ -26,6 +26,8 @@ FILE = f"{{{NAMESPACE}}}file"
 META = f"{{{NAMESPACE}}}meta"
 DATA = f"{{{NAMESPACE}}}data"
 
+_COMPILING = threading.Lock()
+_OWN = threading.local()
 _ESCAPES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _META_OF_OURS = re.compile(rb"<arc:meta\s[^>]*/>")
 #: How each document begins that we wrote.
@@ -98,9 +100,22 @@ def parser() -> etree.XMLParser:
     return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False)
 
 
-@cache
+def compiled(root: etree._ElementTree) -> etree.XMLSchema:
+    """A schema, from any thread: libxml2 makes its built-in types with the first one, and only one thread may be at it.
+
+    Raises XMLSchemaParseError for what is none.
+    """
+    with _COMPILING:
+        return etree.XMLSchema(root)
+
+
 def _schema() -> etree.XMLSchema:
-    return etree.XMLSchema(etree.parse(str(resources.path("xsd", "arc.xsd"))))
+    """The schema, one for each thread: its log of errors is not for several."""
+    try:
+        found: etree.XMLSchema = _OWN.schema
+    except AttributeError:
+        found = _OWN.schema = compiled(etree.parse(str(resources.path("xsd", "arc.xsd"))))
+    return found
 
 
 def first_error(log: etree._ListErrorLog) -> str:

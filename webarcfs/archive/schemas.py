@@ -112,7 +112,7 @@ def compile_schema(folder: Path, file: str, body: bytes | None = None) -> Compil
     files = _Files(folder)
     try:
         root = files.parse(file, body)
-        schema = etree.XMLSchema(root.getroottree())
+        schema = arcxml.compiled(root.getroottree())
     except (InvalidDocument, etree.XMLSchemaParseError, OSError) as error:
         return Compiled(files.read, fault=files.fault or _line(str(error)))
     if files.fault:
