@@ -2,7 +2,7 @@
 
 A point is `<stage>:<n>` (the n-th document in that stage) or the name of a step in POINTS. The signal is real, and so
 is everything up to it: no handler, no clean-up, no buffer is written. With `worker:` before the point it is the process
-of one job, as `webarc-agent start` begins them.
+of one job, as `webarc-agent start` begins them. With `ahead:` before it, documents are archived while wget fetches.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import agent.ahead
 import agent.jobs
 import agent.pipeline
 import agent.recover
@@ -94,7 +95,7 @@ def in_stage(name: str, number: int) -> None:
         return dying
 
     if name == "publish":
-        setattr(Publisher, "publish", wrap(Publisher.publish))  # noqa: B010 # a method is not to be assigned, says mypy
+        setattr(Publisher, "take", wrap(Publisher.take))  # noqa: B010 # a method is not to be assigned, says mypy
     else:
         stages = tuple((each, wrap(stage) if each == name else stage) for each, stage in agent.pipeline.STAGES)
         agent.pipeline.STAGES = stages
@@ -103,6 +104,8 @@ def in_stage(name: str, number: int) -> None:
 if __name__ == "__main__":
     point = sys.argv.pop(1)
     in_worker, point = point.startswith("worker:"), point.removeprefix("worker:")
+    if point.startswith("ahead:"):
+        agent.ahead.LEAST, point = 1, point.removeprefix("ahead:")
     stage, _, number = point.partition(":")
     if number:
         in_stage(stage, int(number))
