@@ -66,7 +66,7 @@ def whole_crawl(pages: int, rounds: int) -> None:
 
 
 def _print_stages(pages: int, rounds: list[dict[str, float]]) -> None:
-    print("  the pipeline, first crawl: documents a second (partly while others are fetched)")
+    print("  after the download, first crawl: documents a second")
     for stage in STAGES:
         values = Rounds([pages / max(each[stage], 1e-6) for each in rounds])
         print(f"    {stage:10} {values.median:12,.0f}")
