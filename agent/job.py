@@ -7,21 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 from agent.frontier import Frontier
 from webarcfs.archive.config import CrawlSettings, Profile, Publication
 from webarcfs.archive.directory import Archive
-
-
-class Meanwhile(Protocol):
-    """What is done while a capture waits for its wgets."""
-
-    def read(self, domain: str, batch: int, urls: int) -> None:
-        """A batch was read: what it gave is in the frontier."""
-
-    def work(self) -> bool:
-        """Work for a few milliseconds; whether there may be more to do."""
 
 
 @dataclass(frozen=True, kw_only=True)

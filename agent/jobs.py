@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent import definition, item, report
-from agent.ahead import Ahead
 from agent.archived import archived_links
 from agent.definition import Definition
 from agent.discovery import Discovery
@@ -94,8 +93,7 @@ def run(
                 stop=stop or threading.Event(),
                 progress=keeper.progress,
             )
-            with Ahead(job) as ahead:
-                outcome = _work(job, keeper, ahead)
+            outcome = _work(job, keeper)
             if outcome.interrupted:
                 keeper.to(State.INTERRUPTED, reason="stopped")
             return outcome
@@ -120,22 +118,20 @@ def _failures_noted(keeper: ItemKeeper) -> Iterator[None]:
         raise
 
 
-def _work(job: Job, keeper: ItemKeeper, ahead: Ahead) -> Outcome:
+def _work(job: Job, keeper: ItemKeeper) -> Outcome:
     frontier = job.frontier
     with frontier.changes():
         Discovery(frontier, job.publication).seeds(job.publication.urls)
     seconds = report.Seconds(frontier)
-    captured = _captured(job, seconds, ahead)
+    captured = _captured(job, seconds)
     if captured is None:
         return Outcome(job.name, True, False, ("stopped; the next crawl of it goes on from here",), (), {}, None)
     keeper.to(State.CONVERTING)
     warnings = [captured.reason] if captured.reason else []
-    for domain in ahead.first(frontier.domains()):
+    for domain in frontier.domains():
         if job.stop.is_set():
             return Outcome(job.name, True, False, ("stopped; the next crawl of it goes on from here",), (), {}, None)
-        begun = ahead.begun(domain, captured.complete)
-        done = publish_domain(job, domain, captured.complete, seconds.values, begun)
-        ahead.end()
+        done = publish_domain(job, domain, captured.complete, seconds.values)
         if done is not None:
             published_run, published = done
             with frontier.changes():
@@ -154,14 +150,13 @@ def _work(job: Job, keeper: ItemKeeper, ahead: Ahead) -> Outcome:
     return Outcome(job.name, False, complete, tuple(warnings), tags, summary, path)
 
 
-def _captured(job: Job, seconds: report.Seconds, ahead: Ahead) -> Captured | None:
+def _captured(job: Job, seconds: report.Seconds) -> Captured | None:
     """How the capture ended, now or before an interruption; None when it was stopped."""
     known = job.frontier.get("captured")
     if known is not None:
         return Captured(**known)
     with seconds.of("capture"):
-        captured = capture(job, lambda url: archived_links(job.archive, url), ahead)
-    ahead.account(seconds.values)
+        captured = capture(job, lambda url: archived_links(job.archive, url))
     if job.stop.is_set() and not captured.complete:
         return None
     with job.frontier.changes():

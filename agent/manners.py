@@ -12,8 +12,6 @@ PATIENCE = 6
 #: What crawl.log says of an answer that asked for a pause, and of the URLs of a server that was given up for it.
 BUSY = "busy"
 SERVER_BUSY = "server-busy"
-#: Seconds that a batch should take where a wait between requests makes it long.
-_LENGTH_OF_BATCH = 60.0
 
 
 def retry_after(value: str, now: float) -> float | None:
@@ -48,8 +46,3 @@ def pause(value: str, in_a_row: int, wait: float, now: float) -> float:
     asked = retry_after(value, now)
     backing_off = max(wait, 1.0) * 2.0 ** min(in_a_row, 12)
     return min(max(asked if asked is not None else backing_off, wait), LONGEST_PAUSE)
-
-
-def in_a_minute(most: int, wait: float) -> int:
-    """How many URLs a batch may have so that its answers come back soon, however long the waits are."""
-    return max(1, min(most, int(_LENGTH_OF_BATCH / wait))) if wait else most

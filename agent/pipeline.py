@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 
 from agent.document import Document
@@ -41,31 +41,27 @@ STAGES: tuple[tuple[str, Stage], ...] = (
 )
 
 
-def publish_domain(
-    job: Job, domain: str, complete: bool, seconds: dict[str, float], begun: tuple[Run, Publisher] | None = None
-) -> tuple[Run, Published] | None:
+def publish_domain(job: Job, domain: str, complete: bool, seconds: dict[str, float]) -> tuple[Run, Published] | None:
     """Bring what the job captured of a domain into the archive; None where there is nothing to say of it.
 
     Safe to call again after a crash at any point: what was published is not published twice. `seconds` gains the time
-    that each stage took. `begun` is what was done of it while the capture went on; whoever gives it holds the lock.
+    that each stage took.
     """
     archive = job.archive
-    with nullcontext() if begun else locks.exclusive(archive.publishing_lock(domain)):
-        run = begun[0] if begun else begin(job, domain, complete)
+    with locks.exclusive(archive.publishing_lock(domain)):
+        run = _begin(job, domain, complete)
         if run is None:
             return None
-        published = None if begun else published_before(run)
+        published = _published_before(run)
         if published is None:
-            with Publisher(run) if begun is None else nullcontext(begun[1]) as publisher:
-                published = _flow(run, publisher, seconds)
-        since = time.monotonic()
+            published = _flow(run, seconds)
+        begun = time.monotonic()
         catch_up_domain(archive, domain)
-        seconds["index"] = seconds.get("index", 0.0) + time.monotonic() - since
+        seconds["index"] = seconds.get("index", 0.0) + time.monotonic() - begun
     return run, published
 
 
-def begin(job: Job, domain: str, complete: bool) -> Run | None:
-    """A job's work on a domain, as its stages share it; None where there is nothing to do. Call it under the lock."""
+def _begin(job: Job, domain: str, complete: bool) -> Run | None:
     path = job.archive.repository(domain)
     documents = bool(job.frontier.document_batches(domain))
     try:
@@ -125,7 +121,7 @@ def _tag(job: Job, domain: str, store: Store) -> CommitTag:
     return tag
 
 
-def published_before(run: Run) -> Published | None:
+def _published_before(run: Run) -> Published | None:
     """What a run of this job that was killed published already."""
     target = run.store.ref(run.tag.ref)
     commit = sequence.crawl_commit(run.store, target) if target else None
@@ -139,25 +135,22 @@ def published_before(run: Run) -> Published | None:
     return Published(commit.oid, commit.message.complete, "" if commit.message.complete else "crawl incomplete")
 
 
-def _flow(run: Run, publisher: Publisher, seconds: dict[str, float]) -> Published:
-    """Draw all documents that are left through the stages, then publish."""
-    known = run.job.frontier.count_documents(run.domain)
-    for number, document in enumerate(drawn(run, publisher.publish, seconds), sum(run.arcs.values()) + 1):
-        document.body.close()
-        run.job.progress(f"archive {run.domain}", number, known)
-    begun = time.monotonic()
-    published = publisher.finish()
-    seconds["publish"] += time.monotonic() - begun
+def _flow(run: Run, seconds: dict[str, float]) -> Published:
+    """Draw all documents through the stages, then publish."""
+    with ExitStack() as stack:
+        publisher = stack.enter_context(Publisher(run))
+        clock = _Clock(seconds)
+        flow: Iterator[Document] = iter(())
+        for name, stage in (*STAGES, ("publish", publisher.publish)):
+            flow = clock.timed(name, stage(flow, run))
+        known = run.job.frontier.count_documents(run.domain)
+        for number, document in enumerate(flow, 1):
+            document.body.close()
+            run.job.progress(f"archive {run.domain}", number, known)
+        begun = time.monotonic()
+        published = publisher.finish()
+        seconds["publish"] += time.monotonic() - begun
     return published
-
-
-def drawn(run: Run, last: Stage, seconds: dict[str, float]) -> Iterator[Document]:
-    """The documents that are to be taken now, each drawn through all stages and `last`; `seconds` gains their time."""
-    clock = _Clock(seconds)
-    flow: Iterator[Document] = iter(())
-    for name, stage in (*STAGES, ("publish", last)):
-        flow = clock.timed(name, stage(flow, run))
-    return flow
 
 
 class _Clock:

@@ -7,15 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.frontier import Row
 from agent.job import Job
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.model import CommitTag
 from webarcfs.archive.store import Commit, Entry, Store
 
 _FOLDERS_KEPT = 64
-#: The one name that two URLs of a site may share: an empty last segment is called so (layout.py).
-_SHARED = "index.html"
 
 
 class Shelf:
@@ -70,8 +67,6 @@ class Run:
     complete: bool
     shelf: Shelf
     older: bool = False
-    batch: int = 0  # the only one to take now, while others are still being fetched; 0: all that is left
-    ahead: set[int] = field(default_factory=set)  # those that were taken so
     results: list[dict[str, Any]] = field(default_factory=list)
     arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("added", "changed", "removed", "unchanged"), 0))
 
@@ -80,21 +75,6 @@ class Run:
         if self.older:
             return self.base.oid if self.base is not None else None
         return main
-
-    def batches(self) -> list[int]:
-        """The batches whose documents are to be taken now."""
-        return [self.batch] if self.batch else self.job.frontier.document_batches(self.domain)
-
-    def takes(self, row: Row) -> bool:
-        """Whether an answer of such a batch is to be taken now; what may have a rival waits until all is fetched."""
-        early = not row.arc.rpartition("/")[2].startswith(_SHARED)
-        return early if self.batch else not (early and row.batch in self.ahead)
-
-    def is_spoilt(self) -> bool:
-        """Whether something was taken ahead that turned out to have a rival (http and https)."""
-        if not self.ahead:
-            return False
-        return any(row.batch in self.ahead and not self.takes(row) for row in self.job.frontier.rivals(self.domain))
 
     def note(self, row: int, result: str, mime: str = "", note: str = "", *, nested: bool = False) -> None:
         """What became of a document, for the frontier and crawl.log; `nested` if its ARC's folder held folders."""

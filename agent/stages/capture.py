@@ -20,9 +20,9 @@ from agent import fetch, pauses, servers
 from agent.answers import Killed, Limits
 from agent.frontier import Row, Settled
 from agent.intake import OVER_SIZE, OVER_TIME, Captured, Intake
-from agent.job import Job, Meanwhile
+from agent.job import Job
 from agent.links import Link
-from agent.manners import PATIENCE, in_a_minute
+from agent.manners import PATIENCE
 from agent.pauses import Seen
 from agent.reader import Ended, Reader
 from agent.robotsbook import RobotsBook, Say
@@ -33,6 +33,8 @@ from webarcfs.archive.errors import CrawlFailed
 
 #: URLs in a batch: enough to make wget's start cheap, few enough that answers come back soon.
 LARGEST_BATCH = 400
+#: Seconds that a batch should take where a wait between requests makes it long.
+_LENGTH_OF_BATCH = 60.0
 #: Batches that wget may be ahead of the reader: what bounds the time until a limit or a trouble is noticed.
 _FURTHEST = 2
 _POLL = 0.02
@@ -70,13 +72,12 @@ class _Running:
     killed: Killed | None = None
 
 
-def capture(job: Job, archived_links: Callable[[str], Iterable[Link]], meanwhile: Meanwhile) -> Captured:
-    """Work the frontier off. `archived_links` gives the links of a page's archived version, for pages that fail;
-    `meanwhile` has other work for the time in which nothing happens here.
+def capture(job: Job, archived_links: Callable[[str], Iterable[Link]]) -> Captured:
+    """Work the frontier off. `archived_links` gives the links of a page's archived version, for pages that fail.
 
     Returns when nothing is left to fetch, a limit is reached, or `job.stop` is set.
     """
-    work = _Capture(job, archived_links, meanwhile)
+    work = _Capture(job, archived_links)
     try:
         work.read_unread()
         return work.run()
@@ -88,9 +89,8 @@ def capture(job: Job, archived_links: Callable[[str], Iterable[Link]], meanwhile
 
 
 class _Capture:
-    def __init__(self, job: Job, archived_links: Callable[[str], Iterable[Link]], meanwhile: Meanwhile) -> None:
+    def __init__(self, job: Job, archived_links: Callable[[str], Iterable[Link]]) -> None:
         self.job = job
-        self.meanwhile = meanwhile
         self.frontier = job.frontier
         self.settings = job.settings
         self.intake = Intake(job, archived_links)
@@ -119,9 +119,7 @@ class _Capture:
             if not self.running and not waiting and not self.reader.backlog:
                 return self.intake.verdict()
             self._collect()
-            patience = self._patience()
-            patience = 0.0 if self.meanwhile.work() else patience
-            batch = self.reader.next([each.pidfd for each in self.running], patience)
+            batch = self.reader.next([each.pidfd for each in self.running], self._patience())
             if batch is not None:
                 self.start_batches()  # wget goes on while its last answers are taken in
                 self.read(batch)
@@ -147,7 +145,6 @@ class _Capture:
         with self.frontier.changes(), closing(self.reader.answers(self.frontier.fetching(batch.number))) as answers:
             self.intake.take_in(batch.domain, answers)
             self.frontier.batch_read(batch.number)
-        self.meanwhile.read(batch.domain, batch.number, len(batch.rows))
         self.waiting = None
         self._count()
 
@@ -239,7 +236,7 @@ class _Capture:
     def _choose(self, domain: str, now: float, wait: float) -> tuple[list[Row], float]:
         """The next URLs of a server, as far as robots.txt is known and lets them be fetched."""
         most = 1 if self.intake.is_doubtful(domain) else LARGEST_BATCH
-        most = in_a_minute(most, wait)
+        most = _in_a_minute(most, wait)
         allowed: list[Row] = []
         self.waiting = None
         with self.frontier.changes():
@@ -253,7 +250,7 @@ class _Capture:
                     break  # else all of them were refused
         if allowed:
             wait = max(wait, self.robots.delay(allowed[0].url, now))
-        return allowed[: in_a_minute(most, wait)], wait
+        return allowed[: _in_a_minute(most, wait)], wait
 
     def _ask(self, row: Row, now: float) -> Say:
         """What robots.txt says of a URL; one that may not be fetched is settled."""
@@ -396,3 +393,8 @@ class _Capture:
         self.job.progress("capture", counts.get("done", 0) + counts.get("failed", 0), known)
         # Counting goes through all rows: of a large crawl it is done more seldom, so that it stays a small part of it.
         self.count_again = time.monotonic() + max(_SECONDS_BETWEEN_COUNTS, 50 * (time.monotonic() - now))
+
+
+def _in_a_minute(most: int, wait: float) -> int:
+    """How many URLs a batch may have so that its answers come back soon, however long the waits are."""
+    return max(1, min(most, int(_LENGTH_OF_BATCH / wait))) if wait else most

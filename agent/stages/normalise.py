@@ -17,8 +17,7 @@ from webarcfs.archive.layout import data_name
 
 def normalise(documents: Iterator[Document], run: Run) -> Iterator[Document]:
     """The documents that have an ARC of their own, with its data file's name."""
-    # While others are being fetched, only documents come that should have no rivals (Run.takes, Run.is_spoilt).
-    losers = {} if run.batch else _losers(run.job.frontier.rivals(run.domain))
+    losers = _losers(run.job.frontier.rivals(run.domain))
     for document in documents:
         if document.row in losers:
             run.note(document.row, "duplicate", document.mime_type, losers[document.row])

@@ -56,14 +56,7 @@ class Publisher:
             self._importer.__exit__(*exc)
 
     def publish(self, documents: Iterator[Document], run: Run) -> Iterator[Document]:
-        """All documents that are left; those that are new or changed are in git's hands afterwards."""
-        yield from self.take(documents, run)
-        run.flush()
-        with run.job.frontier.changes():
-            run.job.frontier.rest_unchanged(run.domain)
-
-    def take(self, documents: Iterator[Document], run: Run) -> Iterator[Document]:
-        """The same, with more to come."""
+        """All documents; those that are new or changed are in git's hands afterwards."""
         for document in documents:
             result = "unchanged" if document.unchanged else self._store(document)
             run.arcs[result] += 1
@@ -71,6 +64,9 @@ class Publisher:
             if nested or not document.unchanged:
                 run.note(document.row, result, "" if document.unchanged else document.mime_type, nested=nested)
             yield document
+        run.flush()
+        with run.job.frontier.changes():
+            run.job.frontier.rest_unchanged(run.domain)
 
     def finish(self) -> Published:
         """Publish (DESIGN.md section 6, stage 7)."""

@@ -12,13 +12,13 @@ from agent.run import Run
 
 
 def unpack(documents: Iterator[Document], run: Run) -> Iterator[Document]:
-    """The documents of the job on this domain, after any that come in; each WARC is read from start to end."""
+    """The documents of the job on this domain, after any that come in; each WARC is read once, from start to end."""
     yield from documents
     frontier = run.job.frontier
-    for batch in run.batches():
+    for batch in frontier.document_batches(run.domain):
         path = BatchFiles(run.job.folder, batch).warc
         with path.open("rb") as file:
-            for row in filter(run.takes, frontier.documents(run.domain, batch)):
+            for row in frontier.documents(run.domain, batch):
                 document = _document(row, plainwarc.response_at(file, row.position), run)
                 if document is not None:
                     yield document

@@ -88,23 +88,6 @@ def test_kill(archive: Archive, site: Site, point: str) -> None:
     _is_as_it_shall_be(archive)
 
 
-@pytest.mark.parametrize("point", ["unpack:5", "describe:2", "publish:20", "objects-written", "before-index"])
-def test_kill_while_ahead(archive: Archive, site: Site, point: str) -> None:
-    """The same where documents are archived while wget fetches; what it was fetching may be asked for once more."""
-    assert agent(archive, site).returncode == 0
-    old = store(archive).ref(MAIN)
-    change_site(site)
-    site.clear_log()
-    assert agent(archive, site, f"ahead:{point}").returncode == -signal.SIGKILL
-    assert store(archive).check() == []
-    if point != "before-index":
-        assert store(archive).ref(MAIN) == old
-    done = agent(archive, site)
-    assert done.returncode == 0, done.stderr
-    assert sum(count > 1 for count in Counter(each.path for each in site.requests).values()) <= 1
-    _is_as_it_shall_be(archive)
-
-
 def _mount_shows_the_old_state(archive: Archive, site: Site) -> None:
     """Every page is in the mount as it was before the crawl that was killed, and nothing else is."""
     pages = Generated(_PAGES)

@@ -2,7 +2,7 @@
 
 A point is `<stage>:<n>` (the n-th document in that stage) or the name of a step in POINTS. The signal is real, and so
 is everything up to it: no handler, no clean-up, no buffer is written. With `worker:` before the point it is the process
-of one job, as `webarc-agent start` begins them. With `ahead:` before it, documents are archived while wget fetches.
+of one job, as `webarc-agent start` begins them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import agent.ahead
 import agent.jobs
 import agent.pipeline
 import agent.recover
@@ -95,7 +94,7 @@ def in_stage(name: str, number: int) -> None:
         return dying
 
     if name == "publish":
-        setattr(Publisher, "take", wrap(Publisher.take))  # noqa: B010 # a method is not to be assigned, says mypy
+        setattr(Publisher, "publish", wrap(Publisher.publish))  # noqa: B010 # a method is not to be assigned, says mypy
     else:
         stages = tuple((each, wrap(stage) if each == name else stage) for each, stage in agent.pipeline.STAGES)
         agent.pipeline.STAGES = stages
@@ -104,8 +103,6 @@ def in_stage(name: str, number: int) -> None:
 if __name__ == "__main__":
     point = sys.argv.pop(1)
     in_worker, point = point.startswith("worker:"), point.removeprefix("worker:")
-    if point.startswith("ahead:"):
-        agent.ahead.LEAST, point = 1, point.removeprefix("ahead:")
     stage, _, number = point.partition(":")
     if number:
         in_stage(stage, int(number))
