@@ -53,6 +53,11 @@ SOAKS: dict[str, Soak] = {
         "thirty publications with intervals of seconds under one agent for ten minutes",
         ("-m", "tests.soak.publications"),
     ),
+    "kill": Soak(
+        "kill -9 of a crawl at each point and amid each stage; the next one finishes it",
+        ("-m", "pytest", "tests/kill/test_kill.py"),
+        {"WEBARC_SOAK": "1"},
+    ),
     "kill-agent": Soak(
         "kill -9 of an agent's job in every stage; the next start finishes it",
         ("-m", "pytest", "tests/kill/test_kill_agent.py"),

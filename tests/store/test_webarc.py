@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -17,17 +17,24 @@ from agent.recover import catch_up
 from tests.support import archives
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.model import FIELDS
+from webarcfs.commands.cli import main
 
 pytestmark = pytest.mark.store
 PAGES = {"index.html": b"<title>home</title>", "a b/\u00fc.pdf": b"%PDF", "x.html": b"x"}
 
 
 def webarc(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    code = "import sys; sys.argv[0] = 'webarc'; from webarcfs.commands.cli import main; main()"
-    command = [sys.executable, "-c", code, *words]
-    return subprocess.run(
-        command, env=os.environ | (environment or {}), capture_output=True, text=True, encoding="utf-8", check=False
-    )
+    """The command, in this process: its entry point with these words, and what it writes."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["webarc", *words])
+        for name, value in (environment or {}).items():
+            patch.setenv(name, value)
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
