@@ -53,6 +53,11 @@ SOAKS: dict[str, Soak] = {
         "thirty publications with intervals of seconds under one agent for ten minutes",
         ("-m", "tests.soak.publications"),
     ),
+    "sites": Soak(
+        "whole sites byte for byte, in git and through each binding",
+        ("-m", "pytest", "tests/crawl/test_bytes.py", "tests/mount/test_crawled.py"),
+        {"WEBARC_SOAK": "1"},
+    ),
     "kill": Soak(
         "kill -9 of a crawl at each point and amid each stage; the next one finishes it",
         ("-m", "pytest", "tests/kill/test_kill.py"),
