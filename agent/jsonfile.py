@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from webarcfs.archive.durable import sync_folder
 from webarcfs.archive.errors import Damaged
 
 
@@ -29,15 +30,6 @@ def write(path: Path, content: dict[str, Any], *, durable: bool = True) -> None:
         raise
     if durable:
         sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def read(path: Path) -> dict[str, Any] | None:

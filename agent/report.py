@@ -17,6 +17,7 @@ from agent.job import Job
 from agent.run import Run
 from agent.stages.publish import Published
 from agent.status import seed3_code
+from webarcfs.archive.durable import sync_folder
 from webarcfs.archive.model import format_time, now, parse_time, utc
 
 _ARCS = ("added", "changed", "removed", "unchanged")
@@ -95,7 +96,7 @@ def write(job: Job, content: dict[str, Any], item: Item | None = None) -> Path:
     final = job.archive.reports / job.name
     shutil.rmtree(final, ignore_errors=True)
     scratch.rename(final)
-    jsonfile.sync_folder(job.archive.reports)  # before the job goes
+    sync_folder(job.archive.reports)  # before the job goes
     return final
 
 

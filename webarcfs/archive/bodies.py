@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from webarcfs.archive.logs import sync_folder
+from webarcfs.archive.durable import sync_folder
 
 _CHUNK = 1 << 20
 

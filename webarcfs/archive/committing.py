@@ -14,8 +14,9 @@ from dataclasses import replace
 
 from webarcfs.archive import locks, replaying
 from webarcfs.archive.directory import Archive
+from webarcfs.archive.durable import sync_folder
 from webarcfs.archive.errors import Busy
-from webarcfs.archive.logs import Log, all_logs, sync_folder
+from webarcfs.archive.logs import Log, all_logs
 from webarcfs.archive.marks import marks, moved
 from webarcfs.archive.pace import Cost
 from webarcfs.archive.plan import Committed, Dropped, Plan, Waiting, planned

@@ -136,15 +136,6 @@ def take(path: Path) -> int | None:
     return fd
 
 
-def sync_folder(path: Path) -> None:
-    """Make names that were made or removed in a folder durable. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def _read(fd: int, start: int, end: int) -> bytes:
     return b"".join(_chunks(fd, start, end))
 

@@ -13,8 +13,9 @@ import shutil
 from collections.abc import Callable
 
 from webarcfs.archive.directory import Archive
+from webarcfs.archive.durable import sync_folder
 from webarcfs.archive.errors import WebarcError
-from webarcfs.archive.logs import SET_ASIDE, Log, all_logs, journal_of, sync_folder, take
+from webarcfs.archive.logs import SET_ASIDE, Log, all_logs, journal_of, take
 from webarcfs.archive.marks import marks
 from webarcfs.archive.plan import Committed
 from webarcfs.archive.records import Record

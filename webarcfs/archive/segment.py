@@ -8,7 +8,8 @@ import os
 import threading
 from pathlib import Path
 
-from webarcfs.archive.logs import SET_ASIDE, SUFFIX, sync_folder
+from webarcfs.archive.durable import sync_folder
+from webarcfs.archive.logs import SET_ASIDE, SUFFIX
 from webarcfs.archive.records import HEADER
 
 

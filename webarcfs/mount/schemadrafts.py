@@ -12,6 +12,7 @@ from collections.abc import Callable, MutableMapping
 from pathlib import Path
 
 from webarcfs.archive.additions import Place
+from webarcfs.archive.durable import sync_folder
 from webarcfs.archive.errors import Exists, InvalidDocument, NotPermitted
 from webarcfs.archive.schemas import LARGEST, NAME, Schemas
 from webarcfs.mount.base import Node
@@ -70,8 +71,4 @@ def _put(folder: Path, name: str, body: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             new.unlink()
-    above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(above)
-    finally:
-        os.close(above)
+    sync_folder(folder)

@@ -1,0 +1,15 @@
+"""Names on the disk: a file is durable when its folder is, too (fsync(2))."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def sync_folder(path: Path) -> None:
+    """Make names that were made or removed in a folder durable. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
