@@ -91,8 +91,8 @@ def stop_on_signals() -> threading.Event:
     return stop
 
 
-def tell(outcome: jobs.Outcome) -> None:
-    """Say how a job ended."""
+def tell(outcome: jobs.Outcome, *, judged: bool = True) -> None:
+    """Say how a job ended; with `judged`, also whether it saw all that it set out to see."""
     for warning in outcome.warnings:
         _log.warning("%s", warning)
     for tag in outcome.tags:
@@ -101,4 +101,5 @@ def tell(outcome: jobs.Outcome) -> None:
         arcs = outcome.summary["arcs"]
         assert isinstance(arcs, dict)
         told = ", ".join(f"{count} {what}" for what, count in arcs.items())
-        _log.info("%s; %s: report in %s", told, "complete" if outcome.complete else "incomplete", outcome.report)
+        verdict = ("; complete" if outcome.complete else "; incomplete") if judged else ""
+        _log.info("%s%s: report in %s", told, verdict, outcome.report)

@@ -10,8 +10,7 @@ import click
 
 from agent import imports
 from agent import recover as recovery
-from agent.commands.common import archive_option, console, opened, settings_of, stop_on_signals
-from agent.jobs import Outcome
+from agent.commands.common import archive_option, console, opened, settings_of, stop_on_signals, tell
 from agent.progress import Display
 from webarcfs.archive import checks
 from webarcfs.archive.config import Publication, Settings
@@ -56,21 +55,9 @@ def import_(
     for remark in done.remarks:
         _log.info("%s", remark)
     if done.outcome is not None:
-        _tell(done.outcome)
+        tell(done.outcome, judged=False)
         if done.outcome.interrupted or done.outcome.warnings:
             sys.exit(Exit.INCOMPLETE)
-
-
-def _tell(outcome: Outcome) -> None:
-    for warning in outcome.warnings:
-        _log.warning("%s", warning)
-    for tag in outcome.tags:
-        click.echo(tag)
-    if outcome.report is not None:
-        arcs = outcome.summary["arcs"]
-        assert isinstance(arcs, dict)
-        told = ", ".join(f"{count} {what}" for what, count in arcs.items())
-        _log.info("%s: report in %s", told, outcome.report)
 
 
 def _publication(settings: Settings, name: str) -> Publication:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from webarcfs.archive import gitprocess
 from webarcfs.archive.gitprocess import reason
-from webarcfs.archive.store import INCOMING, MAIN, Store
+from webarcfs.archive.store import INCOMING, Store
 
 #: What is copied: all but scratch refs of publications under way.
 _REFS = ("refs/heads/*", "refs/crawls/*", "refs/publications/*", "refs/additions/*")
@@ -43,8 +43,3 @@ def tidy(store: Store) -> None:
     """Put small packs together, where many transfers left many (git-repack(1), `--geometric`)."""
     if sum(1 for _ in (store.path / "objects" / "pack").glob("*.pack")) > _MANY_PACKS:
         gitprocess.run(["repack", "-d", "-q", "--geometric=2"], store.path)
-
-
-def is_empty(store: Store) -> bool:
-    """Whether nothing was ever published here."""
-    return store.ref(MAIN) is None and not store.refs("refs/")
