@@ -10,7 +10,7 @@ import logging
 import threading
 
 from webarcfs.archive import committing, config
-from webarcfs.archive.errors import WebarcError
+from webarcfs.archive.errors import ReadOnly, WebarcError
 from webarcfs.archive.journal import Journal
 from webarcfs.archive.schemas import Schemas
 from webarcfs.mount.committer import Committer
@@ -33,6 +33,12 @@ class Additions:
         self._journal: Journal | None = None
         self._committer: Committer | None = None
         self.writer: Writer | None = None
+
+    def ready(self) -> Writer:
+        """The writer. Raises ReadOnly when nothing can be written."""
+        if self.writer is None:
+            raise ReadOnly("the archive cannot be written to; the log says why")
+        return self.writer
 
     def start(self) -> None:
         """Commit what dead mounts left, and take additions, unless the archive cannot be written to."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import fuse
 
-from webarcfs.archive.errors import NotSupported, ReadOnly
+from webarcfs.archive.errors import NotSupported
 from webarcfs.mount.additions import Additions
 from webarcfs.mount.authors import Caller
 from webarcfs.mount.binding import Mount
@@ -35,9 +35,7 @@ class WritingOperations(Operations):
 
     @property
     def _writer(self) -> Writer:
-        if self._additions.writer is None:
-            raise ReadOnly("the archive cannot be written to; the log says why")
-        return self._additions.writer
+        return self._additions.ready()
 
     # -- names -------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from webarcfs.archive.errors import NotSupported, ReadOnly
+from webarcfs.archive.errors import NotSupported
 from webarcfs.mount import libfuse3, wire
 from webarcfs.mount.additions import Additions
 from webarcfs.mount.authors import Caller
@@ -38,9 +38,7 @@ class WritingOperations(Operations):
 
     @property
     def _writer(self) -> Writer:
-        if self._additions.writer is None:
-            raise ReadOnly("the archive cannot be written to; the log says why")
-        return self._additions.writer
+        return self._additions.ready()
 
     # -- names -------------------------------------------------------------------------------------------------------
 
