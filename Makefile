@@ -20,6 +20,9 @@ DEMO := attr python3.11-doc
 # What the tests and benchmarks crawl and call.
 TEST := attr procps groff-base rsync strace systemd python3.11-doc postgresql-doc-15 debian-handbook libboost1.81-doc
 
+# What the benchmarks compile.
+BENCH := gcc libc6-dev libfuse3-dev pkg-config
+
 # How many files of tests run at a time.
 JOBS ?= 2
 
@@ -27,7 +30,7 @@ JOBS ?= 2
 ARGS ?=
 
 .PHONY: help demo test lint bench bench-large soak man install clean
-.PHONY: system-packages demo-packages test-packages
+.PHONY: system-packages demo-packages test-packages bench-packages
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,10 +53,10 @@ lint: install ## ruff (rules and format) and mypy (strict)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: install test-packages ## Measure, and print the ratios
+bench: install test-packages bench-packages ## Measure, and print the ratios
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-bench-large: install test-packages ## The same with the large sites; takes long
+bench-large: install test-packages bench-packages ## The same with the large sites; takes long
 	@$(BIN)/python -m tests.bench --large $(ARGS)
 
 soak: install test-packages ## The long tests: many seeds, kills at random moments, minutes under load; ARGS=NAME picks one
@@ -112,3 +115,6 @@ demo-packages:
 
 test-packages:
 	@$(call debian,$(TEST))
+
+bench-packages:
+	@$(call debian,$(BENCH))

@@ -1,6 +1,6 @@
 """Benchmarks of reading: mounts against plain files of the same tree, in the same run, cold and warm.
 
-`python -m tests.bench.mount [--arcs N] [--big MIB] [--rounds N] [MOUNT …]`; cold needs root (it drops the page cache).
+`python -m tests.bench.mount [--arcs N] [--big MIB] [--rounds N] [PLACE …]`; cold needs root (it drops the page cache).
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.bench.places import PLACES, Place, Stage
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import Mounted
-from webarcfs.archive.directory import Archive
+from tests.support.mounts import Mounted, eventually
+from webarcfs.mount.requests import STATS
 
 BIG = "big.example"
 _FOLDER = 100
+_READERS = 64
+_PIECES = 50
 _DROP = Path("/proc/sys/vm/drop_caches")
 
 Job = Callable[[Path], object]
@@ -35,7 +39,7 @@ def _shell(command: str) -> Job:
 
 def _walk(buffering: int) -> Job:
     def walk(root: Path) -> None:
-        for folder, _, names in os.walk(root / DOMAIN):
+        for folder, _, names in os.walk(f"{root}/{DOMAIN}/."):
             for name in names:
                 # Not pathlib, which would be half of what is measured.
                 with open(f"{folder}/{name}", "rb", buffering) as file:  # noqa: PTH123
@@ -44,61 +48,100 @@ def _walk(buffering: int) -> Job:
     return walk
 
 
+def _readers(root: Path) -> None:
+    """64 readers at a time, each of pieces of the big file and of pages, the same ones in each run."""
+    big = root / BIG / "big.bin/data.bin"
+    folders = sorted(os.listdir(root / DOMAIN))  # noqa: PTH208
+
+    def read(number: int) -> None:
+        chosen = random.Random(number)
+        file = os.open(big, os.O_RDONLY)
+        size = os.fstat(file).st_size
+        for _ in range(_PIECES):
+            os.pread(file, 4096, chosen.randrange(size))
+            folder = chosen.choice(folders)
+            page = f"p{int(folder[1:]) * _FOLDER + chosen.randrange(10)}.html"
+            (root / DOMAIN / folder / page / "data.html").read_bytes()
+        os.close(file)
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        list(pool.map(read, range(_READERS)))
+
+
+# With `/.`, so that a link to the domain is followed.
 ROWS: Mapping[str, Job] = {
-    "find -type f": _shell(f"find {DOMAIN} -type f"),
-    "find -size": _shell(f"find {DOMAIN} -size +1k"),
-    "grep -r": _shell(f"grep -r no_such_word {DOMAIN}"),
+    "find -type f": _shell(f"find {DOMAIN}/. -type f"),
+    "find -size": _shell(f"find {DOMAIN}/. -size +1k"),
+    "grep -r": _shell(f"grep -r no_such_word {DOMAIN}/."),
     "walk + read": _walk(0),
     # With its buffer, Python asks each file whether it is a terminal, and the kernel knows no answer by heart.
     "walk + isatty": _walk(-1),
-    "tar": _shell(f"tar -cf - {DOMAIN} | cat > /dev/null"),
+    "tar": _shell(f"tar -cf - {DOMAIN}/. | cat > /dev/null"),
     "big file": _shell(f"dd if={BIG}/big.bin/data.bin of=/dev/null bs=1M status=none"),
+    "64 readers": _readers,
 }
-#: What is measured → options of the mount.
-MOUNTS: Mapping[str, str] = {"ro": "ro,binding=libfuse3", "rw": "binding=libfuse3", "fusepy": "binding=fusepy"}
 
 
-def reading(arcs: int = 4_000, big: int = 256, rounds: int = 3, mounts: Mapping[str, str] = MOUNTS) -> None:
-    """Measure and print: seconds for plain files, and the ratio of each mount to them, cold / warm."""
+def reading(arcs: int = 4_000, big: int = 256, rounds: int = 3, places: Collection[str] = tuple(PLACES)) -> None:
+    """Measure and print: seconds for plain files, and the ratio of each other place to them, cold / warm."""
+    others = [name for name in places if name != "plain"]
     with _folder() as folder:
-        archive, plain = _prepare(folder, arcs, big)
-        print(f"\n{arcs} ARCs and a file of {big} MiB; plain files in seconds, mounts as multiples of them; cold/warm")
-        print(f"  {'':14}{'plain files':>16}" + "".join(f"{name:>16}" for name in mounts))
+        stage = _prepare(folder, arcs, big)
+        print(
+            f"\n{arcs} ARCs and a file of {big} MiB; plain files in seconds, the rest as multiples of them; cold/warm"
+        )
+        print(f"  {'':14}{'plain files':>16}" + "".join(f"{name:>14}" for name in others))
         for row, job in ROWS.items():
-            base = _measure(job, plain, rounds)
-            cells = [
-                _against(base, _mounted(job, archive, folder / "mnt", options, rounds)) for options in mounts.values()
-            ]
-            print(f"  {row:14}{base[0]:>9.3f}/{base[1]:.3f} " + "".join(f"{cell:>16}" for cell in cells), flush=True)
-        print("  aims, warm: ro 1.5; rw 1.5 for find and the big file, else 5; cold: 4")
+            base = _measure(job, PLACES["plain"], stage, rounds)
+            print(f"  {row:14}{base[0]:>9.3f}/{base[1]:.3f} ", end="", flush=True)
+            for name in others:
+                found = _measure(job, PLACES[name], stage, rounds)
+                print(f"{f'{found[0] / base[0]:.2f}/{found[1] / base[1]:.2f}':>14}", end="", flush=True)
+            print()
+        print("  aims, warm: ro 1.5; rw 1.5 for find and the big file, else 5; cold: 4; snapshots: 1.2 times rw")
+        _asked(stage)
+        _after_a_crawl(stage, arcs, rounds)
 
 
-def _against(base: tuple[float, float], found: tuple[float, float]) -> str:
-    return f"{found[0] / base[0]:.2f}/{found[1] / base[1]:.2f}"
-
-
-def _mounted(job: Job, archive: Archive, point: Path, options: str, rounds: int) -> tuple[float, float]:
-    def cold() -> float:
+def _measure(job: Job, place: Place, stage: Stage, rounds: int) -> tuple[float, float]:
+    """Seconds, cold and warm: the medians of some runs."""
+    cold, warm = [], []
+    for _ in range(rounds):
         _drop_caches()
-        mounted = Mounted(archive.root, point, "-o", options)
-        try:
-            seconds = _seconds(job, point)
-            warm.append(statistics.median(_seconds(job, point) for _ in range(2 * rounds)))
-        finally:
-            mounted.clear()
-        return seconds
-
-    warm: list[float] = []
-    return statistics.median(cold() for _ in range(rounds)), statistics.median(warm)
+        with place(stage) as root:
+            cold.append(_seconds(job, root))
+            warm += [_seconds(job, root) for _ in range(3)]
+    return statistics.median(cold), statistics.median(warm)
 
 
-def _measure(job: Job, root: Path, rounds: int) -> tuple[float, float]:
-    def cold() -> float:
-        _drop_caches()
-        return _seconds(job, root)
+def _asked(stage: Stage) -> None:
+    """The requests that a second grep -r causes on a mount for reading only."""
+    mounted = Mounted(stage.archive.root, stage.folder / "mnt", "-o", "ro,stats,binding=libfuse3")
+    try:
+        counts = []
+        for _ in range(3):
+            ROWS["grep -r"](mounted.point)
+            words = os.getxattr(mounted.point, STATS).decode().split()
+            counts.append(sum(int(word.partition("=")[2]) for word in words))
+        print(f"  requests of grep -r on ro, first and second: {counts[0]}, {counts[1] - counts[0]} (aim: under 100)")
+    finally:
+        mounted.clear()
 
-    first = statistics.median(cold() for _ in range(rounds))
-    return first, statistics.median(_seconds(job, root) for _ in range(2 * rounds))
+
+def _after_a_crawl(stage: Stage, arcs: int, rounds: int) -> None:
+    """What a walk costs after a crawl that changed one ARC in a hundred, against a cold one."""
+    for name in ("ro", "rw"):
+        cold, after = [], []
+        for number in range(rounds):
+            _drop_caches()
+            with PLACES[name](stage) as root:
+                cold.append(_seconds(ROWS["walk + read"], root))
+                changed = (f"d{each // _FOLDER:03}/p{each}.html" for each in range(number, arcs, 100))
+                tag = archives.publish(stage.archive, pages=dict.fromkeys(changed, b"changed %d" % number))
+                eventually(lambda root=root, tag=tag: str(tag) in (root / ".changes").read_text(), 60)
+                after.append(_seconds(ROWS["walk + read"], root))
+        share = statistics.median(after) / statistics.median(cold)
+        print(f"  {name}: walk + read after a crawl that changed 1 %: {share:.0%} of a cold one (aim: 10 %)")
 
 
 def _seconds(job: Job, root: Path) -> float:
@@ -113,7 +156,7 @@ def _drop_caches() -> None:
         _DROP.write_text("3")
 
 
-def _prepare(folder: Path, arcs: int, big: int) -> tuple[Archive, Path]:
+def _prepare(folder: Path, arcs: int, big: int) -> Stage:
     """An archive, and the same tree as plain files."""
     archive = archives.make_archive(folder)
     bodies = random.Random(1)
@@ -132,7 +175,7 @@ def _prepare(folder: Path, arcs: int, big: int) -> tuple[Archive, Path]:
         shutil.copytree(mounted.point, plain)
     finally:
         mounted.clear()
-    return archive, plain
+    return Stage(archive, plain, folder)
 
 
 @contextmanager
@@ -148,13 +191,14 @@ def _folder() -> Iterator[Path]:
 def main() -> None:
     """Run the benchmarks."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.mount", description=__doc__)
-    parser.add_argument("mounts", nargs="*", choices=[[], *MOUNTS], metavar="MOUNT", help=", ".join(MOUNTS))
+    parser.add_argument("places", nargs="*", metavar="PLACE", help=", ".join(PLACES))
     parser.add_argument("--arcs", type=int, default=4_000)
     parser.add_argument("--big", type=int, default=256, help="MiB")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    chosen = {name: MOUNTS[name] for name in given.mounts or MOUNTS}
-    reading(given.arcs, given.big, given.rounds, chosen)
+    if unknown := set(given.places) - set(PLACES):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are: {', '.join(PLACES)}")
+    reading(given.arcs, given.big, given.rounds, given.places or tuple(PLACES))
 
 
 if __name__ == "__main__":
