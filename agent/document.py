@@ -89,6 +89,7 @@ class Document:
     data_name: str = ""
     # compare
     stored: tuple[Entry, ...] | None = None  # what the ARC holds now; None where there is none
+    nested: bool = False  # whether that holds folders
     unchanged: bool = False
     # extract
     title: str = ""

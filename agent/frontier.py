@@ -288,7 +288,13 @@ class Frontier:
 
     def seen(self, domain: str) -> Iterator[tuple[str, bool]]:
         """(ARC, whether its folder held folders) of all that were seen, children right behind their folder."""
-        return ((row["arc"], bool(row["nested"])) for row in self._query("frontier_seen", domain=domain))
+        # All of a crawl goes through here, changed or not: as tuples, since dictionaries take twice as long.
+        rows = self._connection.execute(sql("frontier_seen"), {"domain": domain})
+        return ((arc, bool(nested)) for arc, nested in rows)
+
+    def seen_names(self, domain: str) -> Iterator[str]:
+        """The same ARCs in an order of their own, the same for the same ARCs most of the time; much cheaper."""
+        return (arc for (arc,) in self._connection.execute(sql("frontier_seen_names"), {"domain": domain}))
 
     # -- imports (sql/frontier_captures.sql) ---------------------------------------------------------------------
 

@@ -119,10 +119,12 @@ def _distinct(found: Iterable[Raw]) -> Iterable[Raw]:
     """Each spelling once, without its fragment, up to the bound."""
     distinct: dict[Raw, None] = {}
     for raw, kind in found:
-        if len(raw) < LONGEST_LINK:
-            distinct[_bare(raw), kind] = None
-            if len(distinct) >= MOST_LINKS:
-                break
+        if len(raw) >= LONGEST_LINK:
+            continue
+        is_bare = "#" not in raw and raw[:1] not in _SPACE and raw[-1:] not in _SPACE
+        distinct[raw if is_bare else _bare(raw), kind] = None
+        if len(distinct) >= MOST_LINKS:
+            break
     return distinct
 
 
@@ -158,13 +160,11 @@ def _walk(root: etree._Element, styled: bool) -> Iterator[Raw]:
             yield from _styles(style)
 
 
-def _attributes_of(tag: str) -> Callable[[etree._Element], Iterator[Raw]]:
+def _attributes_of(tag: str) -> Callable[[etree._Element], Iterable[Raw]]:
     rows = tuple((attribute, kind) for name, attribute, kind in _ATTRIBUTES if name == tag)
 
-    def read(element: etree._Element) -> Iterator[Raw]:
-        for attribute, kind in rows:
-            if value := element.get(attribute):
-                yield value, kind
+    def read(element: etree._Element) -> Iterable[Raw]:
+        return [(value, kind) for attribute, kind in rows if (value := element.get(attribute))]
 
     return read
 
@@ -240,7 +240,7 @@ _attributes_of_image = _attributes_of("img")
 _attributes_of_source = _attributes_of("source")
 
 #: The reader of each element that can hold links.
-_READERS: dict[str, Callable[[etree._Element], Iterator[Raw]]] = {
+_READERS: dict[str, Callable[[etree._Element], Iterable[Raw]]] = {
     **{tag: _attributes_of(tag) for tag, _, _ in _ATTRIBUTES},
     "img": _image,
     "source": _source,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from agent import jsonfile
@@ -19,6 +20,7 @@ from webarcfs.archive.errors import Damaged
 from webarcfs.archive.store import PUBLICATIONS, Entry, Store
 
 _NOTES = "webarc-seen.json"
+_AT_ONCE = 1000
 
 
 def subset(store: Store, tree: str, arcs: Iterator[tuple[str, bool]]) -> str:
@@ -39,16 +41,18 @@ class Seen:
     arcs: int
 
 
-def seen_part(store: Store, publication: str, tree: str, arcs: Callable[[], Iterator[tuple[str, bool]]]) -> Seen:
-    """The part of `tree` that `publication` saw, whose ARCs `arcs` gives each time it is called.
+def seen_part(
+    store: Store, publication: str, tree: str, names: Iterable[str], arcs: Callable[[], Iterator[tuple[str, bool]]]
+) -> Seen:
+    """The part of `tree` that `publication` saw: the ARCs `names`, each once, in any order; `arcs()` as for `subset`.
 
     The same ARCs of the same tree are the same part, so what came out last is noted in the repository (a file that may
-    be lost): of a site that did not change, no tree is read.
+    be lost): of a site that did not change, no tree is read. `names` in another order only cost that.
     """
-    digest, count = hashlib.sha256(tree.encode()), 0
-    for arc, _ in arcs():
-        digest.update(os.fsencode(arc) + b"\0")
-        count += 1
+    digest, count, left = hashlib.sha256(tree.encode()), 0, iter(names)
+    while some := list(islice(left, _AT_ONCE)):
+        digest.update(os.fsencode("\0".join(some)) + b"\0")
+        count += len(some)
     question = digest.hexdigest()
     notes = _notes(store)
     known = notes.get(publication)

@@ -10,6 +10,7 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from typing import cast
 
 import charset_normalizer
@@ -131,10 +132,16 @@ def fold(text: str) -> str:
 
 def _declared(sample: bytes, content_type: str) -> list[str]:
     """The encodings that header and document name. A wide one is false, or its NULs would have shown it."""
-    named = [http_content_type_encoding(content_type), html_body_declared_encoding(sample)]
+    named = [_named_in_header(content_type), html_body_declared_encoding(sample)]
     if b"\x1b$" in sample:
         named.append("iso2022_jp")  # its escape to kanji says as much
     return [charset for charset in named if charset in _ENCODINGS and charset not in _WIDE]
+
+
+@lru_cache(maxsize=256)
+def _named_in_header(content_type: str) -> str | None:
+    # A site says the same of all its pages, and looking a name up takes as long as half the rest.
+    return http_content_type_encoding(content_type)
 
 
 def _decoded(sample: bytes, charset: str) -> str | None:

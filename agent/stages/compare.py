@@ -19,6 +19,8 @@ def compare(documents: Iterator[Document], run: Run) -> Iterator[Document]:
         if folder is None:
             yield document
             continue
+        entries = tuple(folder.values())
         data = folder.get(document.data_name)
-        same = is_arc(folder.values()) and data is not None and not data.is_tree and data.oid == document.body.blob
-        yield replace(document, stored=tuple(folder.values()), unchanged=same and keep)
+        same = is_arc(entries) and data is not None and not data.is_tree and data.oid == document.body.blob
+        nested = any(entry.is_tree for entry in entries)
+        yield replace(document, stored=entries, nested=nested, unchanged=same and keep)

@@ -58,11 +58,14 @@ class Publisher:
     def publish(self, documents: Iterator[Document], run: Run) -> Iterator[Document]:
         """All documents; those that are new or changed are in git's hands afterwards."""
         for document in documents:
-            result = "unchanged" if document.unchanged else self._store(document)
-            run.arcs[result] += 1
-            nested = any(entry.is_tree for entry in document.stored or ())
-            if nested or not document.unchanged:
-                run.note(document.row, result, "" if document.unchanged else document.mime_type, nested=nested)
+            if document.unchanged:
+                run.arcs["unchanged"] += 1
+                if document.nested:  # of the others it is said of all at once
+                    run.note(document.row, "unchanged", nested=True)
+            else:
+                result = self._store(document)
+                run.arcs[result] += 1
+                run.note(document.row, result, document.mime_type, nested=document.nested)
             yield document
         run.flush()
         with run.job.frontier.changes():
@@ -78,7 +81,8 @@ class Publisher:
             self._hold_unanswered()
             found = run.arcs["added"] + run.arcs["changed"] + run.arcs["unchanged"]
             frontier, publication = run.job.frontier, run.job.publication.name
-            seen = seen_part(run.store, publication, tree, lambda: frontier.seen(run.domain))
+            names = frontier.seen_names(run.domain)
+            seen = seen_part(run.store, publication, tree, names, lambda: frontier.seen(run.domain))
             verdict, seen_tree = removed_arcs(run, seen, found), seen.tree
             complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
         tree = without(run.store, tree, removed)

@@ -60,7 +60,7 @@ def judge(archive: Archive, frontier: Frontier) -> Judge:
             complete=True,
             shelf=Shelf(store, tree),
         )
-        part = seen_part(store, publication, tree, lambda: frontier.seen(DOMAIN))
+        part = seen_part(store, publication, tree, frontier.seen_names(DOMAIN), lambda: frontier.seen(DOMAIN))
         return removed_arcs(run, part, len(seen) if found is None else found)
 
     return verdict
