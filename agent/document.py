@@ -19,7 +19,7 @@ from typing import IO, Any
 from agent import sniff
 from agent.warc import Head
 from webarcfs.archive.layout import data_name
-from webarcfs.archive.store import Entry
+from webarcfs.archive.objects import Entry
 
 #: Bodies up to this size stay in memory, one at a time.
 IN_MEMORY = 1 << 20

@@ -10,7 +10,8 @@ from typing import Any
 from agent.job import Job
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.model import CommitTag
-from webarcfs.archive.store import Commit, Entry, Store
+from webarcfs.archive.objects import Entry
+from webarcfs.archive.store import Commit, Store
 
 _FOLDERS_KEPT = 64
 

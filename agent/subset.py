@@ -17,7 +17,8 @@ from typing import Any
 from agent import jsonfile
 from agent.run import leads_to_arcs
 from webarcfs.archive.errors import Damaged
-from webarcfs.archive.store import PUBLICATIONS, Entry, Store
+from webarcfs.archive.objects import Entry
+from webarcfs.archive.store import PUBLICATIONS, Store
 
 _NOTES = "webarc-seen.json"
 _AT_ONCE = 1000

@@ -20,7 +20,8 @@ from webarcfs.archive.committing import commit_additions, fold_in
 from webarcfs.archive.importer import Importer
 from webarcfs.archive.layout import DATA_XML, HEADERS, arc_path, is_reserved, split
 from webarcfs.archive.merge import additions_since
-from webarcfs.archive.store import INCOMING, MAIN, PUBLICATIONS, Entry, RefUpdate
+from webarcfs.archive.objects import Entry
+from webarcfs.archive.store import INCOMING, MAIN, PUBLICATIONS, RefUpdate
 
 _log = logging.getLogger(__name__)
 

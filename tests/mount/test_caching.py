@@ -27,7 +27,7 @@ from webarcfs.archive.commits import COMMITTER, CrawlMessage
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.model import CommitTag
-from webarcfs.archive.store import Entry
+from webarcfs.archive.objects import Entry
 from webarcfs.mount.requests import STATS
 
 pytestmark = [pytest.mark.mount, pytest.mark.only("libfuse3")]

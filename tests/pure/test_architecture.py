@@ -20,7 +20,7 @@ MODULES = {
 }
 #: Module outside → our modules that may import it.
 ONLY = {
-    "pygit2": {"webarcfs.archive.store"},
+    "pygit2": {"webarcfs.archive.objects", "webarcfs.archive.store"},
     "sqlite3": {"webarcfs.archive.asking", "webarcfs.archive.database", "agent.frontier"},
     "sqlite_utils": {"webarcfs.archive.database", "agent.frontier"},
     "lxml": {
@@ -157,7 +157,9 @@ def test_each_program_is_started_in_its_place(module: str) -> None:
 
 def test_only_the_store_and_what_writes_for_it_use_git() -> None:
     users = {module for module in MODULES if "webarcfs.archive.gitprocess" in imports(module)}
-    assert users == {f"webarcfs.archive.{name}" for name in ("store", "importer", "packs", "upkeep", "transfer")}
+    assert users == {
+        f"webarcfs.archive.{name}" for name in ("objects", "store", "importer", "packs", "upkeep", "transfer")
+    }
 
 
 def test_only_capture_runs_wget() -> None:

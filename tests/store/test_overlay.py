@@ -16,8 +16,8 @@ from webarcfs.archive.additions import Place, blob_id
 from webarcfs.archive.committing import commit_additions
 from webarcfs.archive.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
 from webarcfs.archive.journal import Journal
+from webarcfs.archive.objects import Entry
 from webarcfs.archive.schemas import Schemas
-from webarcfs.archive.store import Entry
 from webarcfs.mount import judging, names
 from webarcfs.mount.authors import Caller
 from webarcfs.mount.base import Folder

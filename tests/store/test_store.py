@@ -20,7 +20,8 @@ from webarcfs.archive.commits import COMMITTER, CrawlMessage
 from webarcfs.archive.errors import Busy, Damaged, NotFound, WebarcError
 from webarcfs.archive.layout import arc_path, split
 from webarcfs.archive.model import CET, CommitTag, from_epoch
-from webarcfs.archive.store import INCOMING, MAIN, Difference, Entry, RefUpdate, Store
+from webarcfs.archive.objects import Difference, Entry
+from webarcfs.archive.store import INCOMING, MAIN, RefUpdate, Store
 
 pytestmark = pytest.mark.store
 

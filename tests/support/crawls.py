@@ -28,7 +28,8 @@ from webarcfs.archive import arcxml, config, directory, layout
 from webarcfs.archive.config import CrawlSettings, Profile, Publication
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.model import MetaData
-from webarcfs.archive.store import CRAWLS, Entry, Store
+from webarcfs.archive.objects import Entry
+from webarcfs.archive.store import CRAWLS, Store
 
 #: How every crawl of a test goes unless it says otherwise: no pause, and nothing waits for minutes.
 DEFAULTS: Mapping[str, Any] = {"wait": 0.0, "timeout": 20.0}

@@ -1,4 +1,4 @@
-"""Runs the git command; only store.py, importer.py and packs.py call it.
+"""Runs the git command, for the store and what writes for it.
 
 Never a hook and never a configuration file of somebody else: the archive's repositories may belong to another user.
 """

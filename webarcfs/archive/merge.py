@@ -11,7 +11,8 @@ import logging
 from dataclasses import dataclass
 
 from webarcfs.archive.layout import DATA_XML, HEADERS, is_data_file
-from webarcfs.archive.store import Entry, Store
+from webarcfs.archive.objects import Entry
+from webarcfs.archive.store import Store
 
 _log = logging.getLogger(__name__)
 _Entry = Entry | None

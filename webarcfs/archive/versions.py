@@ -13,7 +13,8 @@ from webarcfs.archive.arcxml import metadata
 from webarcfs.archive.errors import InvalidDocument, NotFound
 from webarcfs.archive.layout import DATA_XML, is_data_file, is_reserved
 from webarcfs.archive.model import CommitTag, MetaData, compact_time, parse_compact_time
-from webarcfs.archive.store import CRAWLS, Entry, Store
+from webarcfs.archive.objects import Entry
+from webarcfs.archive.store import CRAWLS, Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from typing import Protocol
 
 from webarcfs.archive.errors import WebarcError
 from webarcfs.archive.model import CommitTag
-from webarcfs.archive.store import Entry
+from webarcfs.archive.objects import Entry
 from webarcfs.mount.base import Node, number
 from webarcfs.mount.inodes import Inodes, nodeid, old_nodeid
 from webarcfs.mount.nodes import Arc, StoredFolder

@@ -9,7 +9,8 @@ from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Exists, Stale
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.model import format_time
-from webarcfs.archive.store import Commit, Entry
+from webarcfs.archive.objects import Entry
+from webarcfs.archive.store import Commit
 from webarcfs.mount.reader import Reader
 from webarcfs.mount.view import View
 

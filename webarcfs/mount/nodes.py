@@ -17,7 +17,7 @@ from webarcfs.archive import layout
 from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import NotFound
 from webarcfs.archive.model import CommitTag, MetaData, format_time
-from webarcfs.archive.store import Entry
+from webarcfs.archive.objects import Entry
 from webarcfs.mount.base import Attrs, File, Folder, Kind, Node, number, seconds
 from webarcfs.mount.blobs import Content
 from webarcfs.mount.overlay import Item, is_gone

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from webarcfs.archive.additions import Place
 from webarcfs.archive.layout import DATA_XML
-from webarcfs.archive.store import Entry
+from webarcfs.archive.objects import Entry
 from webarcfs.mount.base import Node
 
 #: Seconds after its last close for which the maker of an addition may rename it (DESIGN.md section 5).

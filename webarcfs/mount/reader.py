@@ -13,7 +13,8 @@ from typing import Protocol
 from webarcfs.archive import arcxml, layout
 from webarcfs.archive.errors import Damaged, InvalidDocument, Stale
 from webarcfs.archive.model import MetaData
-from webarcfs.archive.store import Commit, Entry, Store
+from webarcfs.archive.objects import Entry
+from webarcfs.archive.store import Commit, Store
 from webarcfs.mount.blobs import Blobs, Content, FromFile, FromMemory
 from webarcfs.mount.cache import Cache
 from webarcfs.mount.overlay import Overlay

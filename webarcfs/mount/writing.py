@@ -19,8 +19,8 @@ from webarcfs.archive.errors import Exists, InvalidDocument, NotFound, NotPermit
 from webarcfs.archive.journal import Journal
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.locks import Turnstile
+from webarcfs.archive.objects import Entry
 from webarcfs.archive.schemas import Schemas
-from webarcfs.archive.store import Entry
 from webarcfs.mount import judging, names
 from webarcfs.mount.authors import Caller, author
 from webarcfs.mount.base import File, Folder, Node

@@ -1,0 +1,232 @@
+"""The objects of a repository, read and written through pygit2: blobs, trees and commits, none of which ever changes.
+
+Objects are named by their 40 hex digits, paths are `str` (bytes that are no UTF-8 travel as surrogates). Writing many
+is the importer's.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import ConfigLevel, ObjectType, Option, RepositoryOpenFlag
+
+from webarcfs.archive import commits, gitprocess
+from webarcfs.archive.errors import Damaged, NotFound
+from webarcfs.archive.gitprocess import fail, reason
+from webarcfs.archive.model import CET
+from webarcfs.archive.repacks import Packs
+
+_TRIES = 30  # of writing an object
+_MAP_AT_ONCE = 1 << 20
+_MAP_AT_MOST = 64 << 20
+_TREE = int(ObjectType.TREE)
+_MODES = {True: b"40000", False: b"100644"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a tree: a blob (file) or a tree (folder)."""
+
+    name: str
+    oid: str
+    is_tree: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A file that differs between two trees: the blob before and after, None where there is none."""
+
+    path: str
+    old: str | None
+    new: str | None
+
+
+class Objects:
+    """The objects of the repository at `path`; several threads may read at once."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the repository at `path`. Raises NotFound when there is none, Damaged when it is not one."""
+        _configure_library()
+        self.path = path
+        if not path.is_dir():
+            raise NotFound(f"there is no repository {path}")
+        self._packs = Packs(path)
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            self._repo = pygit2.Repository(str(self.path), RepositoryOpenFlag.NO_SEARCH)
+        except pygit2.GitError as error:
+            raise Damaged(f"{self.path} cannot be opened as a git repository: {error}") from None
+        self._odb = self._repo.odb
+
+    def let_go(self) -> bool:
+        """Close packs that a repack removed, which libgit2 never does; whether there were any. One thread at a time."""
+        if vanished := self._packs.vanished():
+            self._open()  # readers in other threads finish with what they have
+            gc.collect()  # a repository is a knot of references that only this undoes
+        return vanished
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def entries(self, tree: str) -> list[Entry]:
+        """What lies in a tree, in git's order."""
+        found = self._tree(tree)
+        return [Entry(os.fsdecode(each.raw_name or b""), str(each.id), each.type == _TREE) for each in found]
+
+    def find(self, tree: str, path: str) -> Entry | None:
+        """The entry at `path` below `tree`; None when there is none."""
+        entry = Entry("", tree, True)
+        for name in path.split("/") if path else []:
+            if not entry.is_tree:
+                return None
+            try:
+                found = self._tree(entry.oid)[name]
+            except KeyError:
+                return None
+            entry = Entry(name, str(found.id), found.type == _TREE)
+        return entry
+
+    def read(self, blob: str) -> bytes:
+        """A blob's bytes. For what may be big, `size` first, then `copy`."""
+        kind, raw = self._raw(blob)
+        if kind != ObjectType.BLOB:
+            raise Damaged(f"{self.path}: {blob} is no blob")
+        return raw
+
+    def read_tree(self, tree: str) -> bytes:
+        """A tree as git's bytes."""
+        kind, raw = self._raw(tree)
+        if kind != ObjectType.TREE:
+            raise Damaged(f"{self.path}: {tree} is no tree")
+        return raw
+
+    def size(self, blob: str) -> int:
+        """A blob's size in bytes, without reading the blob."""
+        try:
+            return int(self._odb.read_header(pygit2.Oid(hex=blob))[1])
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise Damaged(f"{self.path}: object {blob} cannot be read: {error}") from None
+
+    def copy(self, blob: str, fd: int) -> None:
+        """Write a blob of any size to the descriptor `fd`, in flat memory, in another process."""
+        done = gitprocess.run(["cat-file", "blob", blob], self.path, check=False, stdout=fd)
+        if done.returncode:
+            raise Damaged(f"{self.path}: blob {blob} cannot be read: {reason(done.stderr)}")
+
+    def differences(self, old: str | None, new: str | None, prefix: str = "") -> Iterator[Difference]:
+        """The files that differ between two trees, in order of path; equal subtrees cost nothing."""
+        if old == new:
+            return
+        before = {entry.name: entry for entry in self.entries(old)} if old else {}
+        after = {entry.name: entry for entry in self.entries(new)} if new else {}
+        for name in sorted(before.keys() | after.keys()):
+            was, now = before.get(name), after.get(name)
+            if was == now:
+                continue
+            path = f"{prefix}{name}"
+            old_blob, new_blob = _blob(was), _blob(now)
+            if old_blob != new_blob:
+                yield Difference(path, old_blob, new_blob)
+            yield from self.differences(_tree(was), _tree(now), f"{path}/")
+
+    def _tree(self, oid: str) -> pygit2.Tree:
+        found = self._object(oid)
+        if not isinstance(found, pygit2.Tree):
+            raise Damaged(f"{self.path}: {oid} is no tree")
+        return found
+
+    def _object(self, oid: str) -> object:
+        try:
+            return self._repo[oid]
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
+
+    def _raw(self, oid: str) -> tuple[int, bytes]:
+        try:
+            kind, raw = self._odb.read(oid)
+            return kind, raw
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def write_blob(self, body: bytes) -> str:
+        """Store a blob."""
+        return self._written(lambda: self._repo.create_blob(body))
+
+    def write_tree(self, entries: Sequence[Entry]) -> str:
+        """Store a tree of these entries."""
+        # Not by TreeBuilder: it takes names in UTF-8 only, and users may add files of any name.
+        lines = sorted((os.fsencode(entry.name) + (b"/" if entry.is_tree else b""), entry) for entry in entries)
+        raw = b"".join(
+            b"%s %s\0%s" % (_MODES[entry.is_tree], os.fsencode(entry.name), bytes.fromhex(entry.oid))
+            for _, entry in lines
+        )
+        return self._written(lambda: self._odb.write(ObjectType.TREE, raw))
+
+    def write_commit(self, tree: str, parents: Sequence[str], message: str, author: tuple[str, str], when: int) -> str:
+        """Store a commit; no ref moves. `author` is (name, mail), `when` seconds since 1970; times are in CET."""
+        offset = int((CET.utcoffset(None)).total_seconds() // 60)
+        wrote, committed = (pygit2.Signature(*who, when, offset) for who in (author, commits.COMMITTER))
+        return self._written(lambda: self._repo.create_commit(None, wrote, committed, message, tree, list(parents)))
+
+    def _written(self, write: Callable[[], object]) -> str:
+        """What `write` stores. Libgit2's errors of writing as ours: OSError on a full disk, Damaged otherwise."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return str(write())
+            except (pygit2.GitError, OSError) as error:
+                # A repack may remove an empty objects/xx/ between its making and the moment an object is renamed there.
+                if not left or os.strerror(errno.ENOENT) not in str(error):
+                    fail(f"{self.path}: an object was not stored", str(error).encode(), self.path)
+        raise AssertionError
+
+    def edit(self, tree: str, changes: Mapping[str, str | None]) -> str:
+        """`tree` with some files replaced: path → blob, or None to remove; folders left empty go."""
+        return self._edit(tree, changes) or self.write_tree([])
+
+    def _edit(self, tree: str | None, changes: Mapping[str, str | None]) -> str | None:
+        entries = {entry.name: entry for entry in self.entries(tree)} if tree else {}
+        below: dict[str, dict[str, str | None]] = {}
+        for path, blob in changes.items():
+            name, slash, rest = path.partition("/")
+            if slash:
+                below.setdefault(name, {})[rest] = blob
+            elif blob is None:
+                entries.pop(name, None)
+            else:
+                entries[name] = Entry(name, blob, False)
+        for name, inner in below.items():
+            subtree = self._edit(_tree(entries.get(name)), inner)
+            if subtree is not None:
+                entries[name] = Entry(name, subtree, True)
+            elif name in entries and entries[name].is_tree:
+                del entries[name]
+        return self.write_tree(list(entries.values())) if entries else None
+
+
+@cache
+def _configure_library() -> None:
+    pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
+    # Packs are mapped in small pieces, and few at a time: by default all that was touched of a pack stays in memory.
+    pygit2.option(Option.SET_MWINDOW_SIZE, _MAP_AT_ONCE)
+    pygit2.option(Option.SET_MWINDOW_MAPPED_LIMIT, _MAP_AT_MOST)
+    # The repository's own settings only, as gitprocess has it; and a mount that was root may not look into root's home.
+    for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
+        pygit2.option(Option.SET_SEARCH_PATH, level, "")
+
+
+def _blob(entry: Entry | None) -> str | None:
+    return None if entry is None or entry.is_tree else entry.oid
+
+
+def _tree(entry: Entry | None) -> str | None:
+    return entry.oid if entry is not None and entry.is_tree else None
