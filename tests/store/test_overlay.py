@@ -220,11 +220,11 @@ def test_a_name_that_was_given_again_stays_with_who_has_it(tree: Tree) -> None:
     document = archives.store_of(archive).read(folder.lookup("data.xml").version.blob)  # type: ignore[attr-defined]
     first, _ = writer.create(folder, "tmp", me)
     writer.write(first, document.replace(b"<arc:data/>", b"<arc:data><one/></arc:data>"), 0)
-    writer.rename((folder, "tmp"), (folder, "data.xml"), 0, me)
+    writer.names.rename((folder, "tmp"), (folder, "data.xml"), 0, me)
     second, _ = writer.create(folder, "tmp", me)
     writer.write(second, b"42", 0)
     writer.release(first)
-    writer.rename((folder, "tmp"), (folder, "kept"), 0, me)
+    writer.names.rename((folder, "tmp"), (folder, "kept"), 0, me)
     writer.release(second)
     assert listing(tree) == {"kept"}
     journal.close()

@@ -22,6 +22,7 @@ from webarcfs.archive.locks import Turnstile
 from webarcfs.archive.schemas import Schemas
 from webarcfs.mount import judging
 from webarcfs.mount.authors import author
+from webarcfs.mount.base import File
 from webarcfs.mount.committer import Committer
 from webarcfs.mount.overlay import Made, Pending
 from webarcfs.mount.view import View
@@ -175,3 +176,14 @@ class Documents:
                 continue
             kept.append(nodes)
         return document, tuple(kept)
+
+
+def whole(file: File) -> bytes:
+    """All of a file that becomes, or is, a document. Raises InvalidDocument when it is too large for one."""
+    if file.attrs().size > LARGEST:
+        raise InvalidDocument(f"a document of {file.attrs().size} bytes; at most {LARGEST} are possible")
+    content = file.open()
+    try:
+        return content.read(0, LARGEST)
+    finally:
+        content.close()

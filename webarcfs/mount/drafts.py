@@ -141,6 +141,10 @@ class Draft:
         self._lent = False
 
 
+#: The files that are open for writing: the ARC, the path in it, the draft.
+Drafts = dict[tuple[Place, str], Draft]
+
+
 @dataclass(frozen=True)
 class DraftFile(File):
     """The node of a draft."""

@@ -48,14 +48,14 @@ class WritingOperations(Operations):
 
     def mkdir(self, path: str, _mode: int) -> None:
         folder, _slash, name = path.rpartition("/")
-        self._writer.mkdir(self._tree.find(folder), name, _caller())
+        self._writer.names.mkdir(self._tree.find(folder), name, _caller())
 
     def rename(self, old: str, new: str) -> None:
         (folder, _, name), (target, _, new_name) = old.rpartition("/"), new.rpartition("/")
-        self._writer.rename((self._tree.find(folder), name), (self._tree.find(target), new_name), 0, _caller())
+        self._writer.names.rename((self._tree.find(folder), name), (self._tree.find(target), new_name), 0, _caller())
 
     def _may_change(self, path: str, *_: Any) -> None:
-        self._writer.may_change(self._tree.find(path), _caller())
+        self._writer.names.may_change(self._tree.find(path), _caller())
 
     chmod = chown = utimens = _may_change
 

@@ -20,9 +20,10 @@ from webarcfs.mount.binding import Mount
 from webarcfs.mount.drafts import DraftFile
 from webarcfs.mount.inodes import Inodes
 from webarcfs.mount.lowlevel import Operations
+from webarcfs.mount.naming import Spot
 from webarcfs.mount.tree import Tree
 from webarcfs.mount.workers import Later, Workers
-from webarcfs.mount.writing import Opened, Spot, Writer
+from webarcfs.mount.writing import Opened, Writer
 
 
 class WritingOperations(Operations):
@@ -55,7 +56,7 @@ class WritingOperations(Operations):
     def mkdir(self, caller: Caller, parent: int, name: bytes, _mode: int) -> bytes:  # type: ignore[override]
         text = os.fsdecode(name)
         folder = self._inodes.node(parent)
-        self._writer.mkdir(folder, text, caller)
+        self._writer.names.mkdir(folder, text, caller)
         return self._entry(Tree.child(folder, text), parent, text)
 
     mkdir_undone = Operations.lookup_undone
@@ -68,7 +69,7 @@ class WritingOperations(Operations):
         writer = self._writer
 
         def work() -> Callable[[], None]:
-            changed = writer.rename(source, target, flags, caller)
+            changed = writer.names.rename(source, target, flags, caller)
             return lambda: self._tell(changed)
 
         return self._workers.rename(work)
@@ -87,7 +88,7 @@ class WritingOperations(Operations):
                 raise node.refusal()
             draft.truncate(libfuse3.size_of_stat(attr))
         elif opened is None:
-            self._writer.may_change(node, caller)
+            self._writer.names.may_change(node, caller)
         return self.getattr(inode, fi)
 
     def setxattr(self, inode: int, name: bytes, *_: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Writing, for every adapter: new files and folders in current ARCs, and what may be done to them (/Ar-1/, /Ar-10/).
+"""Writing, for every adapter: new files in current ARCs from create to last close, and data.xml (/Ar-1/, /Ar-10/).
 
 `confirm` and `release` wait for the journal, and `tell` (the adapter's) for the kernel, so they are called by threads
 that take no requests (workers.py). Everything else returns at once. Locks, in this order: a draft's, the domain's
@@ -13,32 +13,24 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from webarcfs.archive.additions import AddFile, Move, Place
-from webarcfs.archive.arcxml import LARGEST
-from webarcfs.archive.errors import Exists, InvalidDocument, NotFound, NotPermitted, Stale, WebarcError
+from webarcfs.archive.additions import AddFile, Place
+from webarcfs.archive.errors import Exists, Stale, WebarcError
 from webarcfs.archive.journal import Journal
-from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.locks import Turnstile
-from webarcfs.archive.objects import Entry
 from webarcfs.archive.schemas import Schemas
-from webarcfs.mount import judging, names
+from webarcfs.mount import judging
 from webarcfs.mount.authors import Caller, author
-from webarcfs.mount.base import File, Folder, Node
+from webarcfs.mount.base import Folder, Node
 from webarcfs.mount.committer import Committer, Done
-from webarcfs.mount.documents import Document, Documents
-from webarcfs.mount.drafts import Draft, DraftFile
+from webarcfs.mount.documents import Document, Documents, whole
+from webarcfs.mount.drafts import Draft, DraftFile, Drafts
+from webarcfs.mount.naming import Naming, has, lookup
 from webarcfs.mount.nodes import StoredFile, StoredFolder
 from webarcfs.mount.overlay import Made, Pending
 from webarcfs.mount.schemadrafts import SchemaDraft
 from webarcfs.mount.schemafolder import SchemaFolder
 from webarcfs.mount.tree import current_folder
 from webarcfs.mount.view import View
-
-#: renameat2(2).
-NOREPLACE = 1
-
-#: A folder and a name in it.
-Spot = tuple[Node, str]
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +45,10 @@ class Opened:
 
 
 class Writer:
-    """The additions of one mount. `tell` has the kernel drop a name in a folder, and the folder's listing."""
+    """The additions of one mount; what is about their names is `names`'.
+
+    `tell` has the kernel drop a name in a folder, and the folder's listing.
+    """
 
     def __init__(self, view: View, journal: Journal, committer: Committer, schemas: Schemas) -> None:
         self._view = view
@@ -61,23 +56,22 @@ class Writer:
         self._committer = committer
         self._documents = Documents(view, journal, committer, schemas)
         self._schemas = schemas
-        self._open: dict[tuple[Place, str], Draft] = {}
+        self._drafts: Drafts = {}
+        self.names = Naming(view, journal, committer, self._documents, self._drafts)
         self.tell: Callable[[Folder, str], None] = _tell_nobody
-
-    # -- names -------------------------------------------------------------------------------------------------------
 
     def create(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
         """A new file, open for writing. Raises Exists, the folder's refusal, and what `names.check` raises."""
         maker = Made(caller.uid)
-        if isinstance(folder, SchemaFolder) and not _has(folder, name):
+        if isinstance(folder, SchemaFolder) and not has(folder, name):
             return self._create_schema(folder, name, maker)
-        place, path = self._new(folder, name)
+        place, path = self.names.free(folder, name)
         draft = Draft(place, path, maker, folder.attrs().mtime, self._journal.draft)
         node = DraftFile(draft)
         if not self._view.overlay.reserve(place, path, node, maker):
             draft.let_go()
             raise Exists(f"{name!r} is there")
-        self._open[place, path] = draft
+        self._drafts[place, path] = draft
         return Opened(draft), node
 
     def _create_schema(self, folder: SchemaFolder, name: str, maker: Made) -> tuple[Opened, DraftFile]:
@@ -90,103 +84,12 @@ class Writer:
             raise
         return Opened(draft), node
 
-    def mkdir(self, folder: Node, name: str, caller: Caller) -> None:
-        """A new folder. It is remembered by this mount only, until there is a file in it: git keeps no empty folder."""
-        place, path = self._new(folder, name)
-        if not self._view.overlay.reserve(place, path, Entry(name, "", True), Made(caller.uid)):
-            raise Exists(f"{name!r} is there")
-
-    def rename(self, source: Spot, target: Spot, flags: int, caller: Caller) -> list[Spot]:
-        """Give an addition another name in its ARC; waits for the journal. What to tell the kernel after the answer.
-
-        Onto data.xml, it is a rewrite of that. Raises the refusal of what may not be renamed, NotPermitted or Exists
-        for a name that is there, and what makes the new name impossible.
-        """
-        (folder, name), (above, new_name) = source, target
-        node = _lookup(folder, name)
-        place = folder.place if isinstance(folder, StoredFolder) else None
-        if place is None or not isinstance(above, StoredFolder) or above.place != place or flags & ~NOREPLACE:
-            raise (above if above.old else node).refusal()
-        assert isinstance(folder, StoredFolder)
-        old, new = _join(folder.inner, name), _join(above.inner, new_name)
-        self._check_owner(place, old, caller, node)
-        if new == DATA_XML and isinstance(node, File) and not flags:
-            self._rewrite(place, old, node, caller)
-        elif _has(above, new_name):
-            raise (Exists if flags & NOREPLACE else NotPermitted)(f"{new_name!r} is there")
-        elif not isinstance(node, File):
-            raise node.refusal()
-        else:
-            names.check(above.inner, new_name)
-            self._move(place, old, new, (node, caller))
-        return [source, target]
-
-    def may_change(self, node: Node, caller: Caller) -> None:
-        """Whether mode, owner and times of a node may be set, which changes nothing. Raises its refusal."""
-        if isinstance(node, DraftFile):
-            return
-        place = node.place if isinstance(node, StoredFile | StoredFolder) else None
-        if place is None or not isinstance(node, StoredFile | StoredFolder):
-            raise node.refusal()
-        self._check_owner(place, node.inner, caller, node)
-
-    def _check_owner(self, place: Place, path: str, caller: Caller, node: Node) -> None:
-        made = self._view.overlay.maker(place, path)
-        if made is None or made.uid != caller.uid:
-            raise node.refusal()
-
-    def _new(self, folder: Node, name: str) -> tuple[Place, str]:
-        """Where a new name belongs."""
-        if _has(folder, name):
-            raise Exists(f"{name!r} is there")
-        if not isinstance(folder, StoredFolder) or folder.place is None:
-            raise folder.refusal()
-        names.check(folder.inner, name)
-        judging.check_known(self._view, folder.place)
-        return folder.place, _join(folder.inner, name)
-
-    def _rewrite(self, place: Place, old: str, file: File, caller: Caller) -> None:
-        """The file `old` becomes data.xml."""
-        new = _bytes(file)
-        confirmed = not isinstance(file, DraftFile)
-        self._documents.extend(place, self._documents.current(place), new, caller.uid, old if confirmed else "")
-        draft = self._open.pop((place, old), None)
-        if draft is not None:
-            draft.dirty = False  # whoever has it open still has written what there was to write
-            if not confirmed:
-                self._view.overlay.removed(place, old)
-
-    def _move(self, place: Place, old: str, new: str, who: tuple[File, Caller]) -> None:
-        draft = self._open.get((place, old))
-        if draft is None:
-            self._move_confirmed(place, old, new, who)
-            return
-        with draft.lock:
-            if draft.blob:
-                self._move_confirmed(place, old, new, who)
-            else:
-                self._view.overlay.renamed(place, old, new)
-            draft.path = new
-            self._open[place, new] = self._open.pop((place, old))
-
-    def _move_confirmed(self, place: Place, old: str, new: str, who: tuple[File, Caller]) -> None:
-        file, caller = who
-        assert isinstance(file, StoredFile)
-        with Turnstile(self._view.archive.lock(place.domain)).shared():
-            judging.check_free(self._view, place, new)
-            ticket = self._journal.confirm(Move(place, old, new, author(caller.uid), int(time.time())))
-            pending = Pending(file.version.blob, file.attrs().size, (ticket.log, ticket.number))
-            self._view.overlay.moved(place, old, new, pending)
-        self._committer.added(place.domain)
-
-    # -- contents ----------------------------------------------------------------------------------------------------
-
     def open(self, node: Node, flags: int, caller: Caller) -> Opened:
         """Open what is there for writing: one's own new file, or data.xml. Raises the node's refusal."""
         append = bool(flags & os.O_APPEND)
         if isinstance(node, StoredFile) and node.is_document and node.place is not None:
             try:
-                old = _bytes(node)
+                old = whole(node)
             except Stale:  # others extended it since it was looked up
                 old = self._documents.current(node.place)
             document = Document(node.place, old, Made(caller.uid), rewriting=bool(flags & os.O_TRUNC))
@@ -206,7 +109,7 @@ class Writer:
     def _draft_of(self, node: Node) -> Draft | None:
         if not isinstance(node, StoredFile) or node.place is None:
             return None
-        return self._open.get((node.place, node.inner))
+        return self._drafts.get((node.place, node.inner))
 
     def write(self, opened: Opened, data: bytes, offset: int) -> int:
         """Write; Stale as soon as it is known that it is in vain."""
@@ -258,8 +161,8 @@ class Writer:
             if last and isinstance(draft, SchemaDraft):
                 draft.hide()
                 self.tell(draft.folder, draft.path)
-            elif last and isinstance(draft, Draft) and self._open.get((draft.place, draft.path), draft) is draft:
-                self._open.pop((draft.place, draft.path), None)  # and not one that came after it
+            elif last and isinstance(draft, Draft) and self._drafts.get((draft.place, draft.path), draft) is draft:
+                self._drafts.pop((draft.place, draft.path), None)  # and not one that came after it
                 self._view.overlay.closed(draft.place, draft.path)
             draft.let_go()
 
@@ -274,7 +177,7 @@ class Writer:
     def finish(self) -> None:
         """Nobody can write any more: take in what files that were never closed have."""
         self.tell = _tell_nobody  # the kernel's session may have ended, and its descriptor be somebody else's
-        for draft in list(self._open.values()):
+        for draft in list(self._drafts.values()):
             draft.handles = 1
             try:
                 self.release(Opened(draft))
@@ -318,7 +221,7 @@ class Writer:
         try:
             node: Node = current_folder(self._view, self._view.domain(place.domain))
             for each in [*place.arc.split("/"), *(folder.split("/") if folder else ())]:
-                node = _lookup(node, each)
+                node = lookup(node, each)
         except WebarcError:
             return  # its ARC is gone
         if isinstance(node, Folder):
@@ -327,32 +230,3 @@ class Writer:
 
 def _tell_nobody(_folder: Folder, _name: str) -> None:
     """There is no kernel that keeps anything."""
-
-
-def _lookup(folder: Node, name: str) -> Node:
-    if not isinstance(folder, Folder):
-        raise NotFound(f"there is no {name!r}")
-    return folder.lookup(name)
-
-
-def _has(folder: Node, name: str) -> bool:
-    try:
-        _lookup(folder, name)
-    except NotFound:
-        return False
-    return True
-
-
-def _bytes(file: File) -> bytes:
-    """All of a file that becomes, or is, a document."""
-    if file.attrs().size > LARGEST:
-        raise InvalidDocument(f"a document of {file.attrs().size} bytes; at most {LARGEST} are possible")
-    content = file.open()
-    try:
-        return content.read(0, LARGEST)
-    finally:
-        content.close()
-
-
-def _join(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,155 @@
+"""The names of additions: where a new one may be, renames inside an ARC, and who may change what (/Ar-1/).
+
+`rename` waits for the journal, so it is called by threads that take no requests (workers.py). Locks as in writing.py.
+"""
+
+from __future__ import annotations
+
+import time
+
+from webarcfs.archive.additions import Move, Place
+from webarcfs.archive.errors import Exists, NotFound, NotPermitted
+from webarcfs.archive.journal import Journal
+from webarcfs.archive.layout import DATA_XML
+from webarcfs.archive.locks import Turnstile
+from webarcfs.archive.objects import Entry
+from webarcfs.mount import judging, names
+from webarcfs.mount.authors import Caller, author
+from webarcfs.mount.base import File, Folder, Node
+from webarcfs.mount.committer import Committer
+from webarcfs.mount.documents import Documents, whole
+from webarcfs.mount.drafts import DraftFile, Drafts
+from webarcfs.mount.nodes import StoredFile, StoredFolder
+from webarcfs.mount.overlay import Made, Pending
+from webarcfs.mount.view import View
+
+#: renameat2(2).
+NOREPLACE = 1
+
+#: A folder and a name in it.
+Spot = tuple[Node, str]
+
+
+class Naming:
+    """The names that one mount gives to additions. `drafts` are the files that are open for writing."""
+
+    def __init__(
+        self, view: View, journal: Journal, committer: Committer, documents: Documents, drafts: Drafts
+    ) -> None:
+        self._view = view
+        self._journal = journal
+        self._committer = committer
+        self._documents = documents
+        self._drafts = drafts
+
+    def free(self, folder: Node, name: str) -> tuple[Place, str]:
+        """The ARC that a new name in a folder belongs to, and the path in it.
+
+        Raises Exists, the folder's refusal, Stale, and what `names.check` raises.
+        """
+        if has(folder, name):
+            raise Exists(f"{name!r} is there")
+        if not isinstance(folder, StoredFolder) or folder.place is None:
+            raise folder.refusal()
+        names.check(folder.inner, name)
+        judging.check_known(self._view, folder.place)
+        return folder.place, _join(folder.inner, name)
+
+    def mkdir(self, folder: Node, name: str, caller: Caller) -> None:
+        """A new folder. It is remembered by this mount only, until there is a file in it: git keeps no empty folder."""
+        place, path = self.free(folder, name)
+        if not self._view.overlay.reserve(place, path, Entry(name, "", True), Made(caller.uid)):
+            raise Exists(f"{name!r} is there")
+
+    def rename(self, source: Spot, target: Spot, flags: int, caller: Caller) -> list[Spot]:
+        """Give an addition another name in its ARC; waits for the journal. What to tell the kernel after the answer.
+
+        Onto data.xml, it is a rewrite of that. Raises the refusal of what may not be renamed, NotPermitted or Exists
+        for a name that is there, and what makes the new name impossible.
+        """
+        (folder, name), (above, new_name) = source, target
+        node = lookup(folder, name)
+        place = folder.place if isinstance(folder, StoredFolder) else None
+        if place is None or not isinstance(above, StoredFolder) or above.place != place or flags & ~NOREPLACE:
+            raise (above if above.old else node).refusal()
+        assert isinstance(folder, StoredFolder)
+        old, new = _join(folder.inner, name), _join(above.inner, new_name)
+        self._check_owner(place, old, caller, node)
+        if new == DATA_XML and isinstance(node, File) and not flags:
+            self._rewrite(place, old, node, caller)
+        elif has(above, new_name):
+            raise (Exists if flags & NOREPLACE else NotPermitted)(f"{new_name!r} is there")
+        elif not isinstance(node, File):
+            raise node.refusal()
+        else:
+            names.check(above.inner, new_name)
+            self._move(place, old, new, (node, caller))
+        return [source, target]
+
+    def may_change(self, node: Node, caller: Caller) -> None:
+        """Whether mode, owner and times of a node may be set, which changes nothing. Raises its refusal."""
+        if isinstance(node, DraftFile):
+            return
+        place = node.place if isinstance(node, StoredFile | StoredFolder) else None
+        if place is None or not isinstance(node, StoredFile | StoredFolder):
+            raise node.refusal()
+        self._check_owner(place, node.inner, caller, node)
+
+    def _check_owner(self, place: Place, path: str, caller: Caller, node: Node) -> None:
+        made = self._view.overlay.maker(place, path)
+        if made is None or made.uid != caller.uid:
+            raise node.refusal()
+
+    def _rewrite(self, place: Place, old: str, file: File, caller: Caller) -> None:
+        """The file `old` becomes data.xml."""
+        new = whole(file)
+        confirmed = not isinstance(file, DraftFile)
+        self._documents.extend(place, self._documents.current(place), new, caller.uid, old if confirmed else "")
+        draft = self._drafts.pop((place, old), None)
+        if draft is not None:
+            draft.dirty = False  # whoever has it open still has written what there was to write
+            if not confirmed:
+                self._view.overlay.removed(place, old)
+
+    def _move(self, place: Place, old: str, new: str, who: tuple[File, Caller]) -> None:
+        draft = self._drafts.get((place, old))
+        if draft is None:
+            self._move_confirmed(place, old, new, who)
+            return
+        with draft.lock:
+            if draft.blob:
+                self._move_confirmed(place, old, new, who)
+            else:
+                self._view.overlay.renamed(place, old, new)
+            draft.path = new
+            self._drafts[place, new] = self._drafts.pop((place, old))
+
+    def _move_confirmed(self, place: Place, old: str, new: str, who: tuple[File, Caller]) -> None:
+        file, caller = who
+        assert isinstance(file, StoredFile)
+        with Turnstile(self._view.archive.lock(place.domain)).shared():
+            judging.check_free(self._view, place, new)
+            ticket = self._journal.confirm(Move(place, old, new, author(caller.uid), int(time.time())))
+            pending = Pending(file.version.blob, file.attrs().size, (ticket.log, ticket.number))
+            self._view.overlay.moved(place, old, new, pending)
+        self._committer.added(place.domain)
+
+
+def lookup(folder: Node, name: str) -> Node:
+    """The node of a name. Raises NotFound, also where it is looked for in something that is no folder."""
+    if not isinstance(folder, Folder):
+        raise NotFound(f"there is no {name!r}")
+    return folder.lookup(name)
+
+
+def has(folder: Node, name: str) -> bool:
+    """Whether a name is there."""
+    try:
+        lookup(folder, name)
+    except NotFound:
+        return False
+    return True
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
