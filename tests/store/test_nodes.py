@@ -19,7 +19,9 @@ from webarcfs.archive.model import CommitTag
 from webarcfs.mount.base import File, Folder, Kind, Node
 from webarcfs.mount.blobs import SMALL, Blobs
 from webarcfs.mount.cache import Cache
-from webarcfs.mount.nodes import AddedFolder, Arc, Link, Snapshot, StoredFile, StoredFolder
+from webarcfs.mount.files import StoredFile
+from webarcfs.mount.folders import AddedFolder, Arc, Snapshot, StoredFolder
+from webarcfs.mount.links import Link
 from webarcfs.mount.tree import SHAPE, Table, Tree
 from webarcfs.mount.view import Change, DomainState, View
 

@@ -23,7 +23,7 @@ from webarcfs.mount.authors import Caller
 from webarcfs.mount.base import Folder
 from webarcfs.mount.committer import Committer
 from webarcfs.mount.drafts import Draft
-from webarcfs.mount.nodes import StoredFile
+from webarcfs.mount.files import StoredFile
 from webarcfs.mount.overlay import Made, Overlay, Pending
 from webarcfs.mount.tree import Tree
 from webarcfs.mount.view import View

@@ -1,4 +1,4 @@
-"""What every node of the mount answers, whatever its kind; the kinds are nodes.py's and tree.py's.
+"""What every node of the mount answers, whatever its kind; the kinds are files.py's, folders.py's and tree.py's.
 
 Nodes are made when asked for and thrown away again; they are immutable and safe for any thread. A node belongs to one
 state of one domain for ever: what a crawl publishes meanwhile is other nodes. Folders have `children` and `lookup`,

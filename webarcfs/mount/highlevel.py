@@ -22,7 +22,7 @@ from webarcfs.mount.answer import errno_for
 from webarcfs.mount.base import Attrs, File, Folder, Kind, Node
 from webarcfs.mount.binding import PID, Mount
 from webarcfs.mount.blobs import Content
-from webarcfs.mount.nodes import Link
+from webarcfs.mount.links import Link
 from webarcfs.mount.requests import STATS
 from webarcfs.mount.tree import Tree
 

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable
 
 from webarcfs.archive.errors import Stale
 from webarcfs.mount.base import Folder, Node
-from webarcfs.mount.nodes import Arc
+from webarcfs.mount.folders import Arc
 
 #: Set in the kernel's number of what is history. A version that is also current has one st_ino in both places, but what
 #: may be done to it differs, and so the kernel must know it as two.

@@ -30,8 +30,8 @@ from webarcfs.mount.binding import PID, Mount
 from webarcfs.mount.blobs import Content
 from webarcfs.mount.contents import Kept
 from webarcfs.mount.inodes import Inodes, undo
+from webarcfs.mount.links import Link
 from webarcfs.mount.listings import DOTS, Listings
-from webarcfs.mount.nodes import Link
 from webarcfs.mount.requests import STATS
 from webarcfs.mount.tree import Tree
 from webarcfs.mount.wire import ALWAYS

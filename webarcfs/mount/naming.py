@@ -19,7 +19,8 @@ from webarcfs.mount.base import File, Folder, Node
 from webarcfs.mount.committer import Committer
 from webarcfs.mount.documents import Documents, whole
 from webarcfs.mount.drafts import DraftFile, Drafts
-from webarcfs.mount.nodes import StoredFile, StoredFolder
+from webarcfs.mount.files import StoredFile
+from webarcfs.mount.folders import StoredFolder
 from webarcfs.mount.overlay import Made, Pending
 from webarcfs.mount.view import View
 

@@ -17,7 +17,9 @@ from webarcfs.archive.model import CommitTag
 from webarcfs.mount.base import Attrs, File, Folder, Node, number, seconds
 from webarcfs.mount.blobs import Content
 from webarcfs.mount.changes import Changes
-from webarcfs.mount.nodes import Link, Snapshot, State, StoredFolder
+from webarcfs.mount.files import State
+from webarcfs.mount.folders import Snapshot, StoredFolder
+from webarcfs.mount.links import Link
 from webarcfs.mount.schemafolder import SCHEMAS, SchemaFolder
 from webarcfs.mount.view import DomainState, View
 

@@ -24,8 +24,9 @@ from webarcfs.mount.base import Folder, Node
 from webarcfs.mount.committer import Committer, Done
 from webarcfs.mount.documents import Document, Documents, whole
 from webarcfs.mount.drafts import Draft, DraftFile, Drafts
+from webarcfs.mount.files import StoredFile
+from webarcfs.mount.folders import StoredFolder
 from webarcfs.mount.naming import Naming, has, lookup
-from webarcfs.mount.nodes import StoredFile, StoredFolder
 from webarcfs.mount.overlay import Made, Pending
 from webarcfs.mount.schemadrafts import SchemaDraft
 from webarcfs.mount.schemafolder import SchemaFolder

@@ -1,136 +1,25 @@
-"""What a domain's tree in the mount is made of: one small class per kind of node, and links.
+"""The folders of a domain's tree: one small class per kind, from those that lead to ARCs down to those of users.
 
-Knows no FUSE, no absolute path and no handle. A file names its version (domain, path, blob, mtime), so that any adapter
-can address it. The methods mean what base.py says; the shape above the domains' trees is tree.py's. Immutable, safe for
-any thread.
+Knows no FUSE, no absolute path and no handle. The methods mean what base.py says; the shape above the domains' trees is
+tree.py's. Immutable, safe for any thread.
 """
 
 # ruff: noqa: D102 # what the methods mean stands in base.py, once
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from webarcfs.archive import layout
 from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import NotFound
-from webarcfs.archive.model import CommitTag, MetaData, format_time
+from webarcfs.archive.model import MetaData, format_time
 from webarcfs.archive.objects import Entry
-from webarcfs.mount.base import Attrs, File, Folder, Kind, Node, number, seconds
-from webarcfs.mount.blobs import Content
+from webarcfs.mount.base import Attrs, Folder, Node, number, seconds
+from webarcfs.mount.files import State, StoredFile, Version, metadata_xattrs
+from webarcfs.mount.links import Link
 from webarcfs.mount.overlay import Item, is_gone
-from webarcfs.mount.reader import Reader
-
-
-@dataclass(frozen=True)
-class Link(Node):
-    """A symbolic link of the history folders. `key` makes its inode number."""
-
-    key: str
-    target: str
-    mtime: int
-    kind = Kind.LINK
-
-    @property
-    def old(self) -> bool:
-        return True
-
-    @property
-    def ino(self) -> int:
-        return number("link", self.key)
-
-    def attrs(self) -> Attrs:
-        return Attrs(self.kind, len(os.fsencode(self.target)), self.mtime, self.ino)
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """A state of a domain, as one place of the mount shows it: `place` is empty for the current one, else the tag.
-
-    `now` tells the state that this place shows now.
-    """
-
-    reader: Reader
-    tag: CommitTag
-    tree: str
-    now: Callable[[], State] = field(compare=False, repr=False)
-    place: str = ""
-
-    def shows_what(self, other: State) -> bool:
-        """Whether both hold the same, read from the same repository."""
-        return self.tree == other.tree and self.reader.store is other.reader.store
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One version of one file: the same four make the same file for ever. `path` is inside the domain."""
-
-    domain: str
-    path: str
-    blob: str
-    mtime: int
-
-    @property
-    def ino(self) -> int:
-        """Number of this version."""
-        return number("file", self.domain, self.path, self.blob, str(self.mtime))
-
-
-@dataclass(frozen=True)
-class StoredFile(File):
-    """A file of the repository; `arc` is the metadata of its ARC if it is the data file, `place` the ARC that it is in.
-
-    What `place` is None for takes no additions: history, and what lies in no ARC.
-    """
-
-    state: State
-    version: Version
-    arc: MetaData | None = None
-    place: Place | None = None
-
-    @property
-    def old(self) -> bool:
-        return bool(self.state.place)
-
-    @cached_property
-    def ino(self) -> int:
-        return self.version.ino
-
-    @property
-    def inner(self) -> str:
-        """Its path inside the ARC `place`."""
-        assert self.place is not None
-        return self.version.path[len(self.place.arc) + 1 :]
-
-    @property
-    def is_document(self) -> bool:
-        """Whether it is the data.xml of a current ARC, to which data nodes can be added."""
-        return self.place is not None and self.inner == layout.DATA_XML
-
-    @property
-    def settled(self) -> bool:
-        return self._maker is None
-
-    @property
-    def _maker(self) -> int | None:
-        made = self.state.reader.overlay.maker(self.place, self.inner) if self.place else None
-        return made.uid if made else None
-
-    def attrs(self) -> Attrs:
-        writable = self.is_document and self.state.reader.takes_additions
-        return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, self._maker, writable)
-
-    @cached_property
-    def _size(self) -> int:
-        return self.state.reader.size(self.version.blob)
-
-    def xattrs(self) -> Mapping[str, bytes]:
-        return metadata_xattrs(self.arc)
-
-    def open(self) -> Content:
-        return self.state.reader.open(self.version.blob, self._size)
 
 
 @dataclass(frozen=True)
@@ -339,12 +228,3 @@ class Snapshot(StoredFolder):
 def _is_in(stored: Mapping[str, Entry], added: Item) -> bool:
     """Whether git has a folder by now that was made through this mount."""
     return isinstance(added, Entry) and added.is_tree and added.name in stored
-
-
-def metadata_xattrs(meta: MetaData | None) -> dict[str, bytes]:
-    """The extended attributes of an ARC and its data file (DESIGN.md section 5)."""
-    if meta is None:
-        return {}
-    named = {f"user.webarc.{field}": value for field, value in meta.as_fields().items()}
-    named |= {"user.xdg.origin.url": meta.url, "user.mime_type": meta.mime_type}
-    return {name: os.fsencode(value) for name, value in named.items()}
