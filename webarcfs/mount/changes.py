@@ -5,6 +5,7 @@ thread reads. A feed that `recover` wrote anew is another file with the same lin
 one standing, so that whoever follows it does not see everything again.
 """
 
+# ruff: noqa: D102 # what the methods of a node mean stands in base.py
 from __future__ import annotations
 
 import os
@@ -14,6 +15,8 @@ from pathlib import Path
 
 from webarcfs.archive.errors import Damaged
 from webarcfs.archive.model import CommitTag
+from webarcfs.mount.base import Attrs, File, number
+from webarcfs.mount.blobs import Content
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,27 @@ class Changes:
             old, self._fd, self._end = self._fd, pending.fd, pending.end
             if old not in (-1, pending.fd):
                 os.close(old)
+
+
+@dataclass(frozen=True)
+class ChangesFile(File):
+    """`.changes`: the feed as far as this mount shows its states. It grows under an open file."""
+
+    changes: Changes
+
+    @property
+    def ino(self) -> int:
+        return number("changes")
+
+    @property
+    def settled(self) -> bool:
+        return False
+
+    def attrs(self) -> Attrs:
+        return Attrs(self.kind, self.changes.size, self.changes.mtime, self.ino)
+
+    def open(self) -> Content:
+        return self.changes
 
 
 def _whole_lines(fd: int, start: int) -> Pending:

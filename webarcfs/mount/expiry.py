@@ -28,8 +28,9 @@ from webarcfs.archive.model import CommitTag
 from webarcfs.archive.objects import Entry
 from webarcfs.mount.base import Node, number
 from webarcfs.mount.folders import Arc, StoredFolder
+from webarcfs.mount.history import history_ino, snapshot_folder
 from webarcfs.mount.inodes import Inodes, nodeid, old_nodeid
-from webarcfs.mount.tree import ROOT, Table, Tree, current_folder, history_ino, snapshot_folder
+from webarcfs.mount.tree import ROOT, Table, Tree, current_folder
 from webarcfs.mount.view import Change, DomainState
 
 _log = logging.getLogger(__name__)

@@ -13,13 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from webarcfs.archive.errors import NameTooLong, NotADirectory, NotFound, WebarcError
-from webarcfs.archive.model import CommitTag
-from webarcfs.mount.base import Attrs, File, Folder, Node, number, seconds
-from webarcfs.mount.blobs import Content
-from webarcfs.mount.changes import Changes
+from webarcfs.mount.base import Attrs, Folder, Node, number
+from webarcfs.mount.changes import ChangesFile
 from webarcfs.mount.files import State
-from webarcfs.mount.folders import Snapshot, StoredFolder
-from webarcfs.mount.links import Link
+from webarcfs.mount.folders import StoredFolder
+from webarcfs.mount.history import History, snapshot_folder
 from webarcfs.mount.schemafolder import SCHEMAS, SchemaFolder
 from webarcfs.mount.view import DomainState, View
 
@@ -86,25 +84,6 @@ def _schemas(view: View, name: str) -> Node:
 def _snapshot(view: View, name: str) -> Node:
     """`.snapshots/<commitTag>/`."""
     return snapshot_folder(view, view.domain(name.partition("@")[2]), name)
-
-
-def snapshot_folder(view: View, domain: DomainState, tag: str) -> StoredFolder:
-    """`.snapshots/<commitTag>/` in a state of the domain. Raises NotFound when it has no such tag."""
-    state = _snapshot_state(view, domain, tag)
-    return Snapshot(state, "", state.tree)
-
-
-def _snapshot_state(view: View, domain: DomainState, tag: str) -> State:
-    if tag not in domain.tags:
-        raise NotFound(f"there is no snapshot {tag}")
-    commit = domain.reader.commit(domain.tags[tag])
-    return State(
-        domain.reader,
-        commit.message.tag,
-        commit.tree,
-        lambda: _snapshot_state(view, view.domain(domain.name), tag),
-        tag,
-    )
 
 
 def _history(view: View, name: str) -> Node:
@@ -192,65 +171,6 @@ class Unreadable(Folder):
         raise self.error
 
 
-@dataclass(frozen=True)
-class History(Folder):
-    """`.snapshots/<domain>/`: a link for each commitTag of the domain."""
-
-    view: View
-    domain: str
-
-    @property
-    def old(self) -> bool:
-        return True
-
-    @property
-    def ino(self) -> int:
-        return history_ino(self.domain)
-
-    def attrs(self) -> Attrs:
-        newest = max(self._tags, default="")
-        return Attrs(self.kind, 0, _mtime(newest) if newest else 0, self.ino)
-
-    def names(self) -> Iterator[str]:
-        return iter(self._tags)
-
-    def lookup(self, name: str) -> Node:
-        return self._link(name) if name in self._tags else _missing(name)
-
-    @property
-    def _tags(self) -> Mapping[str, str]:
-        return self.view.domain(self.domain).tags
-
-    def _link(self, tag: str) -> Node:
-        return Link(f"history/{tag}", f"../{tag}", _mtime(tag))
-
-
-def history_ino(domain: str) -> int:
-    """Number of `.snapshots/<domain>/`."""
-    return number("history", domain)
-
-
-@dataclass(frozen=True)
-class ChangesFile(File):
-    """`.changes`: the feed as far as this mount shows its states. It grows under an open file."""
-
-    changes: Changes
-
-    @property
-    def ino(self) -> int:
-        return number("changes")
-
-    @property
-    def settled(self) -> bool:
-        return False
-
-    def attrs(self) -> Attrs:
-        return Attrs(self.kind, self.changes.size, self.changes.mtime, self.ino)
-
-    def open(self) -> Content:
-        return self.changes
-
-
 class Tree:
     """The mount as a whole."""
 
@@ -274,7 +194,3 @@ class Tree:
         if not isinstance(parent, Folder):
             raise NotADirectory(f"{name!r} is looked for in something that is no folder")
         return parent.lookup(name)
-
-
-def _mtime(tag: str) -> int:
-    return seconds(CommitTag.parse(tag).crawl_time)

@@ -1,0 +1,75 @@
+"""`.snapshots/`: the tree of a crawl by its commitTag, and the tags of a domain as links to those."""
+
+# ruff: noqa: D102 # what the methods mean stands in base.py, once
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from webarcfs.archive.errors import NotFound
+from webarcfs.archive.model import CommitTag
+from webarcfs.mount.base import Attrs, Folder, Node, number, seconds
+from webarcfs.mount.files import State
+from webarcfs.mount.folders import Snapshot, StoredFolder
+from webarcfs.mount.links import Link
+from webarcfs.mount.view import DomainState, View
+
+
+def snapshot_folder(view: View, domain: DomainState, tag: str) -> StoredFolder:
+    """`.snapshots/<commitTag>/` in a state of the domain. Raises NotFound when it has no such tag."""
+    state = _snapshot_state(view, domain, tag)
+    return Snapshot(state, "", state.tree)
+
+
+def _snapshot_state(view: View, domain: DomainState, tag: str) -> State:
+    if tag not in domain.tags:
+        raise NotFound(f"there is no snapshot {tag}")
+    commit = domain.reader.commit(domain.tags[tag])
+    return State(
+        domain.reader,
+        commit.message.tag,
+        commit.tree,
+        lambda: _snapshot_state(view, view.domain(domain.name), tag),
+        tag,
+    )
+
+
+@dataclass(frozen=True)
+class History(Folder):
+    """`.snapshots/<domain>/`: a link for each commitTag of the domain."""
+
+    view: View
+    domain: str
+
+    @property
+    def old(self) -> bool:
+        return True
+
+    @property
+    def ino(self) -> int:
+        return history_ino(self.domain)
+
+    def attrs(self) -> Attrs:
+        newest = max(self._tags, default="")
+        return Attrs(self.kind, 0, _mtime(newest) if newest else 0, self.ino)
+
+    def names(self) -> Iterator[str]:
+        return iter(self._tags)
+
+    def lookup(self, name: str) -> Node:
+        if name not in self._tags:
+            raise NotFound(f"there is no {name!r}")
+        return Link(f"history/{name}", f"../{name}", _mtime(name))
+
+    @property
+    def _tags(self) -> Mapping[str, str]:
+        return self.view.domain(self.domain).tags
+
+
+def history_ino(domain: str) -> int:
+    """Number of `.snapshots/<domain>/`."""
+    return number("history", domain)
+
+
+def _mtime(tag: str) -> int:
+    return seconds(CommitTag.parse(tag).crawl_time)
