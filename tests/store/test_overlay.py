@@ -24,7 +24,8 @@ from webarcfs.mount.base import Folder
 from webarcfs.mount.committer import Committer
 from webarcfs.mount.drafts import Draft
 from webarcfs.mount.files import StoredFile
-from webarcfs.mount.overlay import Made, Overlay, Pending
+from webarcfs.mount.makers import Made
+from webarcfs.mount.overlay import Overlay, Pending
 from webarcfs.mount.tree import Tree
 from webarcfs.mount.view import View
 from webarcfs.mount.writing import Writer as Writing
@@ -102,7 +103,7 @@ def test_folders_are_there_before_git_has_them(tree: Tree) -> None:
     assert not overlay.reserve(PLACE, "more", Entry("more", "", True), Made(0))
     overlay.confirmed(PLACE, "more/deep", Pending(A, 1, ("log", 1)))
     assert (listing(tree), listing(tree, "/more")) == ({"more"}, {"deep"})
-    assert overlay.maker(PLACE, "more") == Made(0)
+    assert overlay.makers.of(PLACE, "more") == Made(0)
     overlay.committed(DOMAIN, {("log", 1)})
     overlay.drop(overlay.settled(DOMAIN))
     assert listing(tree) == set()  # with the file in git, its folder is, too
@@ -233,9 +234,9 @@ def test_a_name_that_was_given_again_stays_with_who_has_it(tree: Tree) -> None:
 def test_makers_lose_their_rights_in_time() -> None:
     overlay = Overlay()
     overlay.reserve(PLACE, "mine", Entry("mine", A, False), Made(7))
-    assert overlay.maker(PLACE, "mine") == Made(7)
-    assert overlay.maker(None, "mine") is None
-    assert overlay.maker(PLACE, "other") is None
+    assert overlay.makers.of(PLACE, "mine") == Made(7)
+    assert overlay.makers.of(None, "mine") is None
+    assert overlay.makers.of(PLACE, "other") is None
 
 
 @pytest.mark.parametrize("name", ["data.xml", "data", "data.html", "headers.http", ".git", ".GITmodules", "git~1"])

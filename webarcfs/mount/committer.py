@@ -76,7 +76,7 @@ class Committer(threading.Thread):
         """Commit what is due, again and again."""
         while (name := self._next()) is not None:
             self._commit(name)
-            self._overlay.forget()
+            self._overlay.makers.forget()
 
     def stop(self) -> None:
         """Commit what is left, and end. What cannot be committed now stays in the journal."""

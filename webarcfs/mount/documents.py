@@ -24,7 +24,8 @@ from webarcfs.mount import judging
 from webarcfs.mount.authors import author
 from webarcfs.mount.base import File
 from webarcfs.mount.committer import Committer
-from webarcfs.mount.overlay import Made, Pending
+from webarcfs.mount.makers import Made
+from webarcfs.mount.overlay import Pending
 from webarcfs.mount.view import View
 
 #: Locks that keep two threads from extending one document at once.

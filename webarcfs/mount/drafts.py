@@ -21,7 +21,7 @@ from webarcfs.archive.errors import Stale
 from webarcfs.archive.journal import Body
 from webarcfs.mount.base import Attrs, File, number
 from webarcfs.mount.blobs import Content
-from webarcfs.mount.overlay import Made
+from webarcfs.mount.makers import Made
 
 _PIECE = 1 << 20
 _numbers = itertools.count(1)

@@ -90,7 +90,7 @@ class StoredFile(File):
 
     @property
     def _maker(self) -> int | None:
-        made = self.state.reader.overlay.maker(self.place, self.inner) if self.place else None
+        made = self.state.reader.overlay.makers.of(self.place, self.inner) if self.place else None
         return made.uid if made else None
 
     def attrs(self) -> Attrs:

@@ -196,7 +196,7 @@ class AddedFolder(StoredFolder):
 
     @property
     def _maker(self) -> int | None:
-        made = self.state.reader.overlay.maker(self.place, self.inner)
+        made = self.state.reader.overlay.makers.of(self.place, self.inner)
         return made.uid if made else None
 
     def attrs(self) -> Attrs:

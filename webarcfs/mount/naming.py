@@ -21,7 +21,8 @@ from webarcfs.mount.documents import Documents, whole
 from webarcfs.mount.drafts import DraftFile, Drafts
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import StoredFolder
-from webarcfs.mount.overlay import Made, Pending
+from webarcfs.mount.makers import Made
+from webarcfs.mount.overlay import Pending
 from webarcfs.mount.view import View
 
 #: renameat2(2).
@@ -97,7 +98,7 @@ class Naming:
         self._check_owner(place, node.inner, caller, node)
 
     def _check_owner(self, place: Place, path: str, caller: Caller, node: Node) -> None:
-        made = self._view.overlay.maker(place, path)
+        made = self._view.overlay.makers.of(place, path)
         if made is None or made.uid != caller.uid:
             raise node.refusal()
 

@@ -4,13 +4,12 @@ new folders.
 Nodes see git's tree with this laid over it. An entry belongs to one version of an ARC (`Place`) and names its content
 as git will, so whether it is read from here or from git, it is the same version of the same file, and the kernel's
 caches stay right when it is committed. It goes when a state that has it is in force. Memory only, safe for any thread;
-its lock is held for moments and never across a call to the outside.
+its lock is held for moments and never across a call to the outside (the makers' is taken under it).
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +18,8 @@ from webarcfs.archive.additions import Place
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.objects import Entry
 from webarcfs.mount.base import Node
+from webarcfs.mount.makers import Made, Makers
 
-#: Seconds after its last close for which the maker of an addition may rename it (DESIGN.md section 5).
-GRACE = 60.0
-#: Folders that are remembered with their makers; the oldest are forgotten beyond it.
-MOST_FOLDERS = 100_000
 #: Blobs that are remembered as superseded: long enough for whoever is just looking at one.
 MOST_SUPERSEDED = 10_000
 
@@ -35,14 +31,6 @@ Settled = tuple[Place, str, Entry]
 #: What the journal calls an addition: the log and the number in it.
 Number = tuple[str, int]
 _NOTHING: Mapping[str, Item] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """Who made an addition, and until when (monotonic seconds; None: while it is open) it is theirs to rename."""
-
-    uid: int
-    until: float | None = None
 
 
 @dataclass(slots=True)
@@ -77,8 +65,8 @@ class Overlay:
         self._sizes: dict[str, int] = {}
         self._bodies: dict[str, bytes] = {}
         self._superseded: dict[str, None] = {}
-        self._made: dict[tuple[Place, str], Made] = {}
-        self._made_folders: dict[tuple[Place, str], Made] = {}
+        #: Whose they are.
+        self.makers = Makers()
 
     # -- what nodes ask ----------------------------------------------------------------------------------------------
 
@@ -106,13 +94,6 @@ class Overlay:
         """Whether a blob was the content of a file until its next one came: git may never have it."""
         return blob in self._superseded
 
-    def maker(self, place: Place | None, path: str) -> Made | None:
-        """Who made a file or folder, as long as it is theirs."""
-        if place is None or not (self._made or self._made_folders):
-            return None
-        made = self._made.get((place, path)) or self._made_folders.get((place, path))
-        return None if made is None or (made.until is not None and made.until < time.monotonic()) else made
-
     # -- what writing tells ------------------------------------------------------------------------------------------
 
     def reserve(self, place: Place, path: str, item: Item, made: Made) -> bool:
@@ -123,9 +104,7 @@ class Overlay:
             if name in items and not is_gone(items[name]):
                 return False
             items[name] = item
-            (self._made_folders if isinstance(item, Entry) else self._made)[place, path] = made
-            if len(self._made_folders) > MOST_FOLDERS:
-                del self._made_folders[next(iter(self._made_folders))]
+            (self.makers.folder if isinstance(item, Entry) else self.makers.file)(place, path, made)
         return True
 
     def confirmed(self, place: Place, path: str, pending: Pending) -> None:
@@ -156,7 +135,7 @@ class Overlay:
         """A file that was being written is no more."""
         with self._lock:
             self._remove(place, path)
-            self._made.pop((place, path), None)
+            self.makers.removed(place, path)
 
     def renamed(self, place: Place, old: str, new: str) -> None:
         """A file that is being written, and was never confirmed, has another name now."""
@@ -165,14 +144,13 @@ class Overlay:
             item = self._folders.get(place, {}).get(folder, {}).pop(name, None)
             if item is not None:
                 self._folders.setdefault(place, {}).setdefault(new_folder, {})[new_name] = item
-            self._hand_over(place, old, new)
+            self.makers.renamed(place, old, new)
 
     def moved(self, place: Place, old: str, new: str, pending: Pending) -> None:
         """A confirmed file has another name now, and its old one is not there, whatever states say."""
         self.confirmed(place, new, pending)
         self.gone(place, old, pending.number)
-        with self._lock:
-            self._hand_over(place, old, new)
+        self.makers.renamed(place, old, new)
 
     def gone(self, place: Place, path: str, number: Number) -> None:
         """A confirmed file is not there any more; the folders that it lay in are, though git keeps no empty ones."""
@@ -181,18 +159,6 @@ class Overlay:
             while path := path.rpartition("/")[0]:
                 folder, name = _split(path)
                 self._folders.setdefault(place, {}).setdefault(folder, {}).setdefault(name, Entry(name, "", True))
-
-    def _hand_over(self, place: Place, old: str, new: str) -> None:
-        made = self._made.pop((place, old), None)
-        if made is not None:
-            self._made[place, new] = made
-
-    def closed(self, place: Place, path: str) -> None:
-        """The last handle of a new file is closed: it is its maker's for a while more."""
-        with self._lock:
-            made = self._made.get((place, path))
-            if made is not None:
-                self._made[place, path] = Made(made.uid, time.monotonic() + GRACE)
 
     # -- what commits and states tell --------------------------------------------------------------------------------
 
@@ -219,13 +185,6 @@ class Overlay:
                         self._remove(place, path)
                     if not is_gone(entry):
                         self._drop_folders(place, path)
-
-    def forget(self) -> None:
-        """Forget makers whose time is over. Called now and then."""
-        now = time.monotonic()
-        with self._lock:
-            for key in [key for key, made in self._made.items() if made.until is not None and made.until < now]:
-                del self._made[key]
 
     # ----------------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from webarcfs.archive.errors import Exists, InvalidDocument, NotPermitted
 from webarcfs.archive.schemas import LARGEST, NAME, Schemas
 from webarcfs.mount.base import Node
 from webarcfs.mount.drafts import Draft
-from webarcfs.mount.overlay import Made
+from webarcfs.mount.makers import Made
 from webarcfs.mount.schemafolder import SCHEMAS, SchemaFolder
 
 

@@ -26,8 +26,9 @@ from webarcfs.mount.documents import Document, Documents, whole
 from webarcfs.mount.drafts import Draft, DraftFile, Drafts
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import StoredFolder
+from webarcfs.mount.makers import Made
 from webarcfs.mount.naming import Naming, has, lookup
-from webarcfs.mount.overlay import Made, Pending
+from webarcfs.mount.overlay import Pending
 from webarcfs.mount.schemadrafts import SchemaDraft
 from webarcfs.mount.schemafolder import SchemaFolder
 from webarcfs.mount.tree import current_folder
@@ -164,7 +165,7 @@ class Writer:
                 self.tell(draft.folder, draft.path)
             elif last and isinstance(draft, Draft) and self._drafts.get((draft.place, draft.path), draft) is draft:
                 self._drafts.pop((draft.place, draft.path), None)  # and not one that came after it
-                self._view.overlay.closed(draft.place, draft.path)
+                self._view.overlay.makers.closed(draft.place, draft.path)
             draft.let_go()
 
     def sync_folder(self, folder: Node, done: Done) -> None:
