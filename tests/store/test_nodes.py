@@ -22,8 +22,9 @@ from webarcfs.mount.cache import Cache
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import AddedFolder, Arc, Snapshot, StoredFolder
 from webarcfs.mount.links import Link
+from webarcfs.mount.states import Change, DomainState, States
 from webarcfs.mount.tree import SHAPE, Table, Tree
-from webarcfs.mount.view import Change, DomainState, View
+from webarcfs.mount.view import View
 
 pytestmark = pytest.mark.store
 
@@ -223,16 +224,16 @@ def test_a_take_over_under_way_is_done_again(archive: Archive, view: View, monke
     must not be shown with the state before it."""
     archives.publish(archive, pages={"index.html": b"1"})
     read, go = threading.Event(), threading.Event()
-    original = View._read
+    original = States._read
 
-    def slow(self: View, name: str) -> DomainState:
+    def slow(self: States, name: str) -> DomainState:
         state = original(self, name)
         if not read.is_set():
             read.set()
             go.wait(5)
         return state
 
-    monkeypatch.setattr(View, "_read", slow)
+    monkeypatch.setattr(States, "_read", slow)
     reader = threading.Thread(target=view.domain, args=(DOMAIN,))
     reader.start()
     read.wait(5)

@@ -30,8 +30,8 @@ from webarcfs.mount.base import Node, number
 from webarcfs.mount.folders import Arc, StoredFolder
 from webarcfs.mount.history import history_ino, snapshot_folder
 from webarcfs.mount.inodes import Inodes, nodeid, old_nodeid
+from webarcfs.mount.states import Change, DomainState
 from webarcfs.mount.tree import ROOT, Table, Tree, current_folder
-from webarcfs.mount.view import Change, DomainState
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from webarcfs.mount.base import Attrs, Folder, Node, number, seconds
 from webarcfs.mount.files import State
 from webarcfs.mount.folders import Snapshot, StoredFolder
 from webarcfs.mount.links import Link
-from webarcfs.mount.view import DomainState, View
+from webarcfs.mount.states import DomainState
+from webarcfs.mount.view import View
 
 
 def snapshot_folder(view: View, domain: DomainState, tag: str) -> StoredFolder:

@@ -19,7 +19,8 @@ from webarcfs.mount.files import State
 from webarcfs.mount.folders import StoredFolder
 from webarcfs.mount.history import History, snapshot_folder
 from webarcfs.mount.schemafolder import SCHEMAS, SchemaFolder
-from webarcfs.mount.view import DomainState, View
+from webarcfs.mount.states import DomainState
+from webarcfs.mount.view import View
 
 #: Number of the root.
 ROOT = 1
