@@ -24,44 +24,23 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.etree import ElementTree
 
+from webarcfs import mounted
 from webarcfs.archive import directory, versions
 from webarcfs.archive.arcxml import parse_element
 from webarcfs.archive.asking import ask
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import (
-    Exists,
-    InvalidDocument,
-    NameTooLong,
-    NotAnArchive,
-    NotFound,
-    NotPermitted,
-    ReadOnly,
-    Stale,
-    WebarcError,
-)
+from webarcfs.archive.errors import InvalidDocument, NotAnArchive, NotFound, NotPermitted, Stale
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.model import CommitTag, MetaData, format_time
 from webarcfs.archive.store import Store
+from webarcfs.mounted import family
 from webarcfs.news import INTERVAL, News, Observer
 
 __all__ = ["CommitTag", "MetaData", "Observer", "WebarchiveClient"]
 
-#: The attribute by which the root of a mount names its archive (DESIGN.md section 5).
-ATTRIBUTE = "user.webarc.archive"
 #: Bodies up to this size are read into memory; larger ones go through an unnamed file.
 LARGE = 4 << 20
 _DATA = "{urn:webarcfs:arc:1}data"
-_FAMILY: dict[int, type[WebarcError]] = {
-    errno.EEXIST: Exists,
-    errno.EINVAL: InvalidDocument,
-    errno.EISDIR: NotFound,
-    errno.ENAMETOOLONG: NameTooLong,
-    errno.ENOENT: NotFound,
-    errno.EPERM: NotPermitted,
-    errno.EACCES: NotPermitted,
-    errno.EROFS: ReadOnly,
-    errno.ESTALE: Stale,
-}
 
 
 class WebarchiveClient:
@@ -98,7 +77,7 @@ class WebarchiveClient:
         """What lies in a document's ARC in its snapshot, additions included (/Cl-7/). Raises NotFound."""
         store, tree = self._arc(meta)
         if folder := self._shown_in(meta, store):
-            with _family(meta.path):
+            with family(meta.path):
                 return sorted(each.name for each in folder.iterdir())
         return [entry.name for entry in store.entries(tree)]
 
@@ -116,14 +95,14 @@ class WebarchiveClient:
         if ".." in name.split("/"):
             raise NotFound(f"{name!r} leads out of {meta.path}")
         if folder := self._shown_in(meta, store):
-            with _family(f"{meta.path}/{name}"):
+            with family(f"{meta.path}/{name}"):
                 return (folder / name.strip("/")).open("rb")
         found = store.find(tree, name.strip("/"))
         if found is None or found.is_tree:
             raise NotFound(f"{meta.path} has no file {name!r} in {meta.commit_tag}")
         if store.size(found.oid) <= LARGE:
             return io.BytesIO(store.read(found.oid))
-        with _family(name):
+        with family(name):
             body = tempfile.TemporaryFile()  # noqa: SIM115 # the caller closes it
             store.copy(found.oid, body.fileno())
             body.seek(0)
@@ -136,7 +115,7 @@ class WebarchiveClient:
         Raises Exists when there is one of that name, Stale when a crawl replaced the document (/Ar-10/), NotPermitted
         where no addition may be or the client was given no mount.
         """
-        with self._current_folder(meta) as folder, _family(f"{meta.path}/{name}"):
+        with self._current_folder(meta) as folder, family(f"{meta.path}/{name}"):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             with open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as stream:  # noqa: PTH123 # a descriptor
                 yield stream
@@ -162,7 +141,7 @@ class WebarchiveClient:
             element.text = text
         if element.tag != tag:
             raise InvalidDocument(f"the element is called {element.tag}, not {tag}")
-        with self._current_folder(meta) as folder, _family(f"{meta.path}/{DATA_XML}"):
+        with self._current_folder(meta) as folder, family(f"{meta.path}/{DATA_XML}"):
             fd = os.open(DATA_XML, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, dir_fd=folder)
             try:
                 os.write(fd, ElementTree.tostring(element, "utf-8", xml_declaration=False))
@@ -242,10 +221,10 @@ class WebarchiveClient:
             raise NotPermitted("writing goes through a mount; give the client one: WebarchiveClient('/mnt/archive')")
         store, tree = self._arc(meta)
         stored = versions.described(store, next(versions.arcs(store, tree)))
-        with _family(meta.path, {errno.ENOENT: Stale}):
+        with family(meta.path, {errno.ENOENT: Stale}):
             folder = os.open(f"{self.mount}{meta.path}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            with _family(meta.path):
+            with family(meta.path):
                 shown = os.getxattr(folder, "user.webarc.crawlTime").decode()
             if shown != format_time(stored.crawl_time):
                 raise Stale(f"{meta.path} was replaced by a crawl; it is of {shown} now")
@@ -256,12 +235,8 @@ class WebarchiveClient:
 
 def _found(place: Path) -> tuple[Path | None, Archive]:
     """The mount that `place` is in, if it is in one, and the archive."""
-    for folder in (place, *place.parents):
-        try:
-            root = os.getxattr(folder, ATTRIBUTE)
-        except OSError:
-            continue
-        return folder, directory.open_archive(Path(os.fsdecode(root)))
+    if found := mounted.behind(place):
+        return found
     if not place.is_dir():
         raise NotAnArchive(f"there is no folder {place}")
     return None, directory.open_archive(place)
@@ -274,13 +249,3 @@ def _tag(tag: CommitTag | str) -> CommitTag:
 def _shown(meta: MetaData, tag: CommitTag) -> MetaData:
     """A document's metadata as a snapshot shows it: crawlTime and commitTag are the snapshot's."""
     return MetaData(meta.url, meta.mime_type, meta.title, meta.path, meta.domain, tag.crawl_time, meta.create_time, tag)
-
-
-@contextmanager
-def _family(what: str, more: dict[int, type[WebarcError]] | None = None) -> Iterator[None]:
-    """The mount's errno as one of our family's errors."""
-    try:
-        yield
-    except OSError as error:
-        kind = (_FAMILY | (more or {})).get(error.errno or 0, WebarcError)
-        raise kind(f"{what}: {error.strerror or error}") from error

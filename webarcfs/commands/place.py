@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
+from webarcfs import mounted
 from webarcfs.archive import directory
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import NotAnArchive, UsageError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-#: The attribute by which the root of a mount names its archive (DESIGN.md section 5).
-ATTRIBUTE = "user.webarc.archive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +42,6 @@ def find(archive: str | None, mount: Path | None) -> Place:
         raise UsageError("give --archive or --mount, not both")
     if mount is None:
         return Place(directory.open_archive(directory.default_root(archive)))
-    for folder in (mount.absolute(), *mount.absolute().parents):
-        try:
-            root = os.getxattr(folder, ATTRIBUTE)
-        except OSError:
-            continue
-        return Place(directory.open_archive(Path(os.fsdecode(root))), folder)
+    if found := mounted.behind(mount):
+        return Place(found[1], found[0])
     raise NotAnArchive(f"{mount} is in no mounted archive; `mount.webarcfs ARCHIVE {mount}` mounts one")
