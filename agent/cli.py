@@ -17,7 +17,7 @@ from webarcfs.archive.errors import Exit, WebarcError, exit_code_of
 _log = logging.getLogger("webarc")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(webarcfs.__version__, prog_name="webarc-agent")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error, and every step.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
@@ -38,10 +38,6 @@ def cli(context: click.Context, debug: bool, quiet: bool) -> None:
     context.obj = {"debug": debug}
     if os.geteuid() == 0 and context.invoked_subcommand in ("crawl", "start"):
         _log.info("running as root; the agent never needs it: a user of its own is safer")
-
-
-for _command in COMMANDS:
-    cli.add_command(_command)
 
 
 def _log_to_stderr(level: int) -> None:

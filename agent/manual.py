@@ -54,7 +54,7 @@ def agent_page() -> str:
                 _text("Every command takes $WEBARC_ARCHIVE, else /srv/webarc, where no archive is named."),
             ],
         ),
-        *_section("COMMANDS", [line for command in COMMANDS for line in _command(command)]),
+        *_section("COMMANDS", [line for command in COMMANDS.values() for line in _command(command)]),
         *_section(
             "EXIT STATUS",
             [

@@ -1,32 +1,22 @@
-"""The commands of `webarc-agent`, a module each; `COMMANDS` is their table, in the order of `--help`."""
+"""The commands of `webarc-agent`, a module each; `COMMANDS` is their table. One is imported when it is called for."""
 
 from __future__ import annotations
 
-import click
+from webarcfs.lazy import Commands
 
-from agent.commands.backup import backup, restore
-from agent.commands.crawl import crawl
-from agent.commands.import_ import import_
-from agent.commands.init import init
-from agent.commands.maintain import maintain
-from agent.commands.recover import recover
-from agent.commands.report import report
-from agent.commands.start import start
-from agent.commands.status import status
-from agent.commands.stop import stop
-from agent.commands.verify import verify
-
-COMMANDS: tuple[click.Command, ...] = (
-    init,
-    crawl,
-    import_,
-    start,
-    stop,
-    status,
-    report,
-    backup,
-    restore,
-    recover,
-    verify,
-    maintain,
+COMMANDS = Commands(
+    {
+        "init": "agent.commands.init:init",
+        "crawl": "agent.commands.crawl:crawl",
+        "import": "agent.commands.import_:import_",
+        "start": "agent.commands.start:start",
+        "stop": "agent.commands.stop:stop",
+        "status": "agent.commands.status:status",
+        "report": "agent.commands.report:report",
+        "backup": "agent.commands.backup:backup",
+        "restore": "agent.commands.backup:restore",
+        "recover": "agent.commands.recover:recover",
+        "verify": "agent.commands.verify:verify",
+        "maintain": "agent.commands.maintain:maintain",
+    }
 )

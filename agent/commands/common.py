@@ -8,16 +8,18 @@ import re
 import signal
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import click
 from rich.console import Console
 
-from agent import jobs
 from webarcfs.archive import checks, config, directory
 from webarcfs.archive.config import CrawlSettings, Settings
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent.jobs import Outcome  # what it needs is slow to load, and few commands need it
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 # `localhost:8080` has none: what follows its colon is a port.
@@ -91,7 +93,7 @@ def stop_on_signals() -> threading.Event:
     return stop
 
 
-def tell(outcome: jobs.Outcome, *, judged: bool = True) -> None:
+def tell(outcome: Outcome, *, judged: bool = True) -> None:
     """Say how a job ended; with `judged`, also whether it saw all that it set out to see."""
     for warning in outcome.warnings:
         _log.warning("%s", warning)

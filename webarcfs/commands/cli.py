@@ -9,11 +9,21 @@ import click
 
 import webarcfs
 from webarcfs.archive.errors import Exit, WebarcError, exit_code_of
-from webarcfs.commands.query import query
-from webarcfs.commands.versions import cat, diff, log, stat
+from webarcfs.lazy import Commands
+
+#: Name → where it is; imported when it is called for, since reading an archive needs libraries that are slow to load.
+COMMANDS = Commands(
+    {
+        "query": "webarcfs.commands.query:query",
+        "log": "webarcfs.commands.versions:log",
+        "diff": "webarcfs.commands.versions:diff",
+        "stat": "webarcfs.commands.versions:stat",
+        "cat": "webarcfs.commands.versions:cat",
+    }
+)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(webarcfs.__version__, prog_name="webarc")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:  # main looks for it, also where the command line is wrong
@@ -27,10 +37,6 @@ def cli(debug: bool) -> None:  # main looks for it, also where the command line 
 
     Exit codes: 0 done, 1 usage, 2 failed.
     """
-
-
-for _command in (query, log, diff, stat, cat):
-    cli.add_command(_command)
 
 
 def main() -> None:

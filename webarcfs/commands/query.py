@@ -9,9 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from webarcfs.archive.asking import SECONDS, ask
 from webarcfs.archive.model import FIELDS, MetaData
@@ -55,6 +52,11 @@ def query(
 
 
 def _table(found: Iterable[MetaData], _place: Place) -> None:
+    # Slow to load, and for programs, which ask for another form, in vain.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
     table = Table(*_SHOWN, box=None, pad_edge=False, header_style="bold")
     for meta in found:
         fields = meta.as_fields()
