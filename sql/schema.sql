@@ -21,6 +21,7 @@ CREATE TABLE snapshot (
 ) WITHOUT ROWID;
 
 CREATE INDEX snapshot_by_time ON snapshot (crawlTime, domain, seq);
+CREATE INDEX snapshot_of_domain ON snapshot (domain, crawlTime, seq);
 
 CREATE TABLE document (
     id     INTEGER PRIMARY KEY,
@@ -29,7 +30,7 @@ CREATE TABLE document (
     path   TEXT NOT NULL                    -- of its ARC: /<domain>/…; http and https share one
 );
 
-CREATE INDEX document_by_domain ON document (domain, url);
+CREATE INDEX document_by_domain ON document (domain, path);
 CREATE INDEX document_by_path ON document (path);
 
 CREATE TABLE version (
@@ -48,6 +49,9 @@ CREATE INDEX version_by_creation ON version (mimeType, createTime);
 
 -- The specification's table (its section 2), a row per document and snapshot; commitTag and crawlTime are the
 -- snapshot's. What users write WHERE and ORDER BY against (/Cl-6/).
+--
+-- Which table is read first decides between a millisecond and seconds, so the planner is told what it cannot know: most
+-- versions are valid in most snapshots (likelihood), and how much there is of everything (below).
 CREATE VIEW metadata AS
 SELECT document.url         AS url,
        version.mimeType     AS mimeType,
@@ -60,10 +64,30 @@ SELECT document.url         AS url,
   FROM snapshot
   JOIN domain   ON domain.id = snapshot.domain
   JOIN version  ON version.domain = snapshot.domain
-               AND version.seq_from <= snapshot.seq
-               AND version.seq_until > snapshot.seq
-  JOIN document ON document.id = version.document;
+               AND likelihood(version.seq_from <= snapshot.seq, 0.9)
+               AND likelihood(version.seq_until > snapshot.seq, 0.9)
+  JOIN document ON document.id = version.document
+               AND document.domain = snapshot.domain;
 
-PRAGMA user_version = 1;
+-- The figures that ANALYZE would find in an archive of 100 domains, 1,000,000 documents and 20 snapshots of each domain, 1 %
+-- changed in each: rows, then rows for each value of the index's first column, of its first two, and so on. They are
+-- not measured anew, so that a query goes the same way in every archive. What has an ORDER BY is then read in that
+-- order, from the snapshots on, and LIMIT ends it early.
+ANALYZE;
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('domain',   'sqlite_autoindex_domain_1',   '100 1'),
+    ('snapshot', 'snapshot',                    '2000 20 1'),
+    ('snapshot', 'sqlite_autoindex_snapshot_1', '2000 1'),
+    ('snapshot', 'sqlite_autoindex_snapshot_2', '2000 1'),
+    ('snapshot', 'snapshot_by_time',            '2000 2 1 1'),
+    ('snapshot', 'snapshot_of_domain',          '2000 20 1 1'),
+    ('document', 'sqlite_autoindex_document_1', '1000000 1'),
+    ('document', 'document_by_domain',          '1000000 10000 1'),
+    ('document', 'document_by_path',            '1000000 1'),
+    ('version',  'version',                     '1200000 2 1'),
+    ('version',  'version_by_type',             '1200000 12000 1000 100 100 1'),
+    ('version',  'version_by_creation',         '1200000 100000 10 1 1');
+
+PRAGMA user_version = 2;
 
 COMMIT;

@@ -5,8 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+from collections.abc import Callable
 
-from tests.bench import additions, crawl, growth, mount
+from tests.bench import additions, asking, crawl, growth, mount
+
+#: Name → the benchmark; with the full sizes where `large` is asked for.
+PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "crawl": lambda given: crawl.whole_crawl(given.pages or 10_000, _rounds(given)),
+    "mount": lambda given: mount.reading(rounds=_rounds(given)),
+    "additions": lambda _: additions.additions(),
+    "memory": lambda given: crawl.memory((1_000, 10_000, 30_000) if given.large else (1_000, 30_000)),
+    "pipeline": lambda given: growth.pipeline((1_000, 10_000, 50_000) if given.large else (1_000, 5_000)),
+    "frontier": lambda _: growth.frontier(),
+    "asking": lambda given: asking.asking((100_000, 1_000_000) if given.large else (10_000, 100_000)),
+    "log": lambda _: asking.log(),
+}
 
 
 def main() -> None:
@@ -15,14 +28,15 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="the full sizes, several rounds (make bench-large)")
     parser.add_argument("--pages", type=int, help="pages of the site that is crawled")
     parser.add_argument("--rounds", type=int, help="how often each measurement is repeated")
+    parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"only these of {', '.join(PARTS)}")
     given = parser.parse_args()
     print(f"{os.cpu_count()} processors, Linux {platform.release()}, Python {platform.python_version()}")
-    crawl.whole_crawl(given.pages or 10_000, given.rounds or (5 if given.large else 1))
-    mount.reading(rounds=given.rounds or (5 if given.large else 1))
-    additions.additions()
-    crawl.memory((1_000, 10_000, 30_000) if given.large else (1_000, 30_000))
-    growth.pipeline((1_000, 10_000, 50_000) if given.large else (1_000, 5_000))
-    growth.frontier()
+    for name in given.only or PARTS:
+        PARTS[name](given)
+
+
+def _rounds(given: argparse.Namespace) -> int:
+    return int(given.rounds or (5 if given.large else 1))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from webarcfs.archive.model import MetaData, format_time
 from webarcfs.archive.resources import sql
 
 #: `PRAGMA user_version` of sql/schema.sql; a database of another version is made anew by `recover`.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 #: `seq_until` of what is current.
 _NEVER = (1 << 63) - 1
 _SECONDS_TO_WAIT = 60.0
