@@ -51,6 +51,7 @@ PURE = (
     "webarcfs.archive.layout",
     "webarcfs.archive.model",
     "webarcfs.archive.commits",
+    "webarcfs.archive.complaints",
     "webarcfs.archive.intervals",
     "webarcfs.archive.checks",
     "webarcfs.archive.datanodes",

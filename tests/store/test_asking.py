@@ -144,21 +144,38 @@ def test_what_never_ends_is_ended(database: Path, where: str) -> None:
     assert time.monotonic() - begun < 60
 
 
-@pytest.mark.parametrize(
-    ("where", "words"),
-    [
-        ("mimetipe = 'text/html'", ("no such column: mimetipe", "^", "did you mean mimeType?")),
-        ('title = "nothing" AND zzz', ("no such column: zzz", "the columns are url, mimeType")),
-        ("url = 'a' ANDD title = 'b'", ("ANDD", "^")),
-        ("url = 'a", ("unrecognized token",)),
-        ("nofunc(url)", ("nofunc",)),
-        ("url IN (SELECT name FROM domain)", ("prohibited", "view metadata")),
-    ],
-)
-def test_errors_show_where_the_condition_is_wrong(database: Path, where: str, words: tuple[str, ...]) -> None:
+#: Condition, order, and what is said, with the mark below the place.
+COMPLAINTS = [
+    ("mimetipe = 'text/html'", "", ["no such column: mimetipe", "  mimetipe = ", "  ^", "did you mean mimeType?"]),
+    ('title = "nothing" AND zzz', "", ["no such column: zzz", f"\n  {' ' * 22}^", "the columns are url, mimeType"]),
+    ("title = 'zzz' AND zzz = 1", "", ["no such column: zzz", f"\n  {' ' * 18}^"]),
+    ("mimeType = text/html", "", ["no such column: text", f"\n  {' ' * 11}^", "in single quotes"]),
+    ("url = 'a' ANDD title = 'b'", "", ["near", "ANDD", f"\n  {' ' * 10}^"]),
+    ("title = 'AND' AND AND url = 'AND'", "", [f"\n  {' ' * 18}^"]),
+    ("-- AND\n url = 'x' AND AND", "", ["\n   url = 'x' AND AND", f"\n  {' ' * 15}^"]),
+    ("url = ", "", [f"\n  {' ' * 6}^", "ends too early"]),
+    ("(url = 'a') AND (", "", [f"\n  {' ' * 17}^", "ends too early"]),
+    ("url = 'a')", "", ["closes what was not opened"]),
+    ("url = 'a", "", ["unrecognized token", f"\n  {' ' * 6}^", "never closed"]),
+    ("crawlTime > 2026-11-21T03:00:00", "", ["unrecognized token", f"\n  {' ' * 20}^"]),
+    ("nofunc(url)", "", ["no such function: nofunc", "\n  ^"]),
+    ("lower(url, 1) = 'x'", "", ["wrong number of arguments", "\n  ^"]),
+    ("count(*) > 1", "", ["misuse of aggregate", "\n  ^"]),
+    ("url IN (SELECT name FROM domain)", "", ["prohibited", f"\n  {' ' * 15}^", "view metadata"]),
+    ("load_extension('x')", "", ["not authorized", "\n  ^"]),
+    ("url = :url", "", ["stands for nothing", f"\n  {' ' * 6}^"]),
+    ("1", "crawlTime DESCC", ["near", "  crawlTime DESCC", f"\n  {' ' * 10}^"]),
+    ("1", "crawlTime,", [f"\n  {' ' * 10}^", "ends too early"]),
+    ("1", "path DESC; DROP TABLE version", ["one statement", f"\n  {' ' * 9}^"]),
+    ("url = '" + "x" * 500 + "' AND AND", "", ["AND AND", f"\n  {' ' * 70}^"]),
+]
+
+
+@pytest.mark.parametrize(("where", "order_by", "said"), COMPLAINTS)
+def test_errors_show_where_the_condition_is_wrong(database: Path, where: str, order_by: str, said: list[str]) -> None:
     with pytest.raises(BadCondition) as caught:
-        paths(database, where)
-    assert all(word in str(caught.value) for word in words), str(caught.value)
+        paths(database, where, order_by)
+    assert [words for words in said if words not in str(caught.value)] == [], str(caught.value)
 
 
 WORDS = ["url", "title", "'", '"', "(", ")", "=", ";", "--", "/*", "*/", ",", "SELECT", "FROM", "domain"]

@@ -7,7 +7,6 @@ bounds how long it may run.
 
 from __future__ import annotations
 
-import difflib
 import re
 import sqlite3
 import time
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from webarcfs.archive.complaints import QUOTED, explain
 from webarcfs.archive.errors import BadCondition, DatabaseDamaged, NotFound, TookTooLong
 from webarcfs.archive.model import FIELDS, MetaData
 from webarcfs.archive.resources import sql
@@ -39,13 +39,7 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 _STEPS_BETWEEN_LOOKS = 10_000
-# What SQLite does not read as words: texts, quoted names, comments (sqlite.org/lang_expr, lang_comment).
-_QUOTED = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
-)
 _WITH = re.compile(r"\bWITH\b", re.IGNORECASE)
-_TOKEN = re.compile(r'near "(.*)": syntax error', re.DOTALL)
-_NAME = re.compile(r"no such (?:column|function): (\S+)")
 
 
 def ask(
@@ -71,7 +65,7 @@ def _statement(where: str, order_by: str, limit: int | None) -> str:
         if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
             raise BadCondition("it holds a NUL or what is no UTF-8")
         # A common table expression called "metadata" would be taken for the view by the authorizer.
-        if _WITH.search(_QUOTED.sub(" ", text)):
+        if _WITH.search(QUOTED.sub(" ", text)):
             raise BadCondition("WITH is not for conditions; select from the view metadata directly")
     parts = [sql("ask_metadata")]
     parts += [f"WHERE ({where}\n)"] if where.strip() else []
@@ -120,31 +114,22 @@ def _translated(database: Path, where: str, order_by: str, seconds: float) -> It
                 f"the answer took more than {seconds:g} s; narrow the condition or give a limit"
             ) from None
         if code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
-            raise BadCondition(explain(str(error), where, order_by)) from None
+            raise BadCondition(_explained(str(error), database, where, order_by)) from None
         raise DatabaseDamaged(f"{database}: {error}; `webarc-agent recover` makes it anew from git") from None
     except (sqlite3.Warning, sqlite3.ProgrammingError) as error:
-        raise BadCondition(explain(str(error), where, order_by)) from None
+        raise BadCondition(_explained(str(error), database, where, order_by)) from None
 
 
-def explain(message: str, where: str, order_by: str = "") -> str:
-    """SQLite's complaint with what helps: the place in the condition, the column that was meant, what is allowed."""
-    lines = [message]
-    if "prohibited" in message or "not authorized" in message:
-        lines = [f"{message}: a condition may use the columns of the view metadata and plain functions, nothing else"]
-    found = _TOKEN.search(message) or _NAME.search(message)
-    if found:
-        lines += _pointed(found[1], where) or _pointed(found[1], order_by)
-    if message.startswith("no such column"):
-        close = difflib.get_close_matches(found[1] if found else "", FIELDS, 1, 0.5)
-        lines.append(f"did you mean {close[0]}?" if close else f"the columns are {', '.join(FIELDS)}")
-        lines.append("a text stands in single quotes: mimeType = 'text/html'")
-    return "\n".join(lines)
+def _explained(message: str, database: Path, where: str, order_by: str) -> str:
+    """SQLite's complaint with the place that it is about."""
+    with closing(_opened(database)) as connection:
+        _fence(connection, SECONDS)
 
+        def compiled(where: str, order_by: str) -> str:
+            try:
+                connection.execute(f"EXPLAIN {_statement(where, order_by, 0)}")
+            except (sqlite3.Error, sqlite3.Warning) as error:
+                return str(error)
+            return ""
 
-def _pointed(token: str, text: str) -> list[str]:
-    """The line of `text` with the token, and a mark below it; nothing where it cannot be told which one is meant."""
-    places = [match.start() for match in re.finditer(re.escape(token), text)] if token else []
-    if len(places) != 1 or len(text) > 1_000:
-        return []
-    start = text.rfind("\n", 0, places[0]) + 1
-    return [f"  {text[start:].partition(chr(10))[0]}", f"  {' ' * (places[0] - start)}^"]
+        return explain(message, where, order_by, compiled)
