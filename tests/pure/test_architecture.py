@@ -37,6 +37,7 @@ ONLY = {
     "warcio": {"agent.warc"},
     "protego": {"agent.robots"},
     "magic": {"agent.sniff"},
+    "matplotlib": {"webarcfs.commands.picture"},
 }
 #: The core of an archive: nothing in it may know the mount, the crawler or their libraries.
 ARCHIVE_NEVER = {"fuse", "warcio", "protego", "magic", "click", "rich"}

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -207,3 +208,57 @@ def test_what_is_not_there_is_said(history: Archive, words: list[str], code: int
     answer = webarc(*words, environment={"WEBARC_ARCHIVE": str(history.root)})
     assert (answer.returncode, answer.stdout) == (code, ""), answer
     assert said in answer.stderr and "Traceback" not in answer.stderr
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+def test_stat_draws_an_svg_with_its_figures_as_texts(history: Archive, tmp_path: Path) -> None:
+    """Seed 2, section 5.1, as a picture; the same figures are the same bytes."""
+    files = tmp_path / "a.svg", tmp_path / "b.svg"
+    for file in files:
+        assert lines(history, "stat", FIRST, THIRD, "--plot", str(file)) == lines(history, "stat", FIRST, THIRD)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    root = ElementTree.parse(files[0]).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = {"".join(each.itertext()).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {FIRST, THIRD, "text/html", "pdf", "jpg", "MIME types: documents", f"{len(OLD_PAGE) + 1:,}"} <= texts, texts
+
+
+def test_stat_draws_a_png(history: Archive, tmp_path: Path) -> None:
+    file = tmp_path / "one.PNG"
+    lines(history, "stat", FIRST, "--json", "--plot", str(file))
+    assert file.read_bytes().startswith(b"\x89PNG\r\n\x1a\n") and file.stat().st_size > 5_000
+
+
+def test_a_picture_of_names_that_look_like_markup(tmp_path: Path) -> None:
+    """Extensions are what pages' authors make of them: no formula, no markup, any script, many."""
+    pages: dict[str, bytes] = dict.fromkeys(("a.$x^", "b.<b>&amp;", "c.漢", "d.\\frac"), b"x")
+    made = archives.make_archive(tmp_path)
+    archives.publish(made, pages=pages | {f"{number}.x{number}": b"y" for number in range(30)})
+    lines(made, "stat", FIRST, "--plot", str(tmp_path / "p.svg"))
+    ElementTree.parse(tmp_path / "p.svg")
+    assert "others" in (tmp_path / "p.svg").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [("p.jpg", 1, "must end in .svg or .png"), ("no/folder/p.svg", 2, "no/folder"), ("p", 1, "must end in")],
+)
+def test_pictures_that_cannot_be(history: Archive, tmp_path: Path, name: str, code: int, said: str) -> None:
+    environment = {"WEBARC_ARCHIVE": str(history.root)}
+    answer = webarc("stat", FIRST, "--plot", str(tmp_path / name), environment=environment)
+    assert (answer.returncode, answer.stdout) == (code, ""), answer
+    assert said in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_without_matplotlib_the_extra_is_named(
+    history: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    environment = {"WEBARC_ARCHIVE": str(history.root)}
+    answer = webarc("stat", FIRST, "--plot", str(tmp_path / "p.svg"), environment=environment)
+    assert answer.returncode == 1 and "pip install 'webarcfs[plot]'" in answer.stderr
+    assert webarc("stat", FIRST, environment=environment).returncode == 0

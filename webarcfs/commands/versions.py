@@ -14,7 +14,7 @@ from webarcfs.archive import versions
 from webarcfs.archive.errors import NotFound, UsageError
 from webarcfs.archive.layout import split
 from webarcfs.archive.statistics import statistics
-from webarcfs.commands import textual
+from webarcfs.commands import picture, textual
 from webarcfs.commands.place import find, place_options
 from webarcfs.commands.targets import document, tag
 
@@ -114,12 +114,14 @@ _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 @click.argument("tags", nargs=-1, required=True, metavar="TAG [TAG]")
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="All figures as one object.")
-def stat(tags: tuple[str, ...], *, archive: str | None, mount: Path | None, as_json: bool) -> None:
+@click.option("--plot", metavar="FILE.svg|png", type=click.Path(path_type=Path), help="Draw them, too.")
+def stat(tags: tuple[str, ...], *, archive: str | None, mount: Path | None, as_json: bool, plot: Path | None) -> None:
     """Count a snapshot's documents and bytes by MIME type and by extension; with a second TAG, compare the two.
 
     \b
-    Example:
+    Examples:
       webarc stat 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
+      webarc stat 2026-11-21T03:00:00@www.example.org --plot types.svg
     """
     if len(tags) > 2:
         raise UsageError("one snapshot is counted, or two are compared")
@@ -128,6 +130,8 @@ def stat(tags: tuple[str, ...], *, archive: str | None, mount: Path | None, as_j
     for text in tags:
         which, store = tag(place, text)
         figures.append(statistics(store, versions.tree_of(store, which)))
+    if plot is not None:
+        picture.draw(tags, figures, plot)
     if as_json:
         click.echo(json.dumps({text: each.as_table() for text, each in zip(tags, figures, strict=True)}, indent=1))
         return
