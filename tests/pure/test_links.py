@@ -247,9 +247,9 @@ def test_nothing_raises_and_all_is_canonical(body: str, mime_type: str, charset:
     ids=lambda value: value[:24] if isinstance(value, bytes) else value,
 )
 def test_hostile_bodies_cost_bounded_time(body: bytes, mime_type: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(links_of(body, BASE, mime_type, "utf-8")) <= MOST_LINKS
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_only_the_start_of_a_body_is_parsed() -> None:
