@@ -1,4 +1,4 @@
-"""Stage 1, capture: wget fetches, the frontier decides (/Cr-5/ … /Cr-8.1/). The only module that runs wget.
+"""Stage 1, capture: wget fetches, the frontier decides (/Cr-5/ … /Cr-8.1/).
 
 Up to `max_instances` wget processes run at once, never two on one server; each gets a batch of one server's URLs and
 writes a WARC. While wget is busy with the next batch, another process reads the last one's answers, and their links
@@ -7,29 +7,23 @@ enter the frontier here. Whatever kills the job, what is whole in a WARC is neve
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 
-from agent import fetch, pauses, servers
-from agent.answers import Killed, Limits
+from agent import fetch, servers
+from agent.answers import Limits
 from agent.frontier import Row, Settled
 from agent.intake import OVER_SIZE, OVER_TIME, Captured, Intake
 from agent.job import Job
 from agent.links import Link
-from agent.manners import PATIENCE
-from agent.pauses import Seen
 from agent.reader import Ended, Reader
 from agent.robotsbook import RobotsBook, Say
 from agent.slots import Slots
 from agent.status import Status
+from agent.wgets import Running, Wgets
 from webarcfs.archive import locks
-from webarcfs.archive.errors import CrawlFailed
 
 #: URLs in a batch: enough to make wget's start cheap, few enough that answers come back soon.
 LARGEST_BATCH = 400
@@ -39,37 +33,7 @@ _LENGTH_OF_BATCH = 60.0
 _FURTHEST = 2
 _POLL = 0.02
 _WATCH = 0.25
-#: Seconds in which wget's own time-out, which costs no other page, may come before ours.
-_GRACE = 1.0
 _SECONDS_BETWEEN_COUNTS = 0.5
-#: How much of a document may be on its way beyond a limit until wget is ended: what it holds in its buffers.
-_SLACK = 1 << 16
-#: Seconds of a pause in which a wget is stopped and not ended: it keeps its place, and all that it has in its buffers.
-_LONGEST_HOLD = 60.0
-#: A wget that is ended before its batch is: nothing that it fetched is to blame.
-_ENOUGH = Killed(0, "")
-
-
-@dataclass
-class _Running:
-    """A wget at work. `lock` keeps its server to itself, `place` is its place among the archive's wgets; wget inherits
-    both, so they hold as long as it lives.
-    """
-
-    files: fetch.BatchFiles
-    rows: list[Row]
-    domain: str
-    process: subprocess.Popen[bytes]
-    lock: int
-    place: int
-    pidfd: int
-    wait: float
-    begun: int = 0
-    since: float = field(default_factory=time.monotonic)
-    watched: float = 0.0
-    seen: Seen = Seen()
-    frozen: float = 0.0  # until when it is stopped, since its server asked for a pause; 0 where it did not
-    killed: Killed | None = None
 
 
 def capture(job: Job, archived_links: Callable[[str], Iterable[Link]]) -> Captured:
@@ -96,18 +60,16 @@ class _Capture:
         self.intake = Intake(job, archived_links)
         self.reader = Reader(Limits(job.settings.max_file_size, job.settings.keep_errors))
         self.robots = RobotsBook(job.frontier, job.settings.user_agent)
-        self.running: list[_Running] = []
+        self.wgets = Wgets(job.folder, job.settings)
         most = max(job.instances, self.settings.max_instances)
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
         self.waiting: dict[str, float] | None = None  # as the frontier has it; None when that may have changed
-        self.held: dict[str, float] = {}  # when servers are due that this job found to be waiting
+        self.held: dict[str, float] = {}  # when servers are due (monotonic) that this job found to be waiting
         self.count_again = 0.0
         # Files of a run that was killed may be newer than what the frontier kept.
         files = (int(path.stem) for path in job.folder.glob("[0-9]*.list") if path.stem.isdecimal())
         self.number = max([self.frontier.last_batch(), *files])
-        self.cookies = job.folder / "cookies"
-        self.cookies.mkdir(exist_ok=True)
 
     def run(self) -> Captured:
         """The loop: start what may start, read what has ended, until nothing is left."""
@@ -116,10 +78,10 @@ class _Capture:
             if limit is not None:
                 return limit
             waiting = self.start_batches()
-            if not self.running and not waiting and not self.reader.backlog:
+            if not self.wgets and not waiting and not self.reader.backlog:
                 return self.intake.verdict()
             self._collect()
-            batch = self.reader.next([each.pidfd for each in self.running], self._patience())
+            batch = self.reader.next(self.wgets.descriptors, self._patience())
             if batch is not None:
                 self.start_batches()  # wget goes on while its last answers are taken in
                 self.read(batch)
@@ -129,12 +91,12 @@ class _Capture:
         now = time.time()
         if self.waiting is None:
             self.waiting = self.frontier.waiting()
-        busy = {each.domain for each in self.running}
+        busy = self.wgets.domains
         self.wants_place = False
         for domain, ready in sorted(self.waiting.items(), key=lambda item: item[1]):
-            if len(self.running) >= self.settings.max_instances or self.reader.backlog > _FURTHEST:
+            if len(self.wgets) >= self.settings.max_instances or self.reader.backlog > _FURTHEST:
                 break
-            if domain not in busy and max(ready, self.held.get(domain, 0.0)) <= now:
+            if domain not in busy and ready <= now and self.held.get(domain, 0.0) <= time.monotonic():
                 self._start(domain, now)
         if not self.wants_place:
             self.slots.leave()
@@ -164,38 +126,24 @@ class _Capture:
 
     def _collect(self) -> None:
         """Hand the batches of wgets that have ended to the reader."""
-        for each in [each for each in self.running if each.process.poll() is not None]:
-            self._release(each)
-            self._check_begun(each)
+        for each in self.wgets.ended():
             self._give(each)
 
-    def _give(self, each: _Running) -> None:
+    def _give(self, each: Running) -> None:
         files = each.files
         self.reader.give(Ended(files.number, each.domain, each.rows, files.warc, files.log, each.killed))
 
     def _patience(self) -> float:
         """Watch the wgets, and see how long nothing may happen: no wait for a wget is longer than that."""
-        self._watch()
-        self._mind()
-        if any(each.wait for each in self.running):
+        self.wgets.watch(self.intake.room)
+        if self.wgets.pause:
             return _POLL * 2
-        return _WATCH if len(self.running) >= self.settings.max_instances or not self.waiting else _POLL
+        return _WATCH if len(self.wgets) >= self.settings.max_instances or not self.waiting else _POLL
 
     def end(self) -> None:
         """End all wgets that still run, and take in what they fetched."""
         self.slots.leave()
-        for each in self.running:
-            each.killed = each.killed or (_ENOUGH if each.process.poll() is None else None)
-            each.process.terminate()
-            self._send(each, signal.SIGCONT)
-        for each in self.running:
-            try:
-                each.process.wait(5)
-            except subprocess.TimeoutExpired:
-                each.process.kill()
-                each.process.wait()
-        for each in list(self.running):
-            self._release(each)
+        for each in self.wgets.end():
             self._give(each)
         self._read_all()
 
@@ -210,7 +158,7 @@ class _Capture:
             wait = self.settings.wait
             if not self._is_due(domain, lock, wait, now):
                 return
-            place = self.slots.take(len(self.running))
+            place = self.slots.take(len(self.wgets))
             if place is None:
                 self.wants_place = True
                 return
@@ -230,7 +178,7 @@ class _Capture:
         if free <= now:
             self.held.pop(domain, None)
         else:
-            self.held[domain] = min(free, now + 1.0)  # another job may have more to say by then
+            self.held[domain] = time.monotonic() + min(free - now, 1.0)  # another job may have more to say by then
         return free <= now
 
     def _choose(self, domain: str, now: float, wait: float) -> tuple[list[Row], float]:
@@ -268,105 +216,9 @@ class _Capture:
         fetch.write_list(files, [row.url for row in rows])
         with self.frontier.changes():
             self.frontier.take(rows, files.number, domain)
-        cookies = self.cookies / domain
-        with files.errors.open("wb") as errors:
-            process = subprocess.Popen(
-                fetch.command(files, self.settings, wait, cookies),
-                env=fetch.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=errors,
-                stderr=errors,
-                cwd=self.job.folder,
-                pass_fds=(lock, place),
-            )
-        self.running.append(
-            _Running(
-                files,
-                rows,
-                domain,
-                process,
-                lock,
-                place,
-                os.pidfd_open(process.pid),
-                wait,
-                seen=Seen(in_a_row=servers.asked_in_a_row(lock)),
-            )
-        )
+        self.wgets.start(files, rows, domain, wait, (lock, place))
 
-    def _check_begun(self, each: _Running) -> None:
-        """A wget that could not even begin will not do better next time: say what it said."""
-        if each.process.returncode != 0 and not each.killed and not fetch.begun(each.files.log):
-            raise CrawlFailed(f"wget ended with {each.process.returncode}: {fetch.complaint(each.files)}")
-
-    # -- watching ------------------------------------------------------------------------------------------------
-
-    def _watch(self) -> None:
-        """End a wget whose current document takes too long or grows too large."""
-        now = time.monotonic()
-        for each in self.running:
-            if now - each.watched < _WATCH or each.frozen:
-                continue
-            each.watched = now
-            begun = fetch.begun(each.files.log)
-            if begun != each.begun:
-                each.begun, each.since = begun, now
-            elif each.begun and now - each.since > self.settings.timeout + each.wait + _GRACE:
-                self._kill(each, Killed(Status.TIME_LIMIT, "time-limit"))
-                continue
-            why = self._too_much(each)
-            if why is not None:
-                self._kill(each, why)
-
-    def _mind(self) -> None:
-        """Hold wgets whose server asked for a pause before they ask for the next URL; end them where it is long."""
-        now = time.time()
-        for each in self.running:
-            if each.frozen and each.frozen <= now:
-                each.frozen, each.since = 0.0, time.monotonic()
-                self._send(each, signal.SIGCONT)
-            if not each.wait or each.frozen or each.killed:
-                continue  # without a pause between two requests there is no time to step in
-            each.seen = pauses.look(each.files.log, each.seen, each.wait, now)
-            if each.seen.seconds is None:
-                continue
-            if each.seen.seconds > _LONGEST_HOLD or each.seen.in_a_row >= PATIENCE:
-                self._kill(each, _ENOUGH)
-            else:
-                self._send(each, signal.SIGSTOP)
-                each.frozen = now + each.seen.seconds
-                each.seen = replace(each.seen, seconds=None)
-
-    def _too_much(self, each: _Running) -> Killed | None:
-        """Whether the document under way, or all of the batch, is more than the crawl takes."""
-        most, room = self.settings.max_file_size, self.intake.room
-        if not most and room is None:
-            return None
-        size = fetch.bytes_so_far(each.process.pid, self.job.folder)
-        if most and size > most + _SLACK:
-            return Killed(Status.QUOTA, "too-big")
-        if room is not None and size > room + _SLACK:
-            return Killed(Status.QUOTA, OVER_SIZE)
-        return _ENOUGH if room is not None and fetch.bytes_fetched(each.files) > room + _SLACK else None
-
-    def _kill(self, each: _Running, why: Killed) -> None:
-        each.killed = why
-        self._send(each, signal.SIGKILL)
-
-    @staticmethod
-    def _send(each: _Running, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            each.process.send_signal(number)
-
-    def _release(self, each: _Running) -> None:
-        self.running.remove(each)
-        if each.killed not in (None, _ENOUGH) and fetch.begun(each.files.log) != each.begun:
-            each.killed = _ENOUGH  # wget had gone on to the next document, which is not to blame
-        now = time.time()
-        seen = pauses.look(each.files.log, each.seen, each.wait, now, ended=True)
-        servers.note(each.lock, now + (seen.seconds or 0.0), seen.in_a_row)
-        os.close(each.lock)
-        os.close(each.place)
-        os.close(each.pidfd)
+    # -- ending early -------------------------------------------------------------------------------------------
 
     def _limit(self) -> Captured | None:
         """Whether the crawl must end before it has seen all."""

@@ -102,12 +102,10 @@ def test_who_reads_a_tag_finds_its_state(archive: Archive, mount: Mounter, site:
     for number in range(1, 4):
         site.add("/", b"%d" % number)
         crawl(archive, page)
-        begun = time.monotonic()
         tags = _wait_for_lines(point, number + 1)
         assert in_mount(point, page).read_bytes() == b"%d" % number
         assert (point / ".snapshots" / tags[-1] / "index.html" / "data.html").read_bytes() == b"%d" % number
         assert (point / ".snapshots" / tags[0] / "index.html" / "data.html").read_bytes() == b"0"
-        assert time.monotonic() - begun < 30
 
 
 def _wait_for_lines(point: Path, count: int) -> list[str]:

@@ -149,7 +149,7 @@ def test_each_library_has_its_place(module: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_each_program_is_started_in_its_place(module: str) -> None:
-    """Only the store runs git, only the capture runs wget."""
+    """Only the store runs git, only `agent/wgets.py` runs wget."""
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.List | ast.Tuple):
             words = [each.value for each in node.elts if isinstance(each, ast.Constant)]
@@ -164,10 +164,10 @@ def test_only_the_store_and_what_writes_for_it_use_git() -> None:
     }
 
 
-def test_only_capture_runs_wget() -> None:
+def test_one_module_runs_wget() -> None:
     users = {module for module in MODULES if "agent.fetch" in imports(module)}
     starters = {module for module in users if "subprocess" in imports(module)}
-    assert starters == {"agent.stages.capture"}
+    assert starters == {"agent.wgets"}
 
 
 @pytest.mark.parametrize("module", PURE)

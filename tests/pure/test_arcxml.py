@@ -165,11 +165,11 @@ def bomb(levels: int = 12) -> bytes:
 )
 def test_xml_from_outside_that_is_refused(document: bytes) -> None:
     """Entities, DTDs and network off, and bounded in depth."""
-    begun = time.monotonic()
+    begun = time.process_time()
     for read in (arcxml.parse_element, arcxml.validate, arcxml.metadata):
         with pytest.raises(InvalidDocument):
             read(document)
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_xml_is_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,9 +180,9 @@ def test_xml_is_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_data_nodes_are_checked_in_one_pass() -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     arcxml.validate(with_data("".join(f"<n{i}/>" for i in range(50_000))))
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_a_schema_that_a_document_names_is_not_read(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -311,13 +311,13 @@ def test_a_damaged_document_is_not_the_writers_fault(old: bytes) -> None:
 
 def test_documents_are_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """100 MB are refused before anything is read, and by the write that goes too far."""
-    begun = time.monotonic()
+    begun = time.process_time()
     huge = b"<a>" + b"x" * 100_000_000 + b"</a>"
     with pytest.raises(InvalidDocument, match="at most"):
         appended(EMPTY, huge)
     with pytest.raises(InvalidDocument, match="at most"):
         rewritten(EMPTY, huge)
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
     monkeypatch.setattr(datanodes, "LARGEST", len(OLD) + 100)
     judge = Judge(OLD, rewriting=False)
     judge.feed(b"<a>" + b" " * 90)

@@ -113,9 +113,9 @@ def test_a_rule_that_is_cut_short_does_not_count() -> None:
 
 def test_groups_that_multiply_are_cut() -> None:
     agents = b"".join(b"User-agent: b%d\n" % n for n in range(16_000))
-    started = time.perf_counter()
+    started = time.process_time()
     rules = parse(200, b"User-agent: *\nDisallow: /a\n" + agents + b"Disallow: /\n" * 20_000)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert not allowed(rules, AGENT, SITE + "/a")
 
 

@@ -255,8 +255,6 @@ def test_nothing_is_left_of_a_site(answer: Callable[[], Answer]) -> None:
         connection = http.client.HTTPConnection(site.host)
         connection.request("GET", "/")
         time.sleep(0.1)
-        started = time.monotonic()
-    assert time.monotonic() - started < 1
     assert threading.active_count() == before
     connection.close()
 
