@@ -1,7 +1,4 @@
-"""What a run of wget came to: one outcome for each URL of its batch, from its WARC and its log. Fetches nothing.
-
-Retries belong to the frontier: an outcome that may be better next time leaves the URL waiting until `not_before`.
-"""
+"""What a run of wget came to: one outcome for each URL of its batch, from its WARC and its log. Fetches nothing."""
 
 from __future__ import annotations
 
@@ -13,18 +10,16 @@ from urllib.parse import urljoin
 from agent import links, plainwarc, robots, sniff, text, warc, wgetlog
 from agent.decode import BadBody, Bomb, decoded, unknown_codings
 from agent.frontier import Row, Settled
-from agent.manners import BUSY, PATIENCE, asks_for_pause, retry_after
+from agent.manners import asks_for_pause
+from agent.retries import PASSING, again, failed, passing
 from agent.status import Status
 from webarcfs.archive.errors import Damaged, UrlRefused
 from webarcfs.archive.layout import arc_path, split
 from webarcfs.archive.model import format_time
 from webarcfs.archive.url import canonical
 
-#: How often a URL is tried before it has failed.
-TRIES = 3
-#: Statuses whose body is a document; statuses that may pass.
+#: Statuses whose body is a document.
 WHOLE = frozenset({200, 203})
-PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _LINKING = ("text/", "application/", "image/svg")
 _NO_BODY = frozenset({204, 205, 304})
@@ -95,9 +90,9 @@ def answers(batch: Batch, limits: Limits, now: float) -> Iterator[Answer]:
             yield _of_log(row, attempt, now)
     for row in open_rows.values():
         if estranged:
-            yield Answer(row, _failed(row, Status.RUNTIME, "wget", now))
+            yield Answer(row, failed(row, Status.RUNTIME, "wget", now))
         else:  # wget did not come to them
-            yield _again(row)
+            yield Answer(row, again(row))
 
 
 def page_links(body: bytes, url: str, head: warc.Head) -> tuple[links.Link, ...]:
@@ -125,7 +120,7 @@ def _of_response(row: Row, response: warc.Response, limits: Limits, now: float) 
     except BadBody as error:
         if head.status not in REDIRECTS:  # whose body nobody reads
             status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
-            return Answer(row, _failed(row, status, str(error), now))
+            return Answer(row, failed(row, status, str(error), now))
         body = b""
     settled = Settled(
         id=row.id,
@@ -140,7 +135,7 @@ def _of_response(row: Row, response: warc.Response, limits: Limits, now: float) 
     if limits.max_file_size and response.size > limits.max_file_size:
         return Answer(row, replace(settled, state="refused", status=int(Status.QUOTA), note="too-big"))
     if head.status in PASSING:
-        settled = _passing(row, settled, head.get("retry-after"), now)
+        settled = passing(row, settled, head.get("retry-after"), now)
     if settled.state == "waiting":
         return Answer(row, settled)
     if head.status in REDIRECTS:
@@ -170,50 +165,16 @@ def _of_log(row: Row, attempt: wgetlog.Attempt, now: float) -> Answer:
     if status in _NO_BODY:
         return Answer(row, Settled(id=row.id, state="done", status=status))
     if asks_for_pause(status, attempt.retry_after, now):  # wget was ended over it before its WARC had the answer
-        return Answer(row, _passing(row, Settled(id=row.id, state="failed", status=status), attempt.retry_after, now))
-    return Answer(row, _failed(row, *attempt.failure(), now))
+        return Answer(row, passing(row, Settled(id=row.id, state="failed", status=status), attempt.retry_after, now))
+    return Answer(row, failed(row, *attempt.failure(), now))
 
 
 def _of_killed(row: Row, killed: Killed, attempt: wgetlog.Attempt, now: float) -> Answer:
     """The document that was under way when wget was killed."""
     if killed.status:
-        return Answer(row, _failed(row, killed.status, killed.note, now))
+        return Answer(row, failed(row, killed.status, killed.note, now))
     asked = asks_for_pause(attempt.http_status, attempt.retry_after, now)
-    return _of_log(row, attempt, now) if asked else _again(row)
-
-
-def _again(row: Row) -> Answer:
-    return Answer(row, Settled(id=row.id, state="waiting", status=0, tried=0))
-
-
-def _failed(row: Row, status: int, note: str, now: float) -> Settled:
-    """A failure: to be tried again, or the last of its tries. What was too big or too slow is not tried again."""
-    settled = Settled(id=row.id, state="failed", status=int(status), note=note)
-    if status in (Status.QUOTA, Status.TIME_LIMIT):
-        return settled
-    return _last_or_again(row, settled, now + _delay(row.tries))
-
-
-def _passing(row: Row, settled: Settled, value: str, now: float) -> Settled:
-    """An answer that may be better later; a server that asks for a pause is asked more often, as late as it wishes.
-
-    `value` is what its field Retry-After says.
-    """
-    again = now + max(_delay(row.tries), retry_after(value, now) or 0.0)
-    if asks_for_pause(settled.status, value, now):
-        return _last_or_again(row, replace(settled, note=BUSY), again, PATIENCE)
-    return _last_or_again(row, settled, again)
-
-
-def _last_or_again(row: Row, settled: Settled, again: float, tries: int = TRIES) -> Settled:
-    if row.tries + 1 < tries:
-        return replace(settled, state="waiting", not_before=again)
-    return replace(settled, state="failed")
-
-
-def _delay(tries: int) -> float:
-    """Seconds until the next try: 1, 2, 4, …"""
-    return 2.0**tries if tries < 16 else 65536.0
+    return _of_log(row, attempt, now) if asked else Answer(row, again(row))
 
 
 def _target(row: Row, head: warc.Head) -> str:

@@ -1,6 +1,5 @@
 """Reads foreign WARC files into a job: the frontier learns of each URL, the spool gets what is to be archived.
 
-Of several captures of one URL the newest that can be archived counts: that is the state in which the crawl left it.
 Revisit records wait until all files were read (`revisits.py`).
 """
 
@@ -11,13 +10,13 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 
 from agent import sniff, warc
 from agent.answers import WHOLE
+from agent.captures import NOT_MODIFIED, Capture, settle
 from agent.decode import BadBody, Bomb, decoded, unknown_codings
-from agent.frontier import Find, Frontier, Settled
+from agent.frontier import Frontier, Settled
 from agent.inflate import Stream
 from agent.records import Record, records
 from agent.remarks import Remarks
@@ -27,29 +26,17 @@ from agent.warcfields import base32, capture_key, digest_key, parse_date
 from webarcfs.archive.config import CrawlSettings
 from webarcfs.archive.errors import UrlRefused
 from webarcfs.archive.layout import arc_path, split
-from webarcfs.archive.model import format_time
 from webarcfs.archive.url import canonical
 
-#: A revisit whose server said "not modified" (RFC 9110, section 15.4.5): what it stands for was a whole answer.
-NOT_MODIFIED = 304
 _SILENT = ("request", "metadata", "warcinfo")
-
-
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """What a record says of a URL: canonical, with its domain and the time of the capture."""
-
-    url: str
-    domain: str
-    time: datetime
 
 
 class Intake:
     """Takes the files of a job in, one after the other. `losses` are what should have come and did not."""
 
     def __init__(self, frontier: Frontier, settings: CrawlSettings) -> None:
-        self._frontier = frontier
-        self._settings = settings
+        self.frontier = frontier
+        self.settings = settings
         self.losses = Remarks()
         self.remarks = Remarks()
         self.records = 0
@@ -65,35 +52,8 @@ class Intake:
                 step(stream.taken)
         for domain, time in begun.items():
             key = f"begun:{domain}"
-            known = self._frontier.get(key)
-            self._frontier.set(key, time if known is None else min(time, known))
-
-    def settle(self, capture: Capture, settled: Settled, batch: int, kind: str = "link") -> bool:
-        """Note what a capture came to, where it counts: False where another one of the URL is better.
-
-        `batch` is the number of the spool that holds its body.
-        """
-        frontier = self._frontier
-        row = frontier.by_url(capture.url)
-        if row is None:
-            frontier.add([Find(url=capture.url, domain=capture.domain, kind=kind, depth=0, hops="")])
-            row = frontier.by_url(capture.url)
-            assert row is not None
-        elif (bool(settled.arc), format_time(capture.time)) <= (bool(row.arc), row.captured):
-            return False
-        frontier.settle([replace(settled, id=row.id, captured=format_time(capture.time))])
-        frontier.place(row.id, batch)
-        return True
-
-    @property
-    def frontier(self) -> Frontier:
-        """The job's."""
-        return self._frontier
-
-    @property
-    def settings(self) -> CrawlSettings:
-        """How the import goes."""
-        return self._settings
+            known = self.frontier.get(key)
+            self.frontier.set(key, time if known is None else min(time, known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +173,7 @@ class _Reading:
     def _settle(self, capture: Capture, settled: Settled, note: str = "", kind: str = "link") -> bool:
         if not self.record.whole():
             return False
-        self.intake.settle(capture, replace(settled, note=note or settled.note), self.batch, kind)
+        settle(self.intake.frontier, capture, replace(settled, note=note or settled.note), self.batch, kind)
         return True
 
     def _archivable(self, capture: Capture, status: int) -> bool:

@@ -24,6 +24,7 @@ from agent.job import Job
 from agent.jobnames import named_after
 from agent.jobs import Outcome, folders_of, new_folder
 from agent.pipeline import publish_domain
+from agent.remarks import Remarks
 from agent.revisits import resolve
 from webarcfs.archive import locks
 from webarcfs.archive.config import Profile, Publication
@@ -191,10 +192,10 @@ def _read(job: Job, sources: Sequence[Source]) -> tuple[list[str], list[str]] | 
         shutil.rmtree(job.folder)
         raise Damaged(f"{', '.join(source.path.name for source in sources)}: there is no WARC record in it")
     if frontier.get("revisits") is None:
-        intake = Intake(frontier, job.settings)
+        lost = Remarks()
         with frontier.changes():
-            resolve(job, intake, len(sources) + 1)
-            frontier.set("revisits", intake.losses.lines())
+            resolve(job, lost, len(sources) + 1)
+            frontier.set("revisits", lost.lines())
     losses = [line for each in told for line in each["losses"]] + frontier.get("revisits")
     return losses, [line for each in told for line in each["remarks"]]
 

@@ -18,10 +18,11 @@ from agent.frontier import Row, Settled
 from agent.job import Job
 from agent.links import Link
 from agent.manners import BUSY, PATIENCE, SERVER_BUSY
+from agent.retries import TRIES
 from agent.status import Status
 
 #: Batches in a row in which a server was never reached, after which it counts as down.
-_TRIES_OF_SERVER = answers.TRIES
+_TRIES_OF_SERVER = TRIES
 _UNREACHED = frozenset({Status.DNS, Status.CONNECT_FAILED})
 
 

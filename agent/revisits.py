@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from agent import plainwarc, sniff, warc
+from agent.captures import NOT_MODIFIED, Capture, settle
 from agent.decode import body_of
 from agent.fetch import BatchFiles
-from agent.foreign import NOT_MODIFIED, Capture, Intake
 from agent.frontier import Settled
 from agent.job import Job
+from agent.remarks import Remarks
 from agent.spool import Spool
 from agent.status import Status
 from agent.warcfields import base32, capture_key
@@ -49,23 +50,23 @@ class _Found:
             yield data
 
 
-def resolve(job: Job, intake: Intake, batch: int) -> None:
-    """Settle every revisit of the job; what they stand for goes into the spool `batch`."""
+def resolve(job: Job, losses: Remarks, batch: int) -> None:
+    """Settle every revisit of the job; what it stands for goes into the spool `batch`, or is told to `losses`."""
     with Spool(BatchFiles(job.folder, batch).warc) as spool:
         for revisit in list(job.frontier.revisits()):
-            _resolve(job, intake, spool, batch, revisit)
+            _resolve(job, losses, spool, batch, revisit)
 
 
-def _resolve(job: Job, intake: Intake, spool: Spool, batch: int, revisit: dict[str, Any]) -> None:
+def _resolve(job: Job, losses: Remarks, spool: Spool, batch: int, revisit: dict[str, Any]) -> None:
     url, time = str(revisit["url"]), from_epoch(revisit["time"])
     arc = arc_path(url)
     capture = Capture(url, split(arc)[0], time)
     with ExitStack() as stack:
         found = _in_the_files(job, revisit, stack) or _in_the_archive(job, revisit, stack)
         if found is None:
-            intake.losses.add(capture.domain, "a revisit of what is neither in the files nor in the archive", url)
+            losses.add(capture.domain, "a revisit of what is neither in the files nor in the archive", url)
             lost = Settled(id=0, state="failed", status=int(Status.INVALID_RESPONSE), note="revisit-unresolved")
-            intake.settle(capture, lost, batch)
+            settle(job.frontier, capture, lost, batch)
             return
         own = warc.parse_head(revisit["head"])
         raw = revisit["head"] if own is not None and own.status != NOT_MODIFIED else found.head
@@ -82,7 +83,7 @@ def _resolve(job: Job, intake: Intake, spool: Spool, batch: int, revisit: dict[s
             arc=split(arc)[1],
             note="revisit",
         )
-        intake.settle(capture, settled, batch)
+        settle(job.frontier, capture, settled, batch)
 
 
 def _in_the_files(job: Job, revisit: dict[str, Any], stack: ExitStack) -> _Found | None:

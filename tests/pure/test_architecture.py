@@ -66,6 +66,7 @@ PURE = (
     "agent.scope",
     "agent.traps",
     "agent.manners",
+    "agent.retries",
     "agent.jobnames",
     "agent.tables",
     "agent.links",
