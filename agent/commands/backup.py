@@ -21,9 +21,10 @@ _FOLDER = click.Path(path_type=Path)
 @click.argument("folder", metavar="DIR", type=_FOLDER)
 @archive_option
 def backup(folder: Path, archive: str | None) -> None:
-    """Copy what is new in the archive to the backup in DIR, while the archive is in use.
+    """Copy what is new in the archive to the backup in DIR.
 
-    The first time DIR must be empty or new. Nothing that was backed up is deleted there.
+    The archive may be in use meanwhile. The first time DIR must be empty or new. Nothing that was backed up is deleted
+    there.
     """
     place = opened(archive)
     with Display(console) as display:
@@ -36,7 +37,10 @@ def backup(folder: Path, archive: str | None) -> None:
 @click.argument("folder", metavar="DIR", type=_FOLDER)
 @click.argument("archive", type=_FOLDER)
 def restore(folder: Path, archive: Path) -> None:
-    """Make the archive ARCHIVE, an empty or new folder, from the backup in DIR."""
+    """Make an archive anew from the backup in DIR.
+
+    ARCHIVE must be an empty or new folder.
+    """
     with Display(console) as display:
         copied, recovered, finished = backups.restore(folder, archive, display)
     click.echo(f"{copied.domains} domains, {recovered.snapshots} snapshots: {archive} is an archive again")

@@ -44,7 +44,7 @@ def crawl(
     accept_shrink: bool,
     **given: Any,
 ) -> None:
-    """Crawl from the start URLs once, now, and publish what came of it.
+    """Crawl from start URLs once, now, and publish what came of it.
 
     The options override webarc.toml. A crawl that was interrupted goes on when the same command is given again; what
     was fetched is not fetched again.

@@ -12,7 +12,10 @@ from webarcfs.archive.errors import WebarcError
 @click.command()
 @archive_option
 def maintain(archive: str | None) -> None:
-    """Repack what has become many small packs, and remove what crashes left; `start` does it once a day."""
+    """Repack many small packs, and remove what crashes left.
+
+    `start` does it once a day.
+    """
     done = maintenance.maintain(opened(archive))
     click.echo(f"{len(done.domains)} domains in order, {len(done.removed)} leftovers removed")
     for line in done.removed:

@@ -30,7 +30,9 @@ _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes")
 @click.option("--csv", "as_csv", is_flag=True, help="The tables as CSV, a line a row.")
 @click.option("--top", default=20, show_default=True, help="Rows of a table; 0 for all (JSON and CSV have all).")
 def report(job: str, archive: str | None, as_json: bool, as_csv: bool, top: int) -> None:
-    """Show what a job did: its sums, and how many URLs of each host, MIME type, status and reason there were.
+    """Show what a job did, and what came of its URLs.
+
+    That is its sums, and how many URLs of each host, MIME type, status and reason there were.
 
     A job is named as its folder in reports/, or by its publication (the last one is shown); a commitTag shows the part
     of the job that is on the tag's domain.

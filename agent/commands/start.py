@@ -32,10 +32,11 @@ _COMMAND = (sys.executable, "-c", "from agent.cli import main; main()")
 @click.option("--detach", is_flag=True, help="Go to the background, once the agent is ready.")
 @click.option("--once", is_flag=True, help="Crawl what is due now, then end.")
 def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) -> None:
-    """Crawl each publication of webarc.toml when it is due, until SIGTERM (`webarc-agent stop`).
+    """Crawl each publication of webarc.toml when it is due.
 
-    URLs make one more publication, for as long as this agent runs: crawled at once, then at the interval of `[crawl]`.
-    Jobs that were interrupted come first. SIGHUP has webarc.toml read again. The agent never needs to be root.
+    It ends with SIGTERM (`webarc-agent stop`). URLs make one more publication, for as long as this agent runs: crawled
+    at once, then at the interval of `[crawl]`. Jobs that were interrupted come first. SIGHUP has webarc.toml read
+    again. The agent never needs to be root.
     """
     place = opened(archive)
     settings = settings_of(place)

@@ -16,7 +16,10 @@ from agent.overview import overview
 @archive_option
 @click.option("--json", "as_json", is_flag=True, help="All of it, for programs.")
 def status(archive: str | None, as_json: bool) -> None:
-    """Show the agent, the publications with their next crawls, and the jobs with their states; needs no agent."""
+    """Show what runs, what comes next, and how jobs ended.
+
+    It needs no agent.
+    """
     told = overview(opened(archive))
     if as_json:
         click.echo(json.dumps(told, indent=2, ensure_ascii=False))

@@ -15,9 +15,10 @@ from webarcfs.archive.errors import Exit
 @archive_option
 @click.option("--quick", is_flag=True, help="Only what came since the last time; objects are not all read.")
 def verify(archive: str | None, quick: bool) -> None:
-    """Check git, every data.xml, refs, feed, database and journal against each other; a line a finding.
+    """Check whether the archive is whole; a line a finding.
 
-    Ends with 0 where all is sound, with 2 where something was found.
+    Git, every data.xml, refs, feed, database and journal are held against each other. Ends with 0 where all is sound,
+    with 2 where something was found.
     """
     findings = 0
     for line in verification.verify(opened(archive), quick=quick):

@@ -35,10 +35,11 @@ def query(
     form: str,
     seconds: float,
 ) -> None:
-    """Show the documents for which the condition WHERE holds, one for each snapshot that has them.
+    """Show the documents for which the condition WHERE holds.
 
-    WHERE is an SQL condition over the columns url, mimeType, title, path, domain, crawlTime, createTime, commitTag.
-    Times are texts: yyyy-mm-ddThh:mm:ss, CET. Nothing can be changed by it.
+    Each stands there once for each snapshot that has it. WHERE is an SQL condition over the columns url, mimeType,
+    title, path, domain, crawlTime, createTime, commitTag. Times are texts: yyyy-mm-ddThh:mm:ss, CET. Nothing can be
+    changed by it.
 
     \b
     Examples:

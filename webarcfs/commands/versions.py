@@ -24,7 +24,9 @@ from webarcfs.commands.targets import document, tag
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 def log(document_: str, *, archive: str | None, mount: Path | None, as_json: bool) -> None:
-    """Show what each snapshot did to a document: added, changed, removed, or extended by users; newest first.
+    """Show what each snapshot did to a document, newest first.
+
+    It was added, changed, removed, or extended by users.
 
     \b
     Examples:
@@ -48,7 +50,7 @@ def log(document_: str, *, archive: str | None, mount: Path | None, as_json: boo
 @click.argument("document_", metavar="URL|PATH")
 @place_options
 def cat(tag_: str, document_: str, *, archive: str | None, mount: Path | None) -> None:
-    """Write the body that a document had in a snapshot, byte for byte, to stdout.
+    """Write what a document was in a snapshot, byte for byte, to stdout.
 
     \b
     Example:
@@ -77,9 +79,10 @@ def cat(tag_: str, document_: str, *, archive: str | None, mount: Path | None) -
 def diff(
     old: str, new: str, path: str, *, archive: str | None, mount: Path | None, ignore_space: bool, as_json: bool
 ) -> None:
-    """Show which documents were added, removed or changed between two snapshots of a domain; or how one text changed.
+    """Show what changed between two snapshots of a domain.
 
-    With the path of a folder only what lies in it; with a document's URL or path, what its readers see, as a diff.
+    That is the documents that were added, removed or changed. With the path of a folder only what lies in it; with a
+    document's URL or path, what its readers see, as a diff.
 
     \b
     Examples:
@@ -116,7 +119,9 @@ _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 @click.option("--json", "as_json", is_flag=True, help="All figures as one object.")
 @click.option("--plot", metavar="FILE.svg|png", type=click.Path(path_type=Path), help="Draw them, too.")
 def stat(tags: tuple[str, ...], *, archive: str | None, mount: Path | None, as_json: bool, plot: Path | None) -> None:
-    """Count a snapshot's documents and bytes by MIME type and by extension; with a second TAG, compare the two.
+    """Count documents and bytes of a snapshot, or compare two.
+
+    They are counted by MIME type and by extension.
 
     \b
     Examples:
