@@ -9,7 +9,6 @@ there, and an import's files are its user's), `log/` and locks.
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent import jsonfile
 from agent.recover import Recovered, recover
 from webarcfs.archive import directory, locks, transfer
 from webarcfs.archive.copying import mirror, remove_others
@@ -56,7 +56,7 @@ def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None)
     with _held(target) as mark:
         if mark is not None and mark["id"] != own:
             raise UsageError(f"{target} is the backup of another archive ({mark['id']}, this one is {own})")
-        _write(target / MARK, {"id": own, "layout": LAYOUT, "begun": format_time(now()), "finished": None})
+        jsonfile.write(target / MARK, {"id": own, "layout": LAYOUT, "begun": format_time(now()), "finished": None})
         kept = mirror(archive.root / _JOURNAL, target / _JOURNAL)
         copied = _copy_all(archive, Archive(target), progress, live=True)
         for name in _PLAIN:
@@ -65,7 +65,7 @@ def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None)
         if not copied.failed:
             remove_others(target / _JOURNAL, kept)
             done = {"id": own, "layout": LAYOUT, "begun": format_time(now()), "finished": format_time(now())}
-            _write(target / MARK, done)
+            jsonfile.write(target / MARK, done)
     return copied
 
 
@@ -156,8 +156,8 @@ def _id(archive: Archive) -> str:
 def _held(folder: Path, *, must_exist: bool = False) -> Iterator[dict[str, Any] | None]:
     """Hold a backup alone; what its mark says, None for a new one. Raises UsageError where it is none."""
     # What a first backup leaves that was killed at once: its lock, and a mark that is not finished.
-    ours = (".lock", f".{MARK}.new")
-    there = folder.is_dir() and any(each.name not in ours for each in folder.iterdir())
+    ours = (".lock", f".{MARK}.")
+    there = folder.is_dir() and not all(each.name.startswith(ours) for each in folder.iterdir())
     if must_exist and not (folder / MARK).is_file():
         raise UsageError(f"{folder} holds no backup: it has no {MARK}")
     if there and not (folder / MARK).is_file():
@@ -169,17 +169,7 @@ def _held(folder: Path, *, must_exist: bool = False) -> Iterator[dict[str, Any] 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        mark: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        mark = jsonfile.read(path) or {}
         return {"id": str(mark["id"]), "layout": int(mark["layout"]), "finished": mark["finished"]}
-    except (ValueError, KeyError, TypeError):
+    except (Damaged, ValueError, KeyError, TypeError):
         raise UsageError(f"{path} cannot be understood; is it a backup of webarcfs?") from None
-
-
-def _write(path: Path, mark: dict[str, Any]) -> None:
-    scratch = path.with_name(f".{path.name}.new")
-    with scratch.open("w", encoding="utf-8") as file:
-        json.dump(mark, file, indent=2)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)

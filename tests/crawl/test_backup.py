@@ -133,7 +133,7 @@ def test_a_first_backup_that_was_killed_at_once_is_run_again(filled: Archive, tm
     target = tmp_path / "backup"
     target.mkdir()
     (target / ".lock").touch()
-    (target / f".{MARK}.new").write_text('{"id": ', "ascii")
+    (target / f".{MARK}.4711").write_text('{"id": ', "ascii")
     assert not backup(filled, target).failed
 
 
