@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, DatabaseDamaged
 from webarcfs.archive.feed import Feed
-from webarcfs.archive.model import CommitTag
+from webarcfs.archive.model import CommitTag, parse_compact_time
 from webarcfs.archive.store import CRAWLS, Commit, Store
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
     """
     replay(archive)
     with sequence.hold(archive):
-        snapshots, damaged = _all_snapshots(archive)
+        snapshots, damaged = _all_snapshots(archive, {})
         scratch = archive.database.with_name(".webarc.db.new")
         _remove_database(scratch)
         with Database(scratch) as database:
@@ -66,13 +66,13 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
 
 
 def catch_up(archive: Archive) -> None:
-    """Index what was published and not indexed, and complete the feed; next to nothing where all is in step.
+    """Index what was published and not indexed, and complete the feed; where all is in step it lists names and no more.
 
     What dead mounts left in the journal is taken into git first.
     """
     replay(archive)
     with sequence.hold(archive):
-        snapshots, damaged = _all_snapshots(archive)
+        snapshots, damaged = _all_snapshots(archive, _indexed(archive))
         _complete_feed(archive, snapshots, damaged)
         if _index_missing(archive, snapshots):
             return
@@ -84,9 +84,10 @@ def catch_up_domain(archive: Archive, domain: str) -> None:
     """Index what was published on one domain and not indexed yet, oldest first."""
     store = Store(archive.repository(domain))
     with Database(archive.database) as database:
-        known = database.indexed(domain)
+        known = dict.fromkeys(database.indexed(domain), 0)
         for snapshot in sorted(_snapshots(store, domain, known)):
-            index(database, store, store.commit(snapshot.oid))
+            if str(snapshot.tag) not in known:
+                index(database, store, store.commit(snapshot.oid))
 
 
 def _complete_feed(archive: Archive, snapshots: list[Snapshot], damaged: set[str]) -> None:
@@ -146,28 +147,41 @@ def _remove_database(database: Path) -> None:
     _journal(database).unlink(missing_ok=True)
 
 
-def _all_snapshots(archive: Archive) -> tuple[list[Snapshot], set[str]]:
+def _indexed(archive: Archive) -> dict[str, int]:
+    """commitTag → number of each snapshot that the database has; nothing where it cannot say."""
+    try:
+        with Database(archive.database) as database:
+            return {tag: number for number, tag in database.since(0)}
+    except DatabaseDamaged:
+        return {}  # it is made anew
+
+
+def _all_snapshots(archive: Archive, known: Mapping[str, int]) -> tuple[list[Snapshot], set[str]]:
     """Every snapshot in the order of the feed, and what could not be read (which is named and passed over)."""
     found: list[list[Snapshot]] = []
     damaged: set[str] = set()
     for domain in archive.domains():
         try:
-            found.append(sorted(_snapshots(Store(archive.repository(domain)), domain, set())))
+            found.append(sorted(_snapshots(Store(archive.repository(domain)), domain, known)))
         except Damaged as error:
             _log.error("%s", error)
             damaged.add(domain)
     return list(heapq.merge(*found)), damaged
 
 
-def _snapshots(store: Store, domain: str, known: set[str]) -> Iterator[Snapshot]:
-    for target in store.refs(CRAWLS).values():
-        commit = _crawl(store, target)
-        if str(commit.message.tag) not in known:
+def _snapshots(store: Store, domain: str, known: Mapping[str, int]) -> Iterator[Snapshot]:
+    """The snapshots of a domain. Of those whose numbers are known no commit is read, and `oid` stays empty."""
+    for name in store.ref_names(CRAWLS):
+        tag = CommitTag(parse_compact_time(name), domain)
+        if str(tag) in known:
+            yield Snapshot(known[str(tag)], domain, "", tag)
+        elif (commit := _crawl(store, tag)) is not None:
             yield Snapshot(commit.message.sequence, domain, commit.oid, commit.message.tag)
 
 
-def _crawl(store: Store, target: str) -> Commit:
-    commit = sequence.crawl_commit(store, target)
-    if commit is None:
-        raise Damaged(f"{store.path}: {target} is on no crawl's commit")
+def _crawl(store: Store, tag: CommitTag) -> Commit | None:
+    target = store.ref(tag.ref)
+    commit = sequence.crawl_commit(store, target) if target else None
+    if target and commit is None:
+        raise Damaged(f"{store.path}: {tag.ref} is on no crawl's commit")
     return commit

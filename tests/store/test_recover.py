@@ -200,6 +200,23 @@ def test_the_journal_of_a_killed_writer_does_not_spoil_the_new_database(publishe
     assert dump(published) == found
 
 
+def test_what_is_indexed_is_not_read_again(published: Archive, caplog: pytest.LogCaptureFixture) -> None:
+    """Catching up costs what is missing: commits that are known may even be gone."""
+    rows, lines = dump(published), published.changes.read_bytes()
+    for name in (DOMAIN, OTHER):
+        store = store_of(published, name)
+        head = store.head()
+        assert head is not None
+        for commit in list(store.history(head.oid))[1:]:
+            (store.path / "objects" / commit.oid[:2] / commit.oid[2:]).unlink()
+    tag = publish(published, DOMAIN, {"new.html": b"1"})
+    catch_up(published)
+    catch_up_domain(published, OTHER)
+    assert [row for row in dump(published) if row["commitTag"] != str(tag)] == rows
+    assert published.changes.read_bytes() == lines + f"{tag}\n".encode()
+    assert caplog.records == []
+
+
 # -- damage ------------------------------------------------------------------------------------------------------------
 
 

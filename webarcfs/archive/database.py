@@ -97,6 +97,12 @@ class Database:
             rows = self._db.query(sql("select_indexed"), {"name": domain})
             return {str(row["commitTag"]) for row in rows}
 
+    def since(self, sequence: int) -> Iterator[tuple[int, str]]:
+        """(Number, commitTag) of the snapshots published after a number of the archive's counter, in that order."""
+        with self._translated():
+            for row in self._db.query(sql("select_since"), {"sequence": sequence}):
+                yield int(row["sequence"]), str(row["commitTag"])
+
     def current(self, domain: str) -> dict[str, dict[str, str]]:
         """What the newest state of `domain` holds: path → url, mimeType, title, createTime."""
         with self._translated():

@@ -92,9 +92,12 @@ class Store(Objects):
 
     def refs(self, prefix: str) -> dict[str, str]:
         """All refs whose names start with `prefix`, in order of name, without the prefix."""
-        names = sorted(name for name in self._repo.listall_references() if name.startswith(prefix))
-        found = ((name, self.ref(name)) for name in names)
-        return {name[len(prefix) :]: oid for name, oid in found if oid is not None}
+        found = ((name, self.ref(prefix + name)) for name in self.ref_names(prefix))
+        return {name: oid for name, oid in found if oid is not None}
+
+    def ref_names(self, prefix: str) -> list[str]:
+        """The names of these refs alone, in order and without the prefix: a listing, no file is read."""
+        return sorted(name[len(prefix) :] for name in self._repo.listall_references() if name.startswith(prefix))
 
     def update_refs(self, updates: Sequence[RefUpdate]) -> None:
         """Move all refs or none.
