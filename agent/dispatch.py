@@ -18,7 +18,7 @@ from agent.children import Children
 from agent.definition import Definition
 from agent.history import Past
 from agent.item import AT_WORK, Item, State
-from agent.jobnames import kind_of
+from agent.jobnames import is_import, kind_of
 from agent.worker import End
 from webarcfs.archive.config import Publication, Settings
 from webarcfs.archive.directory import Archive
@@ -47,6 +47,7 @@ class Dispatch:
         self.history = self._past.read()
         self.resume = [each.job for each in self.history.open if not each.runs]
         self._not_before: dict[str, float] = {}
+        self.ended: set[End] = set()  # how jobs ended
 
     def turn(self) -> None:
         """Take what ended, begin what is due; what was interrupted comes first."""
@@ -106,6 +107,7 @@ class Dispatch:
             self._not_before[name] = time.monotonic() + _ELSEWHERE_SECONDS
         except Exception:
             _log.exception("%s: could not be begun; it is tried again in %g s", name, _AGAIN_SECONDS)
+            self.ended.add(End.FAILED)
             self._not_before[name] = time.monotonic() + _AGAIN_SECONDS
 
     def _prepare(self, name: str) -> str:
@@ -135,6 +137,7 @@ class Dispatch:
             self.resume.remove(job)
         except Exception:
             _log.exception("%s: could not be gone on with; it is tried again in %g s", job, _AGAIN_SECONDS)
+            self.ended.add(End.FAILED)
             self._not_before[job] = time.monotonic() + _AGAIN_SECONDS
 
     def _go_on(self, job: str) -> None:
@@ -142,6 +145,9 @@ class Dispatch:
         folder = self._archive.jobs / job
         publication = next((each for each in self.publications if each.name == kind_of(job)), None)
         if not folder.is_dir() or not jobs.usable(folder):
+            return
+        if is_import(job):
+            _log.info("%s is an import that was interrupted; the same command goes on with it", job)
             return
         if publication is not None:
             definition.save(folder, self._definition(publication))
@@ -163,6 +169,7 @@ class Dispatch:
     # -- ending --------------------------------------------------------------------------------------------------
 
     def _ended(self, job: str, code: int) -> None:
+        self.ended.add(End.STOPPED if code == -signal.SIGTERM else End(code) if code in set(End) else End.FAILED)
         if code == End.ELSEWHERE:
             self._elsewhere(job)
         elif code in (End.DONE, End.INCOMPLETE):

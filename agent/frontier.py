@@ -245,6 +245,10 @@ class Frontier:
 
     # -- documents -----------------------------------------------------------------------------------------------
 
+    def last_captured(self, domain: str) -> str:
+        """When the last answer of a domain came, as `Row.captured` has it; empty where none did."""
+        return str(self._connection.execute(sql("frontier_last_captured"), {"domain": domain}).fetchone()[0] or "")
+
     def domains(self) -> list[str]:
         """The domains that something was asked of."""
         return [row["domain"] for row in self._query("frontier_domains")]

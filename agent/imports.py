@@ -20,18 +20,20 @@ from agent.fetch import BatchFiles
 from agent.filters import chain
 from agent.foreign import Intake
 from agent.frontier import Frontier
+from agent.item import State
+from agent.itemkeeper import ItemKeeper
 from agent.job import Job
 from agent.jobnames import named_after
-from agent.jobs import Outcome, folders_of, new_folder
+from agent.jobs import Outcome, failures_noted, folders_of, new_folder, stopped
+from agent.knownsources import known_sources
 from agent.pipeline import publish_domain
 from agent.remarks import Remarks
 from agent.revisits import resolve
 from webarcfs.archive import locks
 from webarcfs.archive.config import Profile, Publication
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged, UsageError
+from webarcfs.archive.errors import Damaged, Interrupted, UsageError
 from webarcfs.archive.model import from_epoch, now
-from webarcfs.archive.store import CRAWLS, Store
 
 _CHUNK = 1 << 20
 _STOPPED = "stopped; the same command goes on from here"
@@ -54,10 +56,6 @@ class Imported:
     outcome: Outcome | None
     known: tuple[Path, ...]
     remarks: tuple[str, ...] = ()
-
-
-class _StoppedInAFile(Exception):  # no error: somebody asked
-    """Somebody asked to stop; what was read of this file is forgotten."""
 
 
 def sources_of(paths: Sequence[Path], progress: Progress = lambda *_: None) -> list[Source]:
@@ -114,7 +112,9 @@ def run(
         if not fresh:
             return Imported(None, told)
         folder = folder or new_folder(archive, name)
-        with _opened(folder, fresh) as frontier:
+        keeper = ItemKeeper(folder, publication.name, progress)
+        with _opened(folder, fresh, complete=complete, accept_shrink=accept_shrink) as frontier, failures_noted(keeper):
+            keeper.begin(frontier)
             job = Job(
                 archive=archive,
                 name=folder.name,
@@ -123,40 +123,35 @@ def run(
                 profile=profile,
                 frontier=frontier,
                 begun=from_epoch(frontier.get("begun")),
-                accept_shrink=accept_shrink,
+                accept_shrink=frontier.get("accept_shrink"),
                 sources=tuple(frontier.get("sources")),
                 stop=stop or threading.Event(),
-                progress=progress,
+                progress=keeper.progress,
             )
             by_digest = {source.digest: source for source in sources}
-            outcome, remarks = _work(job, [by_digest[digest] for digest in job.sources], complete)
+            outcome, remarks = _work_until_stopped(job, keeper, [by_digest[digest] for digest in job.sources])
+            if outcome.interrupted:
+                keeper.to(State.INTERRUPTED, reason="stopped")
         return Imported(outcome, told, remarks)
 
 
-def known_sources(archive: Archive) -> set[str]:
-    """The hashes of all files that were ever imported."""
-    found: set[str] = set()
-    for domain in archive.domains():
-        store = Store(archive.repository(domain))
-        for target in store.refs(CRAWLS).values():
-            for commit in store.history(target):
-                if commit.message.is_crawl:
-                    found |= {each.removeprefix("sha256:") for each in commit.message.all("Source")}
-                    break
-    return found
+def _work_until_stopped(job: Job, keeper: ItemKeeper, sources: Sequence[Source]) -> tuple[Outcome, tuple[str, ...]]:
+    try:
+        return _work(job, keeper, sources)
+    except Interrupted:
+        return stopped(job, _STOPPED), ()
 
 
-def _work(job: Job, sources: Sequence[Source], complete: bool) -> tuple[Outcome, tuple[str, ...]]:
+def _work(job: Job, keeper: ItemKeeper, sources: Sequence[Source]) -> tuple[Outcome, tuple[str, ...]]:
     seconds = report.Seconds(job.frontier)
+    keeper.to(State.COLLECTING)
     with seconds.of("read"):
-        read = _read(job, sources)
-    if read is None:
-        return Outcome(job.name, True, False, (_STOPPED,), (), {}, None), ()
-    losses, remarks = read
-    complete = complete and not losses
+        losses, remarks = _read(job, sources)
+    keeper.to(State.CONVERTING)
+    complete = job.frontier.get("complete") and not losses
     for domain in job.frontier.domains():
         if job.stop.is_set():
-            return Outcome(job.name, True, False, (_STOPPED,), (), {}, None), tuple(remarks)
+            return stopped(job, _STOPPED), tuple(remarks)
         done = publish_domain(job, domain, complete, seconds.values)
         if done is not None:
             with job.frontier.changes():
@@ -169,23 +164,21 @@ def _work(job: Job, sources: Sequence[Source], complete: bool) -> tuple[Outcome,
         losses.append("nothing in the files could be archived")
     whole = complete and all(part["complete"] for part in parts)
     summary = report.summary(job, whole, parts, seconds.values)
-    path = report.write(job, summary)
-    report.remove_job(job.folder)
     tags = tuple(str(part["commit_tag"]) for part in parts)
+    facts = {"complete": whole, "warnings": tuple(losses), "tags": tags, "pid": 0, "ticks": 0}
+    path = report.write(job, summary, keeper.ended(State.ARCHIVED, **facts))
+    report.remove_job(job.folder)
     return Outcome(job.name, False, whole, tuple(losses), tags, summary, path), tuple(remarks)
 
 
-def _read(job: Job, sources: Sequence[Source]) -> tuple[list[str], list[str]] | None:
-    """Read all files that were not read before: what was lost, and what was passed over; None when it was stopped."""
+def _read(job: Job, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
+    """Read all files that were not read before: what was lost, and what was passed over. Raises Interrupted."""
     frontier = job.frontier
     whole = sum(source.size for source in sources)
     before = 0
     for batch, source in enumerate(sources, 1):
         if frontier.get(f"file:{batch}") is None:
-            try:
-                _read_file(job, source, batch, (before, whole))
-            except _StoppedInAFile:
-                return None
+            _read_file(job, source, batch, (before, whole))
         before += source.size
     told = [frontier.get(f"file:{batch}") for batch in range(1, len(sources) + 1)]
     if not any(each["records"] for each in told):
@@ -207,7 +200,7 @@ def _read_file(job: Job, source: Source, batch: int, share: tuple[int, int]) -> 
     def step(taken: int) -> None:
         job.progress("read (bytes)", before + taken, whole)
         if job.stop.is_set():
-            raise _StoppedInAFile
+            raise Interrupted(f"stopped in {source.path.name}; what was read of it is forgotten")
 
     intake = Intake(job.frontier, job.settings)
     with job.frontier.changes():
@@ -233,7 +226,8 @@ def _interrupted(archive: Archive, name: str) -> Path | None:
 
 
 @contextmanager
-def _opened(folder: Path, sources: Sequence[Source]) -> Iterator[Frontier]:
+def _opened(folder: Path, sources: Sequence[Source], **asked: bool) -> Iterator[Frontier]:
+    """The frontier of the import. What it was `asked` for holds from then on, also where it is not said again."""
     frontier = Frontier(folder / "frontier.db")
     try:
         frontier.begin_captures()
@@ -241,6 +235,9 @@ def _opened(folder: Path, sources: Sequence[Source]) -> Iterator[Frontier]:
             with frontier.changes():
                 frontier.set("sources", [source.digest for source in sources])
                 frontier.set("begun", now().timestamp())
+        with frontier.changes():
+            for name, value in asked.items():
+                frontier.set(name, value or frontier.get(name) is True)
         yield frontier
     finally:
         frontier.close()

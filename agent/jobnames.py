@@ -25,6 +25,11 @@ def publication_of(job: str) -> str:
     return kind_of(job).partition("+")[0]
 
 
+def is_import(job: str) -> bool:
+    """Whether a job (or the kind of one) is an import and no crawl."""
+    return "+" in job
+
+
 def command_line_name(urls: Sequence[str]) -> str:
     """The name of the publication that a crawl given on the command line is: after its start URLs."""
     digest = hashlib.sha256("\n".join(sorted(urls)).encode()).hexdigest()[:8]

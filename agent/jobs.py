@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent import definition, item, report
+from agent import definition, item, precedence, report
 from agent.archived import archived_links
 from agent.definition import Definition
 from agent.discovery import Discovery
@@ -31,11 +31,12 @@ from agent.stages.capture import capture
 from webarcfs.archive import locks
 from webarcfs.archive.config import Profile, Publication
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged, NotFound, WebarcError
+from webarcfs.archive.errors import Damaged, Interrupted, NotFound, WebarcError
 from webarcfs.archive.model import compact_time, from_epoch, now, parse_compact_time
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[str, int, int], None]
+_STOPPED = "stopped; the next crawl of it goes on from here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def run(
             raise NotFound(f"there is no job {folder.name} any more")
         folder = folder or interrupted(archive, publication.name) or new_folder(archive, publication.name)
         keeper = ItemKeeper(folder, publication.name, progress)
-        with _opened(folder) as frontier, _failures_noted(keeper):
+        with _opened(folder) as frontier, failures_noted(keeper):
             definition.save(
                 folder,
                 Definition(publication=publication, profile=profile, accept_shrink=accept_shrink, instances=instances),
@@ -93,7 +94,7 @@ def run(
                 stop=stop or threading.Event(),
                 progress=keeper.progress,
             )
-            outcome = _work(job, keeper)
+            outcome = _work_until_stopped(job, keeper)
             if outcome.interrupted:
                 keeper.to(State.INTERRUPTED, reason="stopped")
             return outcome
@@ -108,7 +109,7 @@ def alone(archive: Archive, publication: str) -> Iterator[None]:
 
 
 @contextmanager
-def _failures_noted(keeper: ItemKeeper) -> Iterator[None]:
+def failures_noted(keeper: ItemKeeper) -> Iterator[None]:
     """Say in the item why a job failed; its folder stays, and it is tried again when it is due."""
     try:
         yield
@@ -118,6 +119,18 @@ def _failures_noted(keeper: ItemKeeper) -> Iterator[None]:
         raise
 
 
+def _work_until_stopped(job: Job, keeper: ItemKeeper) -> Outcome:
+    try:
+        return _work(job, keeper)
+    except Interrupted:  # it was waiting for somebody else
+        return stopped(job, _STOPPED)
+
+
+def stopped(job: Job, how: str) -> Outcome:
+    """The outcome of a job that somebody stopped."""
+    return Outcome(job.name, True, False, (how,), (), {}, None)
+
+
 def _work(job: Job, keeper: ItemKeeper) -> Outcome:
     frontier = job.frontier
     with frontier.changes():
@@ -125,12 +138,12 @@ def _work(job: Job, keeper: ItemKeeper) -> Outcome:
     seconds = report.Seconds(frontier)
     captured = _captured(job, seconds)
     if captured is None:
-        return Outcome(job.name, True, False, ("stopped; the next crawl of it goes on from here",), (), {}, None)
+        return stopped(job, _STOPPED)
     keeper.to(State.CONVERTING)
     warnings = [captured.reason] if captured.reason else []
     for domain in frontier.domains():
         if job.stop.is_set():
-            return Outcome(job.name, True, False, ("stopped; the next crawl of it goes on from here",), (), {}, None)
+            return stopped(job, _STOPPED)
         done = publish_domain(job, domain, captured.complete, seconds.values)
         if done is not None:
             published_run, published = done
@@ -154,7 +167,9 @@ def _captured(job: Job, seconds: report.Seconds) -> Captured | None:
     """How the capture ended, now or before an interruption; None when it was stopped."""
     known = job.frontier.get("captured")
     if known is not None:
+        precedence.note_wait(job)
         return Captured(**known)
+    precedence.note_begin(job)
     with seconds.of("capture"):
         captured = capture(job, lambda url: archived_links(job.archive, url))
     if job.stop.is_set() and not captured.complete:

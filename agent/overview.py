@@ -11,6 +11,7 @@ from typing import Any
 from agent import agentfile, history, item, jsonfile, scheduler
 from agent.history import History
 from agent.item import AT_WORK, Item, State
+from agent.jobnames import is_import
 from webarcfs.archive import config
 from webarcfs.archive.config import Publication, Settings
 from webarcfs.archive.directory import Archive
@@ -43,10 +44,10 @@ def shown_state(each: Item) -> State:
 
 
 def _all(settings: Settings, past: History) -> list[tuple[str, Publication | None]]:
-    """Those of webarc.toml in its order, then those that were only ever given on a command line."""
+    """Those of webarc.toml in its order, then those that were only ever given on a command line; imports are none."""
     known = [(each.name, each) for each in settings.publications]
-    names = {name for name, _ in known}
-    return [*known, *((name, None) for name in sorted(set(past.runs) - names))]
+    others = set(past.runs) - {name for name, _ in known}
+    return [*known, *((name, None) for name in sorted(others) if not is_import(name))]
 
 
 def _publication(archive: Archive, named: tuple[str, Publication | None], past: History) -> dict[str, Any]:
@@ -81,6 +82,7 @@ def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
         "complete": summary.get("complete"),
         "warnings": list(ended.warnings) if ended else [],
         "commit_tags": summary.get("commit_tags", []),
+        "filter_errors": summary.get("filter_errors", {}),
         "arcs": summary.get("arcs", {}),
         "bytes": summary.get("bytes", 0),
     }

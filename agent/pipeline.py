@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from agent.document import Document
 from agent.job import Job
+from agent.precedence import Later, later_crawls
 from agent.recover import catch_up_domain
 from agent.run import Run, Shelf
 from agent.stages.compare import compare
@@ -23,7 +24,7 @@ from agent.stages.normalise import normalise
 from agent.stages.publish import Published, Publisher
 from agent.stages.unpack import unpack
 from webarcfs.archive import locks, sequence
-from webarcfs.archive.errors import NotFound
+from webarcfs.archive.errors import Interrupted, NotFound
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.model import CommitTag, from_epoch, parse_compact_time
 from webarcfs.archive.store import CRAWLS, PUBLICATIONS, Commit, Store
@@ -45,10 +46,10 @@ def publish_domain(job: Job, domain: str, complete: bool, seconds: dict[str, flo
     """Bring what the job captured of a domain into the archive; None where there is nothing to say of it.
 
     Safe to call again after a crash at any point: what was published is not published twice. `seconds` gains the time
-    that each stage took.
+    that each stage took. Raises Interrupted when it is to stop; then nothing was published.
     """
     archive = job.archive
-    with locks.exclusive(archive.publishing_lock(domain)):
+    with locks.exclusive_until(archive.publishing_lock(domain), job.stop):
         run = _begin(job, domain, complete)
         if run is None:
             return None
@@ -72,7 +73,8 @@ def _begin(job: Job, domain: str, complete: bool) -> Run | None:
         store = Store.create(path)
     if not documents and not (complete and store.ref(PUBLICATIONS + job.publication.name)):
         return None
-    tag = _tag(job, domain, store)
+    later = later_crawls(job, store, domain)
+    tag = _tag(job, domain, store, later)
     times = {parse_compact_time(name): oid for name, oid in store.refs(CRAWLS).items()}
     older = any(time > tag.crawl_time for time in times)
     base = _before(store, tag, times) if older else store.head()
@@ -85,6 +87,7 @@ def _begin(job: Job, domain: str, complete: bool) -> Run | None:
         complete=complete and not older,
         shelf=Shelf(store, base.tree if base else None),
         older=older,
+        later=later,
     )
 
 
@@ -94,10 +97,11 @@ def _before(store: Store, tag: CommitTag, times: Mapping[datetime, str]) -> Comm
     return None if last is None else store.commit(times[last])
 
 
-def _tag(job: Job, domain: str, store: Store) -> CommitTag:
+def _tag(job: Job, domain: str, store: Store, later: Later) -> CommitTag:
     """The commitTag of this job here: when it began, and later than all others by a second if need be.
 
-    An import began with its first record of the domain, and is put in its place between the others.
+    An import began with its first record of the domain, and is put in its place between the others; so is a crawl that
+    was overtaken by another one while it was interrupted.
     """
     key = f"tag:{domain}"
     known = job.frontier.get(key)
@@ -107,7 +111,7 @@ def _tag(job: Job, domain: str, store: Store) -> CommitTag:
         if commit is not None and commit.message.publication == job.publication.name:
             return tag
     times = {parse_compact_time(name) for name in store.refs(CRAWLS)}
-    begun = job.frontier.get(f"begun:{domain}")
+    begun = job.begun.timestamp() if later.overtook else job.frontier.get(f"begun:{domain}")
     if begun is not None:
         crawl_time = from_epoch(begun)
         while crawl_time in times:
@@ -146,6 +150,8 @@ def _flow(run: Run, seconds: dict[str, float]) -> Published:
         known = run.job.frontier.count_documents(run.domain)
         for number, document in enumerate(flow, 1):
             document.body.close()
+            if run.job.stop.is_set():
+                raise Interrupted(f"{run.domain}: stopped before anything was published")
             run.job.progress(f"archive {run.domain}", number, known)
         begun = time.monotonic()
         published = publisher.finish()

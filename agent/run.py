@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.job import Job
+from agent.precedence import Later
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.model import CommitTag
 from webarcfs.archive.objects import Entry
@@ -57,7 +58,8 @@ class Shelf:
 class Run:
     """A job's work on one domain. `base` is the state that it is made on, `complete` is the capture's word.
 
-    `base` is main as it was when the work began; with `older`, which an import may be, the snapshot before it in time.
+    `base` is main as it was when the work began; with `older`, which an import may be, and a crawl that was overtaken,
+    the snapshot before it in time. `later` are the crawls that were published since the job began to fetch.
     """
 
     job: Job
@@ -68,6 +70,7 @@ class Run:
     complete: bool
     shelf: Shelf
     older: bool = False
+    later: Later = Later()
     results: list[dict[str, Any]] = field(default_factory=list)
     arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("added", "changed", "removed", "unchanged"), 0))
 

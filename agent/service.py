@@ -23,11 +23,12 @@ from agent.children import Children
 from agent.dispatch import Dispatch
 from agent.jobnames import command_line_name
 from agent.signals import Signals
+from agent.worker import End
 from webarcfs.archive import config
 from webarcfs.archive.committing import replay
 from webarcfs.archive.config import Publication, Settings
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import SettingsError
+from webarcfs.archive.errors import Exit, SettingsError
 from webarcfs.archive.model import now
 
 _log = logging.getLogger("webarc")
@@ -60,8 +61,11 @@ class Service:
         self.chores = schedule.Scheduler()
         self.agent: Agent | None = None
 
-    def run(self) -> None:
-        """Be the agent until SIGTERM. Raises Busy when there is one, SettingsError when webarc.toml is wrong."""
+    def run(self) -> Exit:
+        """Be the agent until SIGTERM. Raises Busy when there is one, SettingsError when webarc.toml is wrong.
+
+        With `once` it returns how the jobs ended; else what each of them came to is in its report, and this is DONE.
+        """
         with agentfile.hold(self.archive) as self.agent, Signals() as signals:
             self._take_settings()
             self._bring_in_step()
@@ -82,6 +86,7 @@ class Service:
                     break
                 signals.wait(self.dispatch.seconds_to_next(min(_LONGEST_SLEEP, systemd.watchdog_seconds() or 1.0)))
             self._drain(signals)
+            return _exit(self.dispatch.ended) if self.once else Exit.DONE
 
     def reload(self) -> None:
         """Read webarc.toml again; one that is wrong changes nothing, and status says so."""
@@ -122,8 +127,9 @@ class Service:
         children = self.dispatch.children
         systemd.notify("STOPPING=1", "STATUS=waiting for jobs to stop")
         _log.info("stopping: %d jobs keep what they have", len(children))
-        children.signal(signal.SIGTERM)
-        self.upkeep.signal(signal.SIGTERM)
+        for number in (signal.SIGTERM, signal.SIGCONT):  # one that somebody has stopped would not hear of it
+            children.signal(number)
+            self.upkeep.signal(number)
         until = time.monotonic() + DRAIN_SECONDS
         while children or self.upkeep:
             try:
@@ -166,6 +172,13 @@ class Service:
 
     def _tell_state(self) -> None:
         systemd.notify(f"STATUS={self._state()}")
+
+
+def _exit(ended: set[End]) -> Exit:
+    """The exit code of a command that ran these jobs."""
+    if End.FAILED in ended:
+        return Exit.FAILED
+    return Exit.INCOMPLETE if ended & {End.INCOMPLETE, End.STOPPED} else Exit.DONE
 
 
 def given(urls: Sequence[str], settings: Settings) -> tuple[Publication, ...]:

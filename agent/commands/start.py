@@ -37,6 +37,7 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) 
     It ends with SIGTERM (`webarc-agent stop`). URLs make one more publication, for as long as this agent runs: crawled
     at once, then at the interval of `[crawl]`. Jobs that were interrupted come first. SIGHUP has webarc.toml read
     again. The agent never needs to be root.
+    With --once it ends as `crawl` does: with 3 if a crawl was incomplete, with 2 if one failed.
     """
     place = opened(archive)
     settings = settings_of(place)
@@ -51,7 +52,8 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) 
     agent = service.Service(
         place, service.given(first, settings), once=once, ready=logs.only_to_file if detached else None
     )
-    agent.run()
+    if code := agent.run():
+        sys.exit(code)
 
 
 def _detach(archive: Archive, arguments: list[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from agent.commands.common import archive_option, opened
+from agent.jobnames import is_import
 from agent.overview import overview
 
 
@@ -35,12 +36,21 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     yield from (f"  webarc.toml: {fault}" for fault in told["settings_faults"])
     yield from (f"  refused: {line}" for line in told["refused"])
     for job in told["jobs"]:
-        urls = job["urls"]
-        fetched, known = urls.get("done", 0) + urls.get("failed", 0), sum(urls.values()) - urls.get("refused", 0)
         why = f" ({job['reason']})" if job["reason"] else ""
-        yield f"  {job['job']}: {job['state']}{why}, {fetched} of {known} URLs, {job['bytes']} bytes"
+        yield f"  {job['job']}: {job['state']}{why}, {_progress(job)}, {job['bytes']} bytes"
     for each in told["publications"]:
         yield from _publication(each)
+
+
+def _progress(job: dict[str, Any]) -> str:
+    """How far a job is: a crawl counts its URLs while it fetches, everything else what its stage is about."""
+    urls = job["urls"]
+    if job["stage"] and job["stage"] != "capture" and job["running"]:
+        return f"{job['stage']}: {job['done']} of {job['known']}"
+    if is_import(job["job"]):
+        return f"{urls.get('done', 0)} captures"
+    fetched, known = urls.get("done", 0) + urls.get("failed", 0), sum(urls.values()) - urls.get("refused", 0)
+    return f"{fetched} of {known} URLs"
 
 
 def _publication(each: dict[str, Any]) -> Iterator[str]:
@@ -50,3 +60,5 @@ def _publication(each: dict[str, Any]) -> Iterator[str]:
     if last and last["complete"] is False:
         yield "    incomplete: nothing was removed"
     yield from (f"    {warning}" for warning in (last["warnings"] if last else []))
+    for name, failure in (last["filter_errors"] if last else {}).items():
+        yield f"    filter {name} failed on {failure['documents']} documents, and kept them: {failure['error']}"

@@ -114,7 +114,7 @@ class _Capture:
         """Take in the batches of a run that was killed: their answers are in WARCs, and are not fetched again."""
         for number, domain in self.frontier.unread_batches():
             files = fetch.BatchFiles(self.job.folder, number)
-            with locks.exclusive(self.job.archive.server_lock(domain)):  # its wget may still be ending
+            with locks.exclusive_until(self.job.archive.server_lock(domain), self.job.stop):  # its wget may be ending
                 self.reader.give(Ended(number, domain, self.frontier.fetching(number), files.warc, files.log))
         self._read_all()
 

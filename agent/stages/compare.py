@@ -1,14 +1,18 @@
 """Stage 5, compare: a document with the bytes that its ARC has keeps the ARC; nothing after this costs it anything.
 
-Cost follows change, not size (DESIGN.md section 1): the ARC keeps its head, times, title and additions.
+Cost follows change, not size (DESIGN.md section 1): the ARC keeps its head, times, title and additions. So does one
+that another crawl stored after this document was captured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agent.document import Document, replace
 from agent.run import Run, is_arc
+from webarcfs.archive import arcxml
+from webarcfs.archive.layout import DATA_XML
+from webarcfs.archive.objects import Entry
 
 
 def compare(documents: Iterator[Document], run: Run) -> Iterator[Document]:
@@ -23,4 +27,17 @@ def compare(documents: Iterator[Document], run: Run) -> Iterator[Document]:
         data = folder.get(document.data_name)
         same = is_arc(entries) and data is not None and not data.is_tree and data.oid == document.body.blob
         nested = any(entry.is_tree for entry in entries)
-        yield replace(document, stored=entries, nested=nested, unchanged=same and keep)
+        stays = (same and keep) or (bool(run.later.begun) and _is_older(document, folder, run))
+        yield replace(document, stored=entries, nested=nested, unchanged=stays)
+
+
+def _is_older(document: Document, folder: Mapping[str, Entry], run: Run) -> bool:
+    """Whether the ARC holds what another crawl captured after this document; then it stays, and crawl.log says so."""
+    described = folder.get(DATA_XML)
+    if described is None or described.is_tree:
+        return False
+    stored = arcxml.metadata(run.store.read(described.oid))
+    older = run.later.replaces(str(stored.commit_tag), document.captured)
+    if older:
+        run.note(document.row, "unchanged", document.mime_type, "older")
+    return older

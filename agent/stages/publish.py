@@ -24,6 +24,8 @@ from webarcfs.archive.objects import Entry
 from webarcfs.archive.store import INCOMING, MAIN, PUBLICATIONS, RefUpdate
 
 _log = logging.getLogger(__name__)
+#: Why nothing was removed, by whether the snapshot is older than what was there.
+_INCOMPLETE = {False: "crawl incomplete", True: "older than what is there, which stays the newest state"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Publisher:
         """Publish (DESIGN.md section 6, stage 7)."""
         run = self._run
         tree = self._imported_tree()
-        complete, reason, removed = run.complete, "" if run.complete else "crawl incomplete", []
+        complete, reason, removed = run.complete, "" if run.complete else _INCOMPLETE[run.older], []
         seen_tree = None
         if run.complete:
             self._hold_unanswered()

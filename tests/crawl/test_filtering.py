@@ -118,6 +118,8 @@ def test_the_summary_names_each_filter_that_failed(archive: Archive, full: Site,
     assert crawls.summary_of(archive, outcome)["filter_errors"] == {
         name: {"documents": 6, "first": full.url(), "error": "RuntimeError: no idea"}
     }
+    told = run_command("status", "--archive", archive.root).out
+    assert f"filter {name} failed on 6 documents, and kept them: RuntimeError: no idea" in told
     assert crawls.summary_of(archive, crawl(archive, full.url(), name="other"))["filter_errors"] == {}
 
 

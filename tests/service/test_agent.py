@@ -43,10 +43,20 @@ def publication(name: str, site: Site, **more: Any) -> dict[str, Any]:
     return {"name": name, "urls": [site.url("/")], "interval": "1 day", **more}
 
 
-def run_once(archive: Archive) -> None:
+def run_once(archive: Archive, code: int = 0) -> None:
     """What is due, and what was interrupted, to its end."""
     done = run_command("start", "--archive", archive.root, "--once", timeout=120)
-    assert done.code == 0, done.err
+    assert done.code == code, done.err
+
+
+def test_once_tells_how_the_crawls_ended(archive: Archive, site: Site) -> None:
+    """As `crawl` does: 3 where a crawl was incomplete, 2 where one failed."""
+    configure(archive, {"name": "p", "urls": [site.url("/missing")], "interval": "1 day"})
+    run_once(archive, code=3)
+    configure(archive, publication("q", site, wget_args=["--no-such-option"]))
+    run_once(archive, code=2)
+    configure(archive, publication("q", site))
+    run_once(archive)
 
 
 def begun(name: str) -> Any:
@@ -392,7 +402,7 @@ def test_a_deadline_ends_a_job_as_interrupted_with_what_it_has(archive: Archive,
     site.remove("/b")
     endless(site)
     configure(archive, publication("p", site, max_duration="8 seconds"))
-    run_once(archive)
+    run_once(archive, code=3)
     told = last(archive, "p")
     assert (told["state"], told["complete"]) == ("interrupted", False)
     assert told["warnings"] == ["max-duration"]

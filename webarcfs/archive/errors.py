@@ -158,6 +158,12 @@ class Busy(WebarcError):
     errno = errno.EBUSY
 
 
+class Interrupted(WebarcError):
+    """Somebody asked to stop while another process was being waited for."""
+
+    errno = errno.EINTR
+
+
 class MountFailed(WebarcError):
     """A mount could not be made or taken away."""
 

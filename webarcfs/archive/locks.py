@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from webarcfs.archive.errors import Busy
+from webarcfs.archive.errors import Busy, Interrupted
+
+_SECONDS_BETWEEN_LOOKS = 0.05
 
 
 @contextmanager
@@ -31,6 +34,18 @@ def exclusive_or_busy(path: Path, what: str) -> Iterator[int]:
             yield fd
     except BlockingIOError:
         raise Busy(what) from None
+
+
+@contextmanager
+def exclusive_until(path: Path, stop: threading.Event) -> Iterator[int]:
+    """Hold `path` alone; waits until `stop` is set, and raises Interrupted then. Yields the descriptor."""
+    while (fd := try_exclusive(path)) is None:
+        if stop.wait(_SECONDS_BETWEEN_LOOKS):
+            raise Interrupted(f"stopped while another process was at {path.name}")
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 @contextmanager

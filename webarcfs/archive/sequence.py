@@ -45,6 +45,12 @@ def turn(archive: Archive, tag: CommitTag) -> Iterator[Turn]:
         yield Turn(last + 1, feed, tag)
 
 
+def last_number(archive: Archive) -> int:
+    """The number of the newest publication; 0 before the first."""
+    with locks.exclusive(archive.sequence) as fd:
+        return _settle(archive, Feed(archive.changes), fd)
+
+
 @contextmanager
 def hold(archive: Archive) -> Iterator[None]:
     """Keep all publications out, to rewrite what derives from their order."""

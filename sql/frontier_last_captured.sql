@@ -1,0 +1,2 @@
+-- When the last answer of a domain came.
+SELECT max(captured) FROM url WHERE domain = :domain;

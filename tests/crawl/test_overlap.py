@@ -1,0 +1,134 @@
+"""Crawls of one server that overlap: what was captured before never becomes newer than what was captured after."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from agent import item, pipeline
+from agent.item import State
+from agent.jobs import Outcome
+from tests.support import crawls
+from tests.support.agents import until
+from tests.support.crawls import StopAfter, crawl
+from tests.support.nasty import slow
+from tests.support.site import Site, page
+from webarcfs.archive import locks
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.feed import Feed
+from webarcfs.archive.model import now
+from webarcfs.archive.store import CRAWLS
+
+pytestmark = pytest.mark.crawl
+
+
+@pytest.fixture
+def pages(site: Site) -> Site:
+    site.add_html("/", '<a href="/a">a</a><a href="/gone">g</a><a href="/b">b</a>')
+    for name in ("a", "b", "gone"):
+        site.add_html(f"/{name}", f"{name}, first")
+    return site
+
+
+def next_second() -> None:
+    """Captures have whole seconds."""
+    begun = now()
+    until(lambda: (now() - begun).total_seconds() >= 1.1, "the next second")
+
+
+@contextlib.contextmanager
+def crawling(archive: Archive, site: Site, stop: threading.Event, **how: object) -> Iterator[list[Outcome]]:
+    """A crawl in a thread; the list has its outcome afterwards."""
+    outcomes: list[Outcome] = []
+    thread = threading.Thread(target=lambda: outcomes.append(crawl(archive, site.url(), stop=stop, **how)))
+    thread.start()
+    try:
+        yield outcomes
+    finally:
+        stop.set()
+        thread.join(120)
+        assert not thread.is_alive()
+
+
+def state_of(archive: Archive) -> State | None:
+    return next((found.state for path in archive.jobs.iterdir() if (found := item.load(path)) is not None), None)
+
+
+def test_a_job_that_waits_for_another_one_to_publish_stops_when_it_is_told_to(archive: Archive, pages: Site) -> None:
+    """And one that waited until another crawl had come and gone takes its place in time: main stays."""
+    crawl(archive, pages.url(), name="first")
+    stop = threading.Event()
+    pages.add_html("/a", "a, second")
+    with locks.exclusive(archive.publishing_lock(pages.host)):
+        with crawling(archive, pages, stop, name="waits") as outcomes:
+            until(lambda: state_of(archive) is State.CONVERTING, "all is fetched")
+            until(lambda: len(pages.requests) == 10, "both crawls asked for all")
+        assert [each.interrupted for each in outcomes] == [True]
+        assert state_of(archive) is State.INTERRUPTED
+    next_second()
+    pages.gone("/gone")
+    pages.add_html("/a", "a, third")
+    newer = crawl(archive, pages.url(), name="first")
+    assert crawls.count(newer) == (0, 1, 1, 2)
+    main = crawls.head_of(archive, pages.host)
+
+    resumed = crawl(archive, pages.url(), name="waits")
+    assert crawls.head_of(archive, pages.host) == main
+    assert b"a, third" in crawls.read(archive, pages.host, "a")
+    assert not resumed.complete and any("older than what is there" in each for each in resumed.warnings)
+    (tag,) = resumed.tags
+    repository = crawls.store(archive, pages.host)
+    times = list(repository.refs(CRAWLS))
+    older = repository.refs(CRAWLS)[times[1]]
+    assert str(repository.commit(older).message.tag) == tag < newer.tags[0]
+    assert b"a, second" in crawls.read(archive, pages.host, "a", older)
+    assert "gone" in crawls.arcs(archive, pages.host, older)
+    assert list(Feed(archive.changes).lines())[-1] == tag
+
+
+def test_of_a_job_that_goes_on_what_was_captured_before_the_newer_crawl_is_older(archive: Archive, pages: Site) -> None:
+    crawl(archive, pages.url(), name="first")
+    pages.add_html("/a", "a, second")
+    pages.add_nasty("/b", slow(300, page("b")))
+    stop = StopAfter(pages, 5)
+    crawl(archive, pages.url(), name="slow", stop=stop.event)
+    stop.join()
+    until(lambda: list(archive.jobs.iterdir()), "it was interrupted")
+    next_second()
+    pages.add_html("/a", "a, third")
+    pages.add_html("/b", "b, third")
+    crawl(archive, pages.url(), name="first")
+    pages.add_html("/b", "b, fourth")
+    pages.clear_log()
+    resumed = crawl(archive, pages.url(), name="slow")
+    assert pages.count("/a") == 0, "it had that"
+    assert b"a, third" in crawls.read(archive, pages.host, "a")
+    assert b"b, fourth" in crawls.read(archive, pages.host, "b")
+    notes = {url: line.notes for url, line in crawls.log_lines(archive, resumed).items()}
+    assert notes[pages.url("/a")] == ("older", "unchanged")
+    assert "changed" in notes[pages.url("/b")]
+    assert resumed.complete
+
+
+def test_a_crawl_that_is_told_to_stop_publishes_nothing_of_a_domain_or_all(
+    archive: Archive, pages: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of a domain as well: the next one publishes it whole, and fetches nothing again."""
+    stop = threading.Event()
+    flow = pipeline.unpack
+
+    def stopping(documents, run):  # type: ignore[no-untyped-def]
+        for document in flow(documents, run):
+            stop.set()
+            yield document
+
+    monkeypatch.setattr(pipeline, "STAGES", (("unpack", stopping), *pipeline.STAGES[1:]))
+    assert crawl(archive, pages.url(), stop=stop).interrupted
+    assert list(Feed(archive.changes).lines()) == []
+    asked = len(pages.requests)
+    monkeypatch.undo()
+    assert crawl(archive, pages.url()).complete
+    assert len(pages.requests) == asked
