@@ -77,7 +77,7 @@ class Blobs:
     def open(self, store: Store, blob: str, size: int) -> Content:
         """The content of `blob`, which has `size` bytes; nothing of it is read before the first `read`."""
         if size <= SMALL:
-            return _Small(self._cache, store, blob)
+            return Small(self._cache, store, blob)
         with self._lock:
             large = self._large.setdefault(blob, _Large(store, blob, size))
             large.users += 1
@@ -98,8 +98,11 @@ class Blobs:
         return len(self._large)
 
 
-class _Small:
-    """A blob that is read through the cache each time, so that ten thousand open files hold no ten thousand bodies."""
+class Small:
+    """A blob that is read through the cache each time, so that ten thousand open files hold no ten thousand bodies.
+
+    It is in git for good: whoever opens the same version again reads the same.
+    """
 
     def __init__(self, cache: Cache[str, bytes], store: Store, blob: str) -> None:
         self._cache = cache
@@ -108,14 +111,16 @@ class _Small:
 
     @property
     def dear(self) -> bool:
+        """It is not."""
         return False
 
     def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes from `offset`."""
         body = self._cache.get(self._blob, lambda: self._store.read(self._blob))
         return body[offset : offset + size]
 
     def close(self) -> None:
-        pass
+        """Nothing to give back."""
 
 
 class _Handle:

@@ -226,35 +226,30 @@ def size_of_stat(address: int) -> int:
     return c_int64.from_address(address + _ST_SIZE).value
 
 
-def serve_first(session: int) -> bool:
-    """Take the first request and have it answered. False if there is none."""
-    with _Requests(session) as requests:
-        return requests.serve()
-
-
-def serve_requests(session: int) -> None:
-    """Take requests and have them answered, until the session ends; any number of threads may do so at once."""
-    with _Requests(session) as requests:
-        while requests.serve():
-            pass
-
-
-class _Requests:
+class Requests:
     """One thread's buffer for requests, made by libfuse with the first of them."""
 
     def __init__(self, session: int) -> None:
         self._session = session
         self._buffer = Buf()
         self._library = load()
+        self._size = 0
 
-    def serve(self) -> bool:
-        """Take one request and have it answered. False at the end of the session."""
-        size = self._library.fuse_session_receive_buf(self._session, self._buffer)
-        if size > 0:
+    def receive(self) -> bool:
+        """Wait for a request and take it. False at the end of the session."""
+        self._size = self._library.fuse_session_receive_buf(self._session, self._buffer)
+        return self._goes_on()
+
+    def process(self) -> bool:
+        """Have the one that was taken answered. False at the end of the session."""
+        if self._size > 0:
             self._library.fuse_session_process_buf(self._session, self._buffer)
-        return (size > 0 or size == -errno.EINTR) and not self._library.fuse_session_exited(self._session)
+        return self._goes_on()
 
-    def __enter__(self) -> _Requests:
+    def _goes_on(self) -> bool:
+        return (self._size > 0 or self._size == -errno.EINTR) and not self._library.fuse_session_exited(self._session)
+
+    def __enter__(self) -> Requests:
         return self
 
     def __exit__(self, *_: object) -> None:

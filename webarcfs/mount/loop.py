@@ -1,8 +1,9 @@
 """The loop of the low-level adapter: a session, the threads that take its requests, what goes to the kernel unasked.
 
 `serve` runs in the main thread, after every fork. The first request is the kernel's greeting; when it was answered
-there are `THREADS` threads that take requests, this one among them, and one that keeps the table of inodes within its
-bounds. All have ended when `serve` returns. No exception leaves a callback: it becomes an errno here.
+there are `THREADS` threads that take requests in turn, this one among them, one that looks out for requests that take
+long, and one that keeps the table of inodes within its bounds. All have ended when `serve` returns. No exception leaves
+a callback: it becomes an errno here.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from webarcfs.mount.lowlevel import Operations
 from webarcfs.mount.lowwriting import WritingOperations
 from webarcfs.mount.options import escaped
 from webarcfs.mount.trimming import Trimmer
+from webarcfs.mount.turns import Lookout, Turn
 from webarcfs.mount.workers import Later, Workers
 
-#: Threads that take requests. Python runs one at a time; the others wait for git or the disk meanwhile.
+#: Threads that take requests, one at a time; the others wait for locks, git or the disk meanwhile (turns.py).
 THREADS = 4
 #: The oldest protocol that has all we need (opendir without a request: Linux 5.1).
 _PROTOCOL = (7, 29)
@@ -57,6 +59,8 @@ class Loop:
             if mount.additions is not None
             else Operations(mount, self._inodes)
         )
+        self._turn = Turn()
+        self._operations.aside = self._turn.pass_on
         self._session = 0
         self._ended = False
 
@@ -78,18 +82,17 @@ class Loop:
             del kept
 
     def _serve(self) -> None:
-        if not libfuse3.serve_first(self._session):
-            return
-        trimmer = Trimmer(self._inodes, KernelCaches(self._session))
-        threads = [
-            threading.Thread(target=libfuse3.serve_requests, args=(self._session,), name=f"requests-{number}")
-            for number in range(1, THREADS)
-        ]
-        for thread in (*threads, trimmer):
+        with libfuse3.Requests(self._session) as first:
+            if not (first.receive() and first.process()):
+                return
+        lookout, trimmer = Lookout(self._turn), Trimmer(self._inodes, KernelCaches(self._session))
+        threads = [threading.Thread(target=self._take, name=f"requests-{number}") for number in range(1, THREADS)]
+        for thread in (*threads, lookout, trimmer):
             thread.start()
-        libfuse3.serve_requests(self._session)
+        self._take()
         for thread in threads:
             thread.join()
+        lookout.stop()
         # Whoever still tells the kernel something needs the session.
         self._workers.stop()
         trimmer.stop()
@@ -97,6 +100,10 @@ class Loop:
         self._ended = True
         if self._mount.requests:
             _log.info("requests: %s", self._mount.requests)
+
+    def _take(self) -> None:
+        with libfuse3.Requests(self._session) as requests:
+            self._turn.work(requests.receive, requests.process)
 
     def _arguments(self) -> list[bytes]:
         words = [

@@ -27,15 +27,17 @@ from webarcfs.archive.errors import (
 from webarcfs.mount import wire
 from webarcfs.mount.base import File, Folder, Node
 from webarcfs.mount.binding import PID, Mount
-from webarcfs.mount.blobs import Content
+from webarcfs.mount.blobs import Content, Small
 from webarcfs.mount.contents import Kept
 from webarcfs.mount.inodes import Inodes, undo
 from webarcfs.mount.links import Link
 from webarcfs.mount.listings import DOTS, Listings
 from webarcfs.mount.requests import STATS
-from webarcfs.mount.tree import Tree
+from webarcfs.mount.tree import Table, Tree
 from webarcfs.mount.wire import ALWAYS
 
+#: The answer to open where no handle is needed: the inode says which version is read.
+_OPENED = wire.opened(0, wire.KEEP_CACHE | wire.NOFLUSH)
 #: What the kernel is told of a node in a listing: the node, the inode of the folder, the name.
 _Entry = Callable[[Node, int, str], bytes | None]
 
@@ -57,13 +59,18 @@ class Operations:
         self._numbers = itertools.count(1)
         self._handles: dict[int, Content] = {}
         self._kept = Kept()
+        #: Called before what may take long: other requests are answered meanwhile.
+        self.aside: Callable[[], None] = _go_on
 
     # -- names -------------------------------------------------------------------------------------------------------
 
     def lookup(self, parent: int, name: bytes) -> bytes:
         text = os.fsdecode(name)
+        folder = self._inodes.node(parent)
+        if isinstance(folder, Table):
+            self.aside()  # to take a domain over may mean to wait for its lock
         try:
-            node = Tree.child(self._inodes.node(parent), text)
+            node = Tree.child(folder, text)
         except NotFound:
             return wire.no_entry()
         return self._entry(node, parent, text)
@@ -145,17 +152,24 @@ class Operations:
             raise IsADirectory(f"inode {inode}")
         if self._read_only:
             return errno.ENOSYS  # from now on the kernel opens files without asking
+        content = node.open()
+        if isinstance(content, Small):  # is opened for each read; there is nothing to remember, and nothing to release
+            content.close()
+            return _OPENED
         handle = next(self._numbers)
-        self._handles[handle] = node.open()
+        self._handles[handle] = content
         return wire.opened(handle, wire.KEEP_CACHE | wire.NOFLUSH)
 
     def open_undone(self, reply: bytes) -> None:
         """The kernel did not take the answer."""
-        self._handles.pop(wire.first_number(reply)).close()
+        handle = wire.first_number(reply)
+        if handle:
+            self._handles.pop(handle).close()
 
     def read(self, inode: int, size: int, offset: int, fi: Any) -> bytes:
         content = self._handles.get(fi.contents.fh)
         if content is not None:
+            self.aside()  # git may have to be asked for all of it
             return content.read(offset, size)
         node = self._inodes.node(inode)
         if not isinstance(node, File):
@@ -166,7 +180,8 @@ class Operations:
         return errno.ENOSYS if self._read_only else 0
 
     def release(self, _inode: int, fi: Any) -> int:
-        content = self._handles.pop(fi.contents.fh, None)
+        handle = fi.contents.fh
+        content = self._handles.pop(handle, None) if handle else None
         if content is not None:
             content.close()
         return 0
@@ -234,6 +249,10 @@ class Operations:
 
     def write(self, *_: Any) -> int:
         return errno.EBADF
+
+
+def _go_on() -> None:
+    """Nobody else waits for requests."""
 
 
 def _valid(node: Node) -> int:
