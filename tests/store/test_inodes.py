@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator
 
 import pytest
@@ -115,6 +116,47 @@ def test_listings_go_on_where_they_were(archive: Archive, view: View) -> None:
     assert len(listing.names) == 42 and len(new.names) == 41
 
 
+def _listed(mounted: Mounted, folder: int) -> dict[bytes, tuple[int, bytes]]:
+    """What readdirplus tells, but for the offsets: name → number for the kernel, all that it is told of it."""
+    found, offset = {}, 0
+    while reply := mounted.operations.readdirplus(folder, 2_000, offset, None):
+        at = 0
+        while at < len(reply):
+            ino, offset, size, kind = struct.unpack_from("=QQII", reply, at + wire.ENTRY_SIZE)
+            end = at + wire.ENTRY_SIZE + wire.room(bytes(size))
+            name = reply[at + wire.ENTRY_SIZE + 24 :][:size]
+            found[name] = wire.first_number(reply[at:]), reply[at : at + wire.ENTRY_SIZE] + bytes((ino % 251, kind))
+            at = end
+    return found
+
+
+def test_what_was_told_of_a_folder_is_told_again_where_it_did_not_change(archive: Archive, view: View) -> None:
+    pages: dict[str, bytes | None] = {f"d/p{number:02}": b"1" for number in range(30)}
+    archives.publish(archive, pages=pages | {"d/below/x": b"1"})
+    mounted = Mounted(archive, view)
+    folder = mounted.lookup(f"{DOMAIN}/d")
+    first = _listed(mounted, folder)
+    assert len(first) == 33 and mounted.inodes.remembered == 31
+    archives.publish(archive, pages={"d/p00": b"2", "d/p01": None, "d/new": b"1"})
+    archives.add(archive, "d/p02/note.txt", b"added")
+    view.refresh()
+    second = _listed(mounted, folder)
+    assert first.keys() - second.keys() == {b"p01"} and second.keys() - first.keys() == {b"new"}
+    assert [name for name in first.keys() & second.keys() if first[name] != second[name]] == [b"p00"]
+    assert mounted.inodes.remembered == 31
+    other = Mounted(archive, view)
+    third = _listed(other, other.lookup(f"{DOMAIN}/d"))
+    # The folder below has the time of an older state, since which it lists the same (S-stat-2).
+    assert [name for name in second if second[name] != third[name]] == [b"below"], "else as who knows nothing tells it"
+    assert second[b"below"][0] == third[b"below"][0]
+    number = second[b"p03"][0]
+    mounted.operations.forget(number, 2)
+    assert number not in mounted.inodes, "told twice, it is counted twice"
+    assert _listed(mounted, folder) == second and number in mounted.inodes
+    mounted.operations.forget(folder, 1)
+    assert mounted.inodes.remembered == 0
+
+
 def test_only_what_changed_is_expired(archive: Archive, view: View) -> None:
     archives.publish(
         archive, pages={"d/one.html": b"1", "d/two.html": b"1", "e/three.html": b"1", "blog": b"1", "blog/x": b"1"}
@@ -172,7 +214,7 @@ def test_replies_have_the_sizes_that_the_kernel_reads() -> None:
     assert (len(wire.statfs(os.statvfs("/"))), len(wire.size_of_xattr(5)), len(wire.no_entry())) == (80, 8, 128)
     for size in range(1, 20):
         entry = wire.direntplus(owned.entry(7, attrs), wire.dirent(b"n" * size, 5, Kind.FILE, 9))
-        assert len(entry) == wire.room("n" * size, plus=True) and len(entry) % 8 == 0
+        assert len(entry) == wire.ENTRY_SIZE + wire.room(b"n" * size) and len(entry) % 8 == 0
         assert list(wire.nodeids(entry * 3)) == [7, 7, 7]
 
 

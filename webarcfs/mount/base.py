@@ -10,13 +10,40 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import Any, Generic, TypeVar, overload
 
 from webarcfs.archive.errors import NotPermitted, ReadOnly, WebarcError
 from webarcfs.mount.blobs import Content
+
+T = TypeVar("T")
+
+
+class lazy(Generic[T]):  # noqa: N801 # used like property
+    """A property that is computed once. functools.cached_property locks and makes each instance a dictionary, which
+    costs more than what is computed here.
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object, owner: type) -> T | lazy[T]:
+        if instance is None:
+            return self
+        value = self._make(instance)
+        object.__setattr__(instance, self._name, value)  # from now on found before this
+        return value
 
 
 class Kind(Enum):
@@ -102,6 +129,10 @@ class Folder(Node):
     def listed(self, name: str) -> Node:
         """The node of a name that a listing shows; one that cannot be read is a node all the same."""
         return self.lookup(name)
+
+    def stamp(self, name: str) -> str | None:  # noqa: ARG002
+        """What the node of a name is made of: with the same stamp it is the same. None when that cannot be told."""
+        return None
 
     def children(self) -> Iterator[tuple[str, Node]]:
         """What a listing shows."""

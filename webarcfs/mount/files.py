@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from webarcfs.archive import layout
 from webarcfs.archive.additions import Place
 from webarcfs.archive.model import CommitTag, MetaData
-from webarcfs.mount.base import Attrs, File, number
+from webarcfs.mount.base import Attrs, File, lazy, number
 from webarcfs.mount.blobs import Content
 from webarcfs.mount.reader import Reader
 
@@ -69,7 +68,7 @@ class StoredFile(File):
     def old(self) -> bool:
         return bool(self.state.place)
 
-    @cached_property
+    @lazy
     def ino(self) -> int:
         return self.version.ino
 
@@ -97,7 +96,7 @@ class StoredFile(File):
         writable = self.is_document and self.state.reader.takes_additions
         return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, self._maker, writable)
 
-    @cached_property
+    @lazy
     def _size(self) -> int:
         return self.state.reader.size(self.version.blob)
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from webarcfs.archive import layout
 from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import NotFound
 from webarcfs.archive.model import MetaData, format_time
 from webarcfs.archive.objects import Entry
-from webarcfs.mount.base import Attrs, Folder, Node, number, seconds
+from webarcfs.mount.base import Attrs, Folder, Node, lazy, number, seconds
 from webarcfs.mount.files import State, StoredFile, Version, metadata_xattrs
 from webarcfs.mount.links import Link
 from webarcfs.mount.overlay import Item, is_gone
@@ -34,7 +33,7 @@ class StoredFolder(Folder):
     def old(self) -> bool:
         return bool(self.state.place)
 
-    @cached_property
+    @lazy
     def ino(self) -> int:
         return number("folder", self.state.place, self.state.reader.domain, self.path)
 
@@ -87,10 +86,15 @@ class StoredFolder(Folder):
             raise NotFound(f"there is no {name!r} in {self.path!r} of {reader.domain}")
         return item if isinstance(item, Node) else self._node(item)
 
+    def stamp(self, name: str) -> str | None:
+        # In an ARC, what a name is depends on what was added; above ARCs, on what git has and nothing else.
+        entry = self.state.reader.entries(self.tree).get(name) if self.enclosing is None else None
+        return entry.oid if entry is not None and entry.is_tree else None
+
     def now(self) -> Folder:
         try:
             state = self.state.now()
-            if state.shows_what(self.state):
+            if state is self.state or state.shows_what(self.state):
                 return self
             found = self._at_same_path(state)
         except NotFound:
@@ -135,7 +139,7 @@ class Arc(StoredFolder):
 
     meta: MetaData | None
 
-    @cached_property
+    @lazy
     def ino(self) -> int:
         if self.state.reader.leads_to_arcs(self.tree):
             return super().ino
@@ -146,7 +150,7 @@ class Arc(StoredFolder):
     def enclosing(self) -> Arc | None:
         return self
 
-    @cached_property
+    @lazy
     def _place(self) -> Place | None:
         if self.old or self.meta is None:
             return None
@@ -178,7 +182,7 @@ class AddedFolder(StoredFolder):
 
     arc: Arc
 
-    @cached_property
+    @lazy
     def ino(self) -> int:
         return number("added", str(self.arc.ino), self.path)
 

@@ -26,13 +26,13 @@ def _snapshot_state(view: View, domain: DomainState, tag: str) -> State:
     if tag not in domain.tags:
         raise NotFound(f"there is no snapshot {tag}")
     commit = domain.reader.commit(domain.tags[tag])
-    return State(
-        domain.reader,
-        commit.message.tag,
-        commit.tree,
-        lambda: _snapshot_state(view, view.domain(domain.name), tag),
-        tag,
-    )
+
+    def now() -> State:
+        found = view.domain(domain.name)
+        return state if found is domain else _snapshot_state(view, found, tag)
+
+    state = State(domain.reader, commit.message.tag, commit.tree, now, tag)
+    return state
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
+from dataclasses import dataclass
 
 from webarcfs.archive.errors import Stale
-from webarcfs.mount.base import Folder, Node
+from webarcfs.mount.base import Folder, Kind, Node
 from webarcfs.mount.folders import Arc
+from webarcfs.mount.wire import first_number
 
 #: Set in the kernel's number of what is history. A version that is also current has one st_ino in both places, but what
 #: may be done to it differs, and so the kernel must know it as two.
 _OLD = 1 << 63
+#: Names in listings of which is remembered what was told of them, about 500 bytes each.
+MOST_TOLD = 100_000
 
 
 def nodeid(node: Node) -> int:
@@ -30,16 +34,27 @@ def old_nodeid(ino: int) -> int:
     return ino | _OLD
 
 
-class _Known:
-    """A node, how often the kernel was told of it, and where it was found last."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the kernel was told of a name in a listing: right as long as the name's stamp is this (`Folder.stamp`)."""
 
-    __slots__ = ("lookups", "name", "node", "parent")
+    stamp: str
+    ino: int
+    kind: Kind
+    entry: bytes
+
+
+class _Known:
+    """A node, how often the kernel was told of it, and where it was found last; of a folder, what it was told of it."""
+
+    __slots__ = ("lookups", "name", "node", "parent", "told")
 
     def __init__(self, node: Node, parent: int, name: str) -> None:
         self.node = node
         self.parent = parent
         self.name = name
         self.lookups = 0
+        self.told: dict[str, Told] | None = None
 
 
 class Inodes(Container[int]):
@@ -49,6 +64,7 @@ class Inodes(Container[int]):
         self._lock = threading.Lock()
         self._known: dict[int, _Known] = {nodeid(root): _Known(root, nodeid(root), "")}
         self._root = nodeid(root)
+        self._remembered = 0
 
     def __contains__(self, number: object) -> bool:
         return number in self._known
@@ -70,6 +86,11 @@ class Inodes(Container[int]):
         """Inode of the folder in which an inode was found last."""
         known = self._known.get(number)
         return known.parent if known else self._root
+
+    def ino(self, number: int) -> int:
+        """What stat(2) calls the inode, whose number for the kernel this is."""
+        known = self._known.get(number)
+        return known.node.ino if known else number
 
     def add(self, node: Node, parent: int, name: str) -> int:
         """Count that the kernel is being told of a node; its number."""
@@ -93,7 +114,53 @@ class Inodes(Container[int]):
             if known.lookups > 0:
                 return False
             del self._known[number]
+            self._remembered -= len(known.told or ())
             return True
+
+    @property
+    def remembered(self) -> int:
+        """How many names of folders there are of which is remembered what was told of them."""
+        return self._remembered
+
+    # -- listings ----------------------------------------------------------------------------------------------------
+
+    def tell_again(self, folder: int, name: str, stamp: str) -> Told | None:
+        """What was told of a name in a folder, counted as told again, if it is still right and the kernel knows it."""
+        known = self._known.get(folder)
+        told = known.told.get(name) if known is not None and known.told is not None else None
+        if told is None or told.stamp != stamp:
+            return None
+        with self._lock:
+            child = self._known.get(first_number(told.entry))
+            if child is None:
+                return None
+            child.lookups += 1
+        return told
+
+    def remember(self, folder: int, name: str, told: Told) -> None:
+        """Remember what was told of a name in a folder, as long as the folder is known."""
+        with self._lock:
+            known = self._known.get(folder)
+            if known is None:
+                return
+            names = known.told = known.told if known.told is not None else {}
+            if name not in names:
+                if self._remembered >= MOST_TOLD:
+                    return
+                self._remembered += 1
+            names[name] = told
+
+    def keep_told(self, folder: int, names: Collection[str]) -> None:
+        """Forget what was told of other names in a folder than these."""
+        known = self._known.get(folder)
+        if known is None or known.told is None or len(known.told) <= len(names):
+            return
+        with self._lock:
+            for name in set(known.told).difference(names):
+                del known.told[name]
+                self._remembered -= 1
+
+    # ----------------------------------------------------------------------------------------------------------------
 
     def folders_of(self, domain: str) -> list[int]:
         """The known folders of a domain's trees."""

@@ -18,28 +18,24 @@ from webarcfs.archive.errors import (
     Exists,
     IsADirectory,
     NoAttribute,
-    NotADirectory,
     NotALink,
     NotFound,
     NotSupported,
-    WebarcError,
 )
 from webarcfs.mount import wire
-from webarcfs.mount.base import File, Folder, Node
+from webarcfs.mount.base import File, Node
 from webarcfs.mount.binding import PID, Mount
 from webarcfs.mount.blobs import Content, Small
 from webarcfs.mount.contents import Kept
 from webarcfs.mount.inodes import Inodes, undo
 from webarcfs.mount.links import Link
-from webarcfs.mount.listings import DOTS, Listings
+from webarcfs.mount.lister import Lister
 from webarcfs.mount.requests import STATS
 from webarcfs.mount.tree import Table, Tree
 from webarcfs.mount.wire import ALWAYS
 
 #: The answer to open where no handle is needed: the inode says which version is read.
 _OPENED = wire.opened(0, wire.KEEP_CACHE | wire.NOFLUSH)
-#: What the kernel is told of a node in a listing: the node, the inode of the folder, the name.
-_Entry = Callable[[Node, int, str], bytes | None]
 
 
 class Operations:
@@ -55,7 +51,7 @@ class Operations:
         self._inodes = inodes
         self._read_only = bool(mount.options.get("ro"))
         self._owned = wire.Owned(mount.uid, mount.gid, mount.folder_mode)
-        self._listings = Listings()
+        self._lister = Lister(inodes, self._entry)
         self._numbers = itertools.count(1)
         self._handles: dict[int, Content] = {}
         self._kept = Kept()
@@ -103,44 +99,14 @@ class Operations:
         return errno.ENOSYS  # from now on the kernel opens folders without asking, and keeps their listings
 
     def readdir(self, inode: int, size: int, offset: int, _fi: Any) -> bytes:
-        return self._list(inode, size, offset, None)
+        return self._lister.names(inode, size, offset)
 
     def readdirplus(self, inode: int, size: int, offset: int, _fi: Any) -> bytes:
-        return self._list(inode, size, offset, self._entry_or_none)
+        return self._lister.nodes(inode, size, offset)
 
     def readdirplus_undone(self, reply: bytes) -> None:
         """The kernel did not take the answer."""
         undo(self._inodes, wire.nodeids(reply))
-
-    def _list(self, inode: int, size: int, offset: int, entry: _Entry | None) -> bytes:
-        """As many entries as fit into `size`; with `entry`, each behind what that says of the node."""
-        folder = self._inodes.node(inode)
-        if not isinstance(folder, Folder):
-            raise NotADirectory(f"inode {inode}")
-        listing, place = self._listings.at(folder, offset)
-        answer = bytearray()
-        while place < len(listing.names):
-            name = listing.names[place]
-            if len(answer) + wire.room(name, plus=entry is not None) > size:
-                break
-            place += 1
-            node = self._dots(inode, name) or listing.folder.listed(name)
-            dirent = wire.dirent(os.fsencode(name), node.ino, node.kind, listing.offset(place))
-            answer += wire.direntplus(entry(node, inode, name), dirent) if entry is not None else dirent
-        return bytes(answer)
-
-    def _dots(self, inode: int, name: str) -> Node | None:
-        if name not in DOTS:
-            return None
-        return self._inodes.node(inode if name == "." else self._inodes.parent(inode))
-
-    def _entry_or_none(self, node: Node, parent: int, name: str) -> bytes | None:
-        if name in DOTS:
-            return None
-        try:
-            return self._entry(node, parent, name)
-        except WebarcError:  # whoever looks the name up is told
-            return None
 
     # -- contents ----------------------------------------------------------------------------------------------------
 

@@ -62,12 +62,13 @@ def current_folder(view: View, domain: DomainState) -> StoredFolder:
 def _current_state(view: View, domain: DomainState) -> State:
     if domain.main is None:
         raise NotFound(f"nothing of {domain.name} has been crawled yet")
-    return State(
-        domain.reader,
-        domain.main.message.tag,
-        domain.main.tree,
-        lambda: _current_state(view, view.domain(domain.name)),
-    )
+
+    def now() -> State:
+        found = view.domain(domain.name)
+        return state if found is domain else _current_state(view, found)
+
+    state = State(domain.reader, domain.main.message.tag, domain.main.tree, now)
+    return state
 
 
 def _changes(view: View, name: str) -> Node:

@@ -33,7 +33,9 @@ _OPEN = Struct("=QII")
 _XATTR = Struct("=II")
 _NUMBER = Struct("=Q")
 _STATFS = Struct("=5Q4I24x")
-_UNKNOWN = bytes(_ENTRY.size)
+#: Bytes of struct fuse_entry_out.
+ENTRY_SIZE = _ENTRY.size
+_UNKNOWN = bytes(ENTRY_SIZE)
 
 
 class Owned:
@@ -72,10 +74,10 @@ def dirent(name: bytes, ino: int, kind: Kind, following: int) -> bytes:
     return _DIRENT.pack(ino, following, size, _DIRENT_TYPES[kind]) + name + bytes(-size % 8)
 
 
-def room(name: str, *, plus: bool) -> int:
-    """What the entry of a name takes in a listing."""
-    size = len(os.fsencode(name))
-    return (_ENTRY.size if plus else 0) + _DIRENT.size + size + -size % 8
+def room(name: bytes) -> int:
+    """What the entry of a name takes in a listing, without the ENTRY_SIZE for what is told of its node."""
+    size = len(name)
+    return _DIRENT.size + size + -size % 8
 
 
 def direntplus(entry: bytes | None, dirent: bytes) -> bytes:
