@@ -13,6 +13,7 @@ from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 
 from webarcfs.archive.errors import Stale
+from webarcfs.mount import bounds
 from webarcfs.mount.base import Folder, Kind, Node
 from webarcfs.mount.folders import Arc
 from webarcfs.mount.wire import first_number
@@ -20,8 +21,6 @@ from webarcfs.mount.wire import first_number
 #: Set in the kernel's number of what is history. A version that is also current has one st_ino in both places, but what
 #: may be done to it differs, and so the kernel must know it as two.
 _OLD = 1 << 63
-#: Names in listings of which is remembered what was told of them, about 500 bytes each.
-MOST_TOLD = 100_000
 
 
 def nodeid(node: Node) -> int:
@@ -65,6 +64,7 @@ class Inodes(Container[int]):
         self._known: dict[int, _Known] = {nodeid(root): _Known(root, nodeid(root), "")}
         self._root = nodeid(root)
         self._remembered = 0
+        self._most_told = bounds.inodes() // bounds.OF_AN_ARC
 
     def __contains__(self, number: object) -> bool:
         return number in self._known
@@ -145,7 +145,7 @@ class Inodes(Container[int]):
                 return
             names = known.told = known.told if known.told is not None else {}
             if name not in names:
-                if self._remembered >= MOST_TOLD:
+                if self._remembered >= self._most_told:
                     return
                 self._remembered += 1
             names[name] = told

@@ -15,6 +15,7 @@ from webarcfs.archive.errors import Damaged, InvalidDocument, Stale
 from webarcfs.archive.model import MetaData
 from webarcfs.archive.objects import Entry
 from webarcfs.archive.store import Commit, Store
+from webarcfs.mount import bounds
 from webarcfs.mount.blobs import Blobs, Content, FromFile, FromMemory
 from webarcfs.mount.cache import Cache
 from webarcfs.mount.overlay import Overlay
@@ -32,16 +33,18 @@ class Bodies(Protocol):
 
 
 class Caches:
-    """What the readers of one mount share. An entry takes some 300 bytes, so this is 50 MB at most.
+    """What the readers of one mount share: enough for as many inodes as the mount may know, `most`.
 
-    `bodies` is None on a mount that takes no additions.
+    So what the kernel looks up again, once it had to let it go, is not read from git again. `bodies` is None on a mount
+    that takes no additions.
     """
 
-    def __init__(self) -> None:
-        self.trees: Cache[str, Entries] = Cache(150_000, lambda entries: len(entries) + 1)
-        self.metadata: Cache[str, MetaData | None] = Cache(20_000)
+    def __init__(self, most: int | None = None) -> None:
+        most = most if most is not None else bounds.inodes()
+        self.trees: Cache[str, Entries] = Cache(most + most // bounds.OF_AN_ARC, lambda entries: len(entries) + 1)
+        self.metadata: Cache[str, MetaData | None] = Cache(most // bounds.OF_AN_ARC)
         self.commits: Cache[str, Commit] = Cache(2_000)
-        self.leads: Cache[str, bool] = Cache(10_000)
+        self.leads: Cache[str, bool] = Cache(most // bounds.OF_AN_ARC)
         self.blobs = Blobs()
         self.overlay = Overlay()
         self.bodies: Bodies | None = None

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import threading
 
+from webarcfs.mount import bounds
 from webarcfs.mount.expiry import Kernel
 from webarcfs.mount.inodes import Inodes
 
-#: Most inodes that may be known, about 700 bytes each here and twice that in the kernel.
-MOST = 300_000
 #: Seconds between two looks at how many there are.
 _INTERVAL = 0.5
 _AT_ONCE = 2_000
@@ -21,11 +20,11 @@ _AT_ONCE = 2_000
 class Trimmer(threading.Thread):
     """The thread."""
 
-    def __init__(self, inodes: Inodes, kernel: Kernel, most: int = MOST) -> None:
+    def __init__(self, inodes: Inodes, kernel: Kernel, most: int | None = None) -> None:
         super().__init__(name="trimmer", daemon=True)
         self._inodes = inodes
         self._kernel = kernel
-        self._most = most
+        self._most = most if most is not None else bounds.inodes()
         self._end = threading.Event()
 
     def run(self) -> None:

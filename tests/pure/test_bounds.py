@@ -1,0 +1,35 @@
+"""How much a mount keeps: by the memory that it can use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from webarcfs.mount import bounds
+
+_GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("memory", "inodes"),
+    [(_GIB // 4, bounds.LEAST), (_GIB, 55_924), (6 * _GIB, 335_544), (8 * _GIB, 447_392), (1024 * _GIB, bounds.MOST)],
+)
+def test_inodes_are_as_many_as_a_sixteenth_of_the_memory_holds(memory: int, inodes: int) -> None:
+    assert bounds.inodes_in(memory) == inodes
+
+
+def test_a_control_group_may_leave_less_than_the_machine_has(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.write_text("1:name=systemd:/x\n0::/system.slice/webarc-mount.service\n")
+    machine = bounds.memory(tmp_path, own)
+    group = tmp_path / "system.slice/webarc-mount.service"
+    group.mkdir(parents=True)
+    (group / "memory.max").write_text("max\n")
+    assert bounds.memory(tmp_path, own) == machine
+    (group.parent / "memory.max").write_text("2000000\n")
+    assert bounds.memory(tmp_path, own) == 2_000_000
+    (group / "memory.max").write_text("1000000\n")
+    assert bounds.memory(tmp_path, own) == 1_000_000
+    own.unlink()
+    assert bounds.memory(tmp_path, own) == machine
