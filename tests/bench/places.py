@@ -68,18 +68,22 @@ def snapshots(stage: Stage) -> Iterator[Path]:
             shutil.rmtree(links)
 
 
-@contextmanager
-def passthrough(stage: Stage) -> Iterator[Path]:
+def passthrough(*options: str) -> Place:
     """A C program on libfuse's high-level API that shows the plain files."""
-    program, point = _compiled(stage.folder), stage.folder / "passed"
-    point.mkdir(exist_ok=True)
-    with subprocess.Popen([program, stage.plain, point, "-f"], stderr=subprocess.DEVNULL) as process:
-        try:
-            eventually(lambda: mountpoint.mounted(point), 60)
-            yield point
-        finally:
-            mountpoint.unmount_or_detach(point)
-            process.wait(60)
+
+    @contextmanager
+    def place(stage: Stage) -> Iterator[Path]:
+        program, point = _compiled(stage.folder), stage.folder / "passed"
+        point.mkdir(exist_ok=True)
+        with subprocess.Popen([program, stage.plain, point, "-f", *options], stderr=subprocess.DEVNULL) as process:
+            try:
+                eventually(lambda: mountpoint.mounted(point), 60)
+                yield point
+            finally:
+                mountpoint.unmount_or_detach(point)
+                process.wait(60)
+
+    return place
 
 
 def _compiled(folder: Path) -> Path:
@@ -100,5 +104,7 @@ PLACES: Mapping[str, Place] = {
     "rw": mounted("binding=libfuse3"),
     "snapshots": snapshots,
     "fusepy": mounted("binding=fusepy"),
-    "C": passthrough,
+    "C": passthrough(),
+    # It lets the kernel keep names, attributes and contents, which is all that the high-level API has for that.
+    "C, caching": passthrough("-o", "kernel_cache,entry_timeout=1000000,attr_timeout=1000000"),
 }
