@@ -19,6 +19,7 @@ from webarcfs.archive.model import CommitTag
 from webarcfs.mount.base import File, Folder, Kind, Node
 from webarcfs.mount.blobs import SMALL, Blobs
 from webarcfs.mount.cache import Cache
+from webarcfs.mount.contents import HELD, Kept
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import AddedFolder, Arc, Snapshot, StoredFolder
 from webarcfs.mount.links import Link
@@ -315,6 +316,24 @@ def test_large_blobs_share_a_file(archive: Archive) -> None:
     assert blobs.open_files == 0 and len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
     with pytest.raises(Damaged):
         store.size("0" * 40)
+
+
+@pytest.mark.parametrize(("busy", "left"), [(60.0, HELD + 2), (0.0, HELD)])
+def test_large_files_that_nobody_opens_stay_while_they_are_read(archive: Archive, busy: float, left: int) -> None:
+    """A file more than are kept must not be written anew for each read; one that is idle goes."""
+    pages = {f"p{number}": b"%d" % number * (SMALL + 1) for number in range(HELD + 2)}
+    archives.publish(archive, pages=dict(pages))
+    tree = Tree(View(archive))
+    files = [tree.find(f"/{DOMAIN}/{path}/data") for path in pages]
+    before, kept = len(os.listdir("/proc/self/fd")), Kept(busy)  # noqa: PTH208
+    for offset in (0, 1_000):
+        for file in files:
+            assert isinstance(file, StoredFile)
+            assert kept.read(file.ino, file, offset, 1) == pages[file.version.path.partition("/")[0]][:1]
+    assert len(os.listdir("/proc/self/fd")) - before == left  # noqa: PTH208
+    for file in files:
+        kept.forget(file.ino)
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
 def test_kinds_have_their_modes() -> None:

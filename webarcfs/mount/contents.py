@@ -7,20 +7,27 @@ is closed under another; what is kept only keeps large ones from being written t
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from webarcfs.mount.base import File
 from webarcfs.mount.blobs import Content
 
 #: How many large files are kept readable when nobody reads them just now.
 HELD = 4
+#: Seconds for which one counts as being read after the last read, and how many of those there may be.
+BUSY = 10.0
+MOST = 64
 
 
 class Kept:
-    """The large files that were read last."""
+    """The large files that were read last: all that are being read, and a few more."""
 
-    def __init__(self) -> None:
+    def __init__(self, busy: float = BUSY) -> None:
+        self._busy = busy
         self._contents: OrderedDict[int, Content] = OrderedDict()
+        self._read: dict[int, float] = {}
         self._lock = threading.Lock()
 
     def read(self, inode: int, file: File, offset: int, size: int) -> bytes:
@@ -35,6 +42,7 @@ class Kept:
         """The kernel knows the file no more."""
         with self._lock:
             content = self._contents.pop(inode, None)
+            self._read.pop(inode, None)
         if content is not None:
             content.close()
 
@@ -45,7 +53,16 @@ class Kept:
                 if inode not in self._contents:
                     self._contents[inode] = surplus.pop()
                 self._contents.move_to_end(inode)
-                if len(self._contents) > HELD:
-                    surplus.append(self._contents.popitem(last=False)[1])
+                self._read[inode] = time.monotonic()
+                surplus += self._idle()
         for each in surplus:
             each.close()
+
+    def _idle(self) -> Iterator[Content]:
+        """Those that go. With a fixed number, readers of one file more would make git write each anew for each read."""
+        while len(self._contents) > HELD:
+            inode = next(iter(self._contents))
+            if len(self._contents) <= MOST and time.monotonic() - self._read[inode] < self._busy:
+                return
+            del self._read[inode]
+            yield self._contents.pop(inode)
