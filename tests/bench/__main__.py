@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Callable
 
-from tests.bench import additions, asking, crawl, growth, mount
+from tests.bench import additions, asking, crawl, growth, mount, wordcount
 
 #: Name → the benchmark; with the full sizes where `large` is asked for.
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
@@ -19,6 +19,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "frontier": lambda _: growth.frontier(),
     "asking": lambda given: asking.asking((100_000, 1_000_000) if given.large else (10_000, 100_000)),
     "log": lambda _: asking.log(),
+    "wordcount": lambda given: wordcount.wordcount(_rounds(given)),
 }
 
 

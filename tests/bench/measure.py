@@ -13,11 +13,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a command cost. `peak` is in MiB."""
+    """What a command cost. `peak` is in MiB, `processor` in seconds, those of its children included."""
 
     seconds: float
     peak: float
     exit_code: int
+    processor: float = 0.0
 
 
 def cost(command: Sequence[str], cwd: Path | None = None) -> Cost:
@@ -34,7 +35,8 @@ def cost(command: Sequence[str], cwd: Path | None = None) -> Cost:
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 8):  # wget says 8 for a broken link
         sys.stderr.write(message.decode("utf-8", "replace"))
-    return Cost(time.monotonic() - begun, usage.ru_maxrss / 1024, process.returncode)
+    processor = usage.ru_utime + usage.ru_stime
+    return Cost(time.monotonic() - begun, usage.ru_maxrss / 1024, process.returncode, processor)
 
 
 def agent(*arguments: str) -> list[str]:

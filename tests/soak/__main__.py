@@ -21,6 +21,11 @@ class Soak:
 
 #: Name → what it is. Each is the full form of something that CI runs in a small one.
 SOAKS: dict[str, Soak] = {
+    "wordcount": Soak(
+        "the example's counts of 200 random pages agree with lxml's text of them",
+        ("-m", "pytest", "tests/mount/test_wordcount.py", "-k", "agree"),
+        {"WORDCOUNT_PAGES": "200"},
+    ),
     "mount": Soak(
         "readers, writers, crawls and repacks on one mount for ten minutes; nothing is lost or left",
         ("-m", "tests.soak.mount"),
