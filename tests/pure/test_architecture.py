@@ -53,6 +53,7 @@ PURE = (
     "webarcfs.archive.model",
     "webarcfs.archive.commits",
     "webarcfs.archive.complaints",
+    "webarcfs.archive.conditions",
     "webarcfs.archive.intervals",
     "webarcfs.archive.checks",
     "webarcfs.archive.datanodes",

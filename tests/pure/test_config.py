@@ -31,6 +31,7 @@ wget_args = ["--no-check-certificate"]
 [mount]
 commit_interval = 0.5
 strict_schema = true
+query_seconds = 2.5
 
 [index]
 links = true
@@ -102,7 +103,7 @@ def test_every_value_is_taken() -> None:
     settings = parse(FULL, "webarc.toml")
     assert (settings.crawl.depth, settings.crawl.interval, settings.crawl.wait) == (3, Interval(2, "week"), 2.0)
     assert settings.crawl.filters == ("mime", "adverts", "package.module:function")
-    assert settings.mount.strict_schema and settings.index.links
+    assert settings.mount.strict_schema and settings.mount.query_seconds == 2.5 and settings.index.links
     assert settings.profiles["html-with-images"].include == ("text/html", "image/*")
     fcul, other = settings.publications
     assert fcul.urls == ("http://www.fc.ul.pt/index.html",)

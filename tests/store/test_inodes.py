@@ -22,6 +22,7 @@ from webarcfs.mount.lowlevel import Operations
 from webarcfs.mount.tree import ROOT, Tree
 from webarcfs.mount.trimming import Trimmer
 from webarcfs.mount.view import View
+from webarcfs.mount.workers import Workers
 
 pytestmark = pytest.mark.store
 
@@ -62,7 +63,7 @@ class Mounted:
         self.inodes = Inodes(self.tree.root)
         self.kernel = Kernel()
         mount = Mount(archive, self.tree, archive.root, 0, 0, {}, lambda: None)
-        self.operations = Operations(mount, self.inodes)
+        self.operations = Operations(mount, self.inodes, Workers())
         view.listener = Expiry(self.tree, self.inodes, self.kernel)
 
     def lookup(self, path: str) -> int:

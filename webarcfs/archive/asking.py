@@ -13,9 +13,11 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from webarcfs.archive.complaints import QUOTED, explain
-from webarcfs.archive.errors import BadCondition, DatabaseDamaged, NotFound, TookTooLong
+from webarcfs.archive.conditions import Condition
+from webarcfs.archive.errors import BadCondition, Busy, DatabaseDamaged, NotFound, TookTooLong
 from webarcfs.archive.model import FIELDS, MetaData
 from webarcfs.archive.resources import sql
 
@@ -48,17 +50,35 @@ def ask(
     """The rows of the view `metadata` for which `where` holds, in the order `order_by`, at most `limit`.
 
     Raises BadCondition when SQLite does not take the condition or it reaches for more than the view, TookTooLong after
-    `seconds`, NotFound when there is no database, DatabaseDamaged when it cannot be read.
+    `seconds`, NotFound when there is no database, Busy while another process writes to it for long, DatabaseDamaged
+    when it cannot be read.
     """
-    statement = _statement(where, order_by, limit)
-    with closing(_opened(database)) as connection, _translated(database, where, order_by, seconds):
+    for row in _rows(database, "ask_metadata", Condition(where, order_by, limit), seconds):
+        yield MetaData.from_fields(dict(zip(FIELDS, map(str, row), strict=True)))
+
+
+def places(database: Path, condition: Condition, seconds: float = SECONDS) -> Iterator[tuple[str, str]]:
+    """commitTag and path of the same rows, and nothing else of them, which is several times as quick."""
+    for tag, path in _rows(database, "ask_places", condition, seconds):
+        yield str(tag), str(path)
+
+
+def check(database: Path, condition: Condition) -> None:
+    """Whether SQLite takes a condition, which is not run. Raises what `ask` would raise before its first row."""
+    for _ in _rows(database, "explain_places", condition, SECONDS):
+        pass
+
+
+def _rows(database: Path, statement: str, condition: Condition, seconds: float) -> Iterator[tuple[Any, ...]]:
+    text = _statement(statement, condition)
+    with closing(_opened(database)) as connection, _translated(database, condition, seconds):
         _fence(connection, seconds)
-        for row in connection.execute(statement):
-            yield MetaData.from_fields(dict(zip(FIELDS, map(str, row), strict=True)))
+        yield from connection.execute(text)
 
 
-def _statement(where: str, order_by: str, limit: int | None) -> str:
+def _statement(name: str, condition: Condition) -> str:
     """The whole statement. What users wrote ends with its line, so that a comment of theirs swallows nothing."""
+    where, order_by, limit = condition.where, condition.order_by, condition.limit
     if limit is not None and limit < 0:
         raise BadCondition(f"the limit {limit} is negative")
     for text in (where, order_by):
@@ -67,7 +87,7 @@ def _statement(where: str, order_by: str, limit: int | None) -> str:
         # A common table expression called "metadata" would be taken for the view by the authorizer.
         if _WITH.search(QUOTED.sub(" ", text)):
             raise BadCondition("WITH is not for conditions; select from the view metadata directly")
-    parts = [sql("ask_metadata")]
+    parts = [sql(name)]
     parts += [f"WHERE ({where}\n)"] if where.strip() else []
     parts += [f"ORDER BY {order_by}\n"] if order_by.strip() else []
     parts += [f"LIMIT {limit}"] if limit is not None else []
@@ -103,7 +123,7 @@ def _allowed(action: int, first: str | None, second: str | None, _database: str 
 
 
 @contextmanager
-def _translated(database: Path, where: str, order_by: str, seconds: float) -> Iterator[None]:
+def _translated(database: Path, condition: Condition, seconds: float) -> Iterator[None]:
     """SQLite's errors as ours: what it says of the condition is the user's to mend, the rest is damage."""
     try:
         yield
@@ -114,22 +134,24 @@ def _translated(database: Path, where: str, order_by: str, seconds: float) -> It
                 f"the answer took more than {seconds:g} s; narrow the condition or give a limit"
             ) from None
         if code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
-            raise BadCondition(_explained(str(error), database, where, order_by)) from None
+            raise BadCondition(_explained(str(error), database, condition)) from None
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise Busy(f"{database} is being written to; try again") from None
         raise DatabaseDamaged(f"{database}: {error}; `webarc-agent recover` makes it anew from git") from None
     except (sqlite3.Warning, sqlite3.ProgrammingError) as error:
-        raise BadCondition(_explained(str(error), database, where, order_by)) from None
+        raise BadCondition(_explained(str(error), database, condition)) from None
 
 
-def _explained(message: str, database: Path, where: str, order_by: str) -> str:
+def _explained(message: str, database: Path, condition: Condition) -> str:
     """SQLite's complaint with the place that it is about."""
     with closing(_opened(database)) as connection:
         _fence(connection, SECONDS)
 
         def compiled(where: str, order_by: str) -> str:
             try:
-                connection.execute(f"EXPLAIN {_statement(where, order_by, 0)}")
+                connection.execute(_statement("explain_places", Condition(where, order_by, 0)))
             except (sqlite3.Error, sqlite3.Warning) as error:
                 return str(error)
             return ""
 
-        return explain(message, where, order_by, compiled)
+        return explain(message, condition.where, condition.order_by, compiled)

@@ -86,6 +86,7 @@ class MountSettings:
 
     commit_interval: float = _setting(checks.number(0.05, 3600), 1.0, "Seconds until additions are committed.")
     strict_schema: bool = _setting(checks.boolean, False, "Refuse data nodes that have no schema in xsd/.")
+    query_seconds: float = _setting(checks.number(0.05, 3600), 10.0, "Seconds for a condition in .query/.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,12 @@ class TookTooLong(WebarcError):
     errno = errno.ETIMEDOUT
 
 
+class TooMany(WebarcError):
+    """An answer of more rows than can be given; it is not cut short, since that would look like a whole one."""
+
+    errno = errno.EFBIG
+
+
 class SettingsError(WebarcError):
     """webarc.toml (or a filter's file) cannot be understood; `faults` has a line for each thing that is wrong."""
 

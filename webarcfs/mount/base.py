@@ -117,6 +117,12 @@ class Folder(Node):
     """A node with names in it."""
 
     kind = Kind.FOLDER
+    #: Whether its names mean the same until the mount is told of a publication.
+    lasting = True
+
+    def is_slow(self, name: str = "") -> bool:  # noqa: ARG002 # of most folders it is known
+        """Whether a name in it (without one: its names) takes long to find, so that no other request may wait."""
+        return False
 
     @abstractmethod
     def names(self) -> Iterator[str]:

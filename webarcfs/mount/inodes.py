@@ -16,6 +16,7 @@ from webarcfs.archive.errors import Stale
 from webarcfs.mount import bounds
 from webarcfs.mount.base import Folder, Kind, Node
 from webarcfs.mount.folders import Arc
+from webarcfs.mount.queryfolder import AnswerFolder
 from webarcfs.mount.wire import first_number
 
 #: Set in the kernel's number of what is history. A version that is also current has one st_ino in both places, but what
@@ -169,9 +170,12 @@ class Inodes(Container[int]):
         return [number for number, each in known if _domain_of(each.node) == domain]
 
     def oldest_arcs(self, count: int) -> list[tuple[int, int, str]]:
-        """Inode, parent and name of up to `count` ARCs that have been known longest; asked again, it tells others."""
+        """Inode, parent and name of up to `count` ARCs that have been known longest; asked again, it tells others.
+
+        Answers to conditions count as such: they have many links in them.
+        """
         with self._lock:
-            arcs = ((number, each) for number, each in self._known.items() if isinstance(each.node, Arc))
+            arcs = ((number, each) for number, each in self._known.items() if isinstance(each.node, Arc | AnswerFolder))
             found = list(itertools.islice(arcs, count))
             for number, each in found:
                 del self._known[number]

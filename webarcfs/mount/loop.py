@@ -57,7 +57,7 @@ class Loop:
         self._operations = (
             WritingOperations(mount, self._inodes, mount.additions, self._workers)
             if mount.additions is not None
-            else Operations(mount, self._inodes)
+            else Operations(mount, self._inodes, self._workers)
         )
         self._turn = Turn()
         self._operations.aside = self._turn.pass_on

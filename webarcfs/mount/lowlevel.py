@@ -23,7 +23,7 @@ from webarcfs.archive.errors import (
     NotSupported,
 )
 from webarcfs.mount import wire
-from webarcfs.mount.base import File, Node
+from webarcfs.mount.base import File, Folder, Node
 from webarcfs.mount.binding import PID, Mount
 from webarcfs.mount.blobs import Content, Small
 from webarcfs.mount.contents import Kept
@@ -33,6 +33,7 @@ from webarcfs.mount.lister import Lister
 from webarcfs.mount.requests import STATS
 from webarcfs.mount.tree import Table, Tree
 from webarcfs.mount.wire import ALWAYS
+from webarcfs.mount.workers import Later, Workers
 
 #: The answer to open where no handle is needed: the inode says which version is read.
 _OPENED = wire.opened(0, wire.KEEP_CACHE | wire.NOFLUSH)
@@ -46,9 +47,10 @@ class Operations:
 
     CALLED: frozenset[str] = frozenset()
 
-    def __init__(self, mount: Mount, inodes: Inodes) -> None:
+    def __init__(self, mount: Mount, inodes: Inodes, workers: Workers) -> None:
         self._mount = mount
         self._inodes = inodes
+        self._workers = workers
         self._read_only = bool(mount.options.get("ro"))
         self._owned = wire.Owned(mount.uid, mount.gid, mount.folder_mode)
         self._lister = Lister(inodes, self._entry)
@@ -60,20 +62,28 @@ class Operations:
 
     # -- names -------------------------------------------------------------------------------------------------------
 
-    def lookup(self, parent: int, name: bytes) -> bytes:
-        text = os.fsdecode(name)
-        folder = self._inodes.node(parent)
+    def lookup(self, parent: int, name: bytes) -> bytes | Later:
+        folder, text = self._inodes.node(parent), os.fsdecode(name)
+        if _is_slow(folder, text):
+            return self._workers.ask(lambda: self._lookup(folder, parent, text))
         if isinstance(folder, Table):
             self.aside()  # to take a domain over may mean to wait for its lock
-        try:
-            node = Tree.child(folder, text)
-        except NotFound:
-            return wire.no_entry()
-        return self._entry(node, parent, text)
+        return self._lookup(folder, parent, text)
 
-    def _entry(self, node: Node, parent: int, name: str) -> bytes:
+    def _lookup(self, folder: Node, parent: int, name: str) -> bytes:
+        lasting = not isinstance(folder, Folder) or folder.lasting
+        try:
+            node = Tree.child(folder, name)
+        except NotFound:
+            if not lasting:
+                raise  # an error is kept by nobody
+            return wire.no_entry()
+        return self._entry(node, parent, name, ALWAYS if lasting else 0)
+
+    def _entry(self, node: Node, parent: int, name: str, valid: int = ALWAYS) -> bytes:
+        """`valid` says how many seconds the kernel may keep the name."""
         attrs = node.attrs()  # first: what cannot be read is not told of
-        return self._owned.entry(self._inodes.add(node, parent, name), attrs, _valid(node))
+        return self._owned.entry(self._inodes.add(node, parent, name), attrs, _valid(node), valid)
 
     def lookup_undone(self, reply: bytes) -> None:
         """The kernel did not take the answer: the process that asked was killed meanwhile."""
@@ -98,10 +108,14 @@ class Operations:
     def opendir(self, _inode: int, _fi: Any) -> int:
         return errno.ENOSYS  # from now on the kernel opens folders without asking, and keeps their listings
 
-    def readdir(self, inode: int, size: int, offset: int, _fi: Any) -> bytes:
+    def readdir(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | Later:
+        if _is_slow(self._inodes.node(inode)):
+            return self._workers.ask(lambda: self._lister.names(inode, size, offset))
         return self._lister.names(inode, size, offset)
 
-    def readdirplus(self, inode: int, size: int, offset: int, _fi: Any) -> bytes:
+    def readdirplus(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | Later:
+        if _is_slow(self._inodes.node(inode)):
+            return self._workers.ask(lambda: self._lister.nodes(inode, size, offset))
         return self._lister.nodes(inode, size, offset)
 
     def readdirplus_undone(self, reply: bytes) -> None:
@@ -188,12 +202,12 @@ class Operations:
     setattr = setxattr = removexattr = _refuse_change
 
     def _refuse_removal(self, parent: int, name: bytes) -> bytes:
-        raise Tree.child(self._inodes.node(parent), os.fsdecode(name)).refusal()
+        raise Tree.child(self._known(parent, name), os.fsdecode(name)).refusal()
 
     unlink = rmdir = _refuse_removal
 
     def _refuse_new(self, parent: int, name: bytes, *_: Any) -> bytes:
-        folder = self._inodes.node(parent)
+        folder = self._known(parent, name)
         try:
             Tree.child(folder, os.fsdecode(name))
         except NotFound:
@@ -209,12 +223,23 @@ class Operations:
         return self._refuse_new(parent, name)
 
     def rename(self, parent: int, name: bytes, new_parent: int, _new_name: bytes, _flags: int) -> bytes:
-        node = Tree.child(self._inodes.node(parent), os.fsdecode(name))
+        node = Tree.child(self._known(parent, name), os.fsdecode(name))
         target = self._inodes.node(new_parent)
         raise (target if target.old else node).refusal()
 
     def write(self, *_: Any) -> int:
         return errno.EBADF
+
+    def _known(self, folder: int, name: bytes) -> Node:
+        """The folder of a name that is to be changed. What takes long to find can be refused without."""
+        node = self._inodes.node(folder)
+        if _is_slow(node, os.fsdecode(name)):
+            raise node.refusal()
+        return node
+
+
+def _is_slow(folder: Node, name: str = "") -> bool:
+    return isinstance(folder, Folder) and folder.is_slow(name)
 
 
 def _go_on() -> None:

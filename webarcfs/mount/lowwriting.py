@@ -32,9 +32,8 @@ class WritingOperations(Operations):
     CALLED = frozenset(("create", "mkdir", "open", "rename", "setattr"))
 
     def __init__(self, mount: Mount, inodes: Inodes, additions: Additions, workers: Workers) -> None:
-        super().__init__(mount, inodes)
+        super().__init__(mount, inodes, workers)
         self._additions = additions
-        self._workers = workers
         self._opened: dict[int, Opened] = {}
 
     @property
@@ -45,7 +44,7 @@ class WritingOperations(Operations):
 
     def create(self, caller: Caller, parent: int, name: bytes, _mode: int, _fi: Any) -> bytes:  # type: ignore[override]
         text = os.fsdecode(name)
-        opened, node = self._writer.create(self._inodes.node(parent), text, caller)
+        opened, node = self._writer.create(self._known(parent, name), text, caller)
         return self._entry(node, parent, text) + wire.opened(self._keep(opened), wire.KEEP_CACHE)
 
     def create_undone(self, reply: bytes) -> None:
@@ -55,7 +54,7 @@ class WritingOperations(Operations):
 
     def mkdir(self, caller: Caller, parent: int, name: bytes, _mode: int) -> bytes:  # type: ignore[override]
         text = os.fsdecode(name)
-        folder = self._inodes.node(parent)
+        folder = self._known(parent, name)
         self._writer.names.mkdir(folder, text, caller)
         return self._entry(Tree.child(folder, text), parent, text)
 
@@ -64,8 +63,8 @@ class WritingOperations(Operations):
     def rename(  # type: ignore[override] # noqa: PLR0917 # as libfuse has it
         self, caller: Caller, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int
     ) -> Later:
-        source = self._inodes.node(parent), os.fsdecode(name)
-        target = self._inodes.node(new_parent), os.fsdecode(new_name)
+        source = self._known(parent, name), os.fsdecode(name)
+        target = self._known(new_parent, new_name), os.fsdecode(new_name)
         writer = self._writer
 
         def work() -> Callable[[], None]:

@@ -18,6 +18,7 @@ from webarcfs.mount.changes import ChangesFile
 from webarcfs.mount.files import State
 from webarcfs.mount.folders import StoredFolder
 from webarcfs.mount.history import History, snapshot_folder
+from webarcfs.mount.queryfolder import QUERY, QueryFolder
 from webarcfs.mount.schemafolder import SCHEMAS, SchemaFolder
 from webarcfs.mount.states import DomainState
 from webarcfs.mount.view import View
@@ -83,6 +84,10 @@ def _schemas(view: View, name: str) -> Node:
     return SchemaFolder(view.archive.schemas, view.schema_drafts) if name == SCHEMAS else _missing(name)
 
 
+def _queries(view: View, name: str) -> Node:
+    return QueryFolder(view.queries) if name == QUERY else _missing(name)
+
+
 def _snapshot(view: View, name: str) -> Node:
     """`.snapshots/<commitTag>/`."""
     return snapshot_folder(view, view.domain(name.partition("@")[2]), name)
@@ -105,6 +110,7 @@ SHAPE: Mapping[str, tuple[Row, ...]] = {
         Row(".changes", lambda _: (".changes",), _changes),
         Row(".snapshots", _none, _snapshots),
         Row(SCHEMAS, _none, _schemas),
+        Row(QUERY, _none, _queries),
         Row("<domain>", _domains, _current),
     ),
     "/.snapshots": (

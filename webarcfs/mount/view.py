@@ -18,6 +18,7 @@ from webarcfs.archive.model import CommitTag
 from webarcfs.mount.base import Node
 from webarcfs.mount.changes import Changes
 from webarcfs.mount.overlay import Overlay, Settled, is_gone
+from webarcfs.mount.queries import Queries
 from webarcfs.mount.reader import Bodies
 from webarcfs.mount.schemafolder import Watch
 from webarcfs.mount.states import Change, DomainState, States
@@ -56,6 +57,8 @@ class View:
         self._schemas = Watch(archive.schemas)
         #: Schemas that are being written, by name.
         self.schema_drafts: dict[str, Node] = {}
+        #: What conditions find.
+        self.queries = Queries(archive)
         self._states = States(archive)
         self._looks = 0
         self._stop = threading.Event()

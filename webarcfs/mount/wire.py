@@ -46,9 +46,9 @@ class Owned:
         self._gid = gid
         self._folder_mode = folder_mode
 
-    def entry(self, nodeid: int, attrs: Attrs, attr_valid: int = ALWAYS) -> bytes:
-        """struct fuse_entry_out: a name that was found."""
-        return _ENTRY.pack(nodeid, 0, ALWAYS, attr_valid, 0, 0, *self._attr(attrs))
+    def entry(self, nodeid: int, attrs: Attrs, attr_valid: int = ALWAYS, valid: int = ALWAYS) -> bytes:
+        """struct fuse_entry_out: a name that was found; it may be kept for `valid` seconds."""
+        return _ENTRY.pack(nodeid, 0, valid, attr_valid, 0, 0, *self._attr(attrs))
 
     def attr(self, attrs: Attrs, valid: int = ALWAYS) -> bytes:
         """struct fuse_attr_out."""
