@@ -8,40 +8,26 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from agent import warc
 from agent.pipeline import STAGES
 from tests.bench.serve import Generated
+from tests.kill.conftest import PAGES
 from tests.kill.victim import POINTS
 from tests.support.mounts import Mounted
 from tests.support.nasty import slow
 from tests.support.site import Site, page
 from webarcfs.archive.database import Database
-from webarcfs.archive.directory import Archive, create
+from webarcfs.archive.directory import Archive
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.layout import arc_path
 from webarcfs.archive.store import CRAWLS, INCOMING, MAIN, Store
 
 pytestmark = [pytest.mark.crawl, pytest.mark.mount]
 
-_PAGES = 60
 _BEFORE_THE_SWAP = ("first-batch-read", "later-batch-read", "captured", "objects-written", "commit-written")
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as site:
-        site.mount(Generated(_PAGES), at="/")
-        yield site
-
-
-@pytest.fixture
-def archive(tmp_path: Path) -> Archive:
-    return create(tmp_path / "archive")
 
 
 def agent(archive: Archive, site: Site, point: str = "") -> subprocess.CompletedProcess[str]:
@@ -59,7 +45,7 @@ def store(archive: Archive) -> Store:
 
 def change_site(site: Site) -> None:
     """Some pages change, one goes, one is new (linked from the start page)."""
-    old = Generated(_PAGES)
+    old = Generated(PAGES)
     for number in (3, 7, 20):
         site.add(old.path(number), b"<html><title>changed</title>" + old.body(number))
     site.gone(old.path(41))
@@ -95,10 +81,10 @@ def test_kill(archive: Archive, site: Site, point: str) -> None:
 
 def _mount_shows_the_old_state(archive: Archive, site: Site) -> None:
     """Every page is in the mount as it was before the crawl that was killed, and nothing else is."""
-    pages = Generated(_PAGES)
+    pages = Generated(PAGES)
     mounted = Mounted(archive.root, archive.root.parent / "mnt")
     try:
-        for number in range(_PAGES):
+        for number in range(PAGES):
             arc = arc_path(site.url(pages.path(number)))
             assert (mounted / f"{arc}/data.html").read_bytes() == pages.body(number)
         assert not (mounted / arc_path(site.url("/new.html"))).exists()
@@ -119,7 +105,7 @@ def _is_as_it_shall_be(archive: Archive) -> None:
     assert head.message.complete
     old = repository.commit(head.parents[0])
     changed = {each.path.rpartition("/")[0] for each in repository.differences(old.tree, head.tree)}
-    pages = Generated(_PAGES)
+    pages = Generated(PAGES)
     expected = {pages.path(number).removeprefix("/") for number in (3, 7, 20, 41)} | {"new.html", "index.html"}
     assert changed == expected
     with Database(archive.database) as database:
@@ -129,13 +115,13 @@ def _is_as_it_shall_be(archive: Archive) -> None:
     reports = sorted(archive.reports.iterdir())
     assert len(reports) == 2
     summary = json.loads((reports[-1] / "summary.json").read_text("utf-8"))
-    assert summary["arcs"] == {"added": 1, "changed": 4, "removed": 1, "unchanged": _PAGES + 11 - 5}
+    assert summary["arcs"] == {"added": 1, "changed": 4, "removed": 1, "unchanged": PAGES + 11 - 5}
     assert len((reports[-1] / "crawl.log").read_text("utf-8").splitlines()) == sum(summary["urls"].values())
 
 
 def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
     """wget dies with the agent; what is whole in its WARC by then is not fetched again (DESIGN.md, capture)."""
-    pages = Generated(_PAGES)
+    pages = Generated(PAGES)
     site.add(pages.path(12), page(pages.body(12)) and pages.body(12))
     site.add_nasty(pages.path(12), slow(4, page(pages.body(12))))
     arguments = ["--quiet", "crawl", "--archive", str(archive.root), "--wait", "0", site.url("/")]
@@ -153,7 +139,7 @@ def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
     assert whole & {site.url(each.path) for each in site.requests} == set()
     tree = store(archive).head()
     assert tree is not None
-    for number in range(_PAGES):
+    for number in range(PAGES):
         name = pages.path(number).strip("/") or "index.html"
         entry = store(archive).find(tree.tree, f"{name}/data.html")
         assert entry is not None, name

@@ -7,8 +7,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,33 +15,21 @@ from agent.definition import Definition
 from agent.item import State
 from agent.pipeline import STAGES
 from tests.bench.serve import Generated
+from tests.kill.conftest import PAGES
 from tests.kill.test_kill import change_site
 from tests.kill.victim import POINTS
 from tests.support.agents import configure, job_of, status
 from tests.support.crawls import run_command
 from tests.support.site import Site
 from webarcfs.archive import config
-from webarcfs.archive.directory import Archive, create
+from webarcfs.archive.directory import Archive
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.store import CRAWLS, Store
 
 pytestmark = pytest.mark.crawl
 
-_PAGES = 60  # of change_site
 _ALL = [*POINTS, *(f"{name}:25" for name, _ in STAGES), "publish:25"]
 _SOME = ["later-batch-read", "commit-written", "refs-moved", "report-written"]
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as site:
-        site.mount(Generated(_PAGES), at="/")
-        yield site
-
-
-@pytest.fixture
-def archive(tmp_path: Path) -> Archive:
-    return create(tmp_path / "archive")
 
 
 def start(archive: Archive) -> None:
@@ -94,4 +80,4 @@ def test_the_next_start_finishes_the_job(archive: Archive, site: Site, point: st
     assert head is not None and head.message.complete
     old = store.commit(head.parents[0])
     gone = {each.path.rpartition("/")[0] for each in store.differences(old.tree, head.tree) if each.new is None}
-    assert gone == {Generated(_PAGES).path(41).removeprefix("/")}
+    assert gone == {Generated(PAGES).path(41).removeprefix("/")}

@@ -1,4 +1,4 @@
-"""A store and an archive for each test; a small file system that can be full."""
+"""A store, an archive and what reads and writes it, for each test; a small file system that can be full."""
 
 from __future__ import annotations
 
@@ -9,14 +9,30 @@ from pathlib import Path
 import pytest
 
 from tests.support.archives import DOMAIN, make_archive
+from tests.support.journals import Writer
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.store import Store
+from webarcfs.mount.view import View
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Archive:
     """A new, empty archive."""
     return make_archive(tmp_path)
+
+
+@pytest.fixture
+def view(archive: Archive) -> View:
+    """A view whose thread does not run: the test says when it looks."""
+    return View(archive)
+
+
+@pytest.fixture
+def writer(site: Archive) -> Iterator[Writer]:
+    """A journal of the archive that the test calls its site."""
+    made = Writer(site)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,13 +27,6 @@ def site(archive: Archive) -> Archive:
     """Two pages, one of them with a page inside."""
     publish(archive, DOMAIN, {"a.html": b"1", "blog": b"1", "blog/x.html": b"1"})
     return archive
-
-
-@pytest.fixture
-def writer(site: Archive) -> Iterator[Writer]:
-    made = Writer(site)
-    yield made
-    made.close()
 
 
 def read(archive: Archive, path: str) -> bytes | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
 
 import pytest
 
@@ -43,16 +42,6 @@ class Kernel:
 
     def forget_inode(self, inode: int) -> None:
         self.inodes.append(inode)
-
-
-@pytest.fixture
-def archive(tmp_path: object) -> Archive:
-    return archives.make_archive(tmp_path)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def view(archive: Archive) -> Iterator[View]:
-    yield View(archive)
 
 
 class Mounted:

@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,13 +31,6 @@ def site(archive: Archive) -> Archive:
     """An archive of three pages."""
     publish(archive, DOMAIN, {"a.html": b"1", "b.html": b"1", "c.html": b"1"})
     return archive
-
-
-@pytest.fixture
-def writer(site: Archive) -> Iterator[Writer]:
-    made = Writer(site)
-    yield made
-    made.close()
 
 
 def confirmed(archive: Archive) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -28,17 +27,6 @@ from webarcfs.mount.tree import SHAPE, Table, Tree
 from webarcfs.mount.view import View
 
 pytestmark = pytest.mark.store
-
-
-@pytest.fixture
-def archive(tmp_path: Path) -> Archive:
-    return archives.make_archive(tmp_path)
-
-
-@pytest.fixture
-def view(archive: Archive) -> View:
-    """A view whose thread does not run: the test says when it looks."""
-    return View(archive)
 
 
 @pytest.fixture

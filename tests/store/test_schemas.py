@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from tests.pure.test_arcxml import bomb
-from webarcfs.archive import directory, logfiles, schemas, validationlog
+from webarcfs.archive import logfiles, schemas, validationlog
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import InvalidDocument
 from webarcfs.archive.schemas import Schemas
@@ -21,11 +20,6 @@ NUMBER = '<xs:element name="words" type="xs:nonNegativeInteger"/>'
 def schema(inner: str, target: str = "") -> bytes:
     name = f' targetNamespace="{target}" xmlns="{target}" elementFormDefault="qualified"' if target else ""
     return f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"{name}>{inner}</xs:schema>'.encode()
-
-
-@pytest.fixture
-def archive(tmp_path: Path) -> Archive:
-    return directory.create(tmp_path / "archive")
 
 
 @pytest.fixture
