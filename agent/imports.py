@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agent import report
 from agent.fetch import BatchFiles
@@ -24,9 +25,9 @@ from agent.item import State
 from agent.itemkeeper import ItemKeeper
 from agent.job import Job
 from agent.jobnames import named_after
-from agent.jobs import Outcome, failures_noted, folders_of, new_folder, stopped
+from agent.jobs import folders_of, new_folder
 from agent.knownsources import known_sources
-from agent.pipeline import publish_domain
+from agent.outcome import Outcome, failures_noted, finish, publish, until_stopped
 from agent.remarks import Remarks
 from agent.revisits import resolve
 from webarcfs.archive import locks
@@ -102,8 +103,7 @@ def run(
     chain(publication.crawl.filters, archive.filters, profile)
     busy = f"{publication.name} is being crawled or imported already, by another process"
     with locks.exclusive_or_busy(archive.publication_lock(publication.name), busy):
-        digest = _digest(sources)
-        name = f"{publication.name}+{'import' if publication.name.endswith(digest) else digest}"
+        name = _job_name(publication, sources)
         folder, known = _interrupted(archive, name), set[str]()
         if folder is None:
             known = known_sources(archive) & {source.digest for source in sources}
@@ -115,60 +115,48 @@ def run(
         keeper = ItemKeeper(folder, publication.name, progress)
         with _opened(folder, fresh, complete=complete, accept_shrink=accept_shrink) as frontier, failures_noted(keeper):
             keeper.begin(frontier)
-            job = Job(
-                archive=archive,
-                name=folder.name,
-                folder=folder,
+            job = _job(
+                archive,
+                folder,
+                frontier,
+                keeper,
                 publication=publication,
                 profile=profile,
-                frontier=frontier,
-                begun=from_epoch(frontier.get("begun")),
-                accept_shrink=frontier.get("accept_shrink"),
-                sources=tuple(frontier.get("sources")),
                 stop=stop or threading.Event(),
-                progress=keeper.progress,
             )
             by_digest = {source.digest: source for source in sources}
-            outcome, remarks = _work_until_stopped(job, keeper, [by_digest[digest] for digest in job.sources])
-            if outcome.interrupted:
-                keeper.to(State.INTERRUPTED, reason="stopped")
-        return Imported(outcome, told, remarks)
+            files, remarks = [by_digest[digest] for digest in job.sources], list[str]()
+            outcome = until_stopped(job, keeper, lambda: _work(job, keeper, files, remarks), _STOPPED)
+        return Imported(outcome, told, tuple(remarks))
 
 
-def _work_until_stopped(job: Job, keeper: ItemKeeper, sources: Sequence[Source]) -> tuple[Outcome, tuple[str, ...]]:
-    try:
-        return _work(job, keeper, sources)
-    except Interrupted:
-        return stopped(job, _STOPPED), ()
+def _job(archive: Archive, folder: Path, frontier: Frontier, keeper: ItemKeeper, **asked: Any) -> Job:
+    return Job(
+        archive=archive,
+        name=folder.name,
+        folder=folder,
+        frontier=frontier,
+        begun=from_epoch(frontier.get("begun")),
+        accept_shrink=frontier.get("accept_shrink"),
+        sources=tuple(frontier.get("sources")),
+        progress=keeper.progress,
+        **asked,
+    )
 
 
-def _work(job: Job, keeper: ItemKeeper, sources: Sequence[Source]) -> tuple[Outcome, tuple[str, ...]]:
+def _work(job: Job, keeper: ItemKeeper, sources: Sequence[Source], remarks: list[str]) -> Outcome:
     seconds = report.Seconds(job.frontier)
     keeper.to(State.COLLECTING)
     with seconds.of("read"):
-        losses, remarks = _read(job, sources)
+        losses, passed_over = _read(job, sources)
+    remarks += passed_over
     keeper.to(State.CONVERTING)
     complete = job.frontier.get("complete") and not losses
-    for domain in job.frontier.domains():
-        if job.stop.is_set():
-            return stopped(job, _STOPPED), tuple(remarks)
-        done = publish_domain(job, domain, complete, seconds.values)
-        if done is not None:
-            with job.frontier.changes():
-                report.keep_domain(job.frontier, *done)
-                seconds.keep()
-    parts = report.domains(job.frontier)
-    if complete:
-        losses += [f"{part['commit_tag']}: {part['reason']}" for part in parts if part["reason"]]
-    if not parts:
+    withheld = publish(job, complete, seconds)
+    losses += withheld if complete else []
+    if not report.domains(job.frontier):
         losses.append("nothing in the files could be archived")
-    whole = complete and all(part["complete"] for part in parts)
-    summary = report.summary(job, whole, parts, seconds.values)
-    tags = tuple(str(part["commit_tag"]) for part in parts)
-    facts = {"complete": whole, "warnings": tuple(losses), "tags": tags, "pid": 0, "ticks": 0}
-    path = report.write(job, summary, keeper.ended(State.ARCHIVED, **facts))
-    report.remove_job(job.folder)
-    return Outcome(job.name, False, whole, tuple(losses), tags, summary, path), tuple(remarks)
+    return finish(job, keeper, seconds, complete=complete, warnings=losses, state=State.ARCHIVED)
 
 
 def _read(job: Job, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
@@ -214,6 +202,11 @@ def _read_file(job: Job, source: Source, batch: int, share: tuple[int, int]) -> 
 
 def _digest(sources: Sequence[Source]) -> str:
     return hashlib.sha256("\n".join(sorted(source.digest for source in sources)).encode()).hexdigest()[:8]
+
+
+def _job_name(publication: Publication, sources: Sequence[Source]) -> str:
+    digest = _digest(sources)
+    return f"{publication.name}+{'import' if publication.name.endswith(digest) else digest}"
 
 
 def _interrupted(archive: Archive, name: str) -> Path | None:

@@ -6,14 +6,13 @@ report takes its place. So a job that was interrupted is found by the next run o
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agent import definition, item, precedence, report
 from agent.archived import archived_links
@@ -26,30 +25,17 @@ from agent.item import State
 from agent.itemkeeper import ItemKeeper
 from agent.job import Job
 from agent.jobnames import kind_of
-from agent.pipeline import publish_domain
+from agent.outcome import Outcome, failures_noted, finish, publish, until_stopped
 from agent.stages.capture import capture
 from webarcfs.archive import locks
 from webarcfs.archive.config import Profile, Publication
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged, Interrupted, NotFound, WebarcError
+from webarcfs.archive.errors import Damaged, Interrupted, NotFound
 from webarcfs.archive.model import compact_time, from_epoch, now, parse_compact_time
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[str, int, int], None]
 _STOPPED = "stopped; the next crawl of it goes on from here"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a job ended. `interrupted` ones wait in `jobs/` for the next run; `warnings` say what is missing and why."""
-
-    job: str
-    interrupted: bool
-    complete: bool
-    warnings: tuple[str, ...]
-    tags: tuple[str, ...]
-    summary: dict[str, object]
-    report: Path | None
 
 
 def run(
@@ -70,34 +56,32 @@ def run(
     cannot be loaded, NotFound when the job is done meanwhile, Damaged when it is of another version.
     """
     chain(publication.crawl.filters, archive.filters, profile)  # before anything is fetched
+    asked = Definition(publication=publication, profile=profile, accept_shrink=accept_shrink, instances=instances)
     with alone(archive, publication.name):
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
         folder = folder or interrupted(archive, publication.name) or new_folder(archive, publication.name)
         keeper = ItemKeeper(folder, publication.name, progress)
         with _opened(folder) as frontier, failures_noted(keeper):
-            definition.save(
-                folder,
-                Definition(publication=publication, profile=profile, accept_shrink=accept_shrink, instances=instances),
-            )
+            definition.save(folder, asked)
             keeper.begin(frontier)
-            job = Job(
-                archive=archive,
-                name=folder.name,
-                folder=folder,
-                publication=publication,
-                profile=profile,
-                frontier=frontier,
-                begun=from_epoch(frontier.get("begun")),
-                accept_shrink=accept_shrink,
-                instances=instances,
-                stop=stop or threading.Event(),
-                progress=keeper.progress,
-            )
-            outcome = _work_until_stopped(job, keeper)
-            if outcome.interrupted:
-                keeper.to(State.INTERRUPTED, reason="stopped")
-            return outcome
+            job = _job(archive, folder, frontier, asked, progress=keeper.progress, stop=stop or threading.Event())
+            return until_stopped(job, keeper, lambda: _work(job, keeper), _STOPPED)
+
+
+def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, **how: Any) -> Job:
+    return Job(
+        archive=archive,
+        name=folder.name,
+        folder=folder,
+        publication=asked.publication,
+        profile=asked.profile,
+        frontier=frontier,
+        begun=from_epoch(frontier.get("begun")),
+        accept_shrink=asked.accept_shrink,
+        instances=asked.instances,
+        **how,
+    )
 
 
 @contextmanager
@@ -108,63 +92,22 @@ def alone(archive: Archive, publication: str) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def failures_noted(keeper: ItemKeeper) -> Iterator[None]:
-    """Say in the item why a job failed; its folder stays, and it is tried again when it is due."""
-    try:
-        yield
-    except Exception as error:
-        with contextlib.suppress(OSError, WebarcError):
-            keeper.to(State.FAILED, reason=f"{type(error).__name__}: {error}")
-        raise
-
-
-def _work_until_stopped(job: Job, keeper: ItemKeeper) -> Outcome:
-    try:
-        return _work(job, keeper)
-    except Interrupted:  # it was waiting for somebody else
-        return stopped(job, _STOPPED)
-
-
-def stopped(job: Job, how: str) -> Outcome:
-    """The outcome of a job that somebody stopped."""
-    return Outcome(job.name, True, False, (how,), (), {}, None)
-
-
 def _work(job: Job, keeper: ItemKeeper) -> Outcome:
-    frontier = job.frontier
-    with frontier.changes():
-        Discovery(frontier, job.publication).seeds(job.publication.urls)
-    seconds = report.Seconds(frontier)
+    with job.frontier.changes():
+        Discovery(job.frontier, job.publication).seeds(job.publication.urls)
+    seconds = report.Seconds(job.frontier)
     captured = _captured(job, seconds)
-    if captured is None:
-        return stopped(job, _STOPPED)
     keeper.to(State.CONVERTING)
     warnings = [captured.reason] if captured.reason else []
-    for domain in frontier.domains():
-        if job.stop.is_set():
-            return stopped(job, _STOPPED)
-        done = publish_domain(job, domain, captured.complete, seconds.values)
-        if done is not None:
-            published_run, published = done
-            with frontier.changes():
-                report.keep_domain(frontier, published_run, published)
-                seconds.keep()
-    parts = report.domains(frontier)
-    warnings += [f"{part['commit_tag']}: {part['reason']}" for part in parts if part["reason"] and captured.complete]
+    withheld = publish(job, captured.complete, seconds)
+    warnings += withheld if captured.complete else []
     warnings += _fruitless(job)
-    complete = captured.complete and all(part["complete"] for part in parts)
-    summary = report.summary(job, complete, parts, seconds.values)
-    tags = tuple(str(part["commit_tag"]) for part in parts)
-    ended = State.INTERRUPTED if captured.reason == OVER_TIME else State.ARCHIVED
-    facts = {"complete": complete, "warnings": tuple(warnings), "tags": tags, "pid": 0, "ticks": 0}
-    path = report.write(job, summary, keeper.ended(ended, **facts))
-    report.remove_job(job.folder)
-    return Outcome(job.name, False, complete, tuple(warnings), tags, summary, path)
+    state = State.INTERRUPTED if captured.reason == OVER_TIME else State.ARCHIVED
+    return finish(job, keeper, seconds, complete=captured.complete, warnings=warnings, state=state)
 
 
-def _captured(job: Job, seconds: report.Seconds) -> Captured | None:
-    """How the capture ended, now or before an interruption; None when it was stopped."""
+def _captured(job: Job, seconds: report.Seconds) -> Captured:
+    """How the capture ended, now or before an interruption. Raises Interrupted."""
     known = job.frontier.get("captured")
     if known is not None:
         precedence.note_wait(job)
@@ -173,7 +116,7 @@ def _captured(job: Job, seconds: report.Seconds) -> Captured | None:
     with seconds.of("capture"):
         captured = capture(job, lambda url: archived_links(job.archive, url))
     if job.stop.is_set() and not captured.complete:
-        return None
+        raise Interrupted("stopped while it was fetching")
     with job.frontier.changes():
         job.frontier.set("captured", {"complete": captured.complete, "reason": captured.reason})
         seconds.keep()

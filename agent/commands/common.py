@@ -19,7 +19,7 @@ from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent.jobs import Outcome  # what it needs is slow to load, and few commands need it
+    from agent.outcome import Outcome  # what it needs is slow to load, and few commands need it
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 # `localhost:8080` has none: what follows its colon is a port.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent import foreign, imports, report
+from agent import foreign, imports, outcome, report
 from agent.recover import recover
 from tests.support import warcs
 from tests.support.crawls import arcs, files, read, store
@@ -199,8 +199,8 @@ def test_an_import_that_is_killed_goes_on(archive: Archive, tmp_path: Path) -> N
     given = [warc(tmp_path, host, "2021-01-01T00:00:00Z", pages, host) for host in hosts]
     places: tuple[tuple[Any, str, int], ...] = (
         (foreign._Reading, "take", 40),
-        (imports, "publish_domain", 1),
-        (imports, "publish_domain", 2),
+        (outcome, "publish_domain", 1),
+        (outcome, "publish_domain", 2),
         (Store, "update_refs", 2),
         (report, "write", 1),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent import dispatch, imports, item, jsonfile, knownsources
+from agent import dispatch, imports, item, jsonfile, knownsources, outcome
 from agent.item import State
 from agent.knownsources import known_sources
 from tests.support import warcs
@@ -30,7 +30,7 @@ def test_an_interrupted_import_is_told_as_one_and_goes_on_as_it_was_asked_for(ar
     imported(archive, warc(tmp_path, "one", 1, "a", "b", "c"), name="site", complete=True)
     assert status(archive)["publications"] == []
     two = warc(tmp_path, "two", 2, "a", "b")
-    killed_in(lambda: import_files(archive, two, name="site", complete=True), imports, "publish_domain")
+    killed_in(lambda: import_files(archive, two, name="site", complete=True), outcome, "publish_domain")
     (job,) = status(archive)["jobs"]
     assert (job["publication"], job["state"], job["running"], job["documents"]) == ("site", "interrupted", False, 2)
     assert "2 captures" in command("status", "--archive", archive.root).out

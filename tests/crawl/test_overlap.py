@@ -10,7 +10,7 @@ import pytest
 
 from agent import item, pipeline
 from agent.item import State
-from agent.jobs import Outcome
+from agent.outcome import Outcome
 from tests.support import crawls
 from tests.support.agents import until
 from tests.support.crawls import StopAfter, crawl

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import agent.jobs
+import agent.outcome
 import agent.pipeline
 import agent.recover
 import agent.report
@@ -69,7 +70,7 @@ def after(owner: Any, name: str) -> Callable[[], None]:
 POINTS: dict[str, Callable[[], None]] = {
     "first-batch-read": before(agent.stages.capture._Capture, "read", 1),
     "later-batch-read": before(agent.stages.capture._Capture, "read", 4),
-    "captured": before(agent.jobs, "publish_domain"),
+    "captured": before(agent.outcome, "publish_domain"),
     "objects-written": before(Publisher, "_swap"),
     "commit-written": before(Store, "update_refs", 1),
     "refs-moved": before(Turn, "publish"),

@@ -22,7 +22,7 @@ import pytest
 
 from agent import jobs
 from agent.jobnames import command_line_name
-from agent.jobs import Outcome
+from agent.outcome import Outcome
 from tests.support.site import Site
 from webarcfs.archive import arcxml, config, directory, layout
 from webarcfs.archive.config import CrawlSettings, Profile, Publication

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent import imports
-from agent.jobs import Outcome
+from agent.outcome import Outcome
 from tests.support.crawls import Done, run_command
 from webarcfs.archive import config
 from webarcfs.archive.config import CrawlSettings, Publication

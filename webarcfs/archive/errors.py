@@ -165,7 +165,7 @@ class Busy(WebarcError):
 
 
 class Interrupted(WebarcError):
-    """Somebody asked to stop while another process was being waited for."""
+    """Somebody asked to stop."""
 
     errno = errno.EINTR
 
