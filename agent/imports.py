@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from agent.foreign import Intake
 from agent.frontier import Frontier
 from agent.item import State
 from agent.itemkeeper import ItemKeeper
-from agent.job import Job
+from agent.job import Job, Progress
 from agent.jobnames import named_after
 from agent.jobs import folders_of, new_folder
 from agent.knownsources import known_sources
@@ -38,7 +38,6 @@ from webarcfs.archive.model import from_epoch, now
 
 _CHUNK = 1 << 20
 _STOPPED = "stopped; the same command goes on from here"
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from agent import item
 from agent.frontier import Frontier
 from agent.item import Item, State
+from agent.job import Progress
 from agent.processes import Process
 from webarcfs.archive.model import format_time, now
 
@@ -22,7 +22,7 @@ _NO_COUNT = ("bytes",)
 class ItemKeeper:
     """The item of one job while its process works on it."""
 
-    def __init__(self, folder: Path, publication: str, progress: Callable[[str, int, int], None]) -> None:
+    def __init__(self, folder: Path, publication: str, progress: Progress) -> None:
         self._folder = folder
         self._progress = progress
         self._frontier: Frontier | None = None

@@ -12,6 +12,9 @@ from agent.frontier import Frontier
 from webarcfs.archive.config import CrawlSettings, Profile, Publication
 from webarcfs.archive.directory import Archive
 
+#: Told how far a long work is: what is done, how much of it, of how much that is known.
+Progress = Callable[[str, int, int], None]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
@@ -31,7 +34,7 @@ class Job:
     instances: int = 0  # how many wgets the archive allows over all jobs; 0: as many as this job
     sources: tuple[str, ...] = ()
     stop: threading.Event = field(default_factory=threading.Event)
-    progress: Callable[[str, int, int], None] = lambda *_: None  # stage, done, known
+    progress: Progress = lambda *_: None
 
     @property
     def settings(self) -> CrawlSettings:

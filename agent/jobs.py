@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from agent.frontier import Frontier
 from agent.intake import OVER_TIME, Captured
 from agent.item import State
 from agent.itemkeeper import ItemKeeper
-from agent.job import Job
+from agent.job import Job, Progress
 from agent.jobnames import kind_of
 from agent.outcome import Outcome, failures_noted, finish, publish, until_stopped
 from agent.stages.capture import capture
@@ -34,7 +34,6 @@ from webarcfs.archive.errors import Damaged, Interrupted, NotFound
 from webarcfs.archive.model import compact_time, from_epoch, now, parse_compact_time
 
 _log = logging.getLogger(__name__)
-Progress = Callable[[str, int, int], None]
 _STOPPED = "stopped; the next crawl of it goes on from here"
 
 
