@@ -39,7 +39,7 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
         why = f" ({job['reason']})" if job["reason"] else ""
         yield f"  {job['job']}: {job['state']}{why}, {_progress(job)}, {job['bytes']} bytes"
     for each in told["publications"]:
-        yield from _publication(each)
+        yield from _publication(each, "webarc.toml cannot be read" if told["settings_faults"] else "not in webarc.toml")
 
 
 def _progress(job: dict[str, Any]) -> str:
@@ -53,8 +53,8 @@ def _progress(job: dict[str, Any]) -> str:
     return f"{fetched} of {known} URLs"
 
 
-def _publication(each: dict[str, Any]) -> Iterator[str]:
-    coming = f"every {each['interval']}, next {each['next']}" if each["next"] else "not in webarc.toml"
+def _publication(each: dict[str, Any], undated: str) -> Iterator[str]:
+    coming = f"every {each['interval']}, next {each['next']}" if each["next"] else undated
     last = each["last"]
     yield f"  {each['name']}: {coming}" + (f"; last {last['job']}: {last['state']}" if last else "; never finished yet")
     if last and last["complete"] is False:

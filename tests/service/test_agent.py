@@ -222,6 +222,8 @@ def test_settings_that_are_wrong_change_nothing_and_are_told(archive: Archive, s
         running.signal(signal.SIGHUP)
         until(lambda: any("nonsense" in each for each in status(archive)["settings_faults"]), "the fault is told")
         until(lambda: "stay in force" in (archive.log / "agent.log").read_text("utf-8"), "the fault is logged")
+        told = run_command("status", "--archive", archive.root).out
+        assert "  p: webarc.toml cannot be read; last" in told
         before = len(reports(archive, "p"))
         until(lambda: len(reports(archive, "p")) >= before + 2, "p goes on")
         configure(archive, publication("q", site))
