@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,6 +14,7 @@ from tests.mount.conftest import Mounter
 from tests.support import archives
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Exists, InvalidDocument, NotFound, NotPermitted, Stale
+from webarcfs.archive.model import CommitTag
 from webarcfs.client import WebarchiveClient
 
 pytestmark = pytest.mark.mount
@@ -81,6 +83,24 @@ def test_what_a_crawl_replaced_takes_nothing(archive: Archive, client: Webarchiv
         client.add_data(replaced, "late", "x")
     with client.open_write(stays, "note.txt") as stream:
         stream.write(b"in time")
+
+
+def test_who_is_told_of_a_snapshot_finds_it(archive: Archive, client: WebarchiveClient) -> None:
+    """/Sv-5/, /Sv-5.5/: in the order of publication, and the mount shows that state, or a newer one, by then."""
+    found: list[tuple[str, int]] = []
+    enough = threading.Event()
+
+    def look(tags: list[CommitTag]) -> None:
+        page = Path(f"{client.mount}/www.example.org/index.html/data.html")
+        found.extend((str(tag), int(page.read_bytes())) for tag in tags)
+        if len(found) >= 10:
+            enough.set()
+
+    client.add_observer(look)
+    told = [str(archives.publish(archive, pages={"index.html": b"%d" % number})) for number in range(10)]
+    assert enough.wait(60)
+    assert [tag for tag, _ in found] == told
+    assert all(seen >= number for number, (_, seen) in enumerate(found)), found
 
 
 def _until_seen(client: WebarchiveClient, tag: str) -> None:

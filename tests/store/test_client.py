@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,39 @@ def test_an_observer_may_end_its_own_watch(archive: Archive, client: WebarchiveC
     client.add_observer(once)
     tag = str(archives.publish(archive, pages={"1.html": b"x"}))
     assert noted.until(lambda: noted.tags == [tag])
+
+
+def test_how_often_is_looked_is_the_clients_to_say(archive: Archive) -> None:
+    """/Sv-5.1/: who asks for a look an hour is not told within it; who asks for many is."""
+    last = str(archives.publish(archive, pages={"0.html": b"x"}))
+    seldom, often = Noted(), Noted()
+    with WebarchiveClient(archive.root, interval=3600) as slow, WebarchiveClient(archive.root, interval=0.02) as quick:
+        slow.add_observer(seldom, since=str(slow.snapshots("www.example.org")[-2]))
+        quick.add_observer(often)
+        assert seldom.until(lambda: seldom.tags == [last]), "the first look is at once"
+        later = str(archives.publish(archive, pages={"1.html": b"x"}))
+        assert often.until(lambda: often.tags == [later])
+        assert seldom.tags == [last]
+    assert seldom.tags == [last], "and closing does not wait for the hour"
+
+
+def test_a_thousand_tags_come_in_order_whatever_the_observer_does(archive: Archive, client: WebarchiveClient) -> None:
+    """/Cl-5/: it fails now and then while they come in pieces; each is delivered, none out of turn."""
+    feed, begun = Feed(archive.changes), len(list(Feed(archive.changes).lines()))
+    expected = [CommitTag(archives.FIRST + timedelta(hours=number), "www.example.org") for number in range(1, 1001)]
+    taken: list[CommitTag] = []
+    enough = threading.Event()
+
+    def moody(tags: list[CommitTag]) -> None:
+        if len(tags) % 3 == 1 and not enough.is_set() and moody_turns.pop():
+            raise OSError("not now")
+        taken.extend(tags)
+        if taken[-1] == expected[-1]:
+            enough.set()
+
+    moody_turns = [False, True] * 500
+    client.add_observer(moody)
+    for tag in expected:
+        feed.append(tag)
+    assert enough.wait(PATIENCE)
+    assert taken == expected and len(list(feed.lines())) == begun + 1000
