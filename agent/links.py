@@ -76,8 +76,9 @@ _ATTRIBUTES: tuple[tuple[str, str, Kind], ...] = (
     ("use", "xlink:href", Kind.REQUISITE),
 )
 
-_NOTHING = frozenset({"dns-prefetch", "preconnect", "pingback"})
-_REQUISITE_RELS = frozenset(
+#: Values of rel that are no links at all, and those of what a page is shown with.
+NO_LINKS = frozenset({"dns-prefetch", "preconnect", "pingback"})
+REQUISITE_RELS = frozenset(
     {
         "stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "fluid-icon",
         "apple-touch-startup-image", "manifest", "preload", "modulepreload",
@@ -106,7 +107,7 @@ def links_of(body: bytes, url: str, mime_type: str, charset: str) -> list[Link]:
     else:
         return []
     resolve = resolver(url, charset)
-    if based := resolve(_bare(base)):
+    if based := resolve(bare(base)):
         resolve = resolver(based, charset)
     links: dict[Link, None] = {}
     for raw, kind in _distinct(found):
@@ -122,13 +123,19 @@ def _distinct(found: Iterable[Raw]) -> Iterable[Raw]:
         if len(raw) >= LONGEST_LINK:
             continue
         is_bare = "#" not in raw and raw[:1] not in _SPACE and raw[-1:] not in _SPACE
-        distinct[raw if is_bare else _bare(raw), kind] = None
+        distinct[raw if is_bare else bare(raw), kind] = None
         if len(distinct) >= MOST_LINKS:
             break
     return distinct
 
 
-def _bare(raw: str) -> str:
+def refreshed(content: str) -> str:
+    """Where a `<meta http-equiv=refresh content=…>` leads; empty if nowhere."""
+    match = _REFRESH.match(content[:LONGEST_LINK])
+    return match[1] or match[2] or match[3] or "" if match else ""
+
+
+def bare(raw: str) -> str:
     """`raw` without fragment and the white space around it."""
     return raw.partition("#")[0].strip(_SPACE)
 
@@ -184,16 +191,14 @@ def _source(element: etree._Element) -> Iterator[Raw]:
 def _link(element: etree._Element) -> Iterator[Raw]:
     rels = set(element.get("rel", "").lower().split())
     href = element.get("href")
-    if href and not rels & _NOTHING:
-        yield href, Kind.REQUISITE if rels & _REQUISITE_RELS else Kind.LINK
+    if href and not rels & NO_LINKS:
+        yield href, Kind.REQUISITE if rels & REQUISITE_RELS else Kind.LINK
     yield from _srcset(element.get("imagesrcset", ""))
 
 
 def _meta(element: etree._Element) -> Iterator[Raw]:
-    if element.get("http-equiv", "").strip().lower() == "refresh" and (
-        match := _REFRESH.match(element.get("content", "")[:LONGEST_LINK])
-    ):
-        yield match[1] or match[2] or match[3] or "", Kind.LINK
+    if element.get("http-equiv", "").strip().lower() == "refresh":
+        yield refreshed(element.get("content", "")), Kind.LINK
 
 
 def _input(element: etree._Element) -> Iterator[Raw]:
@@ -223,7 +228,11 @@ def _styles(text: str) -> Iterator[Raw]:
 
 
 def _srcset(value: str) -> Iterator[Raw]:
-    """Candidates `URL descriptor, URL descriptor, …`; a URL may hold commas, but not end in one (HTML 4.8.4.2.1)."""
+    return ((candidate, Kind.REQUISITE) for candidate in candidates(value))
+
+
+def candidates(value: str) -> Iterator[str]:
+    """Of srcset: `URL descriptor, URL descriptor, …`; a URL may hold commas, but not end in one (HTML 4.8.4.2.1)."""
     in_descriptor = False
     for word in value.split():
         text = word
@@ -232,7 +241,7 @@ def _srcset(value: str) -> Iterator[Raw]:
             if not comma:
                 continue
         if url := text.strip(","):
-            yield url, Kind.REQUISITE
+            yield url
         in_descriptor = bool(url) and not text.endswith(",")
 
 

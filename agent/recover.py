@@ -1,6 +1,7 @@
-"""Brings what derives from git back in step with it: webarc.db and the feed (/Db-6/, /Cr-2.3/, DESIGN.md section 1).
+"""Brings what derives from git back in step with it: webarc.db, links.db and the feed (/Db-6/, /Cr-2.3/, DESIGN.md
+section 1).
 
-`recover` makes both anew; `catch_up` adds what a crash between publishing and indexing left out.
+`recover` makes all anew; `catch_up` adds what a crash between publishing and indexing left out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent import linkupkeep
 from agent.stages.index import index
 from webarcfs.archive import sequence
 from webarcfs.archive.committing import replay
@@ -37,18 +39,19 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was rebuilt, and the repositories that could not be read."""
+    """What was rebuilt, and the repositories that could not be read. `links` is None where they are not wanted."""
 
     snapshots: int
     versions: int
     lines: int
     damaged: tuple[str, ...]
+    links: int | None = None
 
 
 def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered:
-    """Make webarc.db and `changes` anew from the repositories alone. Publications wait meanwhile.
+    """Make webarc.db, `changes` and, if it is wanted, links.db anew from the repositories alone.
 
-    What dead mounts left in the journal is taken into git first.
+    Publications wait meanwhile. What dead mounts left in the journal is taken into git first.
     """
     replay(archive)
     with sequence.hold(archive):
@@ -62,7 +65,8 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
             _remove_database(archive.database)
         scratch.replace(archive.database)
         lines = Feed(archive.changes).rewrite(snapshot.tag for snapshot in snapshots)
-    return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)))
+        links = linkupkeep.rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
+    return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links)
 
 
 def catch_up(archive: Archive) -> None:
@@ -74,8 +78,15 @@ def catch_up(archive: Archive) -> None:
     with sequence.hold(archive):
         snapshots, damaged = _all_snapshots(archive, _indexed(archive))
         _complete_feed(archive, snapshots, damaged)
-        if _index_missing(archive, snapshots):
-            return
+        tags: dict[str, set[str]] = {domain: set() for domain in archive.domains()}
+        for snapshot in snapshots:
+            tags[snapshot.domain].add(str(snapshot.tag))
+        linkupkeep.drop_vanished(archive, tags, damaged)
+        in_step = _index_missing(archive, snapshots)
+    if in_step:
+        for domain in sorted(tags.keys() - damaged):
+            _add_missing_links(archive, domain)
+        return
     _log.warning("%s was not in step with git; it is made anew", archive.database)
     recover(archive)
 
@@ -88,6 +99,19 @@ def catch_up_domain(archive: Archive, domain: str) -> None:
         for snapshot in sorted(_snapshots(store, domain, known)):
             if str(snapshot.tag) not in known:
                 index(database, store, store.commit(snapshot.oid))
+    _add_missing_links(archive, domain)
+
+
+def _add_missing_links(archive: Archive, domain: str) -> None:
+    """The same for links.db."""
+    store = Store(archive.repository(domain))
+
+    def commits(indexed: set[str]) -> Iterator[Commit]:
+        for snapshot in sorted(_snapshots(store, domain, dict.fromkeys(indexed, 0))):
+            if str(snapshot.tag) not in indexed:
+                yield store.commit(snapshot.oid)
+
+    linkupkeep.add_missing(archive, domain, commits)
 
 
 def _complete_feed(archive: Archive, snapshots: list[Snapshot], damaged: set[str]) -> None:

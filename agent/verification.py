@@ -21,6 +21,7 @@ from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, DatabaseDamaged, WebarcError
 from webarcfs.archive.feed import Feed
+from webarcfs.archive.linkbase import LinkBase
 from webarcfs.archive.logs import all_logs
 from webarcfs.archive.marks import marks as marks_of
 from webarcfs.archive.records import Record
@@ -72,6 +73,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
             now_sound.pop(domain.name, None)
     yield from _feed(seen)
     yield from _database(archive, seen, quick)
+    yield from _links(archive, quick)
     yield from _journal(archive, {domain.name: domain for domain in seen.domains})
     yield from _jobs(archive)
     with suppress(OSError):  # the archive may be read-only, and this only saves time
@@ -128,6 +130,16 @@ def _database(archive: Archive, seen: _Seen, quick: bool) -> Iterator[str]:
             yield from (f"webarc.db: {line}; {_RECOVER}" for line in ([] if quick else database.check()))
     except DatabaseDamaged as error:
         yield str(error)
+
+
+def _links(archive: Archive, quick: bool) -> Iterator[str]:
+    """Where there is a links.db, SQLite finds nothing wrong with it. It may be behind: crawls do not depend on it."""
+    if archive.links.exists() and not quick:
+        try:
+            with LinkBase(archive.links) as base:
+                yield from (f"links.db: {line}; {_RECOVER}" for line in base.check())
+        except DatabaseDamaged as error:
+            yield str(error)
 
 
 def _rows(archive: Archive, domain: Domain) -> Iterator[str]:

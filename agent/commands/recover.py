@@ -13,10 +13,12 @@ from webarcfs.archive.errors import WebarcError
 @click.command()
 @archive_option
 def recover(archive: str | None) -> None:
-    """Make webarc.db and the feed `changes` anew from the git repositories."""
+    """Make webarc.db, the feed `changes` and, with `[index] links`, links.db anew from the git repositories."""
     place = opened(archive)
     with Display(console) as display:
         done = recovery.recover(place, lambda number, of: display("snapshots", number, of))
     click.echo(f"{done.snapshots} snapshots, {done.versions} document versions, {done.lines} lines in changes")
+    if done.links is not None:
+        click.echo(f"{done.links} links of pages")
     if done.damaged:
         raise WebarcError(f"not readable, and left out: {', '.join(done.damaged)}")

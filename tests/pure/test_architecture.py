@@ -21,7 +21,15 @@ MODULES = {
 #: Module outside → our modules that may import it.
 ONLY = {
     "pygit2": {"webarcfs.archive.objects", "webarcfs.archive.store"},
-    "sqlite3": {"webarcfs.archive.asking", "webarcfs.archive.database", "agent.frontier"},
+    "sqlite3": {
+        "webarcfs.archive.asking",
+        "webarcfs.archive.database",
+        "webarcfs.archive.linkasking",
+        "webarcfs.archive.linkbase",
+        "webarcfs.archive.linknumbers",
+        "webarcfs.archive.sqlitefile",
+        "agent.frontier",
+    },
     "sqlite_utils": {"webarcfs.archive.database", "agent.frontier"},
     "lxml": {
         "webarcfs.commands.textual",
@@ -29,6 +37,7 @@ ONLY = {
         "webarcfs.archive.datanodes",
         "webarcfs.archive.nodereader",
         "webarcfs.archive.schemas",
+        "agent.anchors",
         "agent.links",
         "agent.text",
     },
@@ -64,6 +73,8 @@ PURE = (
     "webarcfs.archive.batches",
     "webarcfs.archive.pace",
     "webarcfs.archive.records",
+    "webarcfs.archive.linkwords",
+    "agent.anchors",
     "agent.scope",
     "agent.traps",
     "agent.manners",

@@ -200,7 +200,7 @@ def test_a_schema_of_another_version(tmp_path: Path) -> None:
 
 
 def test_one_that_somebody_holds_is_busy_and_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SECONDS_TO_WAIT", 0.1)
+    monkeypatch.setattr(module, "PATIENCE", 0.1)
     with Database(tmp_path / "webarc.db") as database:
         other = sqlite3.connect(tmp_path / "webarc.db", isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")

@@ -93,7 +93,7 @@ class MountSettings:
 class IndexSettings:
     """`[index]`."""
 
-    links: bool = _setting(checks.boolean, False, "Keep a database of links.")
+    links: bool = _setting(checks.boolean, False, "Keep the links of pages, for `webarc links`.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,9 @@ SQLite's rollback journal (no WAL), so that readers without write permission can
 
 from __future__ import annotations
 
-import errno
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,15 @@ from typing import Any
 from sqlite_utils import Database as SqliteDatabase
 
 from webarcfs.archive.commits import Message
-from webarcfs.archive.errors import Busy, DatabaseDamaged
+from webarcfs.archive.errors import DatabaseDamaged
 from webarcfs.archive.model import MetaData, format_time
 from webarcfs.archive.resources import sql
+from webarcfs.archive.sqlitefile import PATIENCE, translated
 
 #: `PRAGMA user_version` of sql/schema.sql; a database of another version is made anew by `recover`.
 SCHEMA_VERSION = 2
 #: `seq_until` of what is current.
 _NEVER = (1 << 63) - 1
-_SECONDS_TO_WAIT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Database:
         """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
         self._path = path
         with self._translated():
-            self._connection = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level="IMMEDIATE")
+            self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level="IMMEDIATE")
             self._db = SqliteDatabase(self._connection)
             version = self._one("select_schema_version")
             if version == 0 and not self._db.table_names():
@@ -138,17 +137,5 @@ class Database:
     def _one(self, statement: str) -> Any:
         return self._connection.execute(sql(statement)).fetchone()[0]
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """SQLite's errors as ours: a damaged database is derived, so the message says how to get a new one."""
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its extended part
-            if code == sqlite3.SQLITE_FULL:
-                raise OSError(errno.ENOSPC, f"{self._path}: {error}") from None
-            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise Busy(f"{self._path}: another process has been at it for {_SECONDS_TO_WAIT:g} s") from None
-            if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-                raise OSError(errno.EACCES, f"{self._path}: {error}") from None
-            raise DatabaseDamaged(f"{self._path}: {error}; `webarc-agent recover` makes it anew from git") from None
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated(self._path)

@@ -48,6 +48,11 @@ class Archive:
         return self.root / "webarc.db"
 
     @property
+    def links(self) -> Path:
+        """links.db, where `[index] links` is set; derived."""
+        return self.root / "links.db"
+
+    @property
     def changes(self) -> Path:
         """The feed; derived."""
         return self.root / "changes"

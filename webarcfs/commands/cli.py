@@ -19,6 +19,7 @@ COMMANDS = Commands(
         "diff": "webarcfs.commands.versions:diff",
         "stat": "webarcfs.commands.versions:stat",
         "cat": "webarcfs.commands.versions:cat",
+        "links": "webarcfs.commands.links:links",
     }
 )
 
@@ -34,6 +35,7 @@ def cli(debug: bool) -> None:  # main looks for it, also where the command line 
       webarc log http://www.example.org/
       webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
       webarc stat 2026-11-21T03:00:00@www.example.org
+      webarc links --to http://www.example.org/
 
     Exit codes: 0 done, 1 usage, 2 failed.
     """

@@ -1,0 +1,99 @@
+"""Keeps links.db in step with git, where `[index] links` is set; where it is not, nothing here does anything.
+
+Whoever adds snapshots of a domain adds all that are missing, in the order of their publication, so that several
+processes may be at it. What is wrong with links.db stops no crawl: it is named, and the next start tries again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from agent.stages.linkindex import index_links
+from webarcfs.archive import config
+from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import Busy, Damaged, DatabaseDamaged, SettingsError
+from webarcfs.archive.linkbase import LinkBase
+from webarcfs.archive.store import Commit, Store
+
+_log = logging.getLogger(__name__)
+
+
+def wanted(archive: Archive) -> bool:
+    """Whether `[index] links` is set. Faulty settings are for those to tell who run on them."""
+    try:
+        return config.load(archive.settings)[0].index.links
+    except SettingsError:
+        return False
+
+
+def add_missing(archive: Archive, domain: str, commits: Callable[[set[str]], Iterable[Commit]]) -> None:
+    """Take in the snapshots of a domain that are not in yet; `commits` are all but those of the tags it is given."""
+    if not wanted(archive):
+        return
+    try:
+        with LinkBase(archive.links) as base:
+            store = Store(archive.repository(domain))
+            for commit in commits(base.indexed(domain)):
+                index_links(base, store, commit)
+    except (Damaged, Busy) as error:
+        _log.error("links of %s were not taken in: %s", domain, error)
+
+
+def drop_vanished(archive: Archive, tags: dict[str, set[str]], damaged: set[str]) -> None:
+    """Forget the domains of which links.db has a snapshot that git has not; `tags` are git's, by domain.
+
+    Of `damaged` ones nobody knows what git has, so they stay. A database that cannot be read is removed, to be
+    made anew. Publications must be waiting.
+    """
+    if not wanted(archive) or not archive.links.exists():
+        return
+    try:
+        with LinkBase(archive.links) as base:
+            for domain in base.domains():
+                if domain not in damaged and base.indexed(domain) - tags.get(domain, set()):
+                    _log.warning("%s: what it has of %s is not what git has; it is made anew", archive.links, domain)
+                    base.forget(domain)
+    except DatabaseDamaged as error:
+        _log.warning("%s", error)
+        remove(archive.links)
+
+
+def rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set[str]) -> int | None:
+    """Make links.db anew from snapshots (domain, commit) in the order of publication; how many links, None without it.
+
+    Domains that prove damaged are left where they stood, and not looked at if they are in `damaged` already.
+    """
+    if not wanted(archive):
+        remove(archive.links)
+        return None
+    scratch = archive.links.with_name(".links.db.new")
+    remove(scratch)
+    bad = set(damaged)
+    with LinkBase(scratch) as base:
+        for domain, oid in snapshots:
+            if domain not in bad:
+                try:
+                    store = Store(archive.repository(domain))
+                    index_links(base, store, store.commit(oid))
+                except DatabaseDamaged:
+                    raise
+                except Damaged as error:
+                    _log.error("%s", error)
+                    bad.add(domain)
+        count = base.counts()["links"]
+    if _journal(archive.links).exists():
+        remove(archive.links)
+    scratch.replace(archive.links)
+    return count
+
+
+def remove(database: Path) -> None:
+    """Remove a database whose writer may have been killed: SQLite would play its journal back into the next one."""
+    database.unlink(missing_ok=True)
+    _journal(database).unlink(missing_ok=True)
+
+
+def _journal(database: Path) -> Path:
+    return database.with_name(f"{database.name}-journal")

@@ -1,0 +1,104 @@
+"""Stage 9, where `[index] links` is set: links.db learns the links of the pages that a crawl changed.
+
+It reads git alone, so `recover` does the same.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from agent import anchors, sniff, text
+from webarcfs.archive import arcxml
+from webarcfs.archive.errors import Damaged, InvalidDocument
+from webarcfs.archive.layout import DATA_XML, HEADERS, is_data_file
+from webarcfs.archive.linkbase import LinkBase, PageChange
+from webarcfs.archive.linkwords import Link
+from webarcfs.archive.objects import Entry
+from webarcfs.archive.store import Commit, Store
+
+_CHUNK = 1 << 20
+_LONGEST_HEAD = 1 << 16
+
+
+def index_links(base: LinkBase, store: Store, commit: Commit) -> None:
+    """Record the snapshot of a crawl's commit. Raises Damaged where an ARC cannot be read."""
+    heads: dict[str, str] = {}  # path → the blob of the head of the page that is being looked at
+
+    def changes() -> Iterator[PageChange]:
+        before = store.commit(commit.parents[0]).tree if commit.parents else None
+        for path, entries in _changed(store, before, commit.tree, f"/{commit.message.tag.domain}/"):
+            heads.clear()
+            heads[path] = entries[HEADERS].oid if HEADERS in entries else ""
+            yield PageChange(path, _page(store, path, entries))
+
+    base.record(commit.message.tag, changes(), lambda change: links_of(store, change, heads[change.path]))
+
+
+def links_of(store: Store, change: PageChange, head: str) -> Iterator[Link]:
+    """The links of a page, from its body's blob and its head's (empty where there is none)."""
+    if change.page is None:
+        return
+    url, blob = change.page
+    with _body(store, blob) as chunks:
+        sample = next(iter(chunks()), b"")[: sniff.SAMPLE]
+        charset = text.decode_charset(sample, _content_type(store, head))
+        base = anchors.base_of(chunks(), charset) if any(map(anchors.may_have_base, chunks())) else ""
+        yield from anchors.anchors_of(chunks(), url, charset, base)
+
+
+def _changed(store: Store, old: str | None, new: str | None, prefix: str) -> Iterator[tuple[str, dict[str, Entry]]]:
+    """The ARCs whose data.xml differs between two trees: path, and what lies there now. Equal subtrees cost nothing."""
+    before = {entry.name: entry for entry in store.entries(old)} if old else {}
+    after = {entry.name: entry for entry in store.entries(new)} if new else {}
+    if before.get(DATA_XML) != after.get(DATA_XML):
+        yield prefix.rstrip("/"), after
+    for name in sorted(before.keys() | after.keys()):
+        was, now = (each if each is not None and each.is_tree else None for each in (before.get(name), after.get(name)))
+        if was != now:
+            yield from _changed(store, was.oid if was else None, now.oid if now else None, f"{prefix}{name}/")
+
+
+def _page(store: Store, path: str, entries: dict[str, Entry]) -> tuple[str, str] | None:
+    """The URL and the body's blob of an ARC that is an HTML page."""
+    document = entries.get(DATA_XML)
+    data = next((entry for entry in entries.values() if not entry.is_tree and is_data_file(entry.name)), None)
+    if document is None or document.is_tree or data is None:
+        return None
+    try:
+        meta = arcxml.metadata(store.read(document.oid))
+    except (InvalidDocument, Damaged) as error:
+        raise Damaged(f"{path}/{DATA_XML} ({document.oid} in {store.path}): {error}") from None
+    return (meta.url, data.oid) if meta.mime_type in text.HTML_TYPES else None
+
+
+@contextmanager
+def _body(store: Store, blob: str) -> Iterator[Callable[[], Iterable[bytes]]]:
+    """A function that streams a body from its start, as often as it is called."""
+    if store.size(blob) <= _CHUNK:
+        body = store.read(blob)
+        yield lambda: (body,)
+        return
+    with tempfile.TemporaryFile() as file:
+        store.copy(blob, file.fileno())
+
+        def chunks() -> Iterator[bytes]:
+            at = 0
+            while at < anchors.LONGEST_PAGE and (chunk := os.pread(file.fileno(), _CHUNK, at)):
+                yield chunk
+                at += len(chunk)
+
+        yield chunks
+
+
+def _content_type(store: Store, head: str) -> str:
+    """The Content-Type that the page was sent with."""
+    if not head or store.size(head) > _LONGEST_HEAD:
+        return ""
+    for line in store.read(head).split(b"\n"):
+        name, colon, value = line.partition(b":")
+        if colon and name.strip().lower() == b"content-type":
+            return value.strip().decode("latin-1")
+    return ""

@@ -1,0 +1,1 @@
+INSERT INTO body (page, blob, url) VALUES (:page, :blob, :url);

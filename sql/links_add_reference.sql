@@ -1,0 +1,1 @@
+INSERT INTO reference (id, kind, target, text) VALUES (?, ?, ?, ?);

@@ -1,0 +1,1 @@
+INSERT INTO text (id, text) VALUES (?, ?);

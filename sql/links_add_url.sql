@@ -1,0 +1,1 @@
+INSERT INTO url (id, url, domain) VALUES (?, ?, ?);

@@ -1,0 +1,1 @@
+INSERT INTO version (page, domain, seq_from, seq_until, body) VALUES (:page, :domain, :seq_from, :seq_until, :body);

@@ -1,0 +1,1 @@
+INSERT INTO word (id, word) VALUES (?, ?);

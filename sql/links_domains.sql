@@ -1,0 +1,2 @@
+-- The domains whose pages' links are here.
+SELECT name FROM domain WHERE EXISTS (SELECT 1 FROM snapshot WHERE domain = domain.id) ORDER BY name;

@@ -1,0 +1,1 @@
+UPDATE version SET seq_until = :seq WHERE page = :page AND seq_from = :seq_from;

@@ -1,0 +1,1 @@
+SELECT id FROM body WHERE page = :page AND blob = :blob AND url = :url;

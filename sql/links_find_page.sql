@@ -1,0 +1,1 @@
+SELECT id FROM page WHERE path = :path;

@@ -1,0 +1,1 @@
+SELECT id FROM reference WHERE target = :target AND kind = :kind AND text = :text;

@@ -1,0 +1,1 @@
+DELETE FROM word WHERE id NOT IN (SELECT word FROM naming);

@@ -1,0 +1,159 @@
+-- links.db: the links of every version of every HTML page (seed 4). Derived: `webarc-agent recover` makes it anew from
+-- git. Links belong to a body, the bytes of a page under its URL; a version says from which snapshot to which a page had
+-- that body. So a page that did not change costs no row, and one that changed costs the rows of that page. URLs, texts,
+-- words, and what a link says (its kind, target and text) are there once: menus repeat them on every page.
+
+PRAGMA page_size = 8192;
+
+BEGIN IMMEDIATE;
+
+CREATE TABLE domain (
+    id   INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE               -- host[:port], also of sites that are not archived
+);
+
+CREATE TABLE snapshot (
+    domain    INTEGER NOT NULL REFERENCES domain,
+    seq       INTEGER NOT NULL,             -- crawlTime in seconds since 1970
+    crawlTime TEXT NOT NULL,                -- yyyy-mm-ddThh:mm:ss, CET
+    commitTag TEXT NOT NULL UNIQUE,
+    PRIMARY KEY (domain, seq)
+) WITHOUT ROWID;
+
+CREATE TABLE url (
+    id     INTEGER PRIMARY KEY,
+    url    TEXT NOT NULL UNIQUE,            -- canonical; or mailto: and an address
+    domain INTEGER REFERENCES domain        -- NULL: a mail address
+);
+
+CREATE TABLE page (
+    id     INTEGER PRIMARY KEY,
+    domain INTEGER NOT NULL REFERENCES domain,
+    path   TEXT NOT NULL UNIQUE             -- of its ARC: /<domain>/…
+);
+
+CREATE TABLE body (
+    id   INTEGER PRIMARY KEY,
+    page INTEGER NOT NULL REFERENCES page,
+    url  INTEGER NOT NULL REFERENCES url,   -- what its links are relative to
+    blob BLOB NOT NULL,                     -- git's id of the bytes
+    UNIQUE (page, blob, url)
+);
+
+CREATE INDEX body_by_url ON body (url);
+
+CREATE TABLE version (
+    page      INTEGER NOT NULL REFERENCES page,
+    domain    INTEGER NOT NULL REFERENCES domain,
+    seq_from  INTEGER NOT NULL,             -- the first snapshot that has it
+    seq_until INTEGER NOT NULL,             -- the first that no longer has it; 9223372036854775807 while it is current
+    body      INTEGER NOT NULL REFERENCES body,
+    PRIMARY KEY (page, seq_from)
+) WITHOUT ROWID;
+
+CREATE INDEX version_by_body ON version (body, seq_until, seq_from);
+CREATE INDEX version_by_domain ON version (domain, seq_until, seq_from, body);
+
+CREATE TABLE text (
+    id   INTEGER PRIMARY KEY,
+    text TEXT NOT NULL UNIQUE               -- between <a> and </a>, or in alt; as it is written, white space folded
+);
+
+CREATE TABLE word (
+    id   INTEGER PRIMARY KEY,
+    word TEXT NOT NULL UNIQUE               -- case and accents folded
+);
+
+CREATE TABLE naming (                       -- the words of a text
+    word INTEGER NOT NULL REFERENCES word,
+    text INTEGER NOT NULL REFERENCES text,
+    PRIMARY KEY (word, text)
+) WITHOUT ROWID;
+
+CREATE TABLE reference (                    -- what a link says, on whichever page
+    id     INTEGER PRIMARY KEY,
+    kind   INTEGER NOT NULL,                -- 1 http, 2 mail, 3 image
+    target INTEGER NOT NULL REFERENCES url,
+    text   INTEGER NOT NULL REFERENCES text,
+    UNIQUE (target, kind, text)
+);
+
+CREATE INDEX reference_by_text ON reference (text, kind, target);
+
+CREATE TABLE link (
+    body      INTEGER NOT NULL REFERENCES body,
+    reference INTEGER NOT NULL REFERENCES reference,
+    times     INTEGER NOT NULL,             -- how often the page says it
+    PRIMARY KEY (body, reference)
+) WITHOUT ROWID;
+
+CREATE INDEX link_by_reference ON link (reference, body, times);
+
+-- What goes takes with it what only it had (words: links_forget_words.sql).
+
+CREATE TRIGGER body_goes AFTER DELETE ON body BEGIN
+    DELETE FROM link WHERE body = OLD.id;
+    DELETE FROM url WHERE id = OLD.url
+       AND NOT EXISTS (SELECT 1 FROM body WHERE url = OLD.url)
+       AND NOT EXISTS (SELECT 1 FROM reference WHERE target = OLD.url);
+END;
+
+CREATE TRIGGER link_goes AFTER DELETE ON link BEGIN
+    DELETE FROM reference WHERE id = OLD.reference AND NOT EXISTS (SELECT 1 FROM link WHERE reference = OLD.reference);
+END;
+
+CREATE TRIGGER reference_goes AFTER DELETE ON reference BEGIN
+    DELETE FROM url WHERE id = OLD.target
+       AND NOT EXISTS (SELECT 1 FROM reference WHERE target = OLD.target)
+       AND NOT EXISTS (SELECT 1 FROM body WHERE url = OLD.target);
+    DELETE FROM text WHERE id = OLD.text AND NOT EXISTS (SELECT 1 FROM reference WHERE text = OLD.text);
+END;
+
+-- A row for each link of each page in each snapshot; for any SQLite tool.
+CREATE VIEW links AS
+SELECT source.url         AS page,
+       page.path          AS path,
+       domain.name        AS domain,
+       CASE reference.kind WHEN 1 THEN 'http' WHEN 2 THEN 'mail' ELSE 'image' END AS kind,
+       target.url         AS target,
+       text.text          AS text,
+       link.times         AS times,
+       snapshot.crawlTime AS crawlTime,
+       snapshot.commitTag AS commitTag
+  FROM snapshot
+  JOIN domain        ON domain.id = snapshot.domain
+  JOIN version       ON version.domain = snapshot.domain
+                    AND version.seq_from <= snapshot.seq
+                    AND version.seq_until > snapshot.seq
+  JOIN body          ON body.id = version.body
+  JOIN page          ON page.id = body.page
+  JOIN url AS source ON source.id = body.url
+  JOIN link          ON link.body = body.id
+  JOIN reference     ON reference.id = link.reference
+  JOIN url AS target ON target.id = reference.target
+  JOIN text          ON text.id = reference.text;
+
+-- Seed 4's table: how often a page names a target by a word.
+CREATE VIEW link_words AS
+SELECT word.word          AS word,
+       source.url         AS page,
+       CASE reference.kind WHEN 1 THEN 'http' WHEN 2 THEN 'mail' ELSE 'image' END AS kind,
+       target.url         AS target,
+       sum(link.times)    AS times,
+       snapshot.commitTag AS commitTag
+  FROM word
+  JOIN naming        ON naming.word = word.id
+  JOIN reference     ON reference.text = naming.text
+  JOIN url AS target ON target.id = reference.target
+  JOIN link          ON link.reference = reference.id
+  JOIN body          ON body.id = link.body
+  JOIN url AS source ON source.id = body.url
+  JOIN version       ON version.body = body.id
+  JOIN snapshot      ON snapshot.domain = version.domain
+                    AND snapshot.seq >= version.seq_from
+                    AND snapshot.seq < version.seq_until
+ GROUP BY word.word, source.url, reference.kind, target.url, snapshot.commitTag;
+
+PRAGMA user_version = 1;
+
+COMMIT;

@@ -1,0 +1,2 @@
+-- Changes when another process has written.
+PRAGMA data_version;

@@ -1,0 +1,13 @@
+-- The links that lead to one of the URLs :targets (a JSON array), newest pages first. links_narrow.sql follows.
+SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url AS target, text.text AS text,
+       link.times AS times, version.seq_from AS since, version.seq_until AS until
+  FROM url AS target
+ CROSS JOIN reference     ON reference.target = target.id
+ CROSS JOIN link          ON link.reference = reference.id
+ CROSS JOIN version       ON version.body = link.body
+ CROSS JOIN body          ON body.id = link.body
+ CROSS JOIN page          ON page.id = body.page
+ CROSS JOIN url AS source ON source.id = body.url
+ CROSS JOIN domain        ON domain.id = page.domain
+ CROSS JOIN text          ON text.id = reference.text
+ WHERE target.url IN (SELECT value FROM json_each(:targets))

@@ -1,0 +1,37 @@
+"""The agent keeps links.db up with each crawl, where `[index] links` is set (seed 4)."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tests.support.crawls import crawl
+from tests.support.site import Site
+from webarcfs.archive.directory import Archive
+
+pytestmark = pytest.mark.crawl
+
+
+def _links(archive: Archive) -> list[tuple[str, str, str, str]]:
+    with closing(sqlite3.connect(archive.links)) as connection:
+        return sorted(connection.execute("SELECT commitTag, path, target, text FROM links"))
+
+
+def test_each_crawl_brings_the_links_of_what_it_changed(archive: Archive, site: Site) -> None:
+    """The page's own charset counts, as the server names it; a second crawl adds rows for the changed page only."""
+    archive.settings.write_text("[index]\nlinks = true\n", "utf-8")
+    site.add_html("/", "<a href=a.html>first</a>")
+    site.add("/a.html", "<html><a href=/>gr\xfcn</a>".encode("cp1252"), "text/html; charset=iso-8859-1")
+    crawl(archive, site.url())
+    domain = site.url().split("/")[2]
+    assert [row[1:] for row in _links(archive)] == [
+        (f"/{domain}/a.html", site.url("/"), "grün"),
+        (f"/{domain}/index.html", site.url("/a.html"), "first"),
+    ]
+    site.add_html("/", "<a href=a.html>second</a>")
+    crawl(archive, site.url())
+    with closing(sqlite3.connect(archive.links)) as connection:
+        assert connection.execute("SELECT count(*) FROM body").fetchone()[0] == 3
+    assert [row[3] for row in _links(archive)] == ["grün", "first", "grün", "second"]

@@ -1,0 +1,223 @@
+"""links.db: the links of every version of every HTML page (seed 4). Only the agent writes to it; derived from git.
+
+Links belong to a *body*, the bytes of a page under its URL, and are stored once; a *version* says from which snapshot
+to which a page had that body. So a snapshot costs the rows of the pages that it changed; a page that comes back, or an
+import in between, costs next to nothing. Bodies come first, in many small transactions: without a version they mean
+nothing yet, a crash leaves them for the next time, and no writer waits long for another. Then all versions of the
+snapshot come in one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from webarcfs.archive.errors import DatabaseDamaged
+from webarcfs.archive.linknumbers import Numbers
+from webarcfs.archive.linkwords import Link
+from webarcfs.archive.model import CommitTag, format_time
+from webarcfs.archive.resources import sql
+from webarcfs.archive.sqlitefile import PATIENCE, translated
+
+#: `PRAGMA user_version` of sql/links_schema.sql; a database of another version is made anew.
+SCHEMA_VERSION = 1
+#: `seq_until` of what is current.
+NEVER = (1 << 63) - 1
+#: Rows that are gathered before they are stored, and rows of a transaction, about.
+_PORTION = 20_000
+_TRANSACTION = 50_000
+_FORGET_DOMAIN = ("links_forget_versions", "links_forget_snapshots", "links_forget_bodies", "links_forget_pages")
+_SWEEP = ("links_forget_namings", "links_forget_words", "links_forget_domains")
+
+
+@dataclass(frozen=True, slots=True)
+class PageChange:
+    """What a snapshot holds at one path from then on: a page's URL and blob, or None where there is no page."""
+
+    path: str
+    page: tuple[str, str] | None
+
+
+class LinkBase:
+    """An open links.db. Use it as a context manager, in one thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
+        self._path = path
+        self._pending: Counter[tuple[int, Link]] = Counter()
+        with self._translated():
+            self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            self._connection.execute(sql("links_tune"))
+            version = self._one("select_schema_version")
+            if version == 0 and not self._one("count_tables"):
+                self._connection.executescript(sql("links_schema"))
+            elif version != SCHEMA_VERSION:
+                raise DatabaseDamaged(
+                    f"{path} is of version {version}, not {SCHEMA_VERSION}; run `webarc-agent recover`"
+                )
+        self._numbers = Numbers(self._connection)
+
+    def __enter__(self) -> LinkBase:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._connection.close()
+
+    def record(
+        self, tag: CommitTag, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[Link]]
+    ) -> None:
+        """Take in one snapshot, once only. `changes` are against the one before it in time.
+
+        `links` is asked for the links of those pages that are not known yet.
+        """
+        with self._translated():
+            if str(tag) in self.indexed(tag.domain):
+                return
+            states = self._take_bodies(tag.domain, changes, links)
+            with self._transaction():
+                self._take_versions(tag, states)
+
+    def indexed(self, domain: str) -> set[str]:
+        """The commitTags of `domain` that are in the database."""
+        with self._translated():
+            return {str(row[0]) for row in self._connection.execute(sql("links_indexed"), {"name": domain})}
+
+    def domains(self) -> list[str]:
+        """The domains that have a snapshot here."""
+        with self._translated():
+            return [str(row[0]) for row in self._connection.execute(sql("links_domains"))]
+
+    def forget(self, domain: str) -> None:
+        """Drop the pages of a domain, with what only they had."""
+        with self._translated(), self._transaction():
+            for statement in _FORGET_DOMAIN:
+                self._run(statement, name=domain)
+            for statement in _SWEEP:
+                self._run(statement)
+            self._numbers.forget()
+
+    def check(self) -> list[str]:
+        """What SQLite finds wrong with the file, a line each; nothing in a sound one."""
+        with self._translated():
+            found = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
+        return [line for line in found if line != "ok"]
+
+    def counts(self) -> dict[str, int]:
+        """How many links, bodies, refs, urls, texts and words there are."""
+        with self._translated():
+            cursor = self._connection.execute(sql("links_counts"))
+            return dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
+
+    def _take_bodies(
+        self, domain: str, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[Link]]
+    ) -> list[tuple[int, int | None]]:
+        """The numbers of each page and of its body from now on, None where it has none; bodies that are new come in."""
+        states: list[tuple[int, int | None]] = []
+        pending = iter(changes)
+        more = True
+        while more:
+            rows = 0
+            with self._transaction():
+                while rows < _TRANSACTION:
+                    change = next(pending, None)
+                    if change is None:
+                        more = False
+                        break
+                    page = self._page(domain, change)
+                    if page is None:
+                        continue
+                    body, new = self._body(page, change, links)
+                    states.append((page, body))
+                    rows += 1 + new
+                self._flush()
+        return states
+
+    def _page(self, domain: str, change: PageChange) -> int | None:
+        if change.page is not None:
+            self._run("links_add_page", domain=self._numbers.domain(domain), path=change.path)
+        return self._found("links_find_page", path=change.path)
+
+    def _body(
+        self, page: int, change: PageChange, links: Callable[[PageChange], Iterable[Link]]
+    ) -> tuple[int | None, int]:
+        """The number of a page's body, and how many links came in with it."""
+        if change.page is None:
+            return None, 0
+        url, blob = change.page
+        values = {"page": page, "blob": bytes.fromhex(blob), "url": self._numbers.urls([url])[url]}
+        known = self._found("links_find_body", **values)
+        if known is not None:
+            return known, 0
+        self._run("links_add_body", **values)
+        body = self._found("links_find_body", **values)
+        assert body is not None
+        count = 0
+        for link in links(change):
+            count += 1
+            self._pending[body, link] += 1
+            if len(self._pending) >= _PORTION:
+                self._flush()
+        return body, count
+
+    def _flush(self) -> None:
+        """Store the links that were gathered."""
+        pending, self._pending = self._pending, Counter()
+        references = self._numbers.references({link for _, link in pending})
+        rows = sorted((body, references[link], times) for (body, link), times in pending.items())
+        self._connection.executemany(sql("links_add_link"), rows)
+
+    def _take_versions(self, tag: CommitTag, states: Iterable[tuple[int, int | None]]) -> None:
+        seq, domain = int(tag.crawl_time.timestamp()), self._numbers.domain(tag.domain)
+        values = {"crawlTime": format_time(tag.crawl_time), "commitTag": str(tag)}
+        if not self._run("links_add_snapshot", domain=domain, seq=seq, **values).rowcount:
+            return  # another process, catching up, was faster
+        following = self._found("select_next_snapshot", domain=domain, seq=seq) or NEVER
+        for page, body in states:
+            self._change(page, domain, body, seq, following)
+
+    def _change(self, page: int, domain: int, body: int | None, seq: int, following: int) -> None:
+        """What a page had goes on to `seq`, and again from the snapshot that follows, if it went on there."""
+        valid = self._run("links_valid_version", page=page, seq=seq).fetchone()
+        if valid is not None and valid[2] > seq:
+            before, begun, until = valid
+            if before == body:
+                return  # only what users added has changed, or the head
+            self._run("links_end_version", page=page, seq_from=begun, seq=seq)
+            if until > following:
+                self._add_version(page, domain, following, until, before)
+        if body is not None:
+            self._add_version(page, domain, seq, following, body)
+
+    def _add_version(self, page: int, domain: int, begun: int, until: int, body: int) -> None:
+        self._run("links_add_version", page=page, domain=domain, seq_from=begun, seq_until=until, body=body)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._run("links_begin")
+        try:
+            self._numbers.begin()
+            yield
+            self._connection.commit()
+        except BaseException:
+            self._connection.rollback()
+            self._numbers.forget()
+            self._pending.clear()
+            raise
+
+    def _found(self, statement: str, **values: Any) -> int | None:
+        row = self._run(statement, **values).fetchone()
+        return None if row is None or row[0] is None else int(row[0])
+
+    def _run(self, statement: str, **values: Any) -> sqlite3.Cursor:
+        return self._connection.execute(sql(statement), values)
+
+    def _one(self, statement: str) -> Any:
+        return self._connection.execute(sql(statement)).fetchone()[0]
+
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated(self._path)

@@ -1,0 +1,48 @@
+"""Links as values: their kinds, and the words that name them with case and accents folded (seed 4). Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+#: How many characters of a word count, and how many different words of one text: what bounds rows.
+LONGEST_WORD = 64
+MOST_WORDS = 64
+_WORD = re.compile(r"[^\W_]+")
+
+
+class Kind(IntEnum):
+    """What a link leads to; the numbers stand in links.db."""
+
+    HTTP = 1
+    MAIL = 2
+    IMAGE = 3
+
+
+class Link(NamedTuple):
+    """A link of a page: its target (a canonical URL, or `mailto:` and an address), and the text that names it."""
+
+    kind: Kind
+    target: str
+    text: str
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The different words of a text, without case and accents, in order: `Über-Größe` is `uber` and `grosse`."""
+    return tuple(dict.fromkeys(word[:LONGEST_WORD] for word in _WORD.findall(_folded(text))))[:MOST_WORDS]
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return "".join(map(_plain, unicodedata.normalize("NFKC", text))).casefold()
+
+
+@lru_cache(maxsize=4096)
+def _plain(char: str) -> str:
+    """A character without its accents; marks that stand alone go. NFKD puts them behind what they are on."""
+    # Only of scripts whose accents people leave out when they search: marks of Indic scripts are vowels.
+    return "".join(each for each in unicodedata.normalize("NFKD", char) if not "\u0300" <= each <= "\u036f")

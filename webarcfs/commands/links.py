@@ -1,0 +1,176 @@
+"""`webarc links`: what pages link to, and by which words (seeds 2 and 4)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from webarcfs.archive.asking import SECONDS
+from webarcfs.archive.errors import Damaged, UrlRefused, UsageError
+from webarcfs.archive.linkasking import Figures, Found, Question, ask, figures
+from webarcfs.archive.linkwords import Kind
+from webarcfs.archive.model import CommitTag
+from webarcfs.archive.url import canonical
+from webarcfs.commands import targets
+from webarcfs.commands.place import Place, find, place_options
+
+#: What a table shows: the rest is in the other formats.
+_SHOWN = ("page", "kind", "target", "text", "times")
+
+
+@click.command()
+@click.option("--from", "source", metavar="URL|PATH", help="The links of this page.")
+@click.option("--to", "target", metavar="URL|MAIL", help="The links to this URL, or mail address.")
+@click.option(
+    "--word", metavar="W", help="The links that this word names, or all of several; case and accents are one."
+)
+@click.option(
+    "--broken", is_flag=True, help="Only those to documents that their domain, though archived, does not have."
+)
+@click.option("--external", is_flag=True, help="Only those that leave the domain of their page.")
+@click.option("--kind", type=click.Choice([kind.name.lower() for kind in Kind]), help="Only those of this kind.")
+@click.option("--at", metavar="TAG", help="As it was in this snapshot; else the newest of every domain.")
+@click.option("--ever", is_flag=True, help="Of every version of every page.")
+@click.option("--count", metavar="TAG", help="Count the links of a snapshot instead.")
+@place_options
+@click.option("--limit", type=click.IntRange(min=0), help="At most so many.")
+@click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table")
+@click.option("--seconds", type=click.FloatRange(min=0.01), default=SECONDS, show_default=True, help="Give up after.")
+def links(
+    *,
+    source: str | None,
+    target: str | None,
+    word: str | None,
+    broken: bool,
+    external: bool,
+    kind: str | None,
+    at: str | None,
+    ever: bool,
+    count: str | None,
+    archive: str | None,
+    mount: Path | None,
+    limit: int | None,
+    form: str,
+    seconds: float,
+) -> None:
+    """Show the links of pages: from a page, to a URL, by a word; those that are broken, or leave their domain.
+
+    Kinds are http (what is followed or shown in a frame), mail and image. The archive must keep them: `[index] links =
+    true` in webarc.toml.
+
+    \b
+    Examples:
+      webarc links --from http://www.example.org/
+      webarc links --to http://www.example.org/old.html --ever --format csv
+      webarc links --to someone@example.org
+      webarc links --word 'annual report' --limit 20
+      webarc links --broken --kind image
+      webarc links --external --at 2026-11-21T03:00:00@www.example.org --format json
+      webarc links --count 2026-11-21T03:00:00@www.example.org
+    """
+    narrowed = any((broken, external))
+    if sum(each is not None for each in (source, target, word, count)) > 1:
+        raise UsageError("--from, --to, --word and --count are different questions; give one")
+    if count is not None:
+        if narrowed or kind or at or ever or limit is not None:
+            raise UsageError("--count counts a snapshot's links as they are; nothing narrows it")
+        _count(find(archive, mount), count, form, seconds)
+        return
+    if not narrowed and source is None and target is None and word is None:
+        raise UsageError("say which links: --from, --to, --word, --broken, --external or --count")
+    if at is not None and ever:
+        raise UsageError("--at is one snapshot and --ever is all; give one")
+    place = find(archive, mount)
+    question = Question(
+        path=_path(place, source) if source is not None else "",
+        targets=(_target(target),) if target is not None else (),
+        word=word or "",
+        at=_tag(at) if at is not None else None,
+        ever=ever,
+        kind=Kind[kind.upper()] if kind else None,
+        external=external,
+        broken=broken,
+        limit=limit,
+    )
+    _FORMATS[form](ask(place.archive, question, seconds) if word != "" else ())
+
+
+def _path(place: Place, text: str) -> str:
+    document = targets.document(place, text)
+    return f"/{document.domain}/{document.arc}"
+
+
+def _target(text: str) -> str:
+    """What links.db calls it: `mailto:` and the address, domain in lower case, or the canonical URL."""
+    address = text[7:] if text[:7].lower() == "mailto:" else text
+    if "://" not in text and "@" in address:
+        local, _, domain = address.rpartition("@")
+        return f"mailto:{local}@{domain.lower()}"
+    try:
+        return canonical(text.partition("#")[0])
+    except UrlRefused as error:
+        raise UsageError(f"{error}; give a URL with http:// or https://, or a mail address") from None
+
+
+def _tag(text: str) -> CommitTag:
+    try:
+        return CommitTag.parse(text)
+    except Damaged as error:
+        raise UsageError(str(error)) from None
+
+
+def _count(place: Place, text: str, form: str, seconds: float) -> None:
+    """Seed 2's figures 39 to 42, in its words' order."""
+    found = figures(place.archive, _tag(text), seconds)
+    if form == "json":
+        click.echo(json.dumps(asdict(found), indent=1))
+    elif form == "csv":
+        writer = csv.DictWriter(sys.stdout, [field.name for field in fields(Figures)])
+        writer.writeheader()
+        writer.writerow(asdict(found))
+    else:
+        for name, value in asdict(found).items():
+            click.echo(f"{_LABELS[name]:32}{value:>12,}")
+
+
+_LABELS = {
+    "total": "links",
+    "external": "  external",
+    "external_targets": "  external, different targets",
+    "internal": "  internal",
+    "mails": "mail addresses",
+    "images": "images",
+}
+
+
+def _table(found: Iterable[Found]) -> None:
+    table = Table(*_SHOWN, box=None, pad_edge=False, header_style="bold")
+    for each in found:
+        table.add_row(*(Text(str(getattr(each, name))) for name in _SHOWN))
+    Console(width=None if sys.stdout.isatty() else 250).print(table)
+
+
+def _json(found: Iterable[Found]) -> None:
+    """An array, an object a line: a reader of JSON takes it whole, one of lines as it comes."""
+    click.echo("[", nl=False)
+    for number, each in enumerate(found):
+        click.echo((",\n" if number else "\n") + json.dumps(asdict(each), ensure_ascii=False), nl=False)
+    click.echo("\n]")
+
+
+def _csv(found: Iterable[Found]) -> None:
+    writer = csv.DictWriter(sys.stdout, [field.name for field in fields(Found)])
+    writer.writeheader()
+    writer.writerows(asdict(each) for each in found)
+
+
+_FORMATS: Mapping[str, Callable[[Iterable[Found]], None]] = {"table": _table, "json": _json, "csv": _csv}
