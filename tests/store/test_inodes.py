@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
+from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +13,8 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import MountFailed, Stale, UsageError
-from webarcfs.mount import binding, libfuse3, wire
+from webarcfs.archive.objects import Objects
+from webarcfs.mount import binding, bounds, libfuse3, wire
 from webarcfs.mount.base import Attrs, Folder, Kind
 from webarcfs.mount.binding import Mount
 from webarcfs.mount.expiry import Expiry
@@ -145,6 +148,41 @@ def test_what_was_told_of_a_folder_is_told_again_where_it_did_not_change(archive
     assert _listed(mounted, folder) == second and number in mounted.inodes
     mounted.operations.forget(folder, 1)
     assert mounted.inodes.remembered == 0
+
+
+def _counted(name: str, method: Callable[..., object], counts: Counter[str]) -> Callable[..., object]:
+    def call(*given: object) -> object:
+        counts[name] += 1
+        return method(*given)
+
+    return call
+
+
+def test_what_the_kernel_asks_again_is_not_read_from_git_again(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many ARCs as the mount may know are walked from its caches when the kernel let all of them go."""
+    arcs, reads = 60, Counter[str]()
+    monkeypatch.setattr(bounds, "inodes", lambda: bounds.OF_AN_ARC * (arcs + 3))
+    for name in ("entries", "read"):
+        monkeypatch.setattr(Objects, name, _counted(name, getattr(Objects, name), reads))
+    archives.publish(archive, pages={f"d/p{number}": b"1" for number in range(arcs)})
+    mounted = Mounted(archive, View(archive))
+    counts = []
+    for _ in range(2):
+        reads.clear()
+        folder = mounted.lookup(f"{DOMAIN}/d")
+        told = {number for number, _ in _listed(mounted, folder).values() if number}
+        for arc in frozenset(told):
+            files = _listed(mounted, arc)
+            assert len(files) == 5
+            told |= {number for number, _ in files.values() if number}
+        for number in told | {folder, mounted.lookup(DOMAIN)}:
+            mounted.operations.forget(number, 1_000)
+        assert len(mounted.inodes) == 1
+        counts.append(reads.copy())
+    assert counts[0]["entries"] >= arcs and counts[0]["read"] >= arcs
+    assert not counts[1], counts[1]
 
 
 def test_only_what_changed_is_expired(archive: Archive, view: View) -> None:
