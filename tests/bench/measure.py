@@ -1,22 +1,29 @@
-"""Runs commands and tells what they cost: wall seconds, and the peak memory of the largest process among them."""
+"""Runs commands and tells what they cost: wall seconds, and the peak memory of all their processes together."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+_SECONDS_BETWEEN_LOOKS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a command cost. `peak` is in MiB, `processor` in seconds, those of its children included."""
+    """What a command cost. `peak` is of its largest process, `together` of all that it ran at a time, both in MiB;
+    `processor` is in seconds, those of its children included.
+    """
 
     seconds: float
     peak: float
+    together: float
     exit_code: int
     processor: float = 0.0
 
@@ -30,13 +37,55 @@ def cost(command: Sequence[str], cwd: Path | None = None) -> Cost:
     begun = time.monotonic()
     with subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
-        message = process.stderr.read()
+        with Watched(process.pid) as watched:
+            message = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 8):  # wget says 8 for a broken link
         sys.stderr.write(message.decode("utf-8", "replace"))
     processor = usage.ru_utime + usage.ru_stime
-    return Cost(time.monotonic() - begun, usage.ru_maxrss / 1024, process.returncode, processor)
+    peaks = (usage.ru_maxrss / 1024, watched.most / (1 << 20))
+    return Cost(time.monotonic() - begun, *peaks, process.returncode, processor)
+
+
+class Watched:
+    """The most memory that a process and all below it ever had at once, in bytes: the sum of their shares (PSS, which
+    counts what several of them share once; proc(5)), looked at some times a second.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.most = 0
+        self._pid = pid
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Watched:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(_SECONDS_BETWEEN_LOOKS):
+            self.most = max(self.most, sum(map(_share, _with_children(self._pid))))
+
+
+def _with_children(pid: int) -> Iterator[int]:
+    yield pid
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                yield from _with_children(int(child))
+
+
+def _share(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0  # it has just ended
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)
 
 
 def agent(*arguments: str) -> list[str]:

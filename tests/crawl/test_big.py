@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import subprocess
-import sys
 
 import pytest
 
 from agent.status import Status
+from tests.bench.measure import agent, cost
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl
 from tests.support.site import Everywhere, Exchange, Site
@@ -21,25 +20,14 @@ _MIB = 1 << 20
 _BIG = 300 * _MIB
 _LINKS = 100_000
 
-#: The command, and then the most memory that its process ever had. Not ru_maxrss: a child inherits its parent's.
-_MEASURED = """
-import atexit, sys
-from agent.cli import main
-atexit.register(lambda: print([line for line in open("/proc/self/status") if line.startswith("VmHWM")][0]))
-sys.argv[0] = "webarc-agent"
-main()
-"""
-
 
 def test_a_body_of_300_mb(archive: Archive, site: Site) -> None:
     site.add_html("/", '<a href="/big.bin">big</a><a href="/big.html">big</a>')
     site.add_nasty("/big.bin", _big)
     site.add_nasty("/big.html", nasty.big_body(5 * _MIB, content_type="text/html"))
-    command = [sys.executable, "-c", _MEASURED, "crawl", "--archive", str(archive.root), "--wait=0", site.url()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    most = re.search(r"VmHWM:\s+(\d+) kB", done.stdout)
-    assert most is not None and int(most[1]) * 1024 < 200 * _MIB, done.stdout
+    done = cost(agent("crawl", "--archive", str(archive.root), "--wait=0", site.url()))
+    assert done.exit_code == 0
+    assert 0 < done.together < 250, "MiB, of the crawl and all that it runs"
     expected = hashlib.sha256()
     for number in range(_BIG // _MIB):
         expected.update(_mebibyte(number))
