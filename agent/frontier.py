@@ -6,6 +6,7 @@ One process writes to it, in one thread. The statements are the files `sql/front
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -93,6 +94,7 @@ class Frontier:
         """Open or make it. Raises Damaged when it is none, or of another version; WebarcError when it cannot be opened
         now (a full disk, a lock), which says nothing of what is in it.
         """
+        self._path = path
         try:
             self._connection = sqlite3.connect(path, isolation_level="IMMEDIATE")
             self._db = SqliteDatabase(self._connection)
@@ -105,7 +107,7 @@ class Frontier:
         except sqlite3.OperationalError as error:
             raise WebarcError(f"{path} cannot be opened now: {error}") from None
         except sqlite3.DatabaseError as error:
-            raise Damaged(f"{path}: {error}; remove its job folder, the next crawl begins anew") from None
+            raise _damaged(path, error) from None
 
     def close(self) -> None:
         """Close it."""
@@ -113,9 +115,17 @@ class Frontier:
 
     @contextmanager
     def changes(self) -> Iterator[None]:
-        """All changes inside, or none."""
-        with self._connection:
-            yield
+        """All changes inside, or none. Raises OSError on a full disk, Damaged where SQLite says that the file is."""
+        try:
+            with self._connection:
+                yield
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its extended part
+            if code == sqlite3.SQLITE_FULL:
+                raise OSError(errno.ENOSPC, f"{self._path}: {error}") from None
+            if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise _damaged(self._path, error) from None
+            raise
 
     # -- the job -------------------------------------------------------------------------------------------------
 
@@ -145,6 +155,10 @@ class Frontier:
     def next(self, domain: str, now: float, most: int) -> list[Row]:
         """The URLs of `domain` to fetch next, nearest to the start URLs first."""
         return self._rows("frontier_next", domain=domain, now=now, most=most)
+
+    def bound_waits(self, latest: float) -> None:
+        """Let no URL wait longer than that (seconds since 1970): another process may have had another clock."""
+        self._run("frontier_bound_waits", latest=latest)
 
     def take(self, rows: Iterable[Row], batch: int, domain: str) -> None:
         """Begin a batch."""
@@ -358,3 +372,7 @@ class Frontier:
 
     def _scalar(self, statement: str) -> Any:
         return self._connection.execute(sql(statement)).fetchone()[0]
+
+
+def _damaged(path: Path, error: sqlite3.Error) -> Damaged:
+    return Damaged(f"{path}: {error}; remove its job folder, the next crawl begins anew")

@@ -1,0 +1,68 @@
+"""The disk is full at some point of a crawl: a line says so, nothing suffers, and the next crawl goes on from there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bench.serve import Generated
+from tests.support import crawls
+from tests.support.crawls import run_command, store
+from tests.support.site import Site
+from webarcfs.archive.directory import create
+from webarcfs.archive.feed import Feed
+
+pytestmark = pytest.mark.crawl
+
+_PAGES = 40
+#: Kilobytes that are left when the crawl begins: too few for the database, for the frontier, for what is fetched, for
+#: what is published. `make soak` goes through them in small steps.
+_ROOMS = range(0, 2400, 100) if os.environ.get("WEBARC_SOAK") else (60, 300, 700)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("a small tmpfs cannot be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def leave(disk: Path, kilobytes: int) -> Path:
+    """Fill the disk but for that much; returns what fills it."""
+    ballast = disk / "ballast"
+    free = os.statvfs(disk)
+    with ballast.open("wb") as file:
+        file.write(bytes(max(0, free.f_bavail * free.f_frsize - (kilobytes << 10))))
+    return ballast
+
+
+@pytest.mark.parametrize("room", _ROOMS)
+def test_a_crawl_on_a_disk_that_gets_full(disk: Path, site: Site, room: int) -> None:
+    site.mount(Generated(_PAGES), at="/")
+    archive = create(disk / "archive")
+    command = ("crawl", "--wait", "0", "--archive", archive.root, site.url("/"))
+    ballast = leave(disk, room)
+    first = run_command(*command, timeout=240)
+    ballast.unlink()
+    assert first.code in (0, 2, 3), first.err
+    assert "unexpected" not in first.err and "Traceback" not in first.err, first.err
+    if first.code == 2:
+        assert "full" in first.err or "No space left" in first.err, first.err
+    for domain in archive.domains():
+        assert store(archive, domain).check() == []
+    done = run_command(*command, timeout=240)
+    assert done.code == 0, done.err
+    assert len(crawls.arcs(archive, site.host)) > _PAGES
+    assert len(list(Feed(archive.changes).lines())) == (1 if first.code == 2 else 2), "published once each"
+    assert run_command("verify", "--archive", archive.root, timeout=240).out == "sound\n"
+    assert list(archive.jobs.iterdir()) == []
