@@ -7,11 +7,10 @@ incomplete.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from agent import answers, fetch
+from agent import answers, clock, fetch
 from agent.answers import Answer
 from agent.discovery import Discovery
 from agent.frontier import Row, Settled
@@ -113,7 +112,7 @@ class Intake:
         if row.kind == "robots":
             status = settled.status if settled.state == "done" else settled.status or Status.ROBOTS_UNREACHABLE
             body = answer.target.encode() or answer.robots
-            self._frontier.set_robots(row.url, status, body, time.time())
+            self._frontier.set_robots(row.url, status, body, clock.steady())
         elif answer.target:
             self._flush()  # a redirect looks at what is there
             self._discovery.redirect(row, answer.target)

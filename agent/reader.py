@@ -14,7 +14,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -22,7 +21,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
-from agent import answers
+from agent import answers, clock
 from agent.answers import Answer, Batch, Killed, Limits
 from agent.frontier import Row, Settled
 from agent.links import Kind, Link
@@ -95,7 +94,7 @@ class Reader:
         batch = self._queue.popleft()
         if not self._sent:
             self._send()
-            yield from _read(replace(batch, rows=list(rows)), self._limits)
+            yield from _read(replace(batch, rows=list(rows)), self._limits, clock.OFFSET)
             return
         known = {row.id: row for row in rows}
         last = False
@@ -124,7 +123,7 @@ class Reader:
         batch = self._queue[0]
         killed = None if batch.killed is None else (int(batch.killed.status), batch.killed.note)
         rows, limits = list(map(_values_of_row, batch.rows)), _values_of_limits(self._limits)
-        task = (rows, str(batch.warc), str(batch.log), killed, limits)
+        task = (rows, str(batch.warc), str(batch.log), killed, limits, clock.OFFSET)
         if self._process is None:
             self._process = _started()
         assert self._process.stdin is not None
@@ -166,12 +165,13 @@ def _started() -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
-def _read(batch: Ended, limits: Limits) -> Iterator[Answer]:
+def _read(batch: Ended, limits: Limits, offset: float) -> Iterator[Answer]:
+    """The answers of a batch; `offset` makes of seconds since boot the time of the process that waits by it."""
     try:
         log = batch.log.read_text("utf-8", "replace")
     except FileNotFoundError:
         log = ""
-    return answers.answers(Batch(batch.rows, batch.warc, log, batch.killed), limits, time.time())
+    return answers.answers(Batch(batch.rows, batch.warc, log, batch.killed), limits, offset + clock.since_boot())
 
 
 def _write(file: IO[bytes], value: Any) -> None:
@@ -191,11 +191,11 @@ def _frame(file: IO[bytes]) -> Any:
 def _serve(given: IO[bytes], out: IO[bytes]) -> None:
     """Answer tasks until there are no more."""
     while (task := _frame(given)) is not None:
-        rows, warc, log, killed, limits = task
+        rows, warc, log, killed, limits, offset = task
         batch = Ended(0, "", [Row(*row) for row in rows], Path(warc), Path(log), Killed(*killed) if killed else None)
         found: list[tuple[object, ...]] = []
         links = 0
-        for answer in _read(batch, Limits(*limits)):
+        for answer in _read(batch, Limits(*limits), offset):
             links += len(answer.links)
             pairs = [(link.url, link.kind.value) for link in answer.links]
             settled = tuple(map(_plain, _values_of_settled(answer.settled)))

@@ -1,44 +1,69 @@
 """What all jobs of an archive know of a server, in its lock file: when it was last asked, and the pause it asked for.
 
-The file (`Archive.server_lock`) is held by whoever asks the server. Its time is when it was last asked; it holds until
-when the server is to be left alone (seconds since 1970), and how often in a row it asked for that.
+The file (`Archive.server_lock`) is held by whoever asks the server. It tells until when the server is to be left alone
+and how often in a row it asked for that; then when it was last asked and, once more, until when it is to be left alone,
+both as seconds since the machine began, and which run of the machine that was. So no setting of the clock makes a wait
+longer or shorter. Only after a restart of the machine the clock counts, and a pause that cannot have been is none.
 """
 
 from __future__ import annotations
 
 import os
+import time
+from dataclasses import dataclass
 
+from agent.clock import boot, since_boot
 from agent.manners import LONGEST_PAUSE
 
-_LENGTH = 32
+_LENGTH = 128
 
 
-def free_at(lock: int, wait: float, now: float) -> float:
-    """When the server of a held lock file may be asked next; `wait` is the pause between two requests.
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A lock file's content. `until` is by the clock, `asked` and `free` since the machine's beginning `boot`."""
 
-    A clock that was set back does not make it later than one pause from now.
-    """
+    until: float = 0.0
+    in_a_row: int = 0
+    asked: float = 0.0
+    free: float = 0.0
+    boot: str = ""
+
+
+def seconds_to_wait(lock: int, wait: float) -> float:
+    """Seconds until the server of a held lock file may be asked; `wait` is the pause between two requests."""
     info = os.fstat(lock)
     if not info.st_size:
         return 0.0  # it never was asked
-    until, _ = _read(lock)
-    return max(min(info.st_mtime, now) + wait, min(until, now + LONGEST_PAUSE))
+    state = _read(lock)
+    if state.boot == boot():
+        return max(state.asked + wait, state.free) - since_boot()
+    now = time.time()
+    return max(_believable(info.st_mtime + wait - now, wait), _believable(state.until - now, LONGEST_PAUSE))
 
 
 def asked_in_a_row(lock: int) -> int:
     """How often in a row the server has asked for a pause."""
-    return _read(lock)[1]
+    return _read(lock).in_a_row
 
 
-def note(lock: int, until: float = 0.0, in_a_row: int = 0) -> None:
-    """Write down that the server was asked just now, and the pause that it asked for, if it did."""
-    os.pwrite(lock, f"{until:.3f} {in_a_row}".ljust(_LENGTH - 1).encode("ascii") + b"\n", 0)
+def note(lock: int, pause: float = 0.0, in_a_row: int = 0) -> None:
+    """Write down that the server was asked just now, and for how many seconds it asked to be left alone, if it did."""
+    now = since_boot()
+    text = f"{time.time() + pause:.3f} {in_a_row} {now:.3f} {now + pause:.3f} {boot()}"
+    os.pwrite(lock, text.ljust(_LENGTH - 1).encode("ascii") + b"\n", 0)
     os.utime(lock)
 
 
-def _read(lock: int) -> tuple[float, int]:
-    words = os.pread(lock, _LENGTH, 0).split()
+def _believable(seconds: float, most: float) -> float:
+    """A wait by the clock; one that is longer than it can have been means that the clock was set back."""
+    return seconds if seconds <= most + 1.0 else 0.0
+
+
+def _read(lock: int) -> _State:
+    words = os.pread(lock, _LENGTH, 0).decode("ascii", "replace").split()
     try:
-        return (float(words[0]), int(words[1])) if len(words) == 2 else (0.0, 0)
+        if len(words) == 5:
+            return _State(float(words[0]), int(words[1]), float(words[2]), float(words[3]), words[4])
+        return _State(float(words[0]), int(words[1])) if len(words) == 2 else _State()
     except ValueError:
-        return 0.0, 0
+        return _State()

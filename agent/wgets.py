@@ -151,10 +151,9 @@ class Wgets:
         begun = fetch.begun(each.files.log)
         if begun != each.begun:
             each.begun, each.since = begun, now
-        elif each.begun and now - each.since > self._settings.timeout + each.wait + _GRACE:
-            each.kill(Killed(Status.TIME_LIMIT, "time-limit"))
-            return
-        why = self._too_much(each, room)
+        why = self._too_much(each, room)  # first: on a busy machine what is too big may be too long under way as well
+        if why is None and each.begun and now - each.since > self._settings.timeout + each.wait + _GRACE:
+            why = Killed(Status.TIME_LIMIT, "time-limit")
         if why is not None:
             each.kill(why)
 
@@ -193,9 +192,8 @@ class Wgets:
         self._running.remove(each)
         if each.killed not in (None, _ENOUGH) and fetch.begun(each.files.log) != each.begun:
             each.killed = _ENOUGH  # wget had gone on to the next document, which is not to blame
-        now = time.time()
-        seen = pauses.look(each.files.log, each.seen, each.wait, now, ended=True)
-        servers.note(each.lock, now + (seen.seconds or 0.0), seen.in_a_row)
+        seen = pauses.look(each.files.log, each.seen, each.wait, time.time(), ended=True)
+        servers.note(each.lock, seen.seconds or 0.0, seen.in_a_row)
         for fd in (each.lock, each.place, each.pidfd):
             os.close(fd)
 

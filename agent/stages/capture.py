@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 
-from agent import fetch, servers
+from agent import clock, fetch, servers
 from agent.answers import Limits
 from agent.frontier import Row, Settled
 from agent.intake import OVER_SIZE, OVER_TIME, Captured, Intake
 from agent.job import Job
 from agent.links import Link
+from agent.manners import LONGEST_PAUSE
 from agent.reader import Ended, Reader
 from agent.robotsbook import RobotsBook, Say
 from agent.slots import Slots
@@ -88,7 +89,7 @@ class _Capture:
 
     def start_batches(self) -> bool:
         """Start wget where a server is free and due; returns whether anything waits at all."""
-        now = time.time()
+        now = clock.steady()
         if self.waiting is None:
             self.waiting = self.frontier.waiting()
         busy = self.wgets.domains
@@ -111,7 +112,12 @@ class _Capture:
         self._count()
 
     def read_unread(self) -> None:
-        """Take in the batches of a run that was killed: their answers are in WARCs, and are not fetched again."""
+        """Take in the batches of a run that was killed: their answers are in WARCs, and are not fetched again.
+
+        Its waits were by a clock that may have been set since.
+        """
+        with self.frontier.changes():
+            self.frontier.bound_waits(clock.steady() + LONGEST_PAUSE)
         for number, domain in self.frontier.unread_batches():
             files = fetch.BatchFiles(self.job.folder, number)
             with locks.exclusive_until(self.job.archive.server_lock(domain), self.job.stop):  # its wget may be ending
@@ -156,14 +162,14 @@ class _Capture:
         place, started = None, False
         try:
             wait = self.settings.wait
-            if not self._is_due(domain, lock, wait, now):
+            if not self._is_due(domain, lock, wait):
                 return
             place = self.slots.take(len(self.wgets))
             if place is None:
                 self.wants_place = True
                 return
             rows, wait = self._choose(domain, now, wait)
-            if rows and self._is_due(domain, lock, wait, now):
+            if rows and self._is_due(domain, lock, wait):
                 self._launch(domain, rows, wait, lock, place)
                 started = True
         finally:
@@ -172,14 +178,14 @@ class _Capture:
                 if place is not None:
                     os.close(place)
 
-    def _is_due(self, domain: str, lock: int, wait: float, now: float) -> bool:
+    def _is_due(self, domain: str, lock: int, wait: float) -> bool:
         """Whether a server may be asked now, after all jobs' last request to it and the pause that it asked for."""
-        free = servers.free_at(lock, wait, now)
-        if free <= now:
+        left = servers.seconds_to_wait(lock, wait)
+        if left <= 0:
             self.held.pop(domain, None)
         else:
-            self.held[domain] = time.monotonic() + min(free - now, 1.0)  # another job may have more to say by then
-        return free <= now
+            self.held[domain] = time.monotonic() + min(left, 1.0)  # another job may have more to say by then
+        return left <= 0
 
     def _choose(self, domain: str, now: float, wait: float) -> tuple[list[Row], float]:
         """The next URLs of a server, as far as robots.txt is known and lets them be fetched."""
@@ -224,7 +230,7 @@ class _Capture:
         """Whether the crawl must end before it has seen all."""
         if self.job.stop.is_set():
             return Captured(False, "stopped")
-        age = time.time() - self.job.begun.timestamp()
+        age = clock.steady() - self.job.begun.timestamp()
         if age > self.settings.max_duration.seconds:
             return self._cut(Status.TIME_LIMIT, OVER_TIME)
         return self._cut(Status.QUOTA, OVER_SIZE) if self.intake.is_full else None

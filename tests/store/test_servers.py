@@ -4,31 +4,71 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agent import servers
+from agent import clock, servers
 from agent.manners import LONGEST_PAUSE
 
 pytestmark = pytest.mark.store
 
 
-def test_the_file_of_a_server(tmp_path: Path) -> None:
-    lock = os.open(tmp_path / ".server-e.org", os.O_RDWR | os.O_CREAT)
-    try:
-        now = time.time()
-        assert servers.free_at(lock, 5, now) == 0, "it never was asked"
-        servers.note(lock)
-        assert servers.free_at(lock, 5, time.time()) == pytest.approx(time.time() + 5, abs=2)
-        servers.note(lock, now + 60, 3)
-        assert servers.free_at(lock, 5, now) == pytest.approx(now + 60, abs=0.01)
-        assert servers.asked_in_a_row(lock) == 3
-        assert servers.free_at(lock, 5, now - 10**6) <= now - 10**6 + LONGEST_PAUSE, "the clock was set back"
-        servers.note(lock)
-        assert servers.asked_in_a_row(lock) == 0
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, b"\n", 0)  # as older versions wrote it
-        assert (servers.asked_in_a_row(lock), servers.free_at(lock, 0, time.time()) <= time.time()) == (0, True)
-    finally:
-        os.close(lock)
+@pytest.fixture
+def lock(tmp_path: Path) -> Iterator[int]:
+    opened = os.open(tmp_path / ".server-e.org", os.O_RDWR | os.O_CREAT)
+    yield opened
+    os.close(opened)
+
+
+def test_the_file_of_a_server(lock: int) -> None:
+    assert servers.seconds_to_wait(lock, 500) == 0, "it never was asked"
+    servers.note(lock)
+    assert 400 < servers.seconds_to_wait(lock, 500) <= 501
+    servers.note(lock, 1000, 3)
+    assert 900 < servers.seconds_to_wait(lock, 500) <= 1001
+    assert servers.asked_in_a_row(lock) == 3
+    servers.note(lock)
+    assert servers.asked_in_a_row(lock) == 0
+    assert servers.seconds_to_wait(lock, 0) <= 0
+
+
+@pytest.mark.parametrize("hours", [-100, -5, 5, 100])
+def test_setting_the_clock_changes_no_wait(lock: int, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
+    servers.note(lock, 1000, 1)
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
+    assert 900 < servers.seconds_to_wait(lock, 500) <= 1001
+    os.utime(lock, (0, real() - hours * 3600))
+    assert 900 < servers.seconds_to_wait(lock, 500) <= 1001
+
+
+@pytest.mark.parametrize("hours", [-1000, -5, 0, 5, 1000])
+def test_after_a_restart_of_the_machine_no_wait_is_longer_than_it_can_have_been(
+    lock: int, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    servers.note(lock, 1000, 1)
+    monkeypatch.setattr(servers, "boot", lambda: "another")
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + hours * 3600)
+    left = servers.seconds_to_wait(lock, 5)
+    assert left <= 0 if hours else 900 < left <= 1001
+
+
+@pytest.mark.parametrize(
+    "content", [b"\n", b"1.5 x\n", b"\xff" * 200, b"9e99 1\n", b"9e99 1 9e99 9e99 z\n", b"1 2 3\n"]
+)
+def test_files_that_others_wrote(lock: int, content: bytes) -> None:
+    """Those of older versions, and garbage: the pause between two requests holds, nothing else."""
+    os.pwrite(lock, content, 0)
+    assert servers.seconds_to_wait(lock, 0) <= 0
+    assert servers.seconds_to_wait(lock, 500) <= 501 < LONGEST_PAUSE
+
+
+def test_the_steady_clock_neither_leaps_nor_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = clock.steady()
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    second = clock.steady()
+    assert first <= second < first + 600
+    assert abs(first - clock.OFFSET - clock.since_boot()) < 600
