@@ -85,8 +85,13 @@ def command(files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Pa
 
 
 def environment() -> dict[str, str]:
-    """wget's environment: messages in English, times of the log as the archive's clock."""
-    return {**os.environ, "LC_ALL": "C", "TZ": "UTC-1"}
+    """wget's environment: messages in English, times of the log as the archive's clock.
+
+    No TMPDIR: wget would put what it is fetching there, and not into the job's folder as it is told to; nobody would
+    see how large that grows.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+    return {**kept, "LC_ALL": "C", "TZ": "UTC-1"}
 
 
 def begun(log: Path) -> int:

@@ -49,7 +49,7 @@ def asked_in_a_row(lock: int) -> int:
 def note(lock: int, pause: float = 0.0, in_a_row: int = 0) -> None:
     """Write down that the server was asked just now, and for how many seconds it asked to be left alone, if it did."""
     now = since_boot()
-    text = f"{time.time() + pause:.3f} {in_a_row} {now:.3f} {now + pause:.3f} {boot()}"
+    text = f"{time.time() + pause!r} {in_a_row} {now!r} {now + pause!r} {boot()}"
     os.pwrite(lock, text.ljust(_LENGTH - 1).encode("ascii") + b"\n", 0)
     os.utime(lock)
 

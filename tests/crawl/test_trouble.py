@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import brotli
 import pytest
@@ -251,6 +252,18 @@ def test_archive_in_a_very_deep_folder(archive: Archive, site: Site) -> None:
     deep.mkdir(parents=True)
     site.add_html("/", "home")
     assert crawl(directory.create(deep / "archive"), site.url()).complete
+
+
+def test_a_limit_of_size_holds_wherever_temporary_files_go(
+    archive: Archive, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """wget heeds TMPDIR more than what it is told: what is on its way would be out of sight, and without a limit."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "elsewhere"))
+    site.add_html("/", '<a href="/endless">e</a>')
+    site.add_nasty("/endless", nasty.endless())
+    outcome = crawl(archive, site.url(), timeout=60, max_file_size=1_000_000)
+    assert crawls.log_lines(archive, outcome)[site.url("/endless")].notes == ("too-big",)
 
 
 # -- bombs -------------------------------------------------------------------------------------------------------------
