@@ -34,6 +34,7 @@ def add_file(folder: Path, name: str, size: int) -> str:
     with path.open("xb") as file:
         file.write(body(name, size))
         if size == SIZES[3]:
+            file.flush()
             os.fsync(file.fileno())
     return f"file\t{folder.name}\t{name}\t{size}\n"
 

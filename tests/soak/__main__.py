@@ -47,8 +47,13 @@ SOAKS: dict[str, Soak] = {
     ),
     "crash": Soak(
         "fifty kill -9 of a mount, on each binding, while tools write; what close confirmed is there",
-        ("-m", "pytest", "--timeout=7200", "tests/crash"),
+        ("-m", "pytest", "--timeout=7200", "tests/crash/test_crash.py"),
         {"CRASH_ROUNDS": "50"},
+    ),
+    "power": Soak(
+        "thirty power cuts on each model of a disk, while tools write and crawls publish; what close confirmed is there",
+        ("-m", "pytest", "--timeout=7200", "tests/crash/test_power.py"),
+        {"POWER_CUTS": "30"},
     ),
     "writers": Soak(
         "sixteen processes add 10,000 files and 10,000 nodes to 1,000 ARCs while crawls publish",

@@ -1,13 +1,13 @@
 """What a commit of a domain says: its message and trailers. Pure (DESIGN.md section 3; /Ar-8/).
 
 The first line is the commitTag. A crawl's commit has the trailers Publication, Complete, Sequence and, for imports,
-Source; a commit of additions has an `Added` for each file.
+Source; a commit of additions has an `Added` for each file, and a `Journal` for each log that it took them from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from webarcfs.archive.errors import Damaged
 from webarcfs.archive.model import CommitTag
@@ -43,17 +43,19 @@ class CrawlMessage:
 @dataclass(frozen=True, slots=True)
 class AdditionsMessage:
     """The message of a commit of additions: the paths, inside the domain, of files that are new or grew (data.xml), and
-    (old, new) of those that were renamed.
+    (old, new) of those that were renamed; and how far each log of the journal is done.
     """
 
     tag: CommitTag
     added: Sequence[str]
     renamed: Sequence[tuple[str, str]] = ()
+    done: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         added = (f"Added: {quoted(path)}" for path in self.added)
         renamed = (f"Renamed: {quoted(old)} -> {quoted(new)}" for old, new in self.renamed)
-        return "\n".join([str(self.tag), "", *added, *renamed]) + "\n"
+        done = (f"Journal: {log} {number}" for log, number in self.done.items())
+        return "\n".join([str(self.tag), "", *added, *renamed, *done]) + "\n"
 
 
 def quoted(path: str) -> str:
@@ -91,6 +93,12 @@ class Message:
     def publication(self) -> str:
         """Name of the publication whose crawl this is; empty for additions."""
         return "".join(self.all("Publication")[:1])
+
+    @property
+    def done(self) -> dict[str, int]:
+        """How far each log of the journal was done with this commit of additions: log → number."""
+        words = (value.rpartition(" ") for value in self.all("Journal"))
+        return {log: int(number) for log, _, number in words if number.isdecimal()}
 
     @property
     def complete(self) -> bool:

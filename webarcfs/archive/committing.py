@@ -1,23 +1,24 @@
 """Additions become commits: what the logs of all mounts hold for a domain, exactly once (DESIGN.md section 5).
 
-A mark in the repository (`refs/additions/<log>`, a blob with a number) says how far a log is committed; it moves in one
-transaction with main and the commitTag's ref. So whoever comes after a crash, at any point, finds each addition either
-committed and marked, or neither. Objects are made before the domain's lock is taken, which is held for that transaction
-only. Locks, in this order: committing, the domain's, and none inside.
+The commit that main is moved to says how far each log is done, so whoever comes after a crash, at any point, finds each
+addition either committed and told of, or neither; marks in the repository (marks.py) follow. Objects are made before
+the domain's lock is taken, which is held for moving main only. Locks, in this order: committing, the domain's, and none
+inside.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from dataclasses import replace
 
-from webarcfs.archive import locks, replaying
+from webarcfs.archive import locks, replaying, sequence
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.durable import sync_folder
 from webarcfs.archive.errors import Busy
 from webarcfs.archive.logs import Log, all_logs
-from webarcfs.archive.marks import marks, moved
+from webarcfs.archive.marks import done, marks, moved
 from webarcfs.archive.pace import Cost
 from webarcfs.archive.plan import Committed, Dropped, Plan, Waiting, planned
 from webarcfs.archive.store import MAIN, RefUpdate, Store
@@ -38,23 +39,22 @@ def commit_additions(archive: Archive, domain: str) -> Committed:
     store = Store(archive.repository(domain))
     with locks.exclusive(archive.committing_lock(domain)):
         for _ in range(TRIES):
-            done = _try(archive, store, domain)
-            if done is not None:
+            committed = _try(archive, store, domain)
+            if committed is not None:
                 break
         else:
             with locks.Turnstile(archive.lock(domain)).exclusive():
-                done = fold_in(archive, store, domain)
-    return replace(done, cost=replace(done.cost, seconds=time.monotonic() - begun))
+                committed = fold_in(archive, store, domain)
+    return replace(committed, cost=replace(committed.cost, seconds=time.monotonic() - begun))
 
 
 def fold_in(archive: Archive, store: Store, domain: str) -> Committed:
     """The same for a caller who holds the domain's lock alone: a publication, right before its swap."""
     logs, waiting = pending(archive, store, domain)
     plan = planned(store, waiting)
-    updates = _updates(archive, store, plan, logs, waiting)
-    if updates:
-        with plan.pack.stored():
-            store.update_refs(updates)
+    with plan.pack.stored():
+        _move(store, _moves(store, plan))
+        _follow(archive, store, plan, logs, waiting)
     return _done(domain, plan, waiting)
 
 
@@ -62,16 +62,18 @@ def _try(archive: Archive, store: Store, domain: str) -> Committed | None:
     """Commit what is pending; None when something else was committed meanwhile."""
     logs, waiting = pending(archive, store, domain)
     plan = planned(store, waiting)
-    updates = _updates(archive, store, plan, logs, waiting)
-    if updates:
-        with plan.pack.stored(), locks.Turnstile(archive.lock(domain)).exclusive():
-            # Now no addition is being confirmed; one whose sync failed was taken back.
-            if any(log.was_cut() for log in logs):
-                return None
-            try:
-                store.update_refs(updates)
-            except Busy:
-                return None
+    moves = _moves(store, plan)
+    with plan.pack.stored():
+        if moves or waiting.found:
+            with locks.Turnstile(archive.lock(domain)).exclusive():
+                # Now no addition is being confirmed; one whose sync failed was taken back.
+                if any(log.was_cut() for log in logs):
+                    return None
+                try:
+                    _move(store, moves)
+                except Busy:
+                    return None
+        _follow(archive, store, plan, logs, waiting)
     return _done(domain, plan, waiting)
 
 
@@ -80,12 +82,14 @@ def replay(archive: Archive) -> list[Committed]:
 
     It raises nothing for what is wrong with a log or a repository: that is logged, and left for the next time.
     """
+    sequence.mend(archive)
     return replaying.replay(archive, commit_additions)
 
 
 def pending(archive: Archive, store: Store, domain: str) -> tuple[list[Log], Waiting]:
-    """All logs, and what they hold for a domain beyond their marks."""
-    known = marks(store)
+    """All logs, and what they hold for a domain beyond what is done."""
+    head, known = store.head(), marks(store)
+    so_far = done(store, head.oid if head else None, known)
     logs, found = [], []
     for log in all_logs(archive):
         try:
@@ -95,21 +99,36 @@ def pending(archive: Archive, store: Store, domain: str) -> tuple[list[Log], Wai
         logs.append(log)
         for start, end in log.damage:
             _log.error("%s is damaged: bytes %d to %d cannot be read", log.path, start, end)
-        mark = known.get(log.id, 0)
+        last = so_far.get(log.id, 0)
         found += [
-            (log, record) for record in records if record.addition.place.domain == domain and record.number > mark
+            (log, record) for record in records if record.addition.place.domain == domain and record.number > last
         ]
-    return logs, Waiting(tuple(found), known)
+    there = {log.id for log in logs}
+    return logs, Waiting(head, tuple(found), {log: so_far[log] for log in so_far if log in there}, known)
 
 
-def _updates(archive: Archive, store: Store, plan: Plan, logs: list[Log], waiting: Waiting) -> list[RefUpdate]:
-    """The transaction: main, the commitTag, the marks; and marks of logs that are gone, for good."""
-    updates = []
-    if plan.head is not None and plan.commits:
-        tag = plan.head.message.tag.ref
-        updates = [RefUpdate(MAIN, plan.commits[-1], plan.head.oid), RefUpdate(tag, plan.commits[-1], store.ref(tag))]
-    # From where they were when the logs were read: what a publication took in meanwhile is not done again.
-    updates += [moved(log, waiting.marks.get(log), blob) for log, blob in plan.marks.items()]
+def _moves(store: Store, plan: Plan) -> list[RefUpdate]:
+    """Main, and the commitTag's ref, which follows it: after a power cut it may have stayed behind."""
+    if plan.head is None:
+        return []
+    tag, newest = plan.head.message.tag.ref, plan.commits[-1] if plan.commits else plan.head.oid
+    main = [RefUpdate(MAIN, newest, plan.head.oid)] if plan.commits else []
+    target = store.ref(tag)
+    return main + ([RefUpdate(tag, newest, target)] if target not in (newest, None) else [])
+
+
+def _move(store: Store, moves: list[RefUpdate]) -> None:
+    if moves:
+        store.update_refs(moves)
+
+
+def _follow(archive: Archive, store: Store, plan: Plan, logs: list[Log], waiting: Waiting) -> None:
+    """Main has moved, durably: now the marks; those of logs that are gone go, for good.
+
+    Not in one transaction with main: after a power cut the disk may have any of its refs, and a mark that is ahead of
+    main would be an addition lost.
+    """
+    updates = [moved(log, waiting.marks.get(log), blob) for log, blob in plan.marks.items()]
     orphans = waiting.marks.keys() - {log.id for log in logs}
     if orphans:
         # Their removal must be on disk first, or a log might come back without its mark.
@@ -117,7 +136,8 @@ def _updates(archive: Archive, store: Store, plan: Plan, logs: list[Log], waitin
         left = {log.id for log in all_logs(archive)}
         gone = sorted(orphans - left)
         updates += [moved(name, waiting.marks[name], None) for name in gone]
-    return updates
+    with contextlib.suppress(Busy):  # a publication was quicker: it found in main what is done
+        _move(store, updates)
 
 
 def _done(domain: str, plan: Plan, waiting: Waiting) -> Committed:
@@ -125,4 +145,4 @@ def _done(domain: str, plan: Plan, waiting: Waiting) -> Committed:
         place = each.addition.place
         _log.warning("/%s/%s: an addition went: %s (%s)", place.domain, place.arc, each.reason, each.log)
     cost = Cost(0.0, plan.pack.shared_bytes, len(waiting.found) - len(plan.dropped))
-    return Committed(domain, dict(waiting.marks) | plan.upto, plan.dropped, tuple(plan.commits), cost)
+    return Committed(domain, dict(waiting.done) | plan.upto, plan.dropped, tuple(plan.commits), cost)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from webarcfs.archive.durable import sync_tree
 from webarcfs.archive.errors import NotAnArchive, UsageError
 
 #: Version of the layout that this program writes. Newer ones are refused, older ones need `webarc-agent upgrade`.
@@ -140,6 +141,7 @@ def create(root: Path) -> Archive:
     archive.changes.touch()
     # Last: a folder without it is no archive, so an interrupted `init` is told from a finished one.
     archive.format.write_text(f"{LAYOUT}\n", "ascii")
+    sync_tree(archive.root)
     return archive
 
 

@@ -1,6 +1,14 @@
-"""How far each log of additions is committed, as the repository says: `refs/additions/<log>`, a blob with a number."""
+"""How far each log of additions is committed, as the repository says.
+
+A commit of additions names the logs and numbers that were done with it, and main moves in one step; so whatever dies
+when, main and what is done agree. Crawls come on top of it: so that nobody has to search far, the same is in
+`refs/additions/<log>`, a blob with a number, which follows main.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
 
 from webarcfs.archive.additions import blob_id
 from webarcfs.archive.errors import Damaged
@@ -10,8 +18,22 @@ from webarcfs.archive.store import RefUpdate, Store
 ADDITIONS = "refs/additions/"
 
 
+#: How many commits are looked at for the newest one of additions. The refs have followed whatever is below a crawl.
+_NEAR = 20
+
+
+def done(store: Store, head: str | None, known: Mapping[str, int]) -> dict[str, int]:
+    """Log → the number of the last of its additions that was committed or dropped below `head`; `known` are the marks.
+
+    Raises Damaged.
+    """
+    near = (commit.message.done for commit in islice(store.history(head), _NEAR))
+    told = next((each for each in near if each), {})
+    return {log: max(known.get(log, 0), told.get(log, 0)) for log in known.keys() | told.keys()}
+
+
 def marks(store: Store) -> dict[str, int]:
-    """Log → the number of the last of its additions that was committed or dropped. Raises Damaged."""
+    """The same as the refs have it, which may be less. Raises Damaged."""
     found = {name: store.ref(ADDITIONS + name) for name in sorted(_names(store))}
     return {name: _number(store, blob) for name, blob in found.items() if blob is not None}
 

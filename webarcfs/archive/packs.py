@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from webarcfs.archive import gitsync
 from webarcfs.archive.additions import blob_hash
 from webarcfs.archive.errors import Damaged
 from webarcfs.archive.gitprocess import GIT, environment, fail
@@ -80,8 +81,8 @@ class Pack:
 
     def _store(self) -> Path | None:
         few = len(self._objects) < FEW and all(isinstance(each, bytes) for each in self._objects.values())
-        loose = ["-c", "core.fsyncMethod=batch", "unpack-objects", "-q"]
-        command = loose if few else ["index-pack", "--stdin", "--keep"]
+        # Not with core.fsyncMethod=batch: objects would have their names before their bytes are safe.
+        command = ["unpack-objects", "-q"] if few else ["index-pack", "--stdin", "--keep"]
         with subprocess.Popen(
             [*GIT, *command],
             cwd=self._repository,
@@ -99,6 +100,7 @@ class Pack:
         if process.returncode:
             fail(f"{self._repository}: objects were not stored", complaint, self._repository)
         if few:
+            gitsync.loose(self._repository, self._objects)
             return None
         name = said.split()[-1].decode("ascii", "replace") if said.split() else ""
         return self._repository / "objects" / "pack" / f"pack-{name}.keep"

@@ -44,9 +44,11 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What is pending for a domain, in order, and how far each log was done before."""
+    """What is pending for a domain on `head`, in order; how far each log is done there, and what its mark says."""
 
+    head: Commit | None
     found: tuple[tuple[Log, Record], ...]
+    done: Mapping[str, int]
     marks: Mapping[str, int]
 
 
@@ -64,28 +66,33 @@ class Plan:
 
 def planned(store: Store, waiting: Waiting) -> Plan:
     """Plan the commits of what is pending. Raises OSError, Damaged when the repository cannot be read."""
-    plan = Plan(store.head(), Pack(store.path))
-    if not waiting.found or plan.head is None:
-        return plan
-    writer = _Writer(store, plan.head, plan.pack)
+    plan = Plan(waiting.head, Pack(store.path))
+    plan.upto = {log: number for log, number in waiting.done.items() if number > waiting.marks.get(log, 0)}
+    if waiting.found and plan.head is not None:
+        for log, record in waiting.found:
+            plan.upto[log.id] = max(record.number, plan.upto.get(log.id, 0))
+        _plan_commits(store, waiting, plan, plan.head)
+    plan.marks = {log: plan.pack.add("blob", marks.body(number)) for log, number in plan.upto.items()}
+    return plan
+
+
+def _plan_commits(store: Store, waiting: Waiting, plan: Plan, head: Commit) -> None:
+    writer = _Writer(store, head, plan)
     additions = [record.addition for _, record in waiting.found]
     gone = batches.superseded(additions)
     for indexes in batches.groups(additions):
         commit = writer.commit([waiting.found[index] for index in indexes if index not in gone])
         plan.commits += [commit] if commit else []
     plan.dropped = tuple(writer.dropped)
-    for log, record in waiting.found:
-        plan.upto[log.id] = max(record.number, plan.upto.get(log.id, 0))
-    plan.marks = {log: plan.pack.add("blob", marks.body(number)) for log, number in plan.upto.items()}
-    return plan
 
 
 class _Writer:
     """Makes the objects of commits, one on top of the other."""
 
-    def __init__(self, store: Store, head: Commit, pack: Pack) -> None:
+    def __init__(self, store: Store, head: Commit, plan: Plan) -> None:
+        pack = self._pack = plan.pack
         self._ground = Ground(store, head.tree, lambda document: pack.add("blob", document))
-        self._pack = pack
+        self._upto = plan.upto
         self._tag = head.message.tag
         self._parent, self._tree = head.oid, head.tree
         self.dropped: list[Dropped] = []
@@ -99,7 +106,7 @@ class _Writer:
         if tree == self._tree:
             return None
         last = placed[-1]
-        raw = _commit(tree, self._parent, last.author, last.time, _message(self._tag, placed))
+        raw = _commit(tree, self._parent, last.author, last.time, _message(self._tag, placed, self._upto))
         self._parent, self._tree = self._pack.add("commit", raw), tree
         return self._parent
 
@@ -126,7 +133,7 @@ class _Writer:
         return oid
 
 
-def _message(tag: CommitTag, placed: Sequence[Addition]) -> str:
+def _message(tag: CommitTag, placed: Sequence[Addition], upto: Mapping[str, int]) -> str:
     added, renamed = [], []
     for addition in placed:
         arc = addition.place.arc
@@ -137,7 +144,7 @@ def _message(tag: CommitTag, placed: Sequence[Addition]) -> str:
                 renamed.append((f"{arc}/{addition.old}", f"{arc}/{addition.new}"))
             case _:
                 added.append(f"{arc}/{DATA_XML}")
-    return str(AdditionsMessage(tag, tuple(dict.fromkeys(added)), renamed))
+    return str(AdditionsMessage(tag, tuple(dict.fromkeys(added)), renamed, upto))
 
 
 def _commit(tree: str, parent: str, author: Author, when: int, message: str) -> bytes:

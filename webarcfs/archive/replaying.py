@@ -16,10 +16,10 @@ from webarcfs.archive.directory import Archive
 from webarcfs.archive.durable import sync_folder
 from webarcfs.archive.errors import WebarcError
 from webarcfs.archive.logs import SET_ASIDE, Log, all_logs, journal_of, take
-from webarcfs.archive.marks import marks
+from webarcfs.archive.marks import done, marks
 from webarcfs.archive.plan import Committed
 from webarcfs.archive.records import Record
-from webarcfs.archive.store import Store
+from webarcfs.archive.store import MAIN, Store
 
 #: Commits what is pending for a domain.
 Commit = Callable[[Archive, str], Committed]
@@ -29,22 +29,22 @@ _log = logging.getLogger(__name__)
 
 def replay(archive: Archive, commit: Commit) -> list[Committed]:
     """Commit what dead mounts left, and remove their logs."""
-    done: list[Committed] = []
+    commits: list[Committed] = []
     if not os.access(archive.journal, os.W_OK):
-        return done  # a reader's mount
+        return commits  # a reader's mount
     for log in all_logs(archive):
         fd = take(log.path)
         if fd is None:
             continue
         try:
-            done += _replay(archive, log, commit)
+            commits += _replay(archive, log, commit)
         except OSError as error:
             _log.error("%s was not replayed, and stays: %s", log.path, error)
         finally:
             os.close(fd)
     with contextlib.suppress(OSError):
         _sweep(archive)
-    return done
+    return commits
 
 
 def _replay(archive: Archive, log: Log, commit: Commit) -> list[Committed]:
@@ -52,27 +52,28 @@ def _replay(archive: Archive, log: Log, commit: Commit) -> list[Committed]:
     if log.newer:
         _log.error("%s was written by a newer webarcfs, which is needed to take it into the archive", log.path)
         return []
-    done, whole = [], True
+    commits, whole = [], True
     for domain in sorted({record.addition.place.domain for record in records}):
         try:
-            done.append(commit(archive, domain))
+            commits.append(commit(archive, domain))
             whole = whole and _is_done(archive, domain, log, records)
         except (WebarcError, OSError) as error:
             _log.error("%s: additions to %s were not committed, and stay: %s", log.path, domain, error)
             whole = False
     if whole:
-        _remove(log, [record.file for record in records if record.file], damaged=_is_damaged(log, done))
-    return done
+        _remove(log, [record.file for record in records if record.file], damaged=_is_damaged(log, commits))
+    return commits
 
 
 def _is_done(archive: Archive, domain: str, log: Log, records: list[Record]) -> bool:
-    mark = marks(Store(archive.repository(domain))).get(log.id, 0)
+    store = Store(archive.repository(domain))
+    mark = done(store, store.ref(MAIN), marks(store)).get(log.id, 0)
     return all(record.number <= mark for record in records if record.addition.place.domain == domain)
 
 
-def _is_damaged(log: Log, done: list[Committed]) -> bool:
+def _is_damaged(log: Log, commits: list[Committed]) -> bool:
     """Whether something in the log could not be read, and must be kept for somebody who can."""
-    lost = [each for part in done for each in part.dropped if each.log == log.id and each.damaged]
+    lost = [each for part in commits for each in part.dropped if each.log == log.id and each.damaged]
     spans = [f"bytes {start} to {end}" for start, end in log.damage]
     spans += [f"what follows byte {log.end}"] if log.tail == "damaged" else []
     spans += [f"number {each.number}: {each.reason}" for each in lost]

@@ -7,6 +7,8 @@ the line that is missing before its own.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +16,12 @@ from dataclasses import dataclass
 
 from webarcfs.archive import locks
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged, NotFound
+from webarcfs.archive.errors import Busy, Damaged, NotFound
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.model import CommitTag
-from webarcfs.archive.store import CRAWLS, Commit, Store
+from webarcfs.archive.store import CRAWLS, MAIN, Commit, RefUpdate, Store
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,44 @@ def hold(archive: Archive) -> Iterator[None]:
         yield
 
 
+def mend(archive: Archive) -> None:
+    """Put right what a power cut left of the last publication: some of its refs may have moved, and others not.
+
+    Main and the crawl's ref are brought together, where one of them has the publication; then the feed gets its line.
+    Called when a mount or an agent starts; it raises nothing for a repository that is damaged.
+    """
+    try:
+        begun = _begun(archive.sequence.read_text("utf-8", "replace"))
+    except OSError:
+        return
+    if begun is None or not archive.repository(begun[1].domain).is_dir() or not os.access(archive.sequence, os.W_OK):
+        return
+    number, tag = begun
+    with locks.Turnstile(archive.lock(tag.domain)).exclusive(), locks.exclusive(archive.sequence) as fd:
+        with contextlib.suppress(Damaged, Busy):
+            store = Store(archive.repository(tag.domain))
+            updates = _missing(store, tag, number)
+            if updates:
+                _log.warning("%s: the publication of %s was interrupted, and is completed", archive.root, tag)
+                store.update_refs(updates)
+        _settle(archive, Feed(archive.changes), fd)
+
+
+def _missing(store: Store, tag: CommitTag, number: int) -> list[RefUpdate]:
+    """What is still to be moved for the publication `number`."""
+    head, target = store.head(), store.ref(tag.ref)
+    below = crawl_commit(store, head.oid) if head else None
+    if target is None:
+        is_there = below is not None and (below.message.tag, below.message.sequence) == (tag, number)
+        return [RefUpdate(tag.ref, head.oid, None)] if head is not None and is_there else []
+    crawl = crawl_commit(store, target)
+    if crawl is None or crawl.message.sequence != number:
+        return []
+    parent = crawl.parents[0] if crawl.parents else None
+    # An import of older captures follows another snapshot, and leaves main alone.
+    return [RefUpdate(MAIN, target, parent)] if parent == (head.oid if head else None) else []
+
+
 def crawl_commit(store: Store, ref_target: str) -> Commit | None:
     """The crawl's own commit below a ref of `refs/crawls/`, which also counts the additions made since."""
     return next((commit for commit in store.history(ref_target) if commit.message.is_crawl), None)
@@ -65,17 +107,24 @@ def crawl_commit(store: Store, ref_target: str) -> Commit | None:
 
 def _settle(archive: Archive, feed: Feed, fd: int) -> int:
     """The number that was used last; a publication that moved its refs and died before its line gets it now."""
-    state = os.pread(fd, 4096, 0).decode("utf-8", "replace")
-    number, _, tag_text = state.rstrip("\n").partition(" ")
-    if not state.endswith("\n") or not number.isdecimal():
+    begun = _begun(os.pread(fd, 4096, 0).decode("utf-8", "replace"))
+    if begun is None:
         return _highest(archive)
-    try:
-        tag = CommitTag.parse(tag_text)
-    except Damaged:
-        return _highest(archive)
-    if feed.last() != str(tag) and _was_published(archive, tag, int(number)):
+    number, tag = begun
+    if feed.last() != str(tag) and _was_published(archive, tag, number):
         feed.append(tag)
-    return int(number)
+    return number
+
+
+def _begun(state: str) -> tuple[int, CommitTag] | None:
+    """The number and tag that were written down last; None if that cannot be read."""
+    number, _, tag = state.rstrip("\n").partition(" ")
+    if not state.endswith("\n") or not number.isdecimal():
+        return None
+    try:
+        return int(number), CommitTag.parse(tag)
+    except Damaged:
+        return None
 
 
 def _was_published(archive: Archive, tag: CommitTag, number: int) -> bool:

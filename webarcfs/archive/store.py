@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pygit2
 
-from webarcfs.archive import commits, gitprocess
+from webarcfs.archive import commits, gitprocess, gitsync
+from webarcfs.archive.durable import sync_folder, sync_tree
 from webarcfs.archive.errors import Busy, Damaged
 from webarcfs.archive.gitprocess import fail, reason
 from webarcfs.archive.importer import BIG_FILE, Importer
@@ -71,12 +72,14 @@ class Store(Objects):
         gitprocess.run(["init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(scratch)])
         for key, value in _CONFIG.items():
             gitprocess.run(["config", "--file", str(scratch / "config"), key, value])
+        sync_tree(scratch)
         try:
             scratch.rename(path)
         except OSError:
             shutil.rmtree(scratch)
             if not path.is_dir():
                 raise
+        sync_folder(path.parent)
         return cls(path)
 
     # -- refs ----------------------------------------------------------------------------------------------------
@@ -100,14 +103,16 @@ class Store(Objects):
         return sorted(name[len(prefix) :] for name in self._repo.listall_references() if name.startswith(prefix))
 
     def update_refs(self, updates: Sequence[RefUpdate]) -> None:
-        """Move all refs or none.
+        """Move all refs or none; they have moved on disk when this returns. After a power cut some may have moved.
 
         Raises Busy when one of them is not where it was thought to be, OSError on a full disk, Damaged otherwise.
         """
+        gitsync.packs(self.path)
         commands = "\n".join(["start", *(_ref_command(update) for update in updates), "prepare", "commit", ""])
         while True:
             done = gitprocess.run(["update-ref", "--stdin"], self.path, commands.encode(), check=False)
             if not done.returncode:
+                gitsync.refs(self.path, [update.ref for update in updates])
                 return
             if not self._drop_stale_lock(done.stderr):
                 break

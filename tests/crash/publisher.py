@@ -1,0 +1,59 @@
+"""Publishes a page again and again, and reports each commitTag that was published to a file.
+
+`python -m tests.crash.publisher ARCHIVE FILE`: the page `crawled.html` says the commitTag. It ends with the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from tests.support import archives
+from tests.support.archives import DOMAIN
+from webarcfs.archive import committing, sequence
+from webarcfs.archive.commits import COMMITTER, CrawlMessage
+from webarcfs.archive.directory import Archive, open_archive
+from webarcfs.archive.errors import WebarcError
+from webarcfs.archive.locks import Turnstile
+from webarcfs.archive.model import CommitTag
+from webarcfs.archive.store import MAIN, RefUpdate
+
+
+def publish(archive: Archive) -> CommitTag:
+    """One crawl, as the publish stage does it (agent/stages/publish.py)."""
+    store = archives.store_of(archive, DOMAIN)
+    committing.commit_additions(archive, DOMAIN)
+    head = store.head()
+    assert head is not None
+    tag = CommitTag(head.message.tag.crawl_time + timedelta(seconds=1), DOMAIN)
+    with Turnstile(archive.lock(DOMAIN)).exclusive(), sequence.turn(archive, tag) as turn:
+        committing.fold_in(archive, store, DOMAIN)
+        head = store.head()
+        assert head is not None
+        page = archives._arc(store, archives.metadata(DOMAIN, "crawled.html", tag), "crawled.html", str(tag).encode())
+        message = str(CrawlMessage(tag, "test", True, turn.number))
+        commit = store.write_commit(store.edit(head.tree, page), [head.oid], message, COMMITTER, int(time.time()))
+        store.update_refs([RefUpdate(tag.ref, commit, None), RefUpdate(MAIN, commit, head.oid)])
+        turn.publish()
+    return tag
+
+
+def main() -> None:
+    """Publish until the disk is gone."""
+    archive = open_archive(Path(sys.argv[1]))
+    report = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND)
+    while True:
+        try:
+            tag = publish(archive)
+        except (OSError, WebarcError) as error:
+            print(f"publisher: {error}", file=sys.stderr)
+            return
+        os.write(report, f"{tag}\n".encode())
+        time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    main()
