@@ -17,7 +17,7 @@ from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Busy
 from webarcfs.archive.journal import Journal
 from webarcfs.archive.marks import ADDITIONS
-from webarcfs.archive.store import MAIN
+from webarcfs.archive.store import MAIN, RefUpdate
 
 pytestmark = pytest.mark.store
 
@@ -443,3 +443,21 @@ def test_a_full_disk_under_git_loses_nothing(site: Archive, writer: Writer, smal
     assert len(commit_additions(site, DOMAIN).commits) == 1
     assert len(lines_of(site, "Added: ")) == 3
     assert store_of(site).check() == []
+
+
+def test_what_main_says_is_done_is_not_done_again_where_the_marks_stayed_behind(site: Archive, writer: Writer) -> None:
+    """A power cut may leave main where it was moved to, and the marks, and the commitTag's ref, where they were."""
+    tag = publish(site, DOMAIN, {})
+    store = store_of(site)
+    old = store.ref(MAIN)
+    writer.file("a.html", "tmp", b"1")
+    writer.move("a.html", "tmp", "one.txt")
+    done = commit_additions(site, DOMAIN)
+    marks = store.refs(ADDITIONS)
+    store.update_refs([RefUpdate(ADDITIONS + name, None, oid) for name, oid in marks.items()])
+    store.update_refs([RefUpdate(tag.ref, old, store.ref(tag.ref))])
+    again = commit_additions(site, DOMAIN)
+    assert (again.commits, again.dropped, again.upto) == ((), (), done.upto)
+    assert store.refs(ADDITIONS) == marks
+    assert store.ref(tag.ref) == store.ref(MAIN) == done.commits[-1]
+    assert (read(site, "a.html/tmp"), read(site, "a.html/one.txt")) == (None, b"1")

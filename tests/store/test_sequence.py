@@ -162,3 +162,21 @@ def test_hold_keeps_publications_out(archive: Archive) -> None:
         assert not done.wait(0.2)
     thread.join()
     assert done.is_set()
+
+
+@pytest.mark.parametrize("missing", ["tag", "main"])
+def test_refs_that_a_power_cut_left_behind_are_brought_up_at_the_next_start(archive: Archive, missing: str) -> None:
+    """The refs of one transaction may survive in part; the publication is there whole afterwards, and in the feed."""
+    publish(archive, tag(1))
+    with crash(), sequence.turn(archive, tag(2)) as turn:
+        before = store_of(archive, "e.org").ref(MAIN)
+        move_refs(archive, turn)
+        raise Killed
+    store = store_of(archive, "e.org")
+    after = store.ref(MAIN)
+    store.update_refs([RefUpdate(MAIN, before, after) if missing == "main" else RefUpdate(tag(2).ref, None, after)])
+    sequence.mend(archive)
+    assert store.ref(MAIN) == store.ref(tag(2).ref) == after
+    assert lines(archive) == [str(tag(1)), str(tag(2))]
+    sequence.mend(archive)
+    assert lines(archive) == [str(tag(1)), str(tag(2))]
