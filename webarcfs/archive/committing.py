@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 from webarcfs.archive import locks, replaying, sequence
@@ -25,13 +26,18 @@ from webarcfs.archive.store import MAIN, RefUpdate, Store
 
 #: How often a commit is prepared anew, since another one came first, before all is done under the domain's lock.
 TRIES = 3
-__all__ = ["Committed", "Dropped", "commit_additions", "fold_in", "replay"]
+__all__ = ["Committed", "Dropped", "Read", "commit_additions", "fold_in", "replay"]
+
+#: Domain → log → up to which byte it was read and done for that domain, and the number of the last addition there.
+Read = dict[str, dict[str, tuple[int, int]]]
 
 _log = logging.getLogger(__name__)
 
 
-def commit_additions(archive: Archive, domain: str) -> Committed:
+def commit_additions(archive: Archive, domain: str, read: Read | None = None) -> Committed:
     """Commit what is pending for a domain in the logs of all mounts, living or dead. Takes the domain's locks.
+
+    Who commits often hands over `read` again and again, so that what was committed before is not read again.
 
     Raises OSError on a full disk, Damaged when the repository cannot be used; then nothing has happened.
     """
@@ -39,7 +45,7 @@ def commit_additions(archive: Archive, domain: str) -> Committed:
     store = Store(archive.repository(domain))
     with locks.exclusive(archive.committing_lock(domain)):
         for _ in range(TRIES):
-            committed = _try(archive, store, domain)
+            committed = _try(archive, store, domain, {} if read is None else read)
             if committed is not None:
                 break
         else:
@@ -50,7 +56,7 @@ def commit_additions(archive: Archive, domain: str) -> Committed:
 
 def fold_in(archive: Archive, store: Store, domain: str) -> Committed:
     """The same for a caller who holds the domain's lock alone: a publication, right before its swap."""
-    logs, waiting = pending(archive, store, domain)
+    logs, waiting = pending(archive, store, domain, {})
     plan = planned(store, waiting)
     with plan.pack.stored():
         _move(store, _moves(store, plan))
@@ -58,9 +64,9 @@ def fold_in(archive: Archive, store: Store, domain: str) -> Committed:
     return _done(domain, plan, waiting)
 
 
-def _try(archive: Archive, store: Store, domain: str) -> Committed | None:
+def _try(archive: Archive, store: Store, domain: str, read: Read) -> Committed | None:
     """Commit what is pending; None when something else was committed meanwhile."""
-    logs, waiting = pending(archive, store, domain)
+    logs, waiting = pending(archive, store, domain, read.get(domain, {}))
     plan = planned(store, waiting)
     moves = _moves(store, plan)
     with plan.pack.stored():
@@ -74,7 +80,9 @@ def _try(archive: Archive, store: Store, domain: str) -> Committed | None:
                 except Busy:
                     return None
         _follow(archive, store, plan, logs, waiting)
-    return _done(domain, plan, waiting)
+    committed = _done(domain, plan, waiting)
+    read[domain] = {log.id: (log.end, committed.upto.get(log.id, 0)) for log in logs if log.end}
+    return committed
 
 
 def replay(archive: Archive) -> list[Committed]:
@@ -86,14 +94,22 @@ def replay(archive: Archive) -> list[Committed]:
     return replaying.replay(archive, commit_additions)
 
 
-def pending(archive: Archive, store: Store, domain: str) -> tuple[list[Log], Waiting]:
-    """All logs, and what they hold for a domain beyond what is done."""
+def pending(
+    archive: Archive, store: Store, domain: str, read: Mapping[str, tuple[int, int]]
+) -> tuple[list[Log], Waiting]:
+    """All logs, and what they hold for a domain beyond what is done; `read` as in `Read`."""
     head, known = store.head(), marks(store)
     so_far = done(store, head.oid if head else None, known)
     logs, found = [], []
     for log in all_logs(archive):
+        end, last = read.get(log.id, (0, 0))
+        if last <= so_far.get(log.id, 0):
+            log.end = end
         try:
-            records = log.more() or []
+            records = log.more()
+            if records is None:  # what failed to become durable was cut off
+                log.end = 0
+                records = log.more() or []
         except FileNotFoundError:
             continue  # git has all of it, and its owner removed it
         logs.append(log)

@@ -50,6 +50,7 @@ class Committer(threading.Thread):
         self._overlay = overlay
         self._interval = interval
         self._domains: dict[str, _Domain] = {}
+        self._read: committing.Read = {}
         self._changed = threading.Condition()
         self._ending = False
 
@@ -130,7 +131,7 @@ class Committer(threading.Thread):
             done(failure)
 
     def _commit_now(self, name: str, domain: _Domain) -> None:
-        committed = committing.commit_additions(self._archive, name)
+        committed = committing.commit_additions(self._archive, name, self._read)
         domain.cost, domain.ended, domain.not_before = committed.cost, time.monotonic(), 0.0
         released = self._journal.release(committed)
         self._overlay.committed(name, {(ticket.log, ticket.number) for ticket in released})
