@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from webarcfs.archive.additions import Move, Place
-from webarcfs.archive.errors import Exists, NotFound, NotPermitted
+from webarcfs.archive.errors import Exists, NotFound, NotPermitted, Stale
 from webarcfs.archive.journal import Journal
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.locks import Turnstile
@@ -85,7 +85,7 @@ class Naming:
             raise node.refusal()
         else:
             names.check(above.inner, new_name)
-            self._move(place, old, new, (node, caller))
+            self._move(place, old, new, (source, caller))
         return [source, target]
 
     def may_change(self, node: Node, caller: Caller) -> None:
@@ -105,7 +105,7 @@ class Naming:
     def _rewrite(self, place: Place, old: str, file: File, caller: Caller) -> None:
         """The file `old` becomes data.xml."""
         new = whole(file)
-        confirmed = not isinstance(file, DraftFile)
+        confirmed = not isinstance(file, DraftFile) or bool(file.draft.blob)
         self._documents.extend(place, self._documents.current(place), new, caller.uid, old if confirmed else "")
         draft = self._drafts.pop((place, old), None)
         if draft is not None:
@@ -113,7 +113,7 @@ class Naming:
             if not confirmed:
                 self._view.overlay.removed(place, old)
 
-    def _move(self, place: Place, old: str, new: str, who: tuple[File, Caller]) -> None:
+    def _move(self, place: Place, old: str, new: str, who: tuple[Spot, Caller]) -> None:
         draft = self._drafts.get((place, old))
         if draft is None:
             self._move_confirmed(place, old, new, who)
@@ -124,11 +124,14 @@ class Naming:
             else:
                 self._view.overlay.renamed(place, old, new)
             draft.path = new
-            self._drafts[place, new] = self._drafts.pop((place, old))
+            if self._drafts.pop((place, old), None) is draft:  # its last handle may be gone since
+                self._drafts[place, new] = draft
 
-    def _move_confirmed(self, place: Place, old: str, new: str, who: tuple[File, Caller]) -> None:
-        file, caller = who
-        assert isinstance(file, StoredFile)
+    def _move_confirmed(self, place: Place, old: str, new: str, who: tuple[Spot, Caller]) -> None:
+        spot, caller = who
+        file = lookup(*spot)  # anew: it may have been closed since it was looked up, and is a version now
+        if not isinstance(file, StoredFile):
+            raise Stale(f"{old!r} is not what it was")
         with Turnstile(self._view.archive.lock(place.domain)).shared():
             judging.check_free(self._view, place, new)
             ticket = self._journal.confirm(Move(place, old, new, author(caller.uid), int(time.time())))
