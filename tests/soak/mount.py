@@ -29,12 +29,14 @@ from tests.support.mounts import UMOUNT, Mounted, eventually, run
 from webarcfs.archive import directory
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged
+from webarcfs.mount.workers import THREADS
 
 PAGES = 60
 BODY = re.compile(rb"(\d+) (\d+) x*")
 #: What a writer may be told while crawls replace the ARCs that it writes into.
 FAIR = {errno.ESTALE, errno.ENOENT, errno.EPERM}
 #: MiB by which the process may have grown since it had warmed up: caches fill up to their bounds (64 MiB of bodies).
+#: Mapped packs do not count: that is the kernel's cache.
 GROWTH = 96
 PATIENCE = 120.0
 
@@ -144,7 +146,9 @@ class Soak:
     def _left(self, warm: State) -> list[str]:
         def settled() -> bool:
             now = state_of(self.mounted)
-            return now.descriptors <= warm.descriptors + 4 and now.threads <= warm.threads and not now.deleted
+            # Workers are started when there is more to do than ever before.
+            few = now.descriptors <= warm.descriptors + 4 and now.threads <= warm.threads + THREADS
+            return few and not now.deleted
 
         wrong = []
         try:
@@ -174,13 +178,18 @@ def read_or_nothing(path: Path) -> bytes | None:
 
 
 def state_of(mounted: Mounted) -> State:
-    """What the mount's process holds now. Packs that were removed count; temporary files of large bodies do not."""
+    """What the mount's process holds now.
+
+    Packs count only when they were removed: how many there are is the repository's. Temporary files of large bodies do
+    not count as deleted.
+    """
     process = Path(f"/proc/{mounted.pid}")
     open_files = list(map(target, (process / "fd").iterdir()))
     mapped = (process / "maps").read_text().splitlines()
-    memory = int((process / "status").read_text().partition("VmRSS:")[2].split()[0]) // 1024
+    memory = int((process / "status").read_text().partition("RssAnon:")[2].split()[0]) // 1024
     deleted = [each for each in (*open_files, *mapped) if ".pack" in each and each.endswith("(deleted)")]
-    return State(len(open_files), len(list((process / "task").iterdir())), memory, len(deleted))
+    held = [each for each in open_files if "/objects/pack/" not in each]
+    return State(len(held), len(list((process / "task").iterdir())), memory, len(deleted))
 
 
 def target(link: Path) -> str:
