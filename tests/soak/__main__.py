@@ -51,7 +51,7 @@ SOAKS: dict[str, Soak] = {
         {"CRASH_ROUNDS": "50"},
     ),
     "power": Soak(
-        "thirty power cuts on each model of a disk, while tools write and crawls publish; what close confirmed is there",
+        "thirty power cuts on each model of a disk, while tools write; what close confirmed is there",
         ("-m", "pytest", "--timeout=7200", "tests/crash/test_power.py"),
         {"POWER_CUTS": "30"},
     ),

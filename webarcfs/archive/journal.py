@@ -8,7 +8,9 @@ still sync together. The journal is a row of logs: a long one is followed by ano
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import resource
 import secrets
 import threading
 from collections.abc import Sequence
@@ -31,6 +33,8 @@ __all__ = ["Body", "Journal", "Ticket"]
 FULL = 4 << 20
 #: A log that git has all of is worth replacing from this size on: what commits read stays short.
 WORTH = 256 << 10
+#: Descriptors for locks, logs, git and the disk, when everything else is files that are being written.
+RESERVE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +76,15 @@ class Journal:
         return cls(archive)
 
     def draft(self) -> int:
-        """A descriptor of a new file without a name, on the journal's disk. Raises OSError."""
-        return bodies.nameless(self._archive.journal)
+        """A descriptor of a new file without a name, on the journal's disk. Raises OSError.
+
+        The last descriptors that the process may have are not given away: what is open can be confirmed.
+        """
+        fd = bodies.nameless(self._archive.journal)
+        if fd >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVE:
+            os.close(fd)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return fd
 
     def confirm(self, addition: Addition, body: Body | None = None) -> Ticket:
         """Make an addition durable: it is when this returns. The caller holds the domain's lock, shared.

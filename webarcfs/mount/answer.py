@@ -15,6 +15,12 @@ from webarcfs.archive.errors import WebarcError, errno_of
 # caller never named, and ENOENT for one of those would tell him that *his* file is not there.
 _RESOURCES = frozenset((errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO))
 
+_HINTS = {
+    errno.EMFILE: "; each file being written takes one of the mount's descriptors, and its hard limit is reached "
+    "(ulimit -Hn, LimitNOFILE=)",
+    errno.ENFILE: "; the system's limit of open files is reached (sysctl fs.file-max)",
+}
+
 _log = logging.getLogger(__name__)
 
 
@@ -26,7 +32,7 @@ def errno_for(error: BaseException, operation: str, where: object = "") -> int:
             _log.error("%s %s: %s", operation, where, error)
         return number
     if isinstance(error, OSError) and number in _RESOURCES:
-        _log.error("%s %s: %s", operation, where, error)
+        _log.error("%s %s: %s%s", operation, where, error, _HINTS.get(number, ""))
         return number
     _log.error("%s %s failed unexpectedly", operation, where, exc_info=error)
     return errno.EIO

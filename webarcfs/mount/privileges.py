@@ -1,4 +1,5 @@
-"""From root to the archive's owner, once it is mounted: git refuses repositories of somebody else, and so do we.
+"""What the mount's process may do. From root to the archive's owner, once it is mounted: git refuses repositories of
+somebody else, and so do we.
 
 What only root can do, unmounting, is left to the keeper (keeper.py). No state.
 """
@@ -8,8 +9,15 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import resource
 
 from webarcfs.archive.errors import UsageError
+
+
+def allow_many_files() -> None:
+    """Let the process have as many files open as its hard limit says: each file that is being written takes one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def become(uid: int, gid: int) -> None:

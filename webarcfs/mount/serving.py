@@ -12,7 +12,6 @@ import os
 import signal
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,10 +61,13 @@ class Server:
         self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 # until the process ends
         self._stderr = os.dup(2)
         self._keeper: Keeper | None = None
+        #: Nobody can ask anything any more; what is left is to drain, however long that takes.
+        self._served = threading.Event()
         self._signals = {signal.SIGTERM, signal.SIGINT} | ({signal.SIGHUP} if order.foreground else set())
 
     def run(self) -> None:
         """Mount, and return when it is unmounted. Raises MountFailed."""
+        privileges.allow_many_files()
         self._keeper = Keeper(self._order.point)  # before there are threads
         # Blocked here, and so in every thread to come but the one that waits for them.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
@@ -77,6 +79,7 @@ class Server:
         except (RuntimeError, MountFailed):  # fusepy says the one, ours the other
             self._failure = self._failure or MountFailed(self._complaint())
         finally:
+            self._served.set()
             os.dup2(self._stderr, 2)
             self._drain()
             self._view.stop()
@@ -157,7 +160,8 @@ class Server:
         except Exception:
             _log.exception("%s cannot be unmounted", self._order.point)
         # The loop ends by itself when the last open file is closed, and the process with it.
-        time.sleep(LINGER)
+        if self._served.wait(LINGER):
+            return
         self._drain()
         _log.warning("%s: files are still open after %g s; their readers get an error", self._order.point, LINGER)
         logging.shutdown()
