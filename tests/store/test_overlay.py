@@ -254,3 +254,14 @@ def test_bounds_of_names() -> None:
         names.check("/".join("d" * 64), "deeper")
     with pytest.raises(NotPermitted):
         names.check("in", "data.xml")
+
+
+def test_domains_of_which_git_has_what_is_shown_from_here_are_late() -> None:
+    """They are looked at again even if main does not move any more: another mount may have committed it."""
+    overlay = Overlay()
+    overlay.confirmed(PLACE, "notes", Pending(A, 1, ("log", 1)))
+    assert overlay.late() == set()
+    overlay.committed(PLACE.domain, {("log", 1)})
+    assert overlay.late() == {PLACE.domain}
+    overlay.drop(overlay.settled(PLACE.domain))
+    assert overlay.late() == set()

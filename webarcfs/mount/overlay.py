@@ -61,6 +61,7 @@ class Overlay:
         self._lock = threading.Lock()
         self._folders: dict[Place, dict[str, dict[str, Item]]] = {}
         self._pending: dict[str, dict[tuple[Place, str], Pending]] = {}
+        self._late: set[str] = set()
         self._blobs: Counter[str] = Counter()
         self._sizes: dict[str, int] = {}
         self._bodies: dict[str, bytes] = {}
@@ -167,6 +168,12 @@ class Overlay:
         with self._lock:
             for each in self._pending.get(domain, {}).values():
                 each.committed = each.committed or each.number in numbers
+            self._note_committed(domain)
+
+    def late(self) -> set[str]:
+        """Domains of which git has something that still comes from here."""
+        with self._lock:
+            return set(self._late)
 
     def settled(self, domain: str) -> list[Settled]:
         """What git has by now: a state that is read after this may take its place."""
@@ -185,6 +192,12 @@ class Overlay:
                         self._remove(place, path)
                     if not is_gone(entry):
                         self._drop_folders(place, path)
+            for domain in {place.domain for place, _, _ in settled}:
+                self._note_committed(domain)
+
+    def _note_committed(self, domain: str) -> None:
+        some = any(each.committed for each in self._pending.get(domain, {}).values())
+        (self._late.add if some else self._late.discard)(domain)
 
     # ----------------------------------------------------------------------------------------------------------------
 

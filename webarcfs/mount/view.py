@@ -104,7 +104,8 @@ class View:
         tags = pending.tags if pending else ()
         moved = {tag.domain for tag in tags}
         if self._looks % REFS_EVERY == 0:
-            moved |= self._states.moved()
+            # Another mount may have committed what came by this one, and main was seen to move before we knew.
+            moved |= self._states.moved() | self.overlay.late()
             schemas = self._schemas.changed()
             if schemas and self.listener is not None:
                 self.listener.schemas(schemas)
