@@ -20,6 +20,7 @@ COMMANDS = Commands(
         "stat": "webarcfs.commands.versions:stat",
         "cat": "webarcfs.commands.versions:cat",
         "links": "webarcfs.commands.links:links",
+        "completion": "webarcfs.commands.completion:completion",
     }
 )
 
@@ -31,13 +32,36 @@ def cli(debug: bool) -> None:  # main looks for it, also where the command line 
     """Ask a web archive: what is in it, by any of its metadata, at any time.
 
     \b
+    Find documents, in every snapshot, by what is known of them:
       webarc query "mimeType = 'application/pdf' AND domain = 'www.example.org'"
-      webarc log http://www.example.org/
-      webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
-      webarc stat 2026-11-21T03:00:00@www.example.org
-      webarc links --to http://www.example.org/
+      webarc query "title LIKE '%minutes%'" --order-by 'crawlTime DESC' --limit 20
 
-    Exit codes: 0 done, 1 usage, 2 failed.
+    \b
+    What became of a page, and the page as it was; a snapshot is named by its commitTag:
+      webarc log http://www.example.org/
+      webarc cat 2026-10-21T03:00:00@www.example.org http://www.example.org/ > old.html
+
+    \b
+    What a crawl changed: in all, and in the text of a page:
+      webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
+      webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org http://www.example.org/ -w
+
+    \b
+    What a snapshot consists of, and how it differs from another:
+      webarc stat 2026-11-21T03:00:00@www.example.org
+      webarc stat 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
+
+    \b
+    What links to a page, and where a word leads:
+      webarc links --to http://www.example.org/
+      webarc links --word 'annual report' --limit 20
+
+    \b
+    Which archive: $WEBARC_ARCHIVE, else /srv/webarc; or one that is named, or is mounted:
+      webarc query --archive ~/webarc "url = 'http://www.example.org/'" --format json
+      webarc query --mount ~/web "mimeType = 'text/html'" --format paths
+
+    Each command has more with --help. Exit codes: 0 done, 1 usage, 2 failed.
     """
 
 

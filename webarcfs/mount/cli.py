@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from webarcfs import __version__
 from webarcfs.archive import directory
@@ -34,9 +35,23 @@ class _Mount(click.Command):
             formatter.write_text("Those that mount(8) has for every type are taken, and mean nothing here.")
 
 
+def _folders(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For the Tab key: any folder."""
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def _options(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For the Tab key: the last of a list with commas."""
+    before, comma, last = incomplete.rpartition(",")
+    words = (f"{name.partition('=')[0]}{'=' * ('=' in name)}" for name in options.OURS)
+    return [CompletionItem(f"{before}{comma}{word}") for word in words if word.startswith(last)]
+
+
 @click.command("mount.webarcfs", cls=_Mount, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("names", nargs=-1, required=True, metavar="[ARCHIVE] MOUNTPOINT")
-@click.option("-o", "texts", multiple=True, metavar="OPTIONS", help="Options with commas between them, as below.")
+@click.argument("names", nargs=-1, required=True, metavar="[ARCHIVE] MOUNTPOINT", shell_complete=_folders)
+@click.option(
+    "-o", "texts", multiple=True, metavar="OPTIONS", help="Options with commas, as below.", shell_complete=_options
+)
 @click.option("-f", "foreground", is_flag=True, help="Stay in front and log to stderr.")
 @click.option("--debug", is_flag=True, help="The same as -o debug.")
 @click.option("-s", "sloppy", is_flag=True, help="Ignore options that are not known.")
@@ -57,6 +72,13 @@ def mount(
     """Mount the web archive ARCHIVE on MOUNTPOINT; returns when it can be read.
 
     ARCHIVE defaults to $WEBARC_ARCHIVE, else /srv/webarc.
+
+    \b
+    Examples:
+      mount.webarcfs ~/webarc ~/web
+      mount.webarcfs -o ro,log=journal /srv/webarc /mnt/archive
+      ls ~/web/.query/"mimeType = 'application%2Fpdf' ORDER BY crawlTime DESC"
+      umount.webarcfs ~/web
     """
     order = _order(names, options.parse([*texts, *["debug"] * debug], sloppy=sloppy), foreground)
     if foreground:
@@ -68,7 +90,7 @@ def mount(
 
 
 @click.command("umount.webarcfs", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("point", metavar="MOUNTPOINT")
+@click.argument("point", metavar="MOUNTPOINT", shell_complete=_folders)
 @click.option("-l", "lazy", is_flag=True, help="Detach it now, even if it is busy.")
 @click.option("-f", "force", is_flag=True, help="End a mount that hangs: whoever waits for it gets an error.")
 @click.option("-n", "-r", "-v", "ignored", is_flag=True, help="Accepted for umount(8).")
@@ -108,7 +130,9 @@ def umount_main(arguments: Sequence[str] | None = None) -> int:
 def _run(command: click.Command, arguments: Sequence[str] | None) -> int:
     name = command.name
     try:
-        command.main(arguments, prog_name=name, standalone_mode=False)
+        # click before 8.2 would have a dot in the variable by which shells ask for completions.
+        asked = f"_{str(name).replace('.', '_')}_COMPLETE".upper()
+        command.main(arguments, prog_name=name, standalone_mode=False, complete_var=asked)
     except click.ClickException as error:
         click.echo(f"{name}: {error.format_message()} (`{name} --help` shows how to call it)", err=True)
         return Exit.USAGE
