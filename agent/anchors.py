@@ -16,7 +16,8 @@ from urllib.parse import unquote
 from lxml import etree
 
 from agent import css, text
-from agent.links import LONGEST_LINK, NO_LINKS, REQUISITE_RELS, bare, candidates, refreshed
+from agent.elements import LONGEST_LINK, NO_LINKS, REQUISITE_RELS, candidates, refreshed
+from agent.links import bare
 from agent.resolve import resolver
 from webarcfs.archive.linkwords import Kind, Link
 

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 
 from agent import scope, traps
 from agent.crowd import Crowd
+from agent.elements import Kind
 from agent.frontier import Find, Frontier, Row
-from agent.links import Kind, Link
+from agent.links import Link
 from agent.status import Status
 from webarcfs.archive.config import CrawlSettings, Publication
 from webarcfs.archive.model import from_epoch, now

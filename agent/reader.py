@@ -23,8 +23,9 @@ from typing import IO, Any
 
 from agent import answers, clock
 from agent.answers import Answer, Batch, Killed, Limits
+from agent.elements import Kind
 from agent.frontier import Row, Settled
-from agent.links import Kind, Link
+from agent.links import Link
 from webarcfs.archive.errors import CrawlFailed
 
 #: Batches of up to this many URLs are read here.

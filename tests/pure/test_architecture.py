@@ -38,6 +38,7 @@ ONLY = {
         "webarcfs.archive.nodereader",
         "webarcfs.archive.schemas",
         "agent.anchors",
+        "agent.elements",
         "agent.links",
         "agent.text",
     },
@@ -81,6 +82,7 @@ PURE = (
     "agent.retries",
     "agent.jobnames",
     "agent.tables",
+    "agent.elements",
     "agent.links",
     "agent.robots",
 )

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.links import LONGEST_BODY, MOST_LINKS, Kind, Link, links_of
+from agent.elements import Kind
+from agent.links import LONGEST_BODY, MOST_LINKS, Link, links_of
 from agent.resolve import resolver
 from webarcfs.archive.errors import UrlRefused
 from webarcfs.archive.url import canonical

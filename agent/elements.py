@@ -1,0 +1,183 @@
+"""Where HTML and SVG hold URLs: a table of attributes, and readers of the elements that hold more than that. Pure.
+
+URLs are told as they are written; links.py resolves them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from urllib.parse import urljoin
+
+from lxml import etree
+
+from agent import css
+
+#: Longer attributes are `data:` or nonsense.
+LONGEST_LINK = 1 << 15
+
+
+class Kind(StrEnum):
+    """What a link is for: a click costs depth (/Cr-1.1/), a requisite belongs to the page."""
+
+    LINK = "link"
+    REQUISITE = "requisite"
+
+
+#: A link as it is written in the document.
+Raw = tuple[str, Kind]
+
+# Elements that hold a URL in an attribute. A form's action is not followed: sending a form is not reading.
+_ATTRIBUTES: tuple[tuple[str, str, Kind], ...] = (
+    ("a", "href", Kind.LINK),
+    ("a", "xlink:href", Kind.LINK),
+    ("area", "href", Kind.LINK),
+    ("img", "longdesc", Kind.LINK),
+    ("img", "src", Kind.REQUISITE),
+    ("img", "lowsrc", Kind.REQUISITE),
+    ("img", "data-src", Kind.REQUISITE),  # lazy loading
+    ("source", "src", Kind.REQUISITE),
+    ("script", "src", Kind.REQUISITE),
+    ("frame", "src", Kind.REQUISITE),
+    ("iframe", "src", Kind.REQUISITE),
+    ("embed", "src", Kind.REQUISITE),
+    ("video", "src", Kind.REQUISITE),
+    ("video", "poster", Kind.REQUISITE),
+    ("audio", "src", Kind.REQUISITE),
+    ("track", "src", Kind.REQUISITE),
+    ("bgsound", "src", Kind.REQUISITE),
+    ("body", "background", Kind.REQUISITE),
+    ("table", "background", Kind.REQUISITE),
+    ("tr", "background", Kind.REQUISITE),
+    ("td", "background", Kind.REQUISITE),
+    ("th", "background", Kind.REQUISITE),
+    ("image", "href", Kind.REQUISITE),  # SVG
+    ("image", "xlink:href", Kind.REQUISITE),
+    ("use", "href", Kind.REQUISITE),
+    ("use", "xlink:href", Kind.REQUISITE),
+)
+
+#: Values of rel that are no links at all, and those of what a page is shown with.
+NO_LINKS = frozenset({"dns-prefetch", "preconnect", "pingback"})
+REQUISITE_RELS = frozenset(
+    {
+        "stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "fluid-icon",
+        "apple-touch-startup-image", "manifest", "preload", "modulepreload",
+    }
+)  # fmt: skip
+_REFRESH = re.compile(r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))", re.IGNORECASE | re.DOTALL)
+
+
+def walk(root: etree._Element, styled: bool) -> Iterator[Raw]:
+    """What a tree of elements points to; in style attributes only if it is `styled`."""
+    elements = root.iter(etree.Element) if styled else root.iter(*_TAGS)
+    for element in elements:
+        reader = _READERS.get(element.tag)
+        if reader is not None:
+            yield from reader(element)
+        if styled and (style := element.get("style")):
+            yield from styles(style)
+
+
+def _attributes_of(tag: str) -> Callable[[etree._Element], Iterable[Raw]]:
+    rows = tuple((attribute, kind) for name, attribute, kind in _ATTRIBUTES if name == tag)
+
+    def read(element: etree._Element) -> Iterable[Raw]:
+        return [(value, kind) for attribute, kind in rows if (value := element.get(attribute))]
+
+    return read
+
+
+def _image(element: etree._Element) -> Iterator[Raw]:
+    yield from _attributes_of_image(element)
+    for name in ("srcset", "data-srcset"):
+        if value := element.get(name):
+            yield from _srcset(value)
+
+
+def _source(element: etree._Element) -> Iterator[Raw]:
+    yield from _attributes_of_source(element)
+    yield from _srcset(element.get("srcset", ""))
+
+
+def _link(element: etree._Element) -> Iterator[Raw]:
+    rels = set(element.get("rel", "").lower().split())
+    href = element.get("href")
+    if href and not rels & NO_LINKS:
+        yield href, Kind.REQUISITE if rels & REQUISITE_RELS else Kind.LINK
+    yield from _srcset(element.get("imagesrcset", ""))
+
+
+def _meta(element: etree._Element) -> Iterator[Raw]:
+    if element.get("http-equiv", "").strip().lower() == "refresh":
+        yield refreshed(element.get("content", "")), Kind.LINK
+
+
+def _input(element: etree._Element) -> Iterator[Raw]:
+    if element.get("type", "").strip().lower() == "image":
+        yield element.get("src", ""), Kind.REQUISITE
+
+
+def _object(element: etree._Element) -> Iterator[Raw]:
+    """<object> and <applet>: names relative to a codebase (HTML 4.01 section 13.3)."""
+    names = [element.get("data", ""), element.get("code", ""), *element.get("archive", "").split(",")]
+    codebase = element.get("codebase", "").strip()
+    if codebase:
+        codebase = codebase.rstrip("/") + "/"
+    for name in filter(None, map(str.strip, names)):
+        try:
+            yield urljoin(codebase, name), Kind.REQUISITE
+        except ValueError:
+            continue
+
+
+def _style(element: etree._Element) -> Iterator[Raw]:
+    return styles(element.text or "")
+
+
+def styles(text: str) -> Iterator[Raw]:
+    """What a style sheet, or a piece of one, points to."""
+    return ((reference, Kind.REQUISITE) for reference in css.references(text))
+
+
+def _srcset(value: str) -> Iterator[Raw]:
+    return ((candidate, Kind.REQUISITE) for candidate in candidates(value))
+
+
+def candidates(value: str) -> Iterator[str]:
+    """Of srcset: `URL descriptor, URL descriptor, …`; a URL may hold commas, but not end in one (HTML 4.8.4.2.1)."""
+    in_descriptor = False
+    for word in value.split():
+        text = word
+        if in_descriptor:
+            _, comma, text = word.partition(",")
+            if not comma:
+                continue
+        if url := text.strip(","):
+            yield url
+        in_descriptor = bool(url) and not text.endswith(",")
+
+
+_attributes_of_image = _attributes_of("img")
+_attributes_of_source = _attributes_of("source")
+
+#: The reader of each element that can hold links.
+_READERS: dict[str, Callable[[etree._Element], Iterable[Raw]]] = {
+    **{tag: _attributes_of(tag) for tag, _, _ in _ATTRIBUTES},
+    "img": _image,
+    "source": _source,
+    "link": _link,
+    "meta": _meta,
+    "input": _input,
+    "object": _object,
+    "applet": _object,
+    "style": _style,
+}
+_TAGS = tuple(_READERS)
+
+
+def refreshed(content: str) -> str:
+    """Where a `<meta http-equiv=refresh content=…>` leads; empty if nowhere."""
+    match = _REFRESH.match(content[:LONGEST_LINK])
+    return match[1] or match[2] or match[3] or "" if match else ""
