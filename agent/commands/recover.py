@@ -13,7 +13,10 @@ from webarcfs.archive.errors import WebarcError
 @click.command()
 @archive_option
 def recover(archive: str | None) -> None:
-    """Make webarc.db, the feed `changes` and, with `[index] links`, links.db anew from the git repositories."""
+    """Make anew what derives from the git repositories.
+
+    That is webarc.db, the feed `changes` and, with `[index] links`, links.db.
+    """
     place = opened(archive)
     with Display(console) as display:
         done = recovery.recover(place, lambda number, of: display("snapshots", number, of))

@@ -62,10 +62,10 @@ def links(
     form: str,
     seconds: float,
 ) -> None:
-    """Show the links of pages: from a page, to a URL, by a word; those that are broken, or leave their domain.
+    """Show what pages link to, and by which words.
 
-    Kinds are http (what is followed or shown in a frame), mail and image. The archive must keep them: `[index] links =
-    true` in webarc.toml.
+    From a page, to a URL, by a word; those that are broken, or leave their domain. Kinds are http (what is followed or
+    shown in a frame), mail and image. The archive must keep them: `[index] links = true` in webarc.toml.
 
     \b
     Examples:

@@ -50,7 +50,9 @@ def log(document_: str, *, archive: str | None, mount: Path | None, as_json: boo
 @click.argument("document_", metavar="URL|PATH")
 @place_options
 def cat(tag_: str, document_: str, *, archive: str | None, mount: Path | None) -> None:
-    """Write what a document was in a snapshot, byte for byte, to stdout.
+    """Write what a document was in a snapshot to stdout.
+
+    Byte for byte, as the server sent it.
 
     \b
     Example:
