@@ -133,7 +133,7 @@ BAD = {
     "(WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n)": "WITH",
     "zeroblob(1000000000) = ''": "zeroblob",
     "uri = 'x'": "did you mean url",
-    "url = 'x": "unrecognized token",
+    "mimeType = 'text": "a / in a condition is written %2F",
     "url = 'x''": "unrecognized token",
     'title = "x': "unrecognized token",
     "'": "unrecognized token",

@@ -229,6 +229,8 @@ def _told(name: str) -> Iterator[None]:
     except (BadCondition, NotFound, TookTooLong, TooMany, Busy) as error:
         # One line, whatever the condition holds, and without the mark below it that a terminal would show.
         said = " | ".join(line for line in str(error).splitlines() if not line.startswith("  "))
+        if "never closed" in said:  # what is behind a slash is another name
+            said += " | a / in a condition is written %2F"
         _log.info("the condition %r is not answered: %s", name, said)
         raise (NotFound(said) if isinstance(error, BadCondition) else error) from None
 
