@@ -103,9 +103,8 @@ def run(
     busy = f"{publication.name} is being crawled or imported already, by another process"
     with locks.exclusive_or_busy(archive.publication_lock(publication.name), busy):
         name = _job_name(publication, sources)
-        folder, known = _interrupted(archive, name), set[str]()
-        if folder is None:
-            known = known_sources(archive) & {source.digest for source in sources}
+        folder = _interrupted(archive, name)
+        known = known_sources(archive) if folder is None else set[str]()
         told = tuple(source.path for source in sources if source.digest in known)
         fresh = [source for source in sources if source.digest not in known]
         if not fresh:
@@ -114,15 +113,8 @@ def run(
         keeper = ItemKeeper(folder, publication.name, progress)
         with _opened(folder, fresh, complete=complete, accept_shrink=accept_shrink) as frontier, failures_noted(keeper):
             keeper.begin(frontier)
-            job = _job(
-                archive,
-                folder,
-                frontier,
-                keeper,
-                publication=publication,
-                profile=profile,
-                stop=stop or threading.Event(),
-            )
+            stop = stop or threading.Event()
+            job = _job(archive, folder, frontier, keeper, publication=publication, profile=profile, stop=stop)
             by_digest = {source.digest: source for source in sources}
             files, remarks = [by_digest[digest] for digest in job.sources], list[str]()
             outcome = until_stopped(job, keeper, lambda: _work(job, keeper, files, remarks), _STOPPED)
