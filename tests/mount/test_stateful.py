@@ -48,11 +48,12 @@ class Chance(Protocol):
 
 @dataclass
 class Open:
-    """A handle: whose, its descriptor, and what the model has for it."""
+    """A handle: whose, its descriptor, what the model has for it, and where it writes next."""
 
     hands: Hands
     fd: int
     thing: Draft | Paper
+    at: int = 0
 
 
 class Run:
@@ -120,6 +121,21 @@ class Run:
         arc, path = self.some(ARCS), self.some_path()
         self.opened("write", arc, path, self.model.reopen(arc, path))
 
+    def reopen_anew(self) -> None:
+        """open(O_WRONLY | O_TRUNC): one's own open file is empty then, what is there is refused."""
+        arc, path = self.some(ARCS), self.some_path()
+        error, draft = self.model.reopen(arc, path)
+        if draft is not None:
+            self.model.truncate(draft, 0)
+        self.opened("anew", arc, path, (error, draft))
+
+    def truncate(self) -> None:
+        """ftruncate(2) of one's own open file."""
+        for each in self._one():
+            if isinstance(each.thing, Draft):
+                size = self.some((0, 1, 5, 3000))
+                self.same("truncate", (each.fd, size), self.model.truncate(each.thing, size), each.hands)
+
     def paper(self) -> None:
         arc = self.some(ARCS)
         self.opened("append", arc, "data.xml", self.model.paper(arc))
@@ -128,10 +144,9 @@ class Run:
         for each in self._one():
             if isinstance(each.thing, Draft):
                 data = self.data()
-                # Not O_APPEND: all handles of one file write one after the other here.
-                expected = self.model.write(each.thing, data.encode()) if each.thing.handles == 1 else None
-                if expected is not None:
-                    self.same("write", (each.fd, data), expected, each.hands)
+                expected = self.model.write(each.thing, data.encode(), each.at)
+                self.same("write", (each.fd, data), expected, each.hands)
+                each.at += 0 if expected else len(data)
             else:
                 self._write_node(each, each.thing)
 
@@ -287,7 +302,7 @@ class Run:
 
 #: How often each step is taken, in proportion.
 STEPS_OF = (
-    ["create"] * 6 + ["write"] * 8 + ["close_one"] * 6 + ["fsync"] * 2 + ["paper"] * 3 + ["reopen", "mkdir", "mkdir"]
+    ["create"] * 6 + ["write"] * 8 + ["close_one"] * 6 + ["fsync"] * 2 + ["paper"] * 3 + ["reopen", "reopen_anew", "mkdir", "mkdir", "truncate"]
     + ["rename"] * 3 + ["rewrite", "rewrite", "crawl", "crawl"]
 )  # fmt: skip
 

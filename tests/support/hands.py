@@ -15,6 +15,7 @@ from typing import Any
 FLAGS = {
     "create": os.O_CREAT | os.O_EXCL | os.O_RDWR,
     "write": os.O_WRONLY,
+    "anew": os.O_WRONLY | os.O_TRUNC,
     "append": os.O_WRONLY | os.O_APPEND,
     "rewrite": os.O_WRONLY | os.O_TRUNC,
 }
@@ -58,7 +59,7 @@ def do(what: str, words: list[Any]) -> Any:
         case "size":
             return os.stat(words[0]).st_size  # noqa: PTH116
         case _:
-            return {"close": os.close, "fsync": os.fsync, "mkdir": os.mkdir, "rename": os.rename}[what](*words)
+            return {"close": os.close, "fsync": os.fsync, "truncate": os.ftruncate, "mkdir": os.mkdir, "rename": os.rename}[what](*words)
 
 
 def main() -> None:

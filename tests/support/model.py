@@ -104,13 +104,19 @@ class Model:
             return errno.EISDIR, None
         return (errno.EPERM if path in found.files else errno.ENOENT), None
 
-    def write(self, draft: Draft, data: bytes) -> int:
-        """write(2) at the end."""
+    def write(self, draft: Draft, data: bytes, at: int) -> int:
+        """pwrite(2)."""
         if draft.arc.stale:
             draft.dirty = True  # its close says so, too
             return errno.ESTALE
-        draft.buffer += data
+        draft.buffer = draft.buffer[:at].ljust(at, b"\0") + data + draft.buffer[at + len(data) :]
         draft.dirty = True
+        return 0
+
+    def truncate(self, draft: Draft, size: int) -> int:
+        """ftruncate(2), and O_TRUNC."""
+        draft.dirty = draft.dirty or size != len(draft.buffer)
+        draft.buffer = draft.buffer[:size].ljust(size, b"\0")
         return 0
 
     def confirm(self, draft: Draft) -> int:
