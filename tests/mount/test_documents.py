@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.mount.conftest import Desk
+from tests.mount.test_writing import error_of
 from tests.support import archives
 from tests.support.mounts import eventually
 from webarcfs.archive.datanodes import names
@@ -188,3 +189,17 @@ def test_writers_at_once(desk: Desk) -> None:
     store = archives.store_of(desk.archive)
     assert store.check() == []
     eventually(lambda: (arc / "data.xml").read_bytes() == desk.in_git(arc / "data.xml"), 60)
+
+
+def test_a_handle_goes_on_appending_after_an_fsync(desk: Desk) -> None:
+    """S-xml-1: each fsync takes in what came since the one before."""
+    path = desk.arc() / "data.xml"
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    for number in range(3):
+        os.write(fd, b"<n%d/>\n" % number)
+        os.fsync(fd)
+        assert names(path.read_bytes()) == tuple(f"n{each}" for each in range(number + 1))
+    os.write(fd, b"<n3>")
+    assert error_of(lambda: os.fsync(fd)) == errno.EINVAL
+    assert error_of(lambda: os.close(fd)) == errno.EINVAL
+    assert names(path.read_bytes()) == ("n0", "n1", "n2")

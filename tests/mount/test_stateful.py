@@ -302,7 +302,8 @@ class Run:
 
 #: How often each step is taken, in proportion.
 STEPS_OF = (
-    ["create"] * 6 + ["write"] * 8 + ["close_one"] * 6 + ["fsync"] * 2 + ["paper"] * 3 + ["reopen", "reopen_anew", "mkdir", "mkdir", "truncate"]
+    ["create"] * 6 + ["write"] * 8 + ["close_one"] * 6 + ["fsync"] * 2 + ["paper"] * 3
+    + ["reopen", "reopen_anew", "mkdir", "mkdir", "truncate"]
     + ["rename"] * 3 + ["rewrite", "rewrite", "crawl", "crawl"]
 )  # fmt: skip
 

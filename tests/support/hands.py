@@ -59,7 +59,13 @@ def do(what: str, words: list[Any]) -> Any:
         case "size":
             return os.stat(words[0]).st_size  # noqa: PTH116
         case _:
-            return {"close": os.close, "fsync": os.fsync, "truncate": os.ftruncate, "mkdir": os.mkdir, "rename": os.rename}[what](*words)
+            return {
+                "close": os.close,
+                "fsync": os.fsync,
+                "truncate": os.ftruncate,
+                "mkdir": os.mkdir,
+                "rename": os.rename,
+            }[what](*words)
 
 
 def main() -> None:

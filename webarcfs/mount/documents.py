@@ -43,6 +43,8 @@ class Document:
         self.place = place
         self.maker = maker
         self.old = old
+        #: The buffer as it was confirmed last.
+        self.seen = b""
         self.lock = threading.RLock()
         self.handles = 1
         self.dirty = False
@@ -124,14 +126,19 @@ class Documents:
             if not document.dirty:
                 return False
             new = document.written()
-            nodes = self.extend(document.place, document.old, new, document.maker.uid)
-            document.old, document.dirty, document.failed = new, False, False
-        return nodes
+            # What was confirmed before is in `old`, in its place; in the buffer it may stand behind the end.
+            more = bool(document.seen) and new.startswith(document.seen)
+            whole = document.old + new[len(document.seen) :] if more else new
+            nodes = self.extend(document.place, document.old, whole, document.maker.uid)
+            if nodes:
+                document.old = datanodes.merge_nodes(document.old, nodes)
+            document.seen, document.dirty, document.failed = new, False, False
+        return bool(nodes)
 
-    def extend(self, place: Place, old: bytes, new: bytes, uid: int, source: str = "") -> bool:
+    def extend(self, place: Place, old: bytes, new: bytes, uid: int, source: str = "") -> bytes:
         """Add the nodes that a document has beyond an old one; the addition `source` goes with that.
 
-        False if there are none. Raises InvalidDocument, Exists, NotPermitted, Stale, OSError.
+        Returns them. Raises InvalidDocument, Exists, NotPermitted, Stale, OSError.
         """
         try:
             nodes = datanodes.extended(old, new)
@@ -140,7 +147,7 @@ class Documents:
         except (InvalidDocument, Exists, NotPermitted) as error:
             self.refused(place, uid, error)
             raise
-        return bool(nodes)
+        return nodes
 
     def refused(self, place: Place, uid: int, error: WebarcError) -> None:
         """Write down what was wrong (/Xm-4/)."""
