@@ -10,7 +10,6 @@ snapshot come in one.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -49,7 +48,7 @@ class LinkBase:
     def __init__(self, path: Path) -> None:
         """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
         self._path = path
-        self._pending: Counter[tuple[int, Link]] = Counter()
+        self._pending: dict[tuple[int, Link], int] = {}
         with self._translated():
             self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
             self._connection.execute(sql("links_tune"))
@@ -159,16 +158,17 @@ class LinkBase:
         count = 0
         for link in links(change):
             count += 1
-            self._pending[body, link] += 1
+            key = body, link
+            self._pending[key] = self._pending.get(key, 0) + 1
             if len(self._pending) >= _PORTION:
                 self._flush()
         return body, count
 
     def _flush(self) -> None:
         """Store the links that were gathered."""
-        pending, self._pending = self._pending, Counter()
-        references = self._numbers.references({link for _, link in pending})
-        rows = sorted((body, references[link], times) for (body, link), times in pending.items())
+        pending, self._pending = self._pending, {}
+        references = self._numbers.references(dict.fromkeys(link for _, link in pending))
+        rows = [(body, references[link], times) for (body, link), times in pending.items()]
         self._connection.executemany(sql("links_add_link"), rows)
 
     def _take_versions(self, tag: CommitTag, states: Iterable[tuple[int, int | None]]) -> None:

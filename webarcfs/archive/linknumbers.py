@@ -49,9 +49,10 @@ class Numbers:
         """The number of each of `links`, new ones stored."""
         known = self._references
         found = {link: known[link] for link in links if link in known}
-        missing = sorted(link for link in links if link not in found)
+        missing = [link for link in links if link not in found]
         if len(known) + len(missing) > _REMEMBERED:
             known.clear()
+        # With a URL or a text that is new, nothing can have been said before.
         urls_before, texts_before = self._last["url"], self._last["text"]
         urls = self.urls(link.target for link in missing)
         texts = self._texts({link.text for link in missing})

@@ -21,6 +21,8 @@ class Kind(IntEnum):
     MAIL = 2
     IMAGE = 3
 
+    __hash__ = int.__hash__  # an enum's own is a function in Python, and links are looked up by the million
+
 
 class Link(NamedTuple):
     """A link of a page: its target (a canonical URL, or `mailto:` and an address), and the text that names it."""
