@@ -158,7 +158,7 @@ class Model:
         closed = found.made[old]
         return True if closed is None or time.monotonic() - closed < CERTAIN else None
 
-    def rename(self, arc: str, old: str, new: str) -> int:
+    def rename(self, arc: str, old: str, new: str) -> int:  # noqa: PLR0911 # an answer for each reason
         """rename(2) in one folder of an ARC, to a name that is no data.xml."""
         if error := self.place(arc, old):
             return error
@@ -167,6 +167,8 @@ class Model:
             return errno.ENOENT
         if old == new:  # the kernel answers that by itself
             return 0
+        if found.has(new) and (old in found.folders) != (new in found.folders):  # and that, too
+            return errno.ENOTDIR if old in found.folders else errno.EISDIR
         if old not in found.files and old not in found.drafts:
             return errno.EPERM
         if not self.may_rename(arc, old) or found.has(new) or new.startswith("data."):
