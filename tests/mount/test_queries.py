@@ -27,7 +27,8 @@ pytestmark = pytest.mark.mount
 
 #: Pages of the large domain, and its states.
 MANY, STATES = 2_500, 4
-ALL = MANY * STATES + len(PAGES)
+PAPERS = {"a/deep/one.pdf": b"one", "two.pdf": b"two"}
+ALL = MANY * STATES + len(PAGES) + len(PAPERS)
 ENDLESS = f"(SELECT count(*) FROM {', '.join(f'metadata {name}' for name in 'abcdefghijkl')}) > "
 
 
@@ -40,6 +41,7 @@ def asked(binding: str) -> Iterator[Mounted]:
         for state in range(1, STATES):
             archives.publish(archive, pages={"p0007.html": b"state %d" % state})
         archives.publish(archive, "odd.example:8080", PAGES)
+        archives.publish(archive, "papers.example", PAPERS)
         catch_up(archive)
         before = archive.database.read_bytes()
         mounted = Mounted(archive.root, folder / "mnt", "-o", f"binding={binding}")
@@ -133,11 +135,9 @@ BAD = {
     "(WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n)": "WITH",
     "zeroblob(1000000000) = ''": "zeroblob",
     "uri = 'x'": "did you mean url",
-    "mimeType = 'text": "a / in a condition is written %2F",
-    "url = 'x''": "unrecognized token",
-    'title = "x': "unrecognized token",
-    "'": "unrecognized token",
-    "it's": "unrecognized token",
+    "mimeType = `text": "a / in a condition is written %2F",
+    "mimeType = [text": "unrecognized token",
+    "url = 'x' AND [it's": "unrecognized token",
     "(": "",
     "/*": "",
     "url = ?": "",
@@ -160,9 +160,102 @@ def test_bad_conditions_are_not_there(asked: Mounted, condition: str) -> None:
     assert not any(line.startswith("2026-01-01 forged") for line in log(asked).splitlines())
 
 
+def test_slashes_within_quotes(asked: Mounted) -> None:
+    """S-query-8: a condition may be written as it is said, and its links lead to the same documents."""
+    plain = run("ls", f"{asked.point}/.query/mimeType='application/pdf' ORDER BY crawlTime DESC")
+    assert plain.stdout.split() == ["000001", "000002"], plain.stderr
+    for condition, bodies in {
+        "mimeType='application/pdf' ORDER BY crawlTime DESC, path DESC": [b"two", b"one"],
+        "path LIKE '/papers.example/%' ORDER BY path": [b"one", b"two"],
+        "path = '/papers.example/a/deep/one.pdf' OR url LIKE '%/two.pdf' ORDER BY path": [b"one", b"two"],
+        "path = '/papers.example/a%2Fdeep/one.pdf'": [b"one"],
+        "url = 'http:%2F/papers.example/two.pdf'": [b"two"],
+        "title <> 'it''s /' AND mimeType = 'application/pdf' LIMIT 1": None,
+        """title <> "it's /" AND mimeType = 'application/pdf' LIMIT 1""": None,
+        "mimeType = 'application/nothing'": [],
+    }.items():
+        folder = asked / f".query/{condition}"
+        escaped = found(asked, condition.replace("%2F", "/"))
+        up = "../" * condition.count("/")
+        assert {name: str((folder / name).readlink()) for name in names(folder)} == {
+            name: up + target for name, target in escaped.items()
+        }
+        read = [next(page.glob("data.pdf")).read_bytes() for page in sorted(folder.iterdir())]
+        assert read == bodies or (bodies is None and len(read) == 1), condition
+    script = 'cd "$1/.query/$2" && cat 000001/data.pdf 000001/../two.pdf/data.pdf'
+    done = run("sh", "-c", script, "sh", asked.point, "path LIKE '/papers.example/t%'")
+    assert done.stdout == "twotwo", done.stderr
+
+
+OPEN = ["mimeType = 'text", "url = 'x''", 'title = "x', "'", "it's", "path LIKE '/www.example.org", "a = '/b' OR c = '"]
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_a_beginning_lists_nothing(asked: Mounted, name: str) -> None:
+    """S-query-8: the beginning of a condition is a folder; who lists it is told by the log that the rest is missing."""
+    folder = asked / f".query/{name}"
+    assert folder.is_dir() and folder.stat().st_ino == folder.stat().st_ino
+    assert names(folder) == []
+    lines = [line for line in log(asked).splitlines() if f"condition {name!r} is not" in line]
+    assert lines and "is never closed | a / in a condition is written %2F" in lines[0]
+    with pytest.raises(OSError, match="Read-only"):
+        (folder / ('x" OR nothing' if '"' in name else "x' OR nothing")).mkdir()
+    with pytest.raises(FileExistsError):
+        folder.mkdir()
+
+
+def test_bad_conditions_with_slashes_are_not_there(asked: Mounted) -> None:
+    """S-query-8: once the quotes are closed it is a condition like others. `//` comes to the mount as one slash."""
+    for name, why in {
+        "mimeType = 'a/b' AND": "syntax error",
+        "uri LIKE '/a/%'": "did you mean url",
+        f"url = 'http://{DOMAIN}/p0007.html'": "it is written %2F%2F",
+        f"url = 'HTTPS://{DOMAIN}/x'": "it is written %2F%2F",
+    }.items():
+        with pytest.raises(FileNotFoundError):
+            os.listdir(f"{asked.point}/.query/{name}")  # noqa: PTH208 # a Path has no //
+        arrived = name.replace("//", "/").partition(f"{DOMAIN}/")
+        text = arrived[0] + arrived[1].rstrip("/") if arrived[1] else arrived[0]
+        lines = [line for line in log(asked).splitlines() if f"condition {text!r} is not" in line]
+        assert lines and all(why in line for line in lines), (text, lines)
+
+
+def test_how_long_a_condition_with_slashes_may_be(asked: Mounted) -> None:
+    """S-query-8: 255 bytes up to each slash, 4096 in all: more is ENAMETOOLONG."""
+    with pytest.raises(OSError, match="too long"):
+        (asked / f".query/path = '/{'x' * 256}'").stat()
+    begun = "path = '" + f"/{'x' * 250}" * 12
+    rest = f"{'y' * 250}/" * 4 + "z" * (4096 - len(begun) - 1 - 4 * 251 - 1)
+    inside = os.open(asked / f".query/{begun}", os.O_PATH | os.O_DIRECTORY)
+    try:
+        assert len(f"{begun}/{rest}'") == 4096
+        os.stat(f"{rest}'", dir_fd=inside)
+        for longer in (f"{rest}z'", f"{rest}zz"):
+            with pytest.raises(OSError, match="too long"):
+                os.stat(longer, dir_fd=inside)
+    finally:
+        os.close(inside)
+
+
+def test_a_condition_with_slashes_in_another_state(archive: Archive, mount: Mounter) -> None:
+    """S-query-8: its name leads to the newest answer, and the beginning of it stays the same folder."""
+    archives.publish(archive, pages={"a.pdf": b"a"})
+    catch_up(archive)
+    mounted = mount(archive)
+    condition = mounted / ".query/mimeType='application/pdf' ORDER BY path"
+    before, begun = condition.stat().st_ino, condition.parent.stat().st_ino
+    assert names(condition) == ["000001"]
+    archives.publish(archive, pages={"0.pdf": b"new"})
+    catch_up(archive)
+    eventually(lambda: len(names(condition)) == 3, 60)
+    eventually((condition / "000001/data.pdf").exists, 60)
+    assert (condition / "000001/data.pdf").read_bytes() == b"new"
+    assert condition.stat().st_ino != before and condition.parent.stat().st_ino == begun
+
+
 def test_bytes_that_are_no_text_are_not_there(asked: Mounted) -> None:
     """S-query-3: nor are names that are no UTF-8, with quotes in odd places or not."""
-    for name in (b"\xff", b"url = '\xc3'", b"'\xff"):
+    for name in (b"\xff", b"url = '\xc3'", b"'\xff", b"url = '/\xc3'", b"url = '/\xc3/'"):
         with pytest.raises(FileNotFoundError):
             names(asked / ".query" / os.fsdecode(name))
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.conditions import Condition, from_name, parse, to_name
+from webarcfs.archive.conditions import Condition, from_name, open_quote, parse, to_name
 from webarcfs.archive.errors import BadCondition
 
 pytestmark = pytest.mark.pure
@@ -60,6 +60,39 @@ def test_a_slash_is_written_percent_2f_and_nothing_else_is_escaped(name: str, te
 def test_every_text_has_a_name(text: str) -> None:
     assert "/" not in to_name(text)
     assert from_name(to_name(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        ("mimeType = 'application", "'"),
+        ("mimeType = 'application/pdf'", ""),
+        ("title = 'it''s", "'"),
+        ("title = 'it''", "'"),
+        ("title = ''", ""),
+        ('"url" = "x', '"'),
+        ("""title = 'say "hello'""", ""),
+        ("""title = "it's""", '"'),
+        ("title = 'a' OR url LIKE '", "'"),
+        ("1 -- it's", ""),
+        ("1 /* it's", ""),
+        ("title = 'a -- b", "'"),
+        ("title = 'a /* b", "'"),
+        ("[it's]", ""),
+        ("[it's", ""),
+        ("`it's", ""),
+        ("", ""),
+    ],
+)
+def test_within_which_quote_a_text_ends(text: str, quote: str) -> None:
+    assert open_quote(text) == quote
+
+
+@given(*[st.lists(st.sampled_from(["'", '"', "a", " ", "[", "]", "`", "--", "/*", "*/", "\n"])).map("".join)] * 2)
+def test_what_follows_a_slash_is_judged_by_the_quote_alone(begun: str, more: str) -> None:
+    quote = open_quote(begun)
+    if quote:
+        assert open_quote(f"{quote}/{more}") == open_quote(f"{begun}/{more}")
 
 
 @given(st.text() | st.lists(st.sampled_from(["(", ")", "'", "ORDER BY", "LIMIT", " ", "7", "--", "/*"])).map("".join))

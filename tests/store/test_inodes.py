@@ -227,6 +227,22 @@ def test_the_oldest_arcs_go_when_there_are_too_many(archive: Archive, view: View
     assert len(mounted.inodes) <= 27
 
 
+def test_beginnings_of_conditions_are_forgotten_like_others(archive: Archive, view: View) -> None:
+    mounted = Mounted(archive, view)
+    view.refresh()
+    known = len(mounted.inodes)
+    folders = [mounted.lookup(".query")]
+    for name in (b"path = '", b"www.example.org", b"a"):
+        reply = mounted.operations.lookup(folders[-1], name)
+        assert isinstance(reply, bytes), "nobody waits for the database"
+        folders.append(wire.first_number(reply))
+    assert len(set(folders)) == 4 and len(mounted.inodes) == known + 4
+    assert [number for number, _, _ in mounted.inodes.oldest_arcs(9)] == folders[1:]
+    for number in reversed(folders):
+        mounted.operations.forget(number, 1)
+    assert len(mounted.inodes) == known
+
+
 def test_versions_in_history_are_inodes_of_their_own(archive: Archive, view: View) -> None:
     tag = archives.publish(archive, pages={"index.html": b"1"})
     tree = Tree(view)

@@ -23,6 +23,9 @@ DOMAIN = "www.example.org"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 
 
+_TYPES = {"html": "text/html", "pdf": "application/pdf"}
+
+
 def make_archive(folder: Path) -> Archive:
     """A new, empty archive in `folder`/archive."""
     return directory.create(folder / "archive")
@@ -30,7 +33,7 @@ def make_archive(folder: Path) -> Archive:
 
 def metadata(domain: str, path: str, tag: CommitTag, created: datetime = CREATED) -> MetaData:
     """Metadata of the ARC at `path` inside the domain."""
-    mime = "text/html" if path.endswith(".html") else "application/octet-stream"
+    mime = _TYPES.get(path.rpartition(".")[2], "application/octet-stream")
     return MetaData(
         f"http://{domain}/{path}", mime, f"Title of {path}", f"/{domain}/{path}", domain, tag.crawl_time, created, tag
     )

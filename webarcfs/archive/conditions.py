@@ -16,6 +16,8 @@ _LIMIT = re.compile(r"\bLIMIT\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\s*([0-9]{1,12})\s*")
 # A slash, and what stands for one, however often it was written around.
 _SLASH = re.compile(r"/|%(?:25)*2[Ff]")
+# What begins something quoted; SQLite reads the first that is never closed to the end of all.
+_OPENS = re.compile(r"""['"`\[]""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,15 @@ def from_name(name: str) -> str:
     So `LIKE '%25%'` is what it looks like, and every text has a name.
     """
     return _SLASH.sub(lambda found: "/" if len(found[0]) <= 3 else f"%{found[0][3:]}", name)
+
+
+def open_quote(text: str) -> str:
+    """The quote, `'` or `"`, within which a text ends: what is not closed yet. Empty when there is none.
+
+    What follows a slash there is judged by that quote alone: `open_quote(f"{quote}/{more}")`.
+    """
+    never_closed = _OPENS.search(QUOTED.sub(" ", text))
+    return never_closed[0] if never_closed and never_closed[0] in "'\"" else ""
 
 
 def to_name(text: str) -> str:

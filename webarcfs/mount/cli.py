@@ -77,7 +77,7 @@ def mount(
     Examples:
       mount.webarcfs ~/webarc ~/web
       mount.webarcfs -o ro,log=journal /srv/webarc /mnt/archive
-      ls ~/web/.query/"mimeType = 'application%2Fpdf' ORDER BY crawlTime DESC"
+      ls ~/web/.query/"mimeType='application/pdf' ORDER BY crawlTime DESC"
       umount.webarcfs ~/web
     """
     order = _order(names, options.parse([*texts, *["debug"] * debug], sloppy=sloppy), foreground)

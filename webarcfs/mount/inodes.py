@@ -16,12 +16,14 @@ from webarcfs.archive.errors import Stale
 from webarcfs.mount import bounds
 from webarcfs.mount.base import Folder, Kind, Node
 from webarcfs.mount.folders import Arc
-from webarcfs.mount.queryfolder import AnswerFolder
+from webarcfs.mount.queryfolder import AnswerFolder, Beginning
 from webarcfs.mount.wire import first_number
 
 #: Set in the kernel's number of what is history. A version that is also current has one st_ino in both places, but what
 #: may be done to it differs, and so the kernel must know it as two.
 _OLD = 1 << 63
+#: Folders that go, with what is in them, when the kernel knows too much.
+_TRIMMED = (Arc, AnswerFolder, Beginning)
 
 
 def nodeid(node: Node) -> int:
@@ -172,10 +174,10 @@ class Inodes(Container[int]):
     def oldest_arcs(self, count: int) -> list[tuple[int, int, str]]:
         """Inode, parent and name of up to `count` ARCs that have been known longest; asked again, it tells others.
 
-        Answers to conditions count as such: they have many links in them.
+        Answers to conditions count as such, and beginnings of conditions: they have many links in them.
         """
         with self._lock:
-            arcs = ((number, each) for number, each in self._known.items() if isinstance(each.node, Arc | AnswerFolder))
+            arcs = ((number, each) for number, each in self._known.items() if isinstance(each.node, _TRIMMED))
             found = list(itertools.islice(arcs, count))
             for number, each in found:
                 del self._known[number]

@@ -39,6 +39,8 @@ AT_ONCE = 4
 KEPT_HITS, KEPT = 250_000, 1_000
 #: With how many bytes SQLite counts the changes of a database file, and where (sqlite.org/fileformat, 1.3.8).
 _COUNTER = (4, 24)
+#: What helps who wrote one that ends too early.
+SLASH = "a / in a condition is written %2F"
 
 _log = logging.getLogger(__name__)
 
@@ -230,9 +232,15 @@ def _told(name: str) -> Iterator[None]:
         # One line, whatever the condition holds, and without the mark below it that a terminal would show.
         said = " | ".join(line for line in str(error).splitlines() if not line.startswith("  "))
         if "never closed" in said:  # what is behind a slash is another name
-            said += " | a / in a condition is written %2F"
-        _log.info("the condition %r is not answered: %s", name, said)
-        raise (NotFound(said) if isinstance(error, BadCondition) else error) from None
+            said += f" | {SLASH}"
+        refused = unanswered(name, said)
+        raise (refused if isinstance(error, BadCondition) else error) from None
+
+
+def unanswered(name: str, why: str) -> NotFound:
+    """Say in the log why a condition is not answered; the error for who asked."""
+    _log.info("the condition %r is not answered: %s", name, why)
+    return NotFound(why)
 
 
 def _inner(path: str) -> str:

@@ -1,5 +1,8 @@
 """`.query/<condition>/`: what a condition finds, as links into `.snapshots` (DESIGN.md section 5; /Cl-6/).
 
+The kernel takes paths apart at each slash, also within the quotes of a condition. So a name that ends within quotes is
+the beginning of a condition, a folder in which the next name goes on with it.
+
 A folder of links is one answer (queries.py), and its number says so: in another state of the archive the same condition
 is another folder. Whoever is inside one, or reads its listing, keeps that answer. Safe for any thread.
 """
@@ -7,18 +10,22 @@ is another folder. Whoever is inside one, or reads its listing, keeps that answe
 # ruff: noqa: D102 # what the methods mean stands in base.py, once
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from webarcfs.archive.errors import NotFound
+from webarcfs.archive.conditions import from_name, open_quote
+from webarcfs.archive.errors import NameTooLong, NotFound
 from webarcfs.archive.model import CommitTag
 from webarcfs.mount.base import Attrs, Folder, Node, number, seconds
 from webarcfs.mount.links import Link
-from webarcfs.mount.queries import Answer, Queries, Stamp
+from webarcfs.mount.queries import SLASH, Answer, Queries, Stamp, unanswered
 
 #: Its name in the mount's root.
 QUERY = ".query"
+#: Most bytes of a condition, as of a path (PATH_MAX); SQLite would take sixteen times as many from us (asking.py).
+LONGEST = 4096
 _NUMBER = re.compile(r"[0-9]{6}")
 
 
@@ -49,19 +56,68 @@ class QueryFolder(Folder):
         return Attrs(self.kind, 0, time, self.ino)
 
     def is_slow(self, name: str = "") -> bool:
-        return bool(name) and not self.queries.is_known(name)
+        condition, quote = self._with(name)
+        return bool(name) and not quote and not self.queries.is_known(condition)
 
     def names(self) -> Iterator[str]:
         return iter(())
 
     def lookup(self, name: str) -> Node:
-        answer, stamp = self.queries.find(name)
-        return AnswerFolder(name, stamp, answer)
+        condition, quote = self._with(name)
+        if quote:
+            return Beginning(self.queries, condition, quote)
+        answer, stamp = self.queries.find(condition)
+        return AnswerFolder(condition, stamp, answer)
+
+    def _with(self, name: str) -> tuple[str, str]:
+        """The condition as far as it goes with a name in this folder, and the quote that it ends within."""
+        return name, _open_quote(name)
+
+
+@dataclass(frozen=True)
+class Beginning(QueryFolder):
+    """`.query/path LIKE '`: the beginning of a condition, up to a slash within quotes. Whoever lists it finds nothing,
+    and the log says that it is not a whole one.
+    """
+
+    begun: str
+    quote: str
+
+    @property
+    def ino(self) -> int:
+        return number("begun", self.begun)
+
+    def names(self) -> Iterator[str]:
+        unanswered(self.begun, f"the quote {self.quote} is never closed | {SLASH}")
+        return iter(())
+
+    def lookup(self, name: str) -> Node:
+        condition, _ = self._with(name)
+        if len(os.fsencode(condition)) > LONGEST:
+            raise NameTooLong(f"a condition of more than {LONGEST} bytes")
+        if self.begun.lower().endswith(("http:", "https:")):  # no URL is like that: the kernel drops one of two slashes
+            raise unanswered(condition, "// within quotes comes here as one slash; it is written %2F%2F")
+        return super().lookup(name)
+
+    def _with(self, name: str) -> tuple[str, str]:
+        return f"{self.begun}/{name}", _open_quote(name, f"{self.quote}/")
+
+
+def _open_quote(name: str, before: str = "") -> str:
+    """The quote that a name ends within. What is no text ends within none: as a condition it is refused."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return ""
+    return open_quote(before + from_name(name))
 
 
 @dataclass(frozen=True)
 class AnswerFolder(Folder):
-    """`.query/<condition>/`: `000001` and so on, a link for each hit, in the order that was asked for."""
+    """`.query/<condition>/`: `000001` and so on, a link for each hit, in the order that was asked for.
+
+    Each slash in the condition is a folder more above them.
+    """
 
     condition: str
     moment: Stamp
@@ -91,6 +147,7 @@ class AnswerFolder(Folder):
         place = int(name) if hits else 0
         if not 1 <= place <= len(hits):
             raise NotFound(f"the condition {self.condition!r} has no hit {name!r}")
-        target = f"../../.snapshots/{hits[place - 1]}"
+        up = "../" * (2 + self.condition.count("/"))
+        target = f"{up}.snapshots/{hits[place - 1]}"
         tag = CommitTag.parse(hits[place - 1].partition("/")[0])
         return Link(f"query/{target}", target, seconds(tag.crawl_time))
