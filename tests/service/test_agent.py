@@ -465,7 +465,7 @@ def _failed(archive: Archive, name: str) -> dict[str, Any] | None:
 
 def test_a_job_whose_filters_cannot_be_loaded_says_why(archive: Archive, site: Site) -> None:
     configure(archive, publication("p", site, filters=["no_such_filter"]))
-    run_once(archive)
+    run_once(archive, code=2)
     job = job_of(archive, "p")
     assert job is not None and job["state"] == "failed" and "no_such_filter" in job["reason"]
     configure(archive, publication("p", site))

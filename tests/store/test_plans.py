@@ -14,6 +14,7 @@ from tests.support.archives import FIRST
 from webarcfs.archive import asking
 from webarcfs.archive.asking import ask
 from webarcfs.archive.commits import Message
+from webarcfs.archive.conditions import Condition
 from webarcfs.archive.database import Change, Database
 from webarcfs.archive.model import CommitTag, MetaData
 from webarcfs.archive.resources import sql
@@ -36,7 +37,7 @@ def plan(database: Path, where: str, order_by: str, limit: int | None = 100) -> 
     """SQLite's steps, outermost loop first, with the connection that `ask` uses."""
     with closing(asking._opened(database)) as connection:
         asking._fence(connection, 5.0)
-        statement = asking._statement(where, order_by, limit)
+        statement = asking._statement("ask_metadata", Condition(where, order_by, limit))
         yield from (str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}"))
 
 
