@@ -109,7 +109,7 @@ def _git_add(archive: Archive) -> float:
         subprocess.run(["tar", "x", "-C", name], stdin=tar.stdout, check=True)
         tar.wait()
         subprocess.run(["git", "init", "-q", name], check=True)
-        script = "git add -A && git -c user.name=a -c user.email=a commit -q -m a"
+        script = "git add -A && git -c gc.auto=0 -c user.name=a -c user.email=a commit -q -m a"
         return cost(["sh", "-c", script], folder).seconds
 
 
