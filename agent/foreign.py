@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent import sniff, warc
+from agent import sniff, traps, warc
 from agent.answers import WHOLE
 from agent.captures import NOT_MODIFIED, Capture, settle
 from agent.decode import BadBody, Bomb, decoded, unknown_codings
@@ -97,6 +97,11 @@ class _Reading:
             domain = split(arc_path(url))[0]
         except UrlRefused as error:
             self.intake.remarks.add(self.file, "passed over, no URL of the web", str(error))
+            return None
+        if traps.beyond_all(url) == traps.PATH_DEPTH:
+            self.intake.losses.add(
+                self.file, f"a URL of more than {traps.MOST_SEGMENTS} segments, too deep to keep", url
+            )
             return None
         time = parse_date(self.record.fields.get("warc-date", ""))
         if time is None:

@@ -81,9 +81,8 @@ def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
         return FOREIGN_HOST
     if depth > scope.depth and (kind == Kind.LINK or (kind == Kind.REQUISITE and not scope.page_requisites)):
         return TOO_DEEP
-    if kind == Kind.SEED and len(url) <= traps.LONGEST_URL:
-        return ACCEPTED  # whoever names a start URL wants it
-    trap = traps.why(url, scope.traps)
+    # Whoever names a start URL wants it.
+    trap = traps.beyond_all(url) if kind == Kind.SEED else traps.why(url, scope.traps)
     return Verdict(Status.TRAP, trap) if trap is not None else ACCEPTED
 
 

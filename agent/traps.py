@@ -13,6 +13,8 @@ from urllib.parse import unquote
 
 #: Longer URLs are refused whatever the settings say: no server need take them (RFC 9110 section 4.1 asks for 8,000).
 LONGEST_URL = 8192
+#: Nor does any path go deeper: an archive keeps each segment as a folder in another, and is read folder by folder.
+MOST_SEGMENTS = 200
 
 LENGTH = "trap:url-length"
 PATH_DEPTH = "trap:path-depth"
@@ -59,10 +61,10 @@ class Bounds:
 
 def why(url: str, bounds: Bounds) -> str | None:
     """The word for the trap that a canonical URL looks like; None where it looks like none."""
-    if len(url) > LONGEST_URL:
-        return LENGTH
     path, mark, query = url.partition("?")
     slashes = path.count("/") - 2
+    if too_much := _beyond(url, slashes):
+        return too_much
     if bounds.max_path_depth and slashes > bounds.max_path_depth:
         return PATH_DEPTH
     if bounds.max_repeats and slashes > bounds.max_repeats and repeats(path) > bounds.max_repeats:
@@ -72,6 +74,17 @@ def why(url: str, bounds: Bounds) -> str | None:
     if bounds.latest_year and _ANY_YEAR.search(url) and (latest_year_in(url) or 0) > bounds.latest_year:
         return CALENDAR
     return None
+
+
+def beyond_all(url: str) -> str | None:
+    """The word for what makes a canonical URL more than any archive takes, whatever the settings say."""
+    return _beyond(url, url.partition("?")[0].count("/") - 2)
+
+
+def _beyond(url: str, slashes: int) -> str | None:
+    if len(url) > LONGEST_URL:
+        return LENGTH
+    return PATH_DEPTH if slashes > MOST_SEGMENTS else None
 
 
 def repeats(path: str) -> int:

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent import traps
 from agent.inflate import Stream
 from agent.records import records
+from agent.verification import verify
 from agent.warcfields import digest_key, parse_date
 from tests.support import warcs
 from tests.support.crawls import arcs, log_lines, read, read_file
@@ -157,6 +159,16 @@ def test_kinds_of_records(archive: Archive, tmp_path: Path) -> None:
     told = "\n".join(result.remarks)
     for word in ("'conversion'", "'continuation'", "dns:www.example.org", "2 times"):
         assert word in told
+
+
+def test_a_path_of_very_many_segments_costs_its_record_alone(archive: Archive, tmp_path: Path) -> None:
+    """Each segment is a folder in another: what is deeper than can be walked is named, and the rest comes in."""
+    deepest, too_deep = "a/" * (traps.MOST_SEGMENTS - 1) + "b", "a/" * 1500 + "b"
+    result = import_files(archive, warcs.write(tmp_path / "deep.warc", pages("ok", deepest, too_deep)))
+    assert result.outcome is not None
+    assert [f"more than {traps.MOST_SEGMENTS} segments" in line for line in result.outcome.warnings] == [True]
+    assert arcs(archive, HOST) == {"ok", deepest}
+    assert not list(verify(archive))
 
 
 def test_answers_that_are_not_archived(archive: Archive, tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ SCOPE = Scope(
         ("http://www.fc.ul.pt/" + "a/b/" * 6, 1, "link", REPEATS),
         ("http://www.fc.ul.pt/" + "a/" * 6, 1, "requisite", REPEATS),
         ("http://www.fc.ul.pt/" + "a/" * 6, 0, "seed", None),
+        ("http://www.fc.ul.pt/" + "a/" * 199 + "b", 0, "seed", None),
+        ("http://www.fc.ul.pt/" + "a/" * 200 + "b", 0, "seed", PATH_DEPTH),
         ("http://www.fc.ul.pt" + "/" * 12, 1, "redirect", REPEATS),
         ("http://www.fc.ul.pt/x?" + "a/" * 100, 1, "link", None),
     ],

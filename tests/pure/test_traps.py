@@ -78,6 +78,7 @@ def test_no_bound_is_zero() -> None:
     free = Bounds(max_path_depth=0, max_repeats=0, max_parameters=0, latest_year=0)
     for path in ("a/" * 50, "?" + "&".join(["a=1"] * 100), "9/" * 9 + "2199/12/"):
         assert why(f"http://e.org/{path}", free) is None
+    assert why(f"http://e.org/{'a/' * 201}", free) == PATH_DEPTH
 
 
 def test_a_calendar_ends_where_its_bound_says() -> None:

@@ -55,7 +55,7 @@ class CrawlSettings:
     max_hosts: int = _setting(
         checks.whole(0), 1000, "Hosts that a crawl finds and accepts beside those of its start URLs; 0 is no limit."
     )
-    max_path_depth: int = _setting(checks.whole(0), 32, "Segments of a URL's path; 0 is no limit.")
+    max_path_depth: int = _setting(checks.whole(0), 32, "Segments of a URL's path; 0: as many as can be kept, 200.")
     max_repeats: int = _setting(
         checks.whole(0), 5, "How often one segment, or one parameter, may occur in a URL; 0 is no limit."
     )
