@@ -1,7 +1,8 @@
 """Keeps links.db in step with git, where `[index] links` is set; where it is not, nothing here does anything.
 
 Whoever adds snapshots of a domain adds all that are missing, in the order of their publication, so that several
-processes may be at it. What is wrong with links.db stops no crawl: it is named, and the next start tries again.
+processes may be at it. What is wrong with links.db stops no crawl: it is named, and the next start tries again. So it
+is where it cannot be written: the disk is full, it is another user's, or `recover` has just put another in its place.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def add_missing(archive: Archive, domain: str, commits: Callable[[set[str]], Ite
             store = Store(archive.repository(domain))
             for commit in commits(base.indexed(domain)):
                 index_links(base, store, commit)
-    except (Damaged, Busy) as error:
+    except (Damaged, Busy, OSError) as error:
         _log.error("links of %s were not taken in: %s", domain, error)
 
 
@@ -58,6 +59,8 @@ def drop_vanished(archive: Archive, tags: dict[str, set[str]], damaged: set[str]
     except DatabaseDamaged as error:
         _log.warning("%s", error)
         remove(archive.links)
+    except (Busy, OSError) as error:
+        _log.error("links.db was not looked at: %s", error)
 
 
 def rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set[str]) -> int | None:

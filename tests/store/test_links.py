@@ -12,6 +12,7 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from tests.support.archives import DOMAIN, FIRST, add, publish
 from webarcfs.archive import linkasking
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import DatabaseDamaged, TookTooLong
+from webarcfs.archive.errors import Busy, DatabaseDamaged, TookTooLong
 from webarcfs.archive.linkbase import LinkBase, PageChange
 from webarcfs.archive.linkwords import Kind, Link
 from webarcfs.archive.model import CommitTag
@@ -259,6 +260,27 @@ def test_a_damaged_one_stops_no_crawl_and_is_made_anew(published: Archive) -> No
     assert not list(verify(published))
 
 
+def test_one_that_cannot_be_written_stops_no_crawl(published: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is another user's, or another is in its place since `recover`; the next start tries again."""
+    publish(published, DOMAIN, {"d.html": B})
+    own = sqlite3.connect
+
+    def read_only(path: Path, **options: Any) -> sqlite3.Connection:
+        return own(f"{path.as_uri()}?mode=ro", uri=True, **options) if path == published.links else own(path, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite3, "connect", read_only)
+        with LinkBase(published.links) as base, pytest.raises(PermissionError):
+            base.forget(DOMAIN)
+        catch_up_domain(published, DOMAIN)
+        catch_up(published)
+    with Database(published.database) as database:
+        assert len(database.indexed(DOMAIN)) == 3
+    catch_up(published)
+    with LinkBase(published.links) as base:
+        assert len(base.indexed(DOMAIN)) == 3
+
+
 def test_one_of_another_version_is_made_anew(published: Archive) -> None:
     before = rows(published)
     with closing(sqlite3.connect(published.links)) as connection:
@@ -375,6 +397,21 @@ def test_an_answer_that_takes_too_long_is_given_up(kept: Archive) -> None:
     catch_up(kept)
     with pytest.raises(TookTooLong):
         list(linkasking.ask(kept, linkasking.Question(word="n", external=True), 0.0))
+    with pytest.raises(TookTooLong, match="more than 0 s"):
+        list(linkasking.ask(kept, linkasking.Question(broken=True, kind=Kind.MAIL), 0.0))
+
+
+@pytest.mark.parametrize("held", ["links", "database"])
+def test_what_is_being_written_to_is_not_called_damaged(
+    published: Archive, held: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody shall make anew what another process is at."""
+    monkeypatch.setattr(linkasking, "PATIENCE", 0.01)
+    with closing(sqlite3.connect(getattr(published, held), isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(Busy, match="is being written to"):
+            list(linkasking.ask(published, linkasking.Question(broken=True), 30.0))
+        writer.execute("ROLLBACK")
 
 
 def test_a_reader_writes_nothing(published: Archive) -> None:

@@ -6,7 +6,6 @@ Users give values, never SQL; the connection is read-only, and a clock bounds ho
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -17,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import DatabaseDamaged, NotFound, TookTooLong, UrlRefused
+from webarcfs.archive.errors import Busy, DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
 from webarcfs.archive.layout import arc_path, split
 from webarcfs.archive.linkbase import NEVER, SCHEMA_VERSION
 from webarcfs.archive.linkwords import Kind, words_of
 from webarcfs.archive.model import CommitTag, format_time, from_epoch
 from webarcfs.archive.resources import sql
 
+#: Seconds that a reader waits for a writer.
+PATIENCE = 5.0
 _STEPS_BETWEEN_LOOKS = 10_000
 
 
@@ -74,8 +75,8 @@ class Figures:
 def ask(archive: Archive, question: Question, seconds: float) -> Iterator[Found]:
     """The links that `question` is about.
 
-    Raises NotFound when there is no links.db or no such snapshot in it, TookTooLong after `seconds`, DatabaseDamaged
-    when it cannot be read.
+    Raises NotFound when there is no links.db or no such snapshot in it, TookTooLong after `seconds`, Busy while another
+    process writes for long, DatabaseDamaged when it cannot be read.
     """
     statement, values = _statement(question)
     if statement is None:
@@ -85,11 +86,18 @@ def ask(archive: Archive, question: Question, seconds: float) -> Iterator[Found]
         if question.at is not None:
             _must_have(archive, connection, question.at)
         judge: Callable[[str], bool] = lambda _target: False  # noqa: E731
+        failures: list[WebarcError] = []
         if question.broken:
-            judge = _judge(stack.enter_context(_opened(archive.database, math.inf)), _seq(question.at))
+            holdings = stack.enter_context(closing(_connected(archive.database)))
+            judge = _judge(holdings, archive.database, _seq(question.at), failures)
         connection.create_function("is_broken", 1, judge)
-        for row in connection.execute(statement, values):
-            yield _found(row)
+        try:
+            for row in connection.execute(statement, values):
+                yield _found(row)
+        except sqlite3.DatabaseError:
+            if failures:  # SQLite says of a function that it failed, and not why
+                raise failures[0] from None
+            raise
 
 
 def figures(archive: Archive, tag: CommitTag, seconds: float) -> Figures:
@@ -137,8 +145,13 @@ def _found(row: tuple[str, str, int, str, str, int, int, int]) -> Found:
     return Found(page, path, Kind(kind).name.lower(), target, text, times, format_time(from_epoch(since)), ended)
 
 
-def _judge(holdings: sqlite3.Connection, seq: int) -> Callable[[str], bool]:
-    """Whether a URL is of a domain that the archive has, and its document not: at the moment `seq`, says webarc.db."""
+def _judge(
+    holdings: sqlite3.Connection, database: Path, seq: int, failures: list[WebarcError]
+) -> Callable[[str], bool]:
+    """Whether a URL is of a domain that the archive has, and its document not: at the moment `seq`, says webarc.db.
+
+    Why it cannot say is added to `failures`.
+    """
 
     @lru_cache(maxsize=65_536)
     def is_broken(url: str) -> bool:
@@ -147,34 +160,47 @@ def _judge(holdings: sqlite3.Connection, seq: int) -> Callable[[str], bool]:
         except UrlRefused:
             return False
         values = {"domain": split(path)[0], "path": f"/{path}", "seq": seq}
-        domain, document = holdings.execute(sql("held_at"), values).fetchone()
+        try:
+            domain, document = holdings.execute(sql("held_at"), values).fetchone()
+        except sqlite3.DatabaseError as error:
+            failures.append(_translated(database, error))
+            raise
         return bool(domain and not document)
 
     return is_broken
 
 
-@contextmanager
-def _opened(path: Path, seconds: float) -> Iterator[sqlite3.Connection]:
-    """A database for reading; SQLite's errors as ours."""
+def _connected(path: Path) -> sqlite3.Connection:
+    """A database for reading. Raises NotFound where there is none."""
     if not path.is_file():
         hint = (
             "set `[index] links = true` in webarc.toml and run" if path.name == "links.db" else "a crawl makes it, or"
         )
         raise NotFound(f"there is no {path} yet; {hint} `webarc-agent recover`")
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=PATIENCE)
+
+
+@contextmanager
+def _opened(path: Path, seconds: float) -> Iterator[sqlite3.Connection]:
+    """links.db for reading; SQLite's errors as ours."""
     end = time.monotonic() + seconds
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(_connected(path)) as connection:
         try:
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
-            if (
-                path.name == "links.db"
-                and connection.execute(sql("select_schema_version")).fetchone()[0] != SCHEMA_VERSION
-            ):
+            if connection.execute(sql("select_schema_version")).fetchone()[0] != SCHEMA_VERSION:
                 raise DatabaseDamaged(f"{path} is of another version; `webarc-agent recover` makes it anew from git")
             yield connection
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
                 raise TookTooLong(f"the answer took more than {seconds:g} s; ask for less, or give a limit") from None
-            raise DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` makes it anew from git") from None
+            raise _translated(path, error) from None
+
+
+def _translated(path: Path, error: sqlite3.DatabaseError) -> WebarcError:
+    """SQLite's error as ours: what a writer holds is not damaged."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return Busy(f"{path} is being written to; try again")
+    return DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` makes it anew from git")
 
 
 def _must_have(archive: Archive, connection: sqlite3.Connection, tag: CommitTag) -> None:

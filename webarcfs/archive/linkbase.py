@@ -75,7 +75,7 @@ class LinkBase:
         `links` is asked for the links of those pages that are not known yet.
         """
         with self._translated():
-            if str(tag) in self.indexed(tag.domain):
+            if self._found("links_has_snapshot", commitTag=str(tag)):
                 return
             states = self._take_bodies(tag.domain, changes, links)
             with self._transaction():

@@ -123,7 +123,7 @@ _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 def stat(tags: tuple[str, ...], *, archive: str | None, mount: Path | None, as_json: bool, plot: Path | None) -> None:
     """Count documents and bytes of a snapshot, or compare two.
 
-    They are counted by MIME type and by extension.
+    They are counted by MIME type and by extension. The links of its pages: webarc links --count TAG.
 
     \b
     Examples:
