@@ -16,7 +16,7 @@ from lxml import etree
 
 from agent.elements import LONGEST_LINK, Kind, Raw, styles, walk
 from agent.resolve import resolver
-from agent.text import HTML_TYPES, decoder, is_xml
+from agent.text import CAREFUL_XML, HTML_TYPES, decoder, is_xml
 
 #: How many bytes of a body are parsed: what bounds the memory.
 LONGEST_BODY = 8 << 20
@@ -99,16 +99,7 @@ def _html(data: bytes) -> tuple[str, Iterator[Raw]]:
 
 def _feed(data: bytes) -> tuple[str, Iterator[Raw]]:
     """The base (xml:base of the root) and the links of RSS, Atom and sitemaps."""
-    parser = etree.XMLParser(
-        encoding="utf-8",
-        recover=True,
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        collect_ids=False,
-    )
-    root = _parse(data, parser)
+    root = _parse(data, etree.XMLParser(collect_ids=False, **CAREFUL_XML))
     if root is None:
         return "", iter(())
     with suppress(UnicodeDecodeError):

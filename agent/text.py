@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 import charset_normalizer
 from lxml import etree
@@ -40,6 +40,15 @@ _ENCODINGS = frozenset(
         "euc_jp", "cp932", "iso2022_jp", "gb18030", "hz", "big5", "big5hkscs", "cp949", "iso2022_kr", "johab",
     }
 )  # fmt: skip
+#: How XML of strangers is parsed, broken or not: UTF-8, nothing fetched, nothing expanded, bounded in depth.
+CAREFUL_XML: Mapping[str, Any] = {
+    "encoding": "utf-8",
+    "recover": True,
+    "resolve_entities": False,
+    "no_network": True,
+    "load_dtd": False,
+    "huge_tree": False,
+}
 #: A stray NUL or two make no UTF-16: the shortest page has more ASCII in it than that.
 _LEAST_MARKUP = 8
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
@@ -105,16 +114,7 @@ def title_of(chunks: Iterable[bytes], charset: str, mime_type: str) -> str:
             events=("start", "end"), tag="title", encoding="utf-8"
         )
     elif is_xml(mime_type):
-        parser = etree.XMLPullParser(
-            events=("start", "end"),
-            tag="{*}title",
-            encoding="utf-8",
-            recover=True,
-            resolve_entities=False,
-            no_network=True,
-            load_dtd=False,
-            huge_tree=False,
-        )
+        parser = etree.XMLPullParser(events=("start", "end"), tag="{*}title", **CAREFUL_XML)
     else:
         return ""
     return fold(_first_title(parser, _as_utf8(chunks, charset), skip_drawings=mime_type in HTML_TYPES))

@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator
 
 from webarcfs.archive.model import FIELDS
 
-#: What SQLite does not read as words: texts, quoted names, comments (sqlite.org/lang_expr, lang_comment).
-QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL)
+#: What SQLite does not read as words: texts, quoted names, comments (sqlite.org/lang_expr, lang_comment). A bracket
+#: that is never closed goes on to the end, so that no other one is looked at: a condition may be a million of them.
+QUOTED = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*(?:\]|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
+)
 _NEAR = re.compile(r'near "(.*)": syntax error', re.DOTALL)
 _UNRECOGNIZED = re.compile(r'unrecognized token: "(.*)"', re.DOTALL)
 _NAME = re.compile(
