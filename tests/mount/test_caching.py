@@ -326,3 +326,36 @@ def test_nothing_is_left(archive: Archive, mount: Mounter, number: signal.Signal
     assert mounted.ended()
     log = (archive.log / "mount.log").read_text()
     assert "requests: " in log and "is unmounted" in log and "ERROR" not in log
+
+
+def test_a_listing_under_way_tells_of_nothing_old(archive: Archive, mount: Mounter) -> None:
+    """S-state-1, S-readdir-1: who goes on with a listing that began before a publication hides nothing of it."""
+    archives.publish_many(archive, ((f"p{number:04}.html", b"old") for number in range(1500)))
+    mounted = mount(archive)
+    folder = mounted / DOMAIN
+    with os.scandir(folder) as entries:
+        listed = [next(entries).name]
+        tag = archives.publish(archive, pages={"p1400.html": b"new", "p1450.html": None})
+        wait_for(mounted, tag)
+        listed += [entry.name for entry in entries]
+    assert sorted(listed) == [f"p{number:04}.html" for number in range(1500)]
+    assert (folder / "p1400.html/data.html").read_bytes() == b"new"
+    assert not (folder / "p1450.html").exists()
+    assert len(os.listdir(folder)) == 1499
+
+
+def test_a_rename_cuts_off_no_listing(archive: Archive, mount: Mounter) -> None:
+    """S-readdir-1: what is renamed while its folder is listed may be missing; what stands behind it is not."""
+    stored = {f"{letter}{number:0200}" for letter in "by" for number in range(250)}  # several requests
+    archives.publish(archive, pages={"a.html": b"1"}, extra={f"a.html/{name}": b"" for name in stored})
+    mounted = mount(archive)
+    arc = mounted / f"{DOMAIN}/a.html"
+    renamed, behind = [f"m{number}" for number in range(5)], {f"z{number}" for number in range(5)}
+    for name in (*renamed, *sorted(behind)):
+        (arc / name).touch()
+    with os.scandir(arc) as entries:
+        listed = {next(entries).name}
+        for name in renamed:
+            (arc / name).rename(arc / f"n{name}")
+        listed |= {entry.name for entry in entries}
+    assert stored | behind <= listed

@@ -326,3 +326,17 @@ def test_large_files_that_nobody_opens_stay_while_they_are_read(archive: Archive
 
 def test_kinds_have_their_modes() -> None:
     assert [kind.value for kind in (Kind.FILE, Kind.FOLDER, Kind.LINK)] == [0o444, 0o755, 0o777]
+
+
+def test_what_went_while_it_was_listed_hides_nothing(archive: Archive, tree: Tree) -> None:
+    """S-readdir-1: a name that is renamed meanwhile may be missing, and nothing else."""
+    archives.publish(archive, pages={"a.html": b"a", "b.html": b"b", "c.html": b"c"})
+    folder = tree.find(f"/{DOMAIN}")
+    assert isinstance(folder, StoredFolder)
+
+    class Listed(StoredFolder):
+        def names(self) -> Iterator[str]:
+            return iter(["a.html", "gone.html", "c.html"])
+
+    listed = Listed(folder.state, folder.path, folder.tree)
+    assert [name for name, _ in listed.children()] == ["a.html", "c.html"]

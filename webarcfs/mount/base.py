@@ -11,12 +11,13 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, Generic, TypeVar, overload
 
-from webarcfs.archive.errors import NotPermitted, ReadOnly, WebarcError
+from webarcfs.archive.errors import NotFound, NotPermitted, ReadOnly, WebarcError
 from webarcfs.mount.blobs import Content
 
 T = TypeVar("T")
@@ -141,8 +142,10 @@ class Folder(Node):
         return None
 
     def children(self) -> Iterator[tuple[str, Node]]:
-        """What a listing shows."""
-        return ((name, self.listed(name)) for name in self.names())
+        """What a listing shows, without what was renamed meanwhile."""
+        for name in self.names():
+            with suppress(NotFound):
+                yield name, self.listed(name)
 
     def now(self) -> Folder:
         """What this folder has become: another one where its number stays the same and what lies in it changed."""

@@ -2,14 +2,18 @@
 
 When one ARC of a large folder changed, the kernel asks for the whole folder again. What it was told of the others is
 remembered with the folder and told again, without a look at what they hold.
+
+A listing that began before a publication goes on with the names that it began with. Of what is another node by now it
+tells the name only: the kernel has dropped the old node already, and would keep it for good if it were told again.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from webarcfs.archive.errors import NotADirectory, WebarcError
+from webarcfs.archive.errors import NotADirectory, NotFound, WebarcError
 from webarcfs.mount import wire
 from webarcfs.mount.base import Folder, Kind, Node
 from webarcfs.mount.inodes import Inodes, Told
@@ -17,8 +21,24 @@ from webarcfs.mount.listings import DOTS, Listing, Listings
 
 #: Tells the kernel of a node under a name in the folder of an inode: the entry that says so.
 Tell = Callable[[Node, int, str], bytes]
-#: Packs one entry of a folder: its inode, the listing, the name, the same as bytes, the offset behind it.
-_Pack = Callable[[int, Listing, str, bytes, int], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """A listing that goes on: the folder's inode, the folder as it is now, the listing; whether they still agree."""
+
+    inode: int
+    folder: Folder
+    listing: Listing
+    agree: bool
+
+    def is_same(self, name: str, stamp: str | None) -> bool:
+        """Whether a name with that stamp in the listing is the same node in the folder as it is now."""
+        return self.agree or (stamp is not None and stamp == self.folder.stamp(name))
+
+
+#: Packs one entry of a folder: the listing, the name, the same as bytes, the offset behind it.
+_Pack = Callable[[_Going, str, bytes, int], bytes]
 
 
 class Lister:
@@ -42,31 +62,38 @@ class Lister:
         if not isinstance(folder, Folder):
             raise NotADirectory(f"inode {inode}")
         listing, place = self._listings.at(folder, offset)
+        going = _Going(inode, folder, listing, folder == listing.folder)
         names = listing.names
         head = wire.ENTRY_SIZE if pack == self._node else 0
         while place < len(names):
             name = names[place]
             raw = os.fsencode(name)
-            size -= head + wire.room(raw)
-            if size < 0:
+            room = head + wire.room(raw)
+            if room > size:
                 return
             place += 1
-            yield pack(inode, listing, name, raw, listing.offset(place))
+            try:
+                piece = pack(going, name, raw, listing.offset(place))
+            except NotFound:  # it was renamed since the listing began; an error would hide what stands behind it
+                continue
+            size -= room
+            yield piece
         self._inodes.keep_told(inode, names[len(DOTS) :])
 
-    def _name(self, inode: int, listing: Listing, name: str, raw: bytes, following: int) -> bytes:
+    def _name(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
         if name in DOTS:
-            return wire.dirent(raw, self._dot(inode, name), Kind.FOLDER, following)
-        node = listing.folder.listed(name)
+            return wire.dirent(raw, self._dot(going.inode, name), Kind.FOLDER, following)
+        node = going.listing.folder.listed(name)
         return wire.dirent(raw, node.ino, node.kind, following)
 
-    def _node(self, inode: int, listing: Listing, name: str, raw: bytes, following: int) -> bytes:
-        if name in DOTS:
-            return wire.direntplus(None, self._name(inode, listing, name, raw, following))
-        stamp = listing.folder.stamp(name)
+    def _node(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
+        inode, folder = going.inode, going.listing.folder
+        stamp = folder.stamp(name)
+        if name in DOTS or not going.is_same(name, stamp):
+            return wire.direntplus(None, self._name(going, name, raw, following))
         told = self._inodes.tell_again(inode, name, stamp) if stamp is not None else None
         if told is None:
-            node = listing.folder.listed(name)
+            node = folder.listed(name)
             try:
                 entry = self._tell(node, inode, name)
             except WebarcError:  # whoever looks the name up is told
