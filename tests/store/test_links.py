@@ -7,6 +7,8 @@ import io
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from datetime import timedelta
@@ -412,6 +414,23 @@ def test_what_is_being_written_to_is_not_called_damaged(
         with pytest.raises(Busy, match="is being written to"):
             list(linkasking.ask(published, linkasking.Question(broken=True), 30.0))
         writer.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("left", ["links", "database"])
+def test_what_a_killed_writer_left_waits_for_the_next_one(published: Archive, left: str) -> None:
+    """Readers may not play its journal back, and are not told to make all of it anew."""
+    expected = ask(published, "--broken")
+    script = (
+        "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "c.execute('PRAGMA cache_size = 5'); c.execute('BEGIN IMMEDIATE');"
+        "c.executemany('INSERT INTO domain (name) VALUES (?)', ((str(n) * 50,) for n in range(3000)));"
+        "os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", script, getattr(published, left)], check=False)
+    answer = webarc("links", "--archive", str(published.root), "--broken")
+    assert (answer.returncode, "webarc-agent crawl" in answer.stderr, "recover" in answer.stderr) == (2, True, False)
+    catch_up(published)
+    assert ask(published, "--broken") == expected
 
 
 def test_a_reader_writes_nothing(published: Archive) -> None:

@@ -17,9 +17,10 @@ from typing import Any
 
 from webarcfs.archive.complaints import QUOTED, explain
 from webarcfs.archive.conditions import Condition
-from webarcfs.archive.errors import BadCondition, Busy, DatabaseDamaged, NotFound, TookTooLong
+from webarcfs.archive.errors import BadCondition, NotFound, TookTooLong
 from webarcfs.archive.model import FIELDS, MetaData
 from webarcfs.archive.resources import sql
+from webarcfs.archive.sqlitefile import as_told_to_readers
 
 #: Seconds that an answer may take before it is given up.
 SECONDS = 30.0
@@ -135,9 +136,7 @@ def _translated(database: Path, condition: Condition, seconds: float) -> Iterato
             ) from None
         if code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
             raise BadCondition(_explained(str(error), database, condition)) from None
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise Busy(f"{database} is being written to; try again") from None
-        raise DatabaseDamaged(f"{database}: {error}; `webarc-agent recover` makes it anew from git") from None
+        raise as_told_to_readers(database, error) from None
     except (sqlite3.Warning, sqlite3.ProgrammingError) as error:
         raise BadCondition(_explained(str(error), database, condition)) from None
 

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Busy, DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
+from webarcfs.archive.errors import DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
 from webarcfs.archive.layout import arc_path, split
 from webarcfs.archive.linkbase import NEVER, SCHEMA_VERSION
 from webarcfs.archive.linkwords import Kind, words_of
 from webarcfs.archive.model import CommitTag, format_time, from_epoch
 from webarcfs.archive.resources import sql
+from webarcfs.archive.sqlitefile import as_told_to_readers
 
 #: Seconds that a reader waits for a writer.
 PATIENCE = 5.0
@@ -163,7 +164,7 @@ def _judge(
         try:
             domain, document = holdings.execute(sql("held_at"), values).fetchone()
         except sqlite3.DatabaseError as error:
-            failures.append(_translated(database, error))
+            failures.append(as_told_to_readers(database, error))
             raise
         return bool(domain and not document)
 
@@ -193,14 +194,7 @@ def _opened(path: Path, seconds: float) -> Iterator[sqlite3.Connection]:
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
                 raise TookTooLong(f"the answer took more than {seconds:g} s; ask for less, or give a limit") from None
-            raise _translated(path, error) from None
-
-
-def _translated(path: Path, error: sqlite3.DatabaseError) -> WebarcError:
-    """SQLite's error as ours: what a writer holds is not damaged."""
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return Busy(f"{path} is being written to; try again")
-    return DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` makes it anew from git")
+            raise as_told_to_readers(path, error) from None
 
 
 def _must_have(archive: Archive, connection: sqlite3.Connection, tag: CommitTag) -> None:
