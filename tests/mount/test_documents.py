@@ -15,6 +15,7 @@ from tests.mount.conftest import Desk
 from tests.mount.test_writing import error_of
 from tests.support import archives
 from tests.support.mounts import eventually
+from webarcfs.archive.arcxml import LARGEST
 from webarcfs.archive.datanodes import names
 
 pytestmark = pytest.mark.mount
@@ -203,3 +204,13 @@ def test_a_handle_goes_on_appending_after_an_fsync(desk: Desk) -> None:
     assert error_of(lambda: os.fsync(fd)) == errno.EINVAL
     assert error_of(lambda: os.close(fd)) == errno.EINVAL
     assert names(path.read_bytes()) == ("n0", "n1", "n2")
+
+
+def test_a_document_that_would_be_too_large(desk: Desk) -> None:
+    """S-xml-3"""
+    path = desk.arc() / "data.xml"
+    before = path.read_bytes()
+    with path.open("r+b", buffering=0) as file:
+        assert error_of(lambda: os.pwrite(file.fileno(), b"<a/>", LARGEST)) == errno.EINVAL
+        assert error_of(lambda: os.ftruncate(file.fileno(), LARGEST + 1)) == errno.EINVAL
+    assert path.read_bytes() == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -152,3 +153,35 @@ def test_a_database_that_is_being_written_to_is_waited_for(archive: Archive, mon
         writer.execute("ROLLBACK")
         writer.close()
     assert len(asked.find("1")[0].hits()) == 20
+
+
+def test_who_waits_for_an_answer_shares_its_failure() -> None:
+    """S-query-4: ETIMEDOUT comes after `query_seconds`, however many wait for one condition, and not one by one."""
+    looks, waiting = [], threading.Barrier(9)
+
+    def look() -> queries.Hits:
+        looks.append(1)
+        if len(looks) == 1:
+            begun.set()
+            waiting.wait(60)
+            time.sleep(0.5)  # until they wait indeed
+        raise TookTooLong("too long")
+
+    answer, begun = queries.Answer(look), threading.Event()
+
+    def ask(first: bool = False) -> None:
+        if not first:
+            waiting.wait(60)
+        with pytest.raises(TookTooLong):
+            answer.hits()
+
+    with ThreadPoolExecutor(9) as pool:
+        asked = [pool.submit(ask, True)]
+        assert begun.wait(60)
+        asked += [pool.submit(ask) for _ in range(8)]
+        for each in asked:
+            each.result(60)
+    assert len(looks) < 9
+    before = len(looks)
+    ask(first=True)
+    assert len(looks) == before + 1, "who asks anew has it looked for anew"

@@ -7,15 +7,13 @@ can be told while it is written fails the write: shells lose what close says.
 
 from __future__ import annotations
 
-import errno
-import os
 import threading
 import time
 
 from webarcfs.archive import datanodes, validationlog
 from webarcfs.archive.additions import AddNodes, Place, blob_id
 from webarcfs.archive.arcxml import LARGEST
-from webarcfs.archive.errors import Exists, InvalidDocument, NotPermitted, WebarcError
+from webarcfs.archive.errors import Exists, InvalidDocument, NotPermitted, NotSupported, WebarcError
 from webarcfs.archive.journal import Journal
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.locks import Turnstile
@@ -67,8 +65,7 @@ class Document:
         """Write at `offset`, or at the end. Raises what it is refused for, as early as it is certain."""
         with self.lock:
             at = len(self._bytes) if offset is None else offset
-            if at + len(data) > LARGEST:
-                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+            _check_size(at + len(data))
             if self._judge is not None and at == len(self._bytes):
                 try:
                     self._judge.feed(data)
@@ -83,10 +80,9 @@ class Document:
         return len(data)
 
     def truncate(self, size: int) -> None:
-        """Cut it, or lengthen it with NULs."""
+        """Cut it, or lengthen it with NULs. Raises InvalidDocument when it is too large."""
         with self.lock:
-            if size > LARGEST:
-                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+            _check_size(size)
             if size != len(self._bytes):
                 self._judge = datanodes.Judge(self.old, rewriting=True) if size == 0 else None
                 self.dirty, self.failed = size > 0, False
@@ -95,7 +91,7 @@ class Document:
 
     def allocate(self, _mode: int, _offset: int, _length: int) -> None:
         """There is nothing to reserve."""
-        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        raise NotSupported("no space is reserved for a document")
 
     def hold(self) -> None:
         """Handles are counted only."""
@@ -188,10 +184,14 @@ class Documents:
 
 def whole(file: File) -> bytes:
     """All of a file that becomes, or is, a document. Raises InvalidDocument when it is too large for one."""
-    if file.attrs().size > LARGEST:
-        raise InvalidDocument(f"a document of {file.attrs().size} bytes; at most {LARGEST} are possible")
+    _check_size(file.attrs().size)
     content = file.open()
     try:
         return content.read(0, LARGEST)
     finally:
         content.close()
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST:
+        raise InvalidDocument(f"a document of {size} bytes; at most {LARGEST} are possible")

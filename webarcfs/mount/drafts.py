@@ -9,7 +9,6 @@ something.
 # ruff: noqa: D102 # what the methods of a node mean stands in base.py
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import threading
@@ -17,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from webarcfs.archive.additions import Place, blob_hash
-from webarcfs.archive.errors import Stale
+from webarcfs.archive.errors import NotSupported, Stale
 from webarcfs.archive.journal import Body
 from webarcfs.mount.base import Attrs, File, number
 from webarcfs.mount.blobs import Content
@@ -85,9 +84,9 @@ class Draft:
                 self._fault = None
 
     def allocate(self, mode: int, offset: int, length: int) -> None:
-        """Reserve space (fallocate(2)). Raises OSError; what is no reservation is not supported."""
+        """Reserve space (fallocate(2)). Raises OSError, and NotSupported for what is no reservation."""
         if mode not in (0, KEEP_SIZE):
-            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+            raise NotSupported(f"fallocate of mode {mode}")
         if mode == 0:
             with self.lock:
                 self._change()

@@ -70,6 +70,7 @@ class Answer:
         self._look = look
         self._lock = threading.Lock()
         self._hits: Hits | None = None
+        self._failure: WebarcError | None = None
         self._dropped = False
 
     @property
@@ -83,17 +84,30 @@ class Answer:
         return len(self._hits or ())
 
     def hits(self) -> Hits:
-        """The hits. Raises what `Queries` says, and Stale when others needed the room: who asks anew gets a new one."""
+        """The hits. Raises what `Queries` says, and Stale when others needed the room: who asks anew gets a new one.
+
+        Who waited for somebody else's look is told what that came to, also when it failed: each look takes as long.
+        """
         found = self._hits
         if found is None:
+            known = self._failure
             with self._lock:
-                found = self._hits
+                found, failure = self._hits, self._failure
+                if found is None and failure is not None and failure is not known:
+                    raise type(failure)(str(failure))
                 if found is None and not self._dropped:
-                    found = self._look()
+                    found = self._looked()
                     self._hits = None if self._dropped else found
         if found is None:
             raise Stale("the answer had to give way to others; ask again")
         return found
+
+    def _looked(self) -> Hits:
+        try:
+            return self._look()
+        except WebarcError as error:
+            self._failure = type(error)(str(error))
+            raise
 
     def drop(self) -> None:
         """Let go of what it holds."""
