@@ -43,15 +43,26 @@ class Shelf:
         return entry.oid if entry is not None and entry.is_tree else None
 
     def _kept(self, path: str) -> dict[str, Entry] | None:
+        """The folder at `path`; looked for from the top on: pages link to what would lie thousands deep."""
         if path in self._folders:
             self._folders.move_to_end(path)
             return self._folders[path]
-        folder = self.folder(path)
-        if folder is not None:
-            self._folders[path] = folder
+        folder = self._keep("", self._root)
+        inner = ""
+        for name in path.split("/") if path else []:
+            entry = folder.get(name) if folder is not None else None
+            if entry is None or not entry.is_tree:
+                return None
+            inner = f"{inner}/{name}" if inner else name
+            folder = self._keep(inner, entry.oid)
+        return folder
+
+    def _keep(self, path: str, tree: str | None) -> dict[str, Entry] | None:
+        if path not in self._folders and tree is not None:
+            self._folders[path] = {entry.name: entry for entry in self._store.entries(tree)}
             if len(self._folders) > _FOLDERS_KEPT:
                 self._folders.popitem(last=False)
-        return folder
+        return self._folders.get(path)
 
 
 @dataclass(kw_only=True)

@@ -67,6 +67,18 @@ def test_a_page_that_has_more_queries_than_may_enter(archive: Archive, site: Sit
     assert _left_out(archive, outcome, "trap:queries") == {site.url(f"/list?n={number}") for number in range(7, 30)}
 
 
+def test_a_link_to_what_would_lie_thousands_deep_costs_nothing(archive: Archive, site: Site) -> None:
+    """It is left out, and the next crawl, which asks whether it was there before, looks no further than need be."""
+    deep = "/a" * 4000
+    site.add_html("/", f'<a href="{deep}">x</a><a href="/b">b</a>')
+    site.add_html("/b", "b")
+    for _ in range(2):
+        outcome = crawl(archive, site.url())
+        assert outcome.complete
+        assert _left_out(archive, outcome, "trap:path-depth") == {site.url(deep)}
+    assert crawls.arcs(archive, site.host) == {"index.html", "b"}
+
+
 def test_endless_host_names(archive: Archive, site: Site) -> None:
     def hosts(exchange: Exchange) -> None:
         label = exchange.request.host.partition(".")[0]
