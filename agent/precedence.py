@@ -62,6 +62,7 @@ def later_crawls(job: Job, store: Store, domain: str) -> Later:
         if commit.message.sequence <= counter:
             break
         begun[str(commit.message.tag)] = from_epoch(commit.time)
-    captured = job.frontier.last_captured(domain)
-    waited = bool(job.frontier.get(_WAITED) and captured)
-    return Later(begun, waited and any(parse_time(captured) < time for time in begun.values()))
+    if not begun or not job.frontier.get(_WAITED):
+        return Later(begun)
+    captured = job.frontier.last_captured(domain)  # looks at every URL of the job
+    return Later(begun, bool(captured) and any(parse_time(captured) < time for time in begun.values()))
