@@ -282,3 +282,21 @@ def test_the_best_binding_that_can_be_loaded(monkeypatch: pytest.MonkeyPatch) ->
         binding.load("libfuse3")
     with pytest.raises(UsageError):
         binding.load("other")
+
+
+def test_what_was_told_of_a_folder_is_counted_off_once(archive: Archive, view: View) -> None:
+    """The kernel may forget a folder while one thread sorts out what was told of it."""
+    archives.publish(archive, pages={"d/a.html": b"a", "d/b.html": b"b"})
+    mounted = Mounted(archive, view)
+    inodes, folder = mounted.inodes, mounted.tree.find(f"/{DOMAIN}/d")
+    number = inodes.add(folder, ROOT, "d")
+    mounted.operations.readdirplus(number, 65_536, 0, None)
+    assert inodes.remembered == 2
+
+    class Names(list[str]):
+        def __len__(self) -> int:
+            inodes.forget(number, 1)
+            return 0
+
+    inodes.keep_told(number, Names())
+    assert inodes.remembered == 0

@@ -39,7 +39,8 @@ def commit_additions(archive: Archive, domain: str, read: Read | None = None) ->
 
     Who commits often hands over `read` again and again, so that what was committed before is not read again.
 
-    Raises OSError on a full disk, Damaged when the repository cannot be used; then nothing has happened.
+    Raises OSError on a full disk, Damaged when the repository cannot be used; then nothing has happened, or all but the
+    marks, which the next one moves.
     """
     begun = time.monotonic()
     store = Store(archive.repository(domain))

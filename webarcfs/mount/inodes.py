@@ -159,6 +159,8 @@ class Inodes(Container[int]):
         if known is None or known.told is None or len(known.told) <= len(names):
             return
         with self._lock:
+            if self._known.get(folder) is not known:  # the kernel forgot it meanwhile, and these were counted off then
+                return
             for name in set(known.told).difference(names):
                 del known.told[name]
                 self._remembered -= 1
