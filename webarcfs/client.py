@@ -17,11 +17,12 @@ import builtins
 import errno
 import io
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 from xml.etree import ElementTree
 
 from webarcfs import mounted
@@ -29,7 +30,7 @@ from webarcfs.archive import directory, versions
 from webarcfs.archive.arcxml import parse_element
 from webarcfs.archive.asking import ask
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import InvalidDocument, NotAnArchive, NotFound, NotPermitted, Stale
+from webarcfs.archive.errors import Exists, InvalidDocument, NotAnArchive, NotFound, NotPermitted, Stale
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.model import CommitTag, MetaData, format_time
 from webarcfs.archive.store import Store
@@ -115,10 +116,17 @@ class WebarchiveClient:
         Raises Exists when there is one of that name, Stale when a crawl replaced the document (/Ar-10/), NotPermitted
         where no addition may be or the client was given no mount.
         """
-        with self._current_folder(meta) as folder, family(f"{meta.path}/{name}"):
+        place = f"{meta.path}/{name}"
+        with self._current_folder(meta) as folder, tempfile.SpooledTemporaryFile(LARGE) as body:
+            with suppress(OSError):
+                os.stat(name, dir_fd=folder)
+                raise Exists(f"{place} is there already")
+            # What is closed in a mount stays for ever, so nothing of a block that fails may get there.
+            yield cast(BinaryIO, body)
+            body.seek(0)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as stream:  # noqa: PTH123 # a descriptor
-                yield stream
+            with family(place), open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as stream:  # noqa: PTH123
+                shutil.copyfileobj(body, stream, 1 << 20)
 
     # -- data nodes --------------------------------------------------------------------------------------------------
 

@@ -49,6 +49,19 @@ def test_a_stream_makes_a_new_file(client: WebarchiveClient) -> None:
         client.open_read(meta, "no.txt")
 
 
+def test_nothing_is_left_of_a_block_that_fails(client: WebarchiveClient) -> None:
+    """What a mount was given stays; and the caller's own errors come out as they are."""
+    meta = client.select("path LIKE '%index.html'")[0]
+    for error in (ValueError, FileNotFoundError):
+        with pytest.raises(error), client.open_write(meta, "half.txt") as stream:
+            stream.write(b"half")
+            raise error
+    assert "half.txt" not in client.list(meta)
+    with client.open_write(meta, "half.txt") as stream:
+        stream.write(b"whole")
+    assert client.open_read(meta, "half.txt").read() == b"whole"
+
+
 def test_elements_are_added_and_found(client: WebarchiveClient) -> None:
     """/Cl-10/, /Cl-11/"""
     meta = client.select("path LIKE '%index.html'")[0]

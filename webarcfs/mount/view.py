@@ -102,7 +102,16 @@ class View:
         """One look at the archive. Only one thread at a time may call it."""
         pending = self.changes.pending()
         tags = pending.tags if pending else ()
-        moved = {tag.domain for tag in tags}
+        try:
+            self._follow({tag.domain for tag in tags}, tags)
+        finally:
+            if pending:
+                self.changes.release(pending)
+                if self.listener is not None:
+                    self.listener.shown()
+
+    def _follow(self, moved: set[str], tags: Sequence[CommitTag]) -> None:
+        """Take the states over that moved, those of `tags` among them, and expire what they made untrue."""
         if self._looks % REFS_EVERY == 0:
             # Another mount may have committed what came by this one, and main was seen to move before we knew.
             moved |= self._states.moved() | self.overlay.late()
@@ -112,17 +121,11 @@ class View:
             self._states.let_go()
         self._looks += 1
         settled = [(name, found) for name in moved if (found := self.overlay.settled(name))]
-        try:
-            changes = [self._states.renewed(name) for name in moved]
-            if self.listener is not None and changes:
-                self.listener.moved(changes, tags)
-            for name, found in settled:
-                self._settle(name, found)
-        finally:
-            if pending:
-                self.changes.release(pending)
-                if self.listener is not None:
-                    self.listener.shown()
+        changes = [self._states.renewed(name) for name in moved]
+        if self.listener is not None and changes:
+            self.listener.moved(changes, tags)
+        for name, found in settled:
+            self._settle(name, found)
 
     def _settle(self, name: str, settled: Sequence[Settled]) -> None:
         """What git had before the state was read is shown from git now."""
