@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
-import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +13,7 @@ from agent import backup as module
 from agent.backup import MARK, backup, restore
 from agent.recover import catch_up
 from tests.support.archives import DOMAIN, add, publish, store_of
+from tests.support.disks import small_disk
 from tests.support.imports import command, killed_in
 from tests.support.journals import Writer
 from webarcfs.archive import locks, transfer
@@ -207,22 +205,10 @@ def test_what_is_damaged_is_named_and_the_rest_is_copied(filled: Archive, tmp_pa
     assert json.loads((target / MARK).read_text())["finished"] is None
 
 
-@contextlib.contextmanager
-def small_disk(folder: Path) -> Iterator[Path]:
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(folder)]
-    if subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("a small tmpfs cannot be mounted here")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
 def test_a_full_disk(filled: Archive, tmp_path: Path) -> None:
     """It is said, exit 2; nothing of the archive suffers, and the next backup elsewhere is whole."""
     (filled.reports / "1/big.warc").write_bytes(bytes(1_000_000))
-    with small_disk(tmp_path / "small") as small:
+    with small_disk(tmp_path / "small", "400k") as small:
         done = command("backup", "--archive", filled.root, small / "backup")
         assert (done.code, "No space left" in done.err) == (2, True), done.err
     assert backup(filled, tmp_path / "backup").failed == ()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.bench.serve import Generated
-from tests.support import crawls
+from tests.support import crawls, disks
 from tests.support.crawls import run_command, store
 from tests.support.site import Site
 from webarcfs.archive.directory import create
@@ -26,15 +25,8 @@ _ROOMS = range(0, 2400, 100) if os.environ.get("WEBARC_SOAK") else (60, 300, 700
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
-    if subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("a small tmpfs cannot be mounted here")
-    try:
+    with disks.small_disk(tmp_path / "disk", "8m") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def leave(disk: Path, kilobytes: int) -> Path:

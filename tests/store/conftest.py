@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support import disks
 from tests.support.archives import DOMAIN, make_archive
 from tests.support.journals import Writer
 from webarcfs.archive.directory import Archive
@@ -44,14 +44,5 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of one megabyte; skips where none can be mounted."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=False, capture_output=True
-    )
-    if done.returncode:
-        pytest.skip("a small tmpfs cannot be mounted here")
-    try:
+    with disks.small_disk(tmp_path / "small", "1m") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
