@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 from agent.stages.linkindex import index_links
 from webarcfs.archive import config
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Busy, Damaged, DatabaseDamaged, SettingsError
 from webarcfs.archive.linkbase import LinkBase
+from webarcfs.archive.sqlitefile import journal, remove
 from webarcfs.archive.store import Commit, Store
 
 _log = logging.getLogger(__name__)
@@ -86,17 +86,7 @@ def rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set
                     _log.error("%s", error)
                     bad.add(domain)
         count = base.counts()["links"]
-    if _journal(archive.links).exists():
+    if journal(archive.links).exists():
         remove(archive.links)
     scratch.replace(archive.links)
     return count
-
-
-def remove(database: Path) -> None:
-    """Remove a database whose writer may have been killed: SQLite would play its journal back into the next one."""
-    database.unlink(missing_ok=True)
-    _journal(database).unlink(missing_ok=True)
-
-
-def _journal(database: Path) -> Path:
-    return database.with_name(f"{database.name}-journal")

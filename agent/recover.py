@@ -10,7 +10,6 @@ import heapq
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from agent import linkupkeep
 from agent.stages.index import index
@@ -21,6 +20,7 @@ from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, DatabaseDamaged
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.model import CommitTag, parse_compact_time
+from webarcfs.archive.sqlitefile import journal, remove
 from webarcfs.archive.store import CRAWLS, Commit, Store
 
 _log = logging.getLogger(__name__)
@@ -57,12 +57,12 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
     with sequence.hold(archive):
         snapshots, damaged = _all_snapshots(archive, {})
         scratch = archive.database.with_name(".webarc.db.new")
-        _remove_database(scratch)
+        remove(scratch)
         with Database(scratch) as database:
             damaged |= _index_all(archive, database, snapshots, progress)
             versions = database.count_versions()
-        if _journal(archive.database).exists():
-            _remove_database(archive.database)
+        if journal(archive.database).exists():
+            remove(archive.database)
         scratch.replace(archive.database)
         lines = Feed(archive.changes).rewrite(snapshot.tag for snapshot in snapshots)
         links = linkupkeep.rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
@@ -159,16 +159,6 @@ def _index_all(archive: Archive, database: Database, snapshots: list[Snapshot], 
                 damaged.add(snapshot.domain)
         progress(number, len(snapshots))
     return damaged
-
-
-def _journal(database: Path) -> Path:
-    return database.with_name(f"{database.name}-journal")
-
-
-def _remove_database(database: Path) -> None:
-    """Remove a database whose writer may have been killed: SQLite would play its journal back into the next one."""
-    database.unlink(missing_ok=True)
-    _journal(database).unlink(missing_ok=True)
 
 
 def _indexed(archive: Archive) -> dict[str, int]:

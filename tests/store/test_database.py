@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.archives import CREATED, FIRST
-from webarcfs.archive import database as module
-from webarcfs.archive import resources
+from webarcfs.archive import resources, sqlitefile
 from webarcfs.archive.commits import Message
 from webarcfs.archive.database import Change, Database
 from webarcfs.archive.errors import Busy, DatabaseDamaged
@@ -200,7 +199,7 @@ def test_a_schema_of_another_version(tmp_path: Path) -> None:
 
 
 def test_one_that_somebody_holds_is_busy_and_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    monkeypatch.setattr(sqlitefile, "PATIENCE", 0.1)
     with Database(tmp_path / "webarc.db") as database:
         other = sqlite3.connect(tmp_path / "webarc.db", isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")

@@ -6,20 +6,16 @@ SQLite's rollback journal (no WAL), so that readers without write permission can
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sqlite_utils import Database as SqliteDatabase
 
 from webarcfs.archive.commits import Message
-from webarcfs.archive.errors import DatabaseDamaged
 from webarcfs.archive.model import MetaData, format_time
 from webarcfs.archive.resources import sql
-from webarcfs.archive.sqlitefile import PATIENCE, translated
+from webarcfs.archive.sqlitefile import SqliteFile
 
 #: `PRAGMA user_version` of sql/schema.sql; a database of another version is made anew by `recover`.
 SCHEMA_VERSION = 2
@@ -35,28 +31,15 @@ class Change:
     meta: MetaData | None
 
 
-class Database:
+class Database(SqliteFile):
     """An open webarc.db. Use it as a context manager, in one thread."""
 
     def __init__(self, path: Path) -> None:
         """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
-        self._path = path
+        super().__init__(path, "IMMEDIATE")
         with self._translated():
-            self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level="IMMEDIATE")
             self._db = SqliteDatabase(self._connection)
-            version = self._one("select_schema_version")
-            if version == 0 and not self._db.table_names():
-                self._db.executescript(sql("schema"))
-            elif version != SCHEMA_VERSION:
-                raise DatabaseDamaged(
-                    f"{path} is of version {version}, not {SCHEMA_VERSION}; run `webarc-agent recover`"
-                )
-
-    def __enter__(self) -> Database:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._connection.close()
+            self._ready(SCHEMA_VERSION, "schema")
 
     def record(self, message: Message, changes: Iterable[Change]) -> None:
         """Take in one snapshot, in one transaction; once only (/Cr-15/).
@@ -130,12 +113,3 @@ class Database:
     def _next(self, domain: int, seq: int) -> int:
         found = self._db.execute(sql("select_next_snapshot"), {"domain": domain, "seq": seq}).fetchone()[0]
         return _NEVER if found is None else int(found)
-
-    def _run(self, statement: str, **values: Any) -> sqlite3.Cursor:
-        return self._connection.execute(sql(statement), values)
-
-    def _one(self, statement: str) -> Any:
-        return self._connection.execute(sql(statement)).fetchone()[0]
-
-    def _translated(self) -> AbstractContextManager[None]:
-        return translated(self._path)

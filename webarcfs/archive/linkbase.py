@@ -9,19 +9,17 @@ snapshot come in one.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from webarcfs.archive.errors import DatabaseDamaged
 from webarcfs.archive.linknumbers import Numbers
 from webarcfs.archive.linkwords import Link
 from webarcfs.archive.model import CommitTag, format_time
 from webarcfs.archive.resources import sql
-from webarcfs.archive.sqlitefile import PATIENCE, translated
+from webarcfs.archive.sqlitefile import SqliteFile
 
 #: `PRAGMA user_version` of sql/links_schema.sql; a database of another version is made anew.
 SCHEMA_VERSION = 1
@@ -42,30 +40,17 @@ class PageChange:
     page: tuple[str, str] | None
 
 
-class LinkBase:
+class LinkBase(SqliteFile):
     """An open links.db. Use it as a context manager, in one thread."""
 
     def __init__(self, path: Path) -> None:
         """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
-        self._path = path
+        super().__init__(path, None)
         self._pending: dict[tuple[int, Link], int] = {}
         with self._translated():
-            self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
             self._connection.execute(sql("links_tune"))
-            version = self._one("select_schema_version")
-            if version == 0 and not self._one("count_tables"):
-                self._connection.executescript(sql("links_schema"))
-            elif version != SCHEMA_VERSION:
-                raise DatabaseDamaged(
-                    f"{path} is of version {version}, not {SCHEMA_VERSION}; run `webarc-agent recover`"
-                )
+            self._ready(SCHEMA_VERSION, "links_schema")
         self._numbers = Numbers(self._connection)
-
-    def __enter__(self) -> LinkBase:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._connection.close()
 
     def record(
         self, tag: CommitTag, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[Link]]
@@ -212,12 +197,3 @@ class LinkBase:
     def _found(self, statement: str, **values: Any) -> int | None:
         row = self._run(statement, **values).fetchone()
         return None if row is None or row[0] is None else int(row[0])
-
-    def _run(self, statement: str, **values: Any) -> sqlite3.Cursor:
-        return self._connection.execute(sql(statement), values)
-
-    def _one(self, statement: str) -> Any:
-        return self._connection.execute(sql(statement)).fetchone()[0]
-
-    def _translated(self) -> AbstractContextManager[None]:
-        return translated(self._path)
