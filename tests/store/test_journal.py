@@ -13,12 +13,14 @@ import pytest
 from tests.support.archives import DOMAIN, publish, store_of
 from tests.support.journals import Writer, lines_of, nothing_left
 from webarcfs.archive import journal as journal_module
+from webarcfs.archive import replaying
+from webarcfs.archive import store as store_module
 from webarcfs.archive.additions import AddFile, Author, Place, blob_id
 from webarcfs.archive.committing import commit_additions, replay
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, Exists
 from webarcfs.archive.journal import Body, Journal
-from webarcfs.archive.logs import all_logs
+from webarcfs.archive.logs import all_logs, take
 
 pytestmark = pytest.mark.store
 
@@ -400,6 +402,77 @@ def test_kill_9_loses_nothing_confirmed_and_doubles_nothing(site: Archive) -> No
         {path.removeprefix("a.html/").removeprefix("tmp") for path in added if path.startswith("a.html/")}
     )
     assert store.check() == []
+
+
+HEIR = """
+import os, signal, sys
+from pathlib import Path
+from tests.support.journals import Writer
+from webarcfs.archive import directory
+from webarcfs.archive.segment import Segment
+archive = directory.open_archive(Path(sys.argv[1]))
+writer = Writer(archive)
+writer.file("a.html", "small", b"42")
+writer.file("a.html", "large", b"x" * 100_000)
+Path.rename = lambda *_: os._exit(1) if os.fork() else (os.close(1), os.read(0, 1))
+Segment.create(archive.journal, writer.journal.id + "-000002")
+"""
+
+
+def test_a_lock_that_outlives_its_owner_is_waited_for(site: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process killed while it starts git leaves one that has its descriptors until it becomes git: some ms, or more.
+
+    Here it has them until its stdin ends. The owner died while it made its second log.
+    """
+    monkeypatch.setattr(replaying, "PATIENCE", 60.0)
+    command = [sys.executable, "-c", HEIR, str(site.root)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as victim:
+        assert victim.stdin is not None and victim.stdout is not None
+        victim.stdout.read()
+        assert victim.wait(60) == 1
+        logs = sorted(each for each in site.journal.iterdir() if each.is_file())
+        assert [each.suffix for each in logs] == [".new", ".log"]
+        assert [take(each) for each in logs] == [None, None]
+        later = threading.Timer(0.3, victim.stdin.close)
+        later.start()
+        try:
+            replay(site)
+        finally:
+            later.join()
+    assert sorted(lines_of(site, "Added: ")) == ["a.html/large", "a.html/small"]
+    nothing_left(site)
+
+
+def test_a_lock_of_an_owner_who_lives_is_not_waited_for(
+    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaying, "PATIENCE", 3600.0)
+    writer.file("a.html", "n.txt", b"42")
+    assert replay(site) == [] and confirmed(site) == ["n.txt"]
+
+
+def test_a_git_that_outlives_its_caller_is_waited_for(
+    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The git that a killed process had begun to move main with may still hold its lock: that syncs first."""
+    monkeypatch.setattr(store_module, "_PATIENT", ("-c", "core.filesRefLockTimeout=60000"))
+    writer.file("a.html", "n.txt", b"42")
+    writer.die()
+    lock = site.repository(DOMAIN) / "refs/heads/main.lock"
+    lock.touch()
+    later = threading.Timer(0.5, lock.unlink)
+    later.start()
+    replay(site)
+    later.join()
+    assert lines_of(site, "Added: ") == ["a.html/n.txt"]
+    nothing_left(site)
+
+
+def test_the_name_of_a_draft_that_a_kill_left_goes(site: Archive) -> None:
+    """Where files without names cannot be made, a draft has one for a moment."""
+    (site.journal / ".draft-x").touch()
+    replay(site)
+    nothing_left(site)
 
 
 TRACED = """

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from webarcfs.archive.durable import sync_folder
 
+#: How the name of a draft begins for the moment that it has one, where files without names cannot be made.
+DRAFT = ".draft-"
 _CHUNK = 1 << 20
 
 
@@ -36,8 +38,8 @@ def nameless(folder: Path) -> int:
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT):
             raise
-    fd, name = tempfile.mkstemp(prefix=".draft-", dir=folder)
-    Path(name).unlink()
+    fd, name = tempfile.mkstemp(prefix=DRAFT, dir=folder)
+    Path(name).unlink(missing_ok=True)
     return fd
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,11 +17,15 @@ from pathlib import Path
 from webarcfs.archive import records
 from webarcfs.archive.additions import AddNodes
 from webarcfs.archive.directory import Archive
+from webarcfs.archive.living import lives
 from webarcfs.archive.records import HEADER, Record
 
 SUFFIX = ".log"
 #: A log that was damaged, when all that could be read of it is in git.
 SET_ASIDE = ".damaged"
+#: A log's name, finished or not, begins with when its journal was begun, and by which process.
+_OWNER = re.compile(r"\.?\d+T\d+-(\d+)-")
+_BETWEEN_LOOKS = 0.01  # seconds
 _HEAD = 64  # bytes that are enough to tell the format
 
 
@@ -134,6 +140,24 @@ def take(path: Path) -> int | None:
         os.close(fd)
         return None
     return fd
+
+
+def take_from_dead(path: Path, until: float) -> int | None:
+    """The same, but it waits, until the monotonic time `until`, for what a dead owner was just starting.
+
+    A process that is killed while it starts another leaves one that has copies of its descriptors, and with them its
+    locks, until that one runs its program: moments, or longer where processors are busy. An owner in a container of its
+    own seems to be dead and is waited for in vain; nothing comes of that but the wait.
+    """
+    while (fd := take(path)) is None and _is_dead(path) and time.monotonic() < until:
+        time.sleep(_BETWEEN_LOOKS)
+    return fd
+
+
+def _is_dead(path: Path) -> bool:
+    """Whether a log is there whose owner, which its name tells, does not run."""
+    match = _OWNER.match(path.name)
+    return match is not None and not lives(int(match[1])) and path.exists()
 
 
 def _read(fd: int, start: int, end: int) -> bytes:

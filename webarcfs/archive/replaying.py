@@ -10,12 +10,14 @@ import contextlib
 import logging
 import os
 import shutil
+import time
 from collections.abc import Callable
 
+from webarcfs.archive.bodies import DRAFT
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.durable import sync_folder
 from webarcfs.archive.errors import WebarcError
-from webarcfs.archive.logs import SET_ASIDE, Log, all_logs, journal_of, take
+from webarcfs.archive.logs import SET_ASIDE, Log, all_logs, journal_of, take_from_dead
 from webarcfs.archive.marks import done, marks
 from webarcfs.archive.plan import Committed
 from webarcfs.archive.records import Record
@@ -23,6 +25,9 @@ from webarcfs.archive.store import MAIN, Store
 
 #: Commits what is pending for a domain.
 Commit = Callable[[Archive, str], Committed]
+
+#: Seconds, for all logs together, to wait for locks that outlive their owners.
+PATIENCE = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -32,8 +37,9 @@ def replay(archive: Archive, commit: Commit) -> list[Committed]:
     commits: list[Committed] = []
     if not os.access(archive.journal, os.W_OK):
         return commits  # a reader's mount
+    until = time.monotonic() + PATIENCE
     for log in all_logs(archive):
-        fd = take(log.path)
+        fd = take_from_dead(log.path, until)
         if fd is None:
             continue
         try:
@@ -43,7 +49,7 @@ def replay(archive: Archive, commit: Commit) -> list[Committed]:
         finally:
             os.close(fd)
     with contextlib.suppress(OSError):
-        _sweep(archive)
+        _sweep(archive, until)
     return commits
 
 
@@ -99,8 +105,8 @@ def _remove(log: Log, files: list[str], *, damaged: bool) -> None:
     sync_folder(log.path.parent)
 
 
-def _sweep(archive: Archive) -> None:
-    """Remove folders of bodies that no log has any more, and logs that were being made when their owner died."""
+def _sweep(archive: Archive, until: float) -> None:
+    """Remove folders of bodies that no log has any more, and what was being made when its owner died."""
     with os.scandir(archive.journal) as found:
         entries = list(found)
     # After the folders: a journal makes its log before its folder, so a folder that was seen has its log.
@@ -109,7 +115,9 @@ def _sweep(archive: Archive) -> None:
         if entry.is_dir(follow_symlinks=False) and entry.name not in names:
             shutil.rmtree(entry.path, ignore_errors=True)
         elif entry.name.startswith(".") and entry.name.endswith(".new"):
-            fd = take(archive.journal / entry.name)
+            fd = take_from_dead(archive.journal / entry.name, until)
             if fd is not None:
                 (archive.journal / entry.name).unlink(missing_ok=True)
                 os.close(fd)
+        elif entry.name.startswith(DRAFT):  # its owner, should it live, was about to do the same
+            (archive.journal / entry.name).unlink(missing_ok=True)

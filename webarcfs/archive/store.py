@@ -32,6 +32,9 @@ INCOMING = "refs/incoming/"
 
 _LOCK_IN_THE_WAY = re.compile(rb"Unable to create '([^'\n]+\.lock)': File exists")
 _STALE = 60.0  # seconds
+#: How long git waits for another git that holds a ref's lock, in ms. Its default of 100 is too little while that one
+#: syncs on a busy disk, as one may whose caller was killed, and whose lock on the domain is gone.
+_PATIENT = ("-c", "core.filesRefLockTimeout=1000")
 _NO_OBJECT = "0" * 40
 _CONFIG = {
     "core.fsync": "all",  # git 2.39 syncs neither refs nor loose objects by default
@@ -110,7 +113,7 @@ class Store(Objects):
         gitsync.packs(self.path)
         commands = "\n".join(["start", *(_ref_command(update) for update in updates), "prepare", "commit", ""])
         while True:
-            done = gitprocess.run(["update-ref", "--stdin"], self.path, commands.encode(), check=False)
+            done = gitprocess.run([*_PATIENT, "update-ref", "--stdin"], self.path, commands.encode(), check=False)
             if not done.returncode:
                 gitsync.refs(self.path, [update.ref for update in updates])
                 return

@@ -18,6 +18,7 @@ import socket
 from pathlib import Path
 
 from webarcfs.archive.errors import MountFailed, WebarcError
+from webarcfs.archive.living import lives
 from webarcfs.mount import mountpoint
 
 #: Seconds between two looks whether the mount's process lives. Its socket closes with it, but not if a thread is stuck.
@@ -104,19 +105,10 @@ def _next(master: socket.socket, parent: int) -> bytes | None:
         try:
             return master.recv(1) or None
         except TimeoutError:
-            if not _lives(parent):
+            if not lives(parent):
                 return None
         except OSError:
             return None
-
-
-def _lives(process: int) -> bool:
-    """Whether a process runs. One that was killed is a zombie as long as a thread of it is stuck."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(") ")[2][:1]
-    except OSError:
-        return False
-    return state not in ("Z", "X")
 
 
 def _handle(point: Path) -> int:

@@ -1,0 +1,14 @@
+"""Whether a process runs (proc(5))."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def lives(process: int) -> bool:
+    """Whether a process runs. One that was killed is a zombie as long as a thread of it is stuck."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(") ")[2][:1]
+    except OSError:
+        return False
+    return state not in ("Z", "X")
