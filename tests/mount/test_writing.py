@@ -87,6 +87,20 @@ def test_fsync_confirms_and_leaves_open(desk: Desk) -> None:
     assert desk.in_git(arc / "log") == b"one\ntwo\n"
 
 
+def test_a_file_is_confirmed_again_and_again(desk: Desk) -> None:
+    """S-add-1, S-add-2: whichever of its states git has by then."""
+    arc = desk.arc()
+    with open(arc / "log", "xb", buffering=0) as file:
+        for number in range(4):
+            desk.commit(arc)
+            for word in (b"a", b"b", b"c"):
+                file.write(b"%d%s\n" % (number, word))
+                os.fsync(file.fileno())
+    desk.commit(arc)
+    expected = b"".join(b"%d%s\n" % (number, word) for number in range(4) for word in (b"a", b"b", b"c"))
+    assert (arc / "log").read_bytes() == desk.in_git(arc / "log") == expected
+
+
 def test_a_forked_child_may_close_first(desk: Desk) -> None:
     """S-add-2"""
     arc = desk.arc()

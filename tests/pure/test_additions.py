@@ -20,7 +20,7 @@ from webarcfs.archive.additions import (
     decode,
     encode,
 )
-from webarcfs.archive.batches import MOST, groups, superseded
+from webarcfs.archive.batches import MOST, groups, newest
 from webarcfs.archive.commits import AdditionsMessage, parse, quoted
 from webarcfs.archive.errors import Damaged
 from webarcfs.archive.model import CommitTag
@@ -167,8 +167,11 @@ def test_groups_hold_each_addition_once_in_order(what: list[tuple[str, Author, P
 
 def test_only_the_last_version_of_a_file_is_wanted() -> None:
     row = [file("x", blob="1"), file("x", blob="2", replaces="1"), file("y"), file("x", blob="3", replaces="2")]
-    assert superseded(row) == {0, 1}
-    assert superseded([file("x", blob="1"), Move(PLACE, "x", "y", ANNA, 1), file("x", blob="2", replaces="1")]) == set()
+    assert newest(row) == {2: row[2], 3: file("x", blob="3")}
+    row = [file("x", blob="1"), Move(PLACE, "x", "y", ANNA, 1), file("x", blob="2", replaces="1")]
+    assert newest(row) == dict(enumerate(row))
+    row = [file("x", blob="2", replaces="1"), file("x", blob="3", replaces="2")]
+    assert newest(row) == {1: file("x", blob="3", replaces="1")}, "git has the first, and never the second"
 
 
 QUOTED = {

@@ -141,6 +141,11 @@ def test_a_file_that_was_synced_and_then_written_on(site: Archive, writer: Write
     writer.file("a.html", "log.txt", b"123", replaces=second.addition.blob)
     assert commit_additions(site, DOMAIN).dropped == ()
     assert read(site, "a.html/log.txt") == b"123"
+    third = writer.journal.pending()[-1]
+    fourth = writer.file("a.html", "log.txt", b"1234", replaces=third.addition.blob)
+    writer.file("a.html", "log.txt", b"12345", replaces=fourth.addition.blob)
+    assert commit_additions(site, DOMAIN).dropped == ()
+    assert read(site, "a.html/log.txt") == b"12345"
 
 
 # -- crawls ------------------------------------------------------------------------------------------------------------

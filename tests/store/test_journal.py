@@ -131,6 +131,18 @@ def test_only_its_own_writer_replaces_what_was_confirmed(writer: Writer) -> None
     writer.file("a.html", "n.txt", b"2", replaces=first.addition.blob)
 
 
+def test_its_own_writer_replaces_what_was_renamed_after_its_log_went(
+    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "WORTH", 1)
+    first = writer.file("a.html", "n.tmp", b"1")
+    writer.journal.release(commit_additions(site, DOMAIN))
+    writer.move("a.html", "n.tmp", "n.txt")
+    with pytest.raises(Exists):
+        writer.file("a.html", "n.txt", b"2")
+    writer.file("a.html", "n.txt", b"2", replaces=first.addition.blob)
+
+
 def test_many_mounts_claim_one_name_at_once(site: Archive) -> None:
     writers = [Writer(site) for _ in range(4)]
     place = writers[0].place("a.html")

@@ -6,7 +6,7 @@ A commit writes the trees above the ARCs anew; so authors that take turns must n
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from webarcfs.archive.additions import AddFile, Addition, AddNodes, Author, Move
 
@@ -38,23 +38,32 @@ def groups(additions: Sequence[Addition]) -> list[list[int]]:
     return [group.items for group in made]
 
 
-def superseded(additions: Iterable[Addition]) -> set[int]:
-    """Indexes of files that their writer confirmed again later, with other bytes: only the last one is wanted."""
-    gone: set[int] = set()
-    newest: dict[Hashable, tuple[int, str]] = {}
+def newest(additions: Iterable[Addition]) -> dict[int, Addition]:
+    """What is wanted of `additions`, by index: of a file that its writer confirmed again, with other bytes, the last.
+
+    That one takes the place of what the first of them was to replace: git may have that, and none between.
+    """
+    wanted: dict[int, Addition] = {}
+    files: dict[Hashable, tuple[int, AddFile]] = {}
     for index, addition in enumerate(additions):
         match addition:
             case AddFile():
                 name = addition.place, addition.path
-                before = newest.get(name)
-                if before is not None and addition.replaces == before[1]:
-                    gone.add(before[0])
-                newest[name] = index, addition.blob
+                last = files.get(name)
+                if last is not None and addition.replaces == last[1].blob:
+                    before = wanted.pop(last[0])
+                    assert isinstance(before, AddFile)
+                    wanted[index] = replace(addition, replaces=before.replaces)
+                else:
+                    wanted[index] = addition
+                files[name] = index, addition
             case Move():
-                newest.pop((addition.place, addition.old), None)
+                files.pop((addition.place, addition.old), None)
+                wanted[index] = addition
             case AddNodes():
-                newest.pop((addition.place, addition.source), None)
-    return gone
+                files.pop((addition.place, addition.source), None)
+                wanted[index] = addition
+    return wanted
 
 
 def _names(addition: Addition) -> Iterator[Hashable]:

@@ -103,7 +103,8 @@ class Claims:
 
 def _check_file(taken: _Taken, path: str, replaces: str) -> None:
     _, blob = taken.files.get(path, ("", ""))
-    if path in taken.files and not (replaces and blob == replaces):
+    # No blob: it was renamed, when the log that had it was gone. Only its own writer replaces what has that name.
+    if path in taken.files and not (replaces and blob in ("", replaces)):
         raise Exists(f"{path} exists already")
     if taken.folders[path] or any(folder in taken.files for folder in _folders(path)):
         raise Exists(f"{path} is in the way of another addition, or one in its way")

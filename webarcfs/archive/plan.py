@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from webarcfs.archive import batches, marks
@@ -79,9 +79,10 @@ def planned(store: Store, waiting: Waiting) -> Plan:
 def _plan_commits(store: Store, waiting: Waiting, plan: Plan, head: Commit) -> None:
     writer = _Writer(store, head, plan)
     additions = [record.addition for _, record in waiting.found]
-    gone = batches.superseded(additions)
+    wanted = batches.newest(additions)
     for indexes in batches.groups(additions):
-        commit = writer.commit([waiting.found[index] for index in indexes if index not in gone])
+        found = [(index, *waiting.found[index]) for index in indexes if index in wanted]
+        commit = writer.commit([(log, replace(record, addition=wanted[index])) for index, log, record in found])
         plan.commits += [commit] if commit else []
     plan.dropped = tuple(writer.dropped)
 

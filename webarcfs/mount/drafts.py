@@ -44,6 +44,8 @@ class Draft:
         self.dirty = True
         #: The blob that was confirmed last.
         self.blob = ""
+        #: All that were: git may have any of them by now.
+        self.blobs: set[str] = set()
         #: Whether confirming failed since the last write.
         self.failed = False
         self._new_file = new_file

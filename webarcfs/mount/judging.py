@@ -5,6 +5,8 @@ Judged per ARC: a crawl that left it alone changes nothing for who writes to it.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Exists, Stale
 from webarcfs.archive.layout import DATA_XML
@@ -21,14 +23,14 @@ def check_known(view: View, place: Place) -> None:
     _arc(state.reader, state.main, place)
 
 
-def check_free(view: View, place: Place, path: str, own: str = "") -> None:
-    """Raise Stale or Exists, by main as it is on disk; the blob `own` may be there. Under the domain's lock."""
+def check_free(view: View, place: Place, path: str, own: Container[str] = ()) -> None:
+    """Raise Stale or Exists, by main as it is on disk; a blob of `own` may be there. Under the domain's lock."""
     reader, at = _on_disk(view, place)
     parts = path.split("/")
     for depth, name in enumerate(parts, 1):
         last = depth == len(parts)
         found = reader.entries(at.oid).get(name)
-        if found is None or (last and not found.is_tree and found.oid == own):
+        if found is None or (last and not found.is_tree and found.oid in own):
             return
         if last or not found.is_tree:
             break

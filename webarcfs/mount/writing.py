@@ -197,12 +197,13 @@ class Writer:
             place, path = draft.place, draft.path
             by, now = author(draft.maker.uid), int(time.time())
             with Turnstile(self._view.archive.lock(place.domain)).shared():
-                judging.check_free(self._view, place, path, draft.blob)
+                judging.check_free(self._view, place, path, draft.blobs)
                 addition = AddFile(place, path, blob, body.size, by, now, draft.blob)
                 ticket = self._journal.confirm(addition, body)
                 pending = Pending(blob, body.size, (ticket.log, ticket.number))
                 self._view.overlay.confirmed(place, path, pending)
             draft.blob, draft.dirty, draft.failed = blob, False, False
+            draft.blobs.add(blob)
         self._committer.added(place.domain)
         return True
 
