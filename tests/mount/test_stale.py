@@ -96,6 +96,19 @@ def test_who_stands_in_a_replaced_arc(mounted: Mounted, crawler: Crawler) -> Non
     assert (mounted / f"{DOMAIN}/a.html/newer").read_bytes() == b"2"
 
 
+@pytest.mark.only("fusepy")
+def test_a_folder_takes_the_name_of_an_open_file(mounted: Mounted, crawler: Crawler) -> None:
+    """S-stale-1: libfuse 2 goes by paths, so the kernel gives the open file up."""
+    arc = mounted / f"{DOMAIN}/a.html"
+    file = (arc / "name").open("xb", buffering=0)
+    crawler.publish(a="newer")
+    eventually(lambda: not (arc / "name").exists(), 60)
+    (arc / "name").mkdir()
+    assert error_of(lambda: file.write(b"lost")) == errno.EIO
+    assert error_of(file.close) == errno.EIO
+    assert os.listdir(arc / "name") == []
+
+
 def test_two_mounts(archive: Archive, mounted: Mounted, mount: Mounter) -> None:
     """S-add-2, S-add-7, S-xml-4, S-mount-6"""
     other = mount(archive)
