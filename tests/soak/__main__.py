@@ -42,7 +42,7 @@ SOAKS: dict[str, Soak] = {
     ),
     "stateful": Soak(
         "2,000 random steps on each of 20 seeds, on each binding, against a model of the mount",
-        ("-m", "pytest", "tests/mount/test_stateful.py"),
+        ("-m", "pytest", "-n", "6", "tests/mount/test_stateful.py"),  # they wait more than they compute
         {"STATEFUL_SEEDS": "20", "STATEFUL_STEPS": "2000"},
     ),
     "crash": Soak(

@@ -36,12 +36,14 @@ class Paper:
     unfinished: str = ""
     dirty: bool = False
     refused: int = 0
+    path: str = "data.xml"
 
 
 @dataclass
 class Arc:
     """One version of an ARC."""
 
+    name: str
     body: bytes
     files: dict[str, bytes] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
@@ -242,7 +244,7 @@ class Model:
             if old is not None:
                 old.stale = True
             if body is not None:
-                self.arcs[path] = Arc(body)
+                self.arcs[path] = Arc(path, body)
 
     def end(self) -> None:
         """The mount ends, however: what was confirmed stays, what only this mount knew goes."""
