@@ -1,1 +1,1 @@
-INSERT INTO page (domain, path) VALUES (:domain, :path) ON CONFLICT DO NOTHING;
+INSERT INTO page (domain, path) VALUES (:domain, :path);

@@ -1,5 +1,5 @@
 -- All links, page by page. links_narrow.sql follows.
-SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url AS target, text.text AS text,
+SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url AS target, reference.text AS text,
        link.times AS times, version.seq_from AS since, version.seq_until AS until
   FROM domain
  CROSS JOIN version       ON version.domain = domain.id
@@ -9,5 +9,4 @@ SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url
  CROSS JOIN link          ON link.body = body.id
  CROSS JOIN reference     ON reference.id = link.reference
  CROSS JOIN url AS target ON target.id = reference.target
- CROSS JOIN text          ON text.id = reference.text
  WHERE 1

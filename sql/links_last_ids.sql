@@ -1,5 +1,3 @@
 -- The highest ids: the writer numbers what it adds.
 SELECT (SELECT coalesce(max(id), 0) FROM url)       AS url,
-       (SELECT coalesce(max(id), 0) FROM text)      AS text,
-       (SELECT coalesce(max(id), 0) FROM word)      AS word,
        (SELECT coalesce(max(id), 0) FROM reference) AS reference;

@@ -1,7 +1,7 @@
 -- links.db: the links of every version of every HTML page (seed 4). Derived: `webarc-agent recover` makes it anew from
 -- git. Links belong to a body, the bytes of a page under its URL; a version says from which snapshot to which a page had
 -- that body. So a page that did not change costs no row, and one that changed costs the rows of that page. URLs, texts,
--- words, and what a link says (its kind, target and text) are there once: menus repeat them on every page.
+-- and what a link says (its kind, target and text) are there once: menus repeat them on every page.
 
 PRAGMA page_size = 8192;
 
@@ -54,31 +54,20 @@ CREATE TABLE version (
 CREATE INDEX version_by_body ON version (body, seq_until, seq_from);
 CREATE INDEX version_by_domain ON version (domain, seq_until, seq_from, body);
 
-CREATE TABLE text (
-    id   INTEGER PRIMARY KEY,
-    text TEXT NOT NULL UNIQUE               -- between <a> and </a>, or in alt; as it is written, white space folded
-);
-
-CREATE TABLE word (
-    id   INTEGER PRIMARY KEY,
-    word TEXT NOT NULL UNIQUE               -- case and accents folded
-);
-
-CREATE TABLE naming (                       -- the words of a text
-    word INTEGER NOT NULL REFERENCES word,
-    text INTEGER NOT NULL REFERENCES text,
-    PRIMARY KEY (word, text)
-) WITHOUT ROWID;
-
 CREATE TABLE reference (                    -- what a link says, on whichever page
     id     INTEGER PRIMARY KEY,
     kind   INTEGER NOT NULL,                -- 1 http, 2 mail, 3 image
     target INTEGER NOT NULL REFERENCES url,
-    text   INTEGER NOT NULL REFERENCES text,
+    text   TEXT NOT NULL,                   -- between <a> and </a>, or in alt; as it is written, white space folded
     UNIQUE (target, kind, text)
 );
 
-CREATE INDEX reference_by_text ON reference (text, kind, target);
+-- The words of each reference's text (rowid is its id), case and accents folded. A full-text index appends and merges:
+-- a table of words and references would be written to all over with each page, since any text has any words.
+-- Its tokenizer leaves what it is given as it is: words come folded, with blanks between.
+CREATE VIRTUAL TABLE naming USING fts5 (words, content = '', columnsize = 0, detail = none, tokenize = 'ascii');
+CREATE VIRTUAL TABLE word USING fts5vocab (naming, row);
+CREATE VIRTUAL TABLE named USING fts5vocab (naming, instance);
 
 CREATE TABLE link (
     body      INTEGER NOT NULL REFERENCES body,
@@ -89,7 +78,7 @@ CREATE TABLE link (
 
 CREATE INDEX link_by_reference ON link (reference, body, times);
 
--- What goes takes with it what only it had (words: links_forget_words.sql).
+-- What goes takes with it what only it had. The writer has words_of: what naming was given.
 
 CREATE TRIGGER body_goes AFTER DELETE ON body BEGIN
     DELETE FROM link WHERE body = OLD.id;
@@ -106,7 +95,7 @@ CREATE TRIGGER reference_goes AFTER DELETE ON reference BEGIN
     DELETE FROM url WHERE id = OLD.target
        AND NOT EXISTS (SELECT 1 FROM reference WHERE target = OLD.target)
        AND NOT EXISTS (SELECT 1 FROM body WHERE url = OLD.target);
-    DELETE FROM text WHERE id = OLD.text AND NOT EXISTS (SELECT 1 FROM reference WHERE text = OLD.text);
+    INSERT INTO naming (naming, rowid, words) VALUES ('delete', OLD.id, words_of(OLD.text));
 END;
 
 -- A row for each link of each page in each snapshot; for any SQLite tool.
@@ -116,7 +105,7 @@ SELECT source.url         AS page,
        domain.name        AS domain,
        CASE reference.kind WHEN 1 THEN 'http' WHEN 2 THEN 'mail' ELSE 'image' END AS kind,
        target.url         AS target,
-       text.text          AS text,
+       reference.text     AS text,
        link.times         AS times,
        snapshot.crawlTime AS crawlTime,
        snapshot.commitTag AS commitTag
@@ -130,20 +119,18 @@ SELECT source.url         AS page,
   JOIN url AS source ON source.id = body.url
   JOIN link          ON link.body = body.id
   JOIN reference     ON reference.id = link.reference
-  JOIN url AS target ON target.id = reference.target
-  JOIN text          ON text.id = reference.text;
+  JOIN url AS target ON target.id = reference.target;
 
--- Seed 4's table: how often a page names a target by a word.
+-- Seed 4's table: how often a page names a target by a word. Fast where the word is given.
 CREATE VIEW link_words AS
-SELECT word.word          AS word,
+SELECT named.term         AS word,
        source.url         AS page,
        CASE reference.kind WHEN 1 THEN 'http' WHEN 2 THEN 'mail' ELSE 'image' END AS kind,
        target.url         AS target,
        sum(link.times)    AS times,
        snapshot.commitTag AS commitTag
-  FROM word
-  JOIN naming        ON naming.word = word.id
-  JOIN reference     ON reference.text = naming.text
+  FROM named
+  JOIN reference     ON reference.id = named.doc
   JOIN url AS target ON target.id = reference.target
   JOIN link          ON link.reference = reference.id
   JOIN body          ON body.id = link.body
@@ -152,8 +139,8 @@ SELECT word.word          AS word,
   JOIN snapshot      ON snapshot.domain = version.domain
                     AND snapshot.seq >= version.seq_from
                     AND snapshot.seq < version.seq_until
- GROUP BY word.word, source.url, reference.kind, target.url, snapshot.commitTag;
+ GROUP BY named.term, source.url, reference.kind, target.url, snapshot.commitTag;
 
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 COMMIT;

@@ -1,5 +1,5 @@
 -- The links that lead to one of the URLs :targets (a JSON array). links_narrow.sql follows.
-SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url AS target, text.text AS text,
+SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url AS target, reference.text AS text,
        link.times AS times, version.seq_from AS since, version.seq_until AS until
   FROM url AS target
  CROSS JOIN reference     ON reference.target = target.id
@@ -9,5 +9,4 @@ SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url
  CROSS JOIN page          ON page.id = body.page
  CROSS JOIN url AS source ON source.id = body.url
  CROSS JOIN domain        ON domain.id = page.domain
- CROSS JOIN text          ON text.id = reference.text
  WHERE target.url IN (SELECT value FROM json_each(:targets))

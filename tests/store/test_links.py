@@ -26,8 +26,9 @@ from webarcfs.archive import linkasking
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Busy, DatabaseDamaged, TookTooLong
+from webarcfs.archive.linkasking import Question
 from webarcfs.archive.linkbase import LinkBase, PageChange
-from webarcfs.archive.linkwords import Kind, Link
+from webarcfs.archive.linkwords import Kind, Link, words_of
 from webarcfs.archive.model import CommitTag
 
 pytestmark = pytest.mark.store
@@ -127,6 +128,25 @@ def test_words_are_counted_as_in_seed_4(published: Archive) -> None:
     assert found == [(f"http://{DOMAIN}/b.html", 3)]
 
 
+def test_each_word_of_any_text_names_its_link(kept: Archive) -> None:
+    """SQLite's full-text index takes the words as they are given, whatever script, case, mark or sign is in a text."""
+    texts = [
+        "Zur ÜBERSICHT, Straße", "ΑΘΗΝΑ Σίσυφος", "हिन्दी पाठ", "日本語 ページ", "العَرَبِيَّة 2026", "İstanbul ﬁne ① x²",
+        "a_b-c.d'e\"f*g^h",
+        "NEAR AND or NOT", "ꟶꟷ 𞤀𞤁 🦆 ok", "w" * 70 + " end", "", "... !",
+        *("".join(Random(seed).choices([chr(n) for n in range(33, 0x3000)], k=40)) for seed in range(20)),
+    ]  # fmt: skip
+    with LinkBase(kept.links) as base:
+        links = [Link(Kind.HTTP, f"http://x.org/{number}", text) for number, text in enumerate(texts)]
+        base.record(CommitTag(FIRST, DOMAIN), [_change("a", 1)], lambda _: links)
+    seen = {(word, link.target) for link in links for word in words_of(link.text)}
+    assert {(row[0], row[3]) for row in rows(kept, "link_words")} == seen
+    for link in links:
+        if words_of(link.text):
+            found = linkasking.ask(kept, Question(word=link.text), 60)
+            assert link.target in {row.target for row in found}, link
+
+
 def test_what_did_not_change_costs_no_row(published: Archive) -> None:
     """Nor do additions, nor a page that comes back as it was."""
     before = counts(published)
@@ -147,7 +167,7 @@ def test_a_changed_page_costs_its_rows_only(published: Archive) -> None:
     catch_up_domain(published, DOMAIN)
     after = counts(published)
     assert {name: after[name] - before[name] for name in after} == {
-        "links": 3, "bodies": 1, "refs": 2 - 1, "urls": 1, "texts": 1, "words": 1,
+        "links": 3, "bodies": 1, "refs": 2 - 1, "urls": 1, "words": 1,
     }  # fmt: skip
     with closing(sqlite3.connect(published.links)) as connection:
         assert set(held) < set(connection.execute("SELECT rowid, * FROM reference"))

@@ -129,10 +129,10 @@ def _statement(question: Question) -> tuple[str | None, dict[str, Any]]:
     elif question.targets:
         begin, values["targets"] = "links_to", json.dumps(question.targets)
     elif question.word:
-        words = sorted(words_of(question.word), key=len)
+        words = words_of(question.word)
         if not words:
             return None, {}  # nothing that is a word names nothing
-        begin, values["word"], values["words"] = "links_word", words[-1], json.dumps(words[:-1])
+        begin, values["words"] = "links_word", " ".join(f'"{word}"' for word in words)
     return f"{sql(begin)}{sql('links_narrow')}", values
 
 

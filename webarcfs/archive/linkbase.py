@@ -9,27 +9,28 @@ snapshot come in one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from webarcfs.archive.linknumbers import Numbers
+from webarcfs.archive.linknumbers import Numbers, words
 from webarcfs.archive.linkwords import Link
 from webarcfs.archive.model import CommitTag, format_time
 from webarcfs.archive.resources import sql
 from webarcfs.archive.sqlitefile import SqliteFile
 
 #: `PRAGMA user_version` of sql/links_schema.sql; a database of another version is made anew.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 #: `seq_until` of what is current.
 NEVER = (1 << 63) - 1
 #: Rows that are gathered before they are stored, and rows of a transaction, about.
 _PORTION = 20_000
 _TRANSACTION = 50_000
-_FORGET_DOMAIN = ("links_forget_versions", "links_forget_snapshots", "links_forget_bodies", "links_forget_pages")
-_SWEEP = ("links_forget_namings", "links_forget_words", "links_forget_domains")
+_FORGET = ("links_forget_versions", "links_forget_snapshots", "links_forget_bodies", "links_forget_pages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,10 @@ class LinkBase(SqliteFile):
     def __init__(self, path: Path) -> None:
         """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
         super().__init__(path, None)
-        self._pending: dict[tuple[int, Link], int] = {}
+        self._pending: list[tuple[int, Counter[Link]]] = []
+        self._gathered = 0
         with self._translated():
+            self._connection.create_function("words_of", 1, words, deterministic=True)  # the schema's triggers call it
             self._connection.execute(sql("links_tune"))
             self._ready(SCHEMA_VERSION, "links_schema")
         self._numbers = Numbers(self._connection)
@@ -79,10 +82,9 @@ class LinkBase(SqliteFile):
     def forget(self, domain: str) -> None:
         """Drop the pages of a domain, with what only they had."""
         with self._translated(), self._transaction():
-            for statement in _FORGET_DOMAIN:
+            for statement in _FORGET:
                 self._run(statement, name=domain)
-            for statement in _SWEEP:
-                self._run(statement)
+            self._run("links_forget_domains")
             self._numbers.forget()
 
     def check(self) -> list[str]:
@@ -92,7 +94,7 @@ class LinkBase(SqliteFile):
         return [line for line in found if line != "ok"]
 
     def counts(self) -> dict[str, int]:
-        """How many links, bodies, refs, urls, texts and words there are."""
+        """How many links, bodies, refs, urls and words there are."""
         with self._translated():
             cursor = self._connection.execute(sql("links_counts"))
             return dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
@@ -122,9 +124,10 @@ class LinkBase(SqliteFile):
         return states
 
     def _page(self, domain: str, change: PageChange) -> int | None:
-        if change.page is not None:
-            self._run("links_add_page", domain=self._numbers.domain(domain), path=change.path)
-        return self._found("links_find_page", path=change.path)
+        page = self._found("links_find_page", path=change.path)
+        if page is None and change.page is not None:
+            return self._run("links_add_page", domain=self._numbers.domain(domain), path=change.path).lastrowid
+        return page
 
     def _body(
         self, page: int, change: PageChange, links: Callable[[PageChange], Iterable[Link]]
@@ -137,23 +140,28 @@ class LinkBase(SqliteFile):
         known = self._found("links_find_body", **values)
         if known is not None:
             return known, 0
-        self._run("links_add_body", **values)
-        body = self._found("links_find_body", **values)
+        body = self._run("links_add_body", **values).lastrowid
         assert body is not None
-        count = 0
-        for link in links(change):
-            count += 1
-            key = body, link
-            self._pending[key] = self._pending.get(key, 0) + 1
-            if len(self._pending) >= _PORTION:
-                self._flush()
+        stream, count = iter(links(change)), 0
+        while said := Counter(islice(stream, _PORTION)):
+            count += len(said)
+            self._gather(body, said)
         return body, count
+
+    def _gather(self, body: int, said: Counter[Link]) -> None:
+        self._pending.append((body, said))
+        self._gathered += len(said)
+        if self._gathered >= _PORTION:
+            self._flush()
 
     def _flush(self) -> None:
         """Store the links that were gathered."""
-        pending, self._pending = self._pending, {}
-        references = self._numbers.references(dict.fromkeys(link for _, link in pending))
-        rows = [(body, references[link], times) for (body, link), times in pending.items()]
+        pending, self._pending, self._gathered = self._pending, [], 0
+        links: dict[Link, int] = {}
+        for _, said in pending:
+            links.update(said)
+        references = self._numbers.references(links)
+        rows = ((body, references[link], times) for body, said in pending for link, times in said.items())
         self._connection.executemany(sql("links_add_link"), rows)
 
     def _take_versions(self, tag: CommitTag, states: Iterable[tuple[int, int | None]]) -> None:
@@ -191,7 +199,7 @@ class LinkBase(SqliteFile):
         except BaseException:
             self._connection.rollback()
             self._numbers.forget()
-            self._pending.clear()
+            self._pending, self._gathered = [], 0
             raise
 
     def _found(self, statement: str, **values: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Numbers what links.db holds once: URLs, texts, their words, and what links say.
+"""Numbers what links.db holds once: URLs, and what links say, with the words of it.
 
 What is known is looked up many at a time, what is new gets the next numbers; what came last is remembered, since menus
 say the same on page after page. All of it inside the transaction of the one writer.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from webarcfs.archive.linkwords import Kind, Link, words_of
@@ -52,29 +52,36 @@ class Numbers:
         missing = [link for link in links if link not in found]
         if len(known) + len(missing) > _REMEMBERED:
             known.clear()
-        # With a URL or a text that is new, nothing can have been said before.
-        urls_before, texts_before = self._last["url"], self._last["text"]
-        urls = self.urls(link.target for link in missing)
-        texts = self._texts({link.text for link in missing})
-        new: list[tuple[int, int, int, int]] = []
-        for link in missing:
-            target, text = urls[link.target], texts[link.text]
-            number = None
-            if target <= urls_before and text <= texts_before:
-                number = self._find_reference(link.kind, target, text)
-            if number is None:
-                number = self._next("reference")
-                new.append((number, int(link.kind), target, text))
-            found[link] = number
-            if len(link.target) <= _SHORT and len(link.text) <= _SHORT:
-                known[link] = number
-        self._connection.executemany(sql("links_add_reference"), new)
+        found.update(self._stored(missing))
+        known.update((link, found[link]) for link in missing if len(link.target) <= _SHORT and len(link.text) <= _SHORT)
+        return found
+
+    def _stored(self, links: Sequence[Link]) -> dict[Link, int]:
+        """The numbers of links as the database has them. They are given new ones; where it has one, that is left."""
+        urls, last = self.urls(link.target for link in links), self._last["reference"]
+        found = dict(zip(links, range(last + 1, last + 1 + len(links)), strict=True))
+        self._connection.executemany(
+            sql("links_add_reference"),
+            ((number, int(link.kind), urls[link.target], link.text) for link, number in found.items()),
+        )
+        new = {number for (number,) in self._connection.execute(sql("links_new_references"), {"last": last})}
+        self._last["reference"] = max(new, default=last)
+        naming = ((number, words(link.text)) for link, number in found.items() if number in new)
+        self._connection.executemany(sql("links_add_words"), naming)
+        for link in [link for link, number in found.items() if number not in new]:
+            found[link] = self._find_reference(link.kind, urls[link.target], link.text)
         return found
 
     def urls(self, urls: Iterable[str]) -> dict[str, int]:
         """The number of each URL, new ones stored."""
-        found, new = self._numbered("url", "links_find_urls", set(urls))
-        self._connection.executemany(sql("links_add_url"), [(found[url], url, self._domain_of(url)) for url in new])
+        wanted = set(urls)
+        if not wanted:
+            return {}
+        rows = self._connection.execute(sql("links_find_urls"), {"values": json.dumps(list(wanted))})
+        found: dict[str, int] = dict(rows.fetchall())
+        new = [(self._next("url"), url, self._domain_of(url)) for url in sorted(wanted - found.keys())]
+        found.update((url, number) for number, url, _ in new)
+        self._connection.executemany(sql("links_add_url"), new)
         return found
 
     def domain(self, name: str) -> int:
@@ -88,37 +95,15 @@ class Numbers:
         _, separator, rest = url.partition("://")
         return self.domain(rest.partition("/")[0].partition("?")[0]) if separator else None
 
-    def _texts(self, texts: Collection[str]) -> dict[str, int]:
-        found, new = self._numbered("text", "links_find_texts", texts)
-        self._connection.executemany(sql("links_add_text"), _values(found, new))
-        words_in = {text: words_of(text) for text in new}
-        words, new_words = self._numbered(
-            "word", "links_find_words", {word for each in words_in.values() for word in each}
-        )
-        self._connection.executemany(sql("links_add_word"), _values(words, new_words))
-        naming = sorted((words[word], found[text]) for text, each in words_in.items() for word in each)
-        self._connection.executemany(sql("links_add_naming"), naming)
-        return found
-
-    def _numbered(self, table: str, find: str, values: Collection[str]) -> tuple[dict[str, int], list[str]]:
-        """The number of each value of `table`, and the values that are new to it."""
-        if not values:
-            return {}, []
-        rows = self._connection.execute(sql(find), {"values": json.dumps(list(values))})
-        found: dict[str, int] = dict(rows.fetchall())
-        new = sorted(value for value in values if value not in found)
-        found.update((value, self._next(table)) for value in new)
-        return found, new
-
-    def _find_reference(self, kind: Kind, target: int, text: int) -> int | None:
+    def _find_reference(self, kind: Kind, target: int, text: str) -> int:
         values: dict[str, Any] = {"target": target, "kind": int(kind), "text": text}
-        row = self._connection.execute(sql("links_find_reference"), values).fetchone()
-        return None if row is None else int(row[0])
+        return int(self._connection.execute(sql("links_find_reference"), values).fetchone()[0])
 
     def _next(self, table: str) -> int:
         self._last[table] += 1
         return self._last[table]
 
 
-def _values(found: Mapping[str, int], new: Iterable[str]) -> list[tuple[int, str]]:
-    return [(found[value], value) for value in new]
+def words(text: str) -> str:
+    """The words of a text as the table `naming` has them."""
+    return " ".join(words_of(text))

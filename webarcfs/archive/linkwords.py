@@ -34,7 +34,11 @@ class Link(NamedTuple):
 
 def words_of(text: str) -> tuple[str, ...]:
     """The different words of a text, without case and accents, in order: `Über-Größe` is `uber` and `grosse`."""
-    return tuple(dict.fromkeys(word[:LONGEST_WORD] for word in _WORD.findall(_folded(text))))[:MOST_WORDS]
+    folded = _folded(text)
+    words = _WORD.findall(folded)
+    if len(folded) > LONGEST_WORD:
+        words = [word[:LONGEST_WORD] for word in words]
+    return tuple(dict.fromkeys(words))[:MOST_WORDS]
 
 
 def _folded(text: str) -> str:

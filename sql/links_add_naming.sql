@@ -1,1 +1,0 @@
-INSERT INTO naming (word, text) VALUES (?, ?);

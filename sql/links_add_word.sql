@@ -1,1 +1,0 @@
-INSERT INTO word (id, word) VALUES (?, ?);

@@ -1,0 +1,1 @@
+INSERT INTO naming (rowid, words) VALUES (?, ?);

@@ -1,1 +1,0 @@
-DELETE FROM word WHERE id NOT IN (SELECT word FROM naming);
