@@ -7,6 +7,8 @@ import errno
 import os
 import threading
 from collections.abc import Iterator
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +21,10 @@ from tests.support.mounts import Mounted, eventually
 from webarcfs.archive import committing
 from webarcfs.archive.datanodes import names
 from webarcfs.archive.directory import Archive
+from webarcfs.mount.binding import Mount
+from webarcfs.mount.highlevel import Operations
+from webarcfs.mount.tree import Tree
+from webarcfs.mount.view import View
 
 pytestmark = pytest.mark.mount
 
@@ -184,3 +190,19 @@ def in_history(archive: Archive) -> set[str]:
             arc = store.find(commit.tree, f"{page}.html")
             found |= {f"{page}.html/{entry.name}" for entry in store.entries(arc.oid)} if arc else set()
     return found
+
+
+def test_what_went_since_the_kernel_found_it_is_looked_for_again(archive: Archive) -> None:
+    """Fusepy finds a path anew for each call. Of ESTALE the kernel looks again; ENOENT would reach the program, even if
+    that asked to create the file.
+    """
+    archives.publish(archive, pages={"a.html": b"1"})
+    tree = Tree(View(archive))
+    operations = Operations(Mount(archive, tree, archive.root, 0, 0, {}, lambda: None))
+    gone = SimpleNamespace(flags=os.O_RDONLY)
+    for call, expected in (
+        (("open", f"/{DOMAIN}/a.html/gone", gone), errno.ESTALE),
+        (("opendir", f"/{DOMAIN}/a.html/gone"), errno.ESTALE),
+        (("getattr", f"/{DOMAIN}/a.html/gone"), errno.ENOENT),
+    ):
+        assert error_of(partial(operations, *call)) == expected

@@ -151,6 +151,23 @@ class Folder(Node):
         """What this folder has become: another one where its number stays the same and what lies in it changed."""
         return self
 
+    def in_force(self, ask: Callable[[Folder], T]) -> T:
+        """What `ask` finds in this folder, or in what it has become if another state came into force meanwhile.
+
+        For who takes the answer for what is so now. What was added through a mount is laid over its states until one
+        has it, and then goes: who still asks the one before would find it in neither.
+        """
+        try:
+            found, missing = [ask(self)], None
+        except NotFound as error:
+            found, missing = [], error
+        now = self.now()
+        if now is not self:
+            return now.in_force(ask)
+        if missing is not None:
+            raise missing
+        return found[0]
+
 
 class File(Node):
     """A node with bytes in it."""

@@ -41,6 +41,10 @@ class Cache(Generic[K, V]):
             self._keep(key, value)
         return value
 
+    def held(self, key: K) -> V | None:
+        """The value of `key` if it is held."""
+        return self._values.get(key)
+
     def _keep(self, key: K, value: V) -> None:
         weight = self._weigh(value)
         if key in self._values or weight > self._limit:

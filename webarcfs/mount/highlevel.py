@@ -17,7 +17,16 @@ from typing import Any
 
 import fuse
 
-from webarcfs.archive.errors import Exists, IsADirectory, NoAttribute, NotADirectory, NotALink, NotFound, NotSupported
+from webarcfs.archive.errors import (
+    Exists,
+    IsADirectory,
+    NoAttribute,
+    NotADirectory,
+    NotALink,
+    NotFound,
+    NotSupported,
+    Stale,
+)
 from webarcfs.mount.answer import errno_for
 from webarcfs.mount.base import Attrs, File, Folder, Kind, Node
 from webarcfs.mount.binding import PID, Mount
@@ -80,7 +89,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
         return node.target
 
     def opendir(self, path: str) -> int:
-        node = self._tree.find(path)
+        node = self._looked_up(path)
         if not isinstance(node, Folder):
             raise NotADirectory(path)
         return self._open(Handle(node))
@@ -88,14 +97,15 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
     def readdir(self, _path: str, fh: int) -> list[tuple[str, dict[str, int] | None, int]]:
         node = self._handles[fh].node
         assert isinstance(node, Folder)
-        listed = [(name, {"st_ino": child.ino, "st_mode": _TYPES[child.kind]}, 0) for name, child in node.children()]
+        children = node.in_force(lambda folder: list(folder.children()))
+        listed = [(name, {"st_ino": child.ino, "st_mode": _TYPES[child.kind]}, 0) for name, child in children]
         return [(".", {"st_ino": node.ino, "st_mode": stat.S_IFDIR}, 0), ("..", None, 0), *listed]
 
     def releasedir(self, _path: str, fh: int) -> None:
         del self._handles[fh]
 
     def open(self, path: str, fi: Any) -> int:
-        node = self._tree.find(path)
+        node = self._looked_up(path)
         if (fi.flags & os.O_ACCMODE) != os.O_RDONLY or fi.flags & os.O_TRUNC:
             raise node.refusal()
         if not isinstance(node, File):
@@ -166,6 +176,16 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
         raise OSError(errno.EBADF, "no file is open for writing")
 
     # ----------------------------------------------------------------------------------------------------------------
+
+    def _looked_up(self, path: str) -> Node:
+        """What the kernel has looked up by this path just now. Raises Stale if it went since: the kernel looks again.
+
+        ENOENT would reach the program, even one that may create the file.
+        """
+        try:
+            return self._tree.find(path)
+        except NotFound as error:
+            raise Stale(str(error)) from None
 
     def _open(self, handle: Handle) -> int:
         number = next(self._numbers)

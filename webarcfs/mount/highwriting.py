@@ -43,12 +43,12 @@ class WritingOperations(Operations):
         if fi.flags == _MKNOD:
             self._refuse_new(path)
         folder, _slash, name = path.rpartition("/")
-        opened, node = self._writer.create(self._tree.find(folder), name, _caller())
+        opened, node = self._writer.create(self._looked_up(folder), name, _caller())
         return self._keep(opened, node, fi)
 
     def mkdir(self, path: str, _mode: int) -> None:
         folder, _slash, name = path.rpartition("/")
-        self._writer.names.mkdir(self._tree.find(folder), name, _caller())
+        self._writer.names.mkdir(self._looked_up(folder), name, _caller())
 
     def rename(self, old: str, new: str) -> None:
         (folder, _, name), (target, _, new_name) = old.rpartition("/"), new.rpartition("/")
@@ -82,7 +82,7 @@ class WritingOperations(Operations):
     def open(self, path: str, fi: Any) -> int:
         if fi.flags & os.O_ACCMODE == os.O_RDONLY and not fi.flags & os.O_TRUNC:
             return super().open(path, fi)
-        node = self._tree.find(path)
+        node = self._looked_up(path)
         if fi.flags & os.O_ACCMODE == os.O_RDONLY:
             raise node.refusal()
         return self._keep(self._writer.open(node, fi.flags, _caller()), node, fi)

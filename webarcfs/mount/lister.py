@@ -83,7 +83,7 @@ class Lister:
     def _name(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
         if name in DOTS:
             return wire.dirent(raw, self._dot(going.inode, name), Kind.FOLDER, following)
-        node = going.listing.folder.listed(name)
+        node = _listed(going.listing.folder, name)
         return wire.dirent(raw, node.ino, node.kind, following)
 
     def _node(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
@@ -93,7 +93,7 @@ class Lister:
             return wire.direntplus(None, self._name(going, name, raw, following))
         told = self._inodes.tell_again(inode, name, stamp) if stamp is not None else None
         if told is None:
-            node = folder.listed(name)
+            node = _listed(folder, name)
             try:
                 entry = self._tell(node, inode, name)
             except WebarcError:  # whoever looks the name up is told
@@ -105,3 +105,11 @@ class Lister:
 
     def _dot(self, inode: int, name: str) -> int:
         return self._inodes.ino(inode if name == "." else self._inodes.parent(inode))
+
+
+def _listed(folder: Folder, name: str) -> Node:
+    """The node of a name that was listed; in what the folder has become, if it went from where it was (`in_force`)."""
+    try:
+        return folder.listed(name)
+    except NotFound:
+        return folder.in_force(lambda now: now.listed(name))

@@ -144,7 +144,7 @@ def lookup(folder: Node, name: str) -> Node:
     """The node of a name. Raises NotFound, also where it is looked for in something that is no folder."""
     if not isinstance(folder, Folder):
         raise NotFound(f"there is no {name!r}")
-    return folder.lookup(name)
+    return folder.in_force(lambda each: each.lookup(name))
 
 
 def has(folder: Node, name: str) -> bool:

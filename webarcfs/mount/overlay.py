@@ -18,10 +18,13 @@ from webarcfs.archive.additions import Place
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.objects import Entry
 from webarcfs.mount.base import Node
+from webarcfs.mount.cache import Cache
 from webarcfs.mount.makers import Made, Makers
 
-#: Blobs that are remembered as superseded: long enough for whoever is just looking at one.
+#: Blobs that are remembered as superseded, and bytes of data.xml among them that only this mount ever has: long enough
+#: for whoever has just looked one up.
 MOST_SUPERSEDED = 10_000
+SUPERSEDED_BYTES = 16 << 20
 
 #: A name in the overlay: what git will hold (nothing, if it is a file without an id: the name went), or a node that
 #: there is no version of yet.
@@ -65,7 +68,8 @@ class Overlay:
         self._blobs: Counter[str] = Counter()
         self._sizes: dict[str, int] = {}
         self._bodies: dict[str, bytes] = {}
-        self._superseded: dict[str, None] = {}
+        self._superseded: dict[str, int] = {}
+        self._past: Cache[str, bytes] = Cache(SUPERSEDED_BYTES, len)
         #: Whose they are.
         self.makers = Makers()
 
@@ -84,12 +88,14 @@ class Overlay:
         return dict(found) if found else _NOTHING
 
     def size(self, blob: str) -> int | None:
-        """The size of a pending blob."""
-        return self._sizes.get(blob)
+        """The size of a pending blob, also of one that the next has superseded."""
+        size = self._sizes.get(blob)
+        return size if size is not None else self._superseded.get(blob)
 
     def body(self, blob: str) -> bytes | None:
-        """The bytes of a pending blob that only this mount has."""
-        return self._bodies.get(blob)
+        """The bytes of a pending blob that only this mount has, as long as it has them."""
+        body = self._bodies.get(blob)
+        return body if body is not None else self._past.held(blob)
 
     def is_superseded(self, blob: str) -> bool:
         """Whether a blob was the content of a file until its next one came: git may never have it."""
@@ -114,11 +120,9 @@ class Overlay:
         with self._lock:
             known = self._pending.setdefault(place.domain, {})
             before = known.pop((place, path), None)
-            self._let_go(before)
             if before is not None:
-                self._superseded[before.blob] = None
-                if len(self._superseded) > MOST_SUPERSEDED:
-                    del self._superseded[next(iter(self._superseded))]
+                self._supersede(before)
+                self._let_go(before)
             known[place, path] = pending
             self._blobs[pending.blob] += 1
             self._sizes[pending.blob] = pending.size
@@ -221,9 +225,16 @@ class Overlay:
         if not folders:
             self._folders.pop(place, None)
 
-    def _let_go(self, pending: Pending | None) -> None:
-        if pending is None:
-            return
+    def _supersede(self, pending: Pending) -> None:
+        """Before it is let go: readers hold no lock, and must find it either way."""
+        self._superseded[pending.blob] = pending.size
+        if len(self._superseded) > MOST_SUPERSEDED:
+            del self._superseded[next(iter(self._superseded))]
+        if pending.body is not None:
+            body = pending.body
+            self._past.get(pending.blob, lambda: body)
+
+    def _let_go(self, pending: Pending) -> None:
         blob = pending.blob
         self._blobs[blob] -= 1
         if self._blobs[blob] <= 0:

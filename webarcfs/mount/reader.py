@@ -100,22 +100,21 @@ class Reader:
         return self._caches.metadata.get(document, lambda: self._parse(document))
 
     def size(self, blob: str) -> int:
-        """A blob's size. Raises Stale for that of a version which the next one has replaced before git had it."""
+        """A blob's size."""
         pending = self.overlay.size(blob)
-        if pending is not None:
-            return pending
-        try:
-            return self.store.size(blob)
-        except Damaged:
-            if self.overlay.is_superseded(blob):
-                raise Stale("there is a newer version of it") from None
-            raise
+        return pending if pending is not None else self.store.size(blob)
 
     def open(self, blob: str, size: int) -> Content:
-        """The content of a blob of `size` bytes, to be closed."""
+        """The content of a blob of `size` bytes, to be closed.
+
+        Raises Stale for a version that the next one replaced before git had it, and that is not kept here any more.
+        """
         pending = self._pending(blob)
         if pending is None and self.overlay.is_superseded(blob):
-            self.size(blob)  # who comes too late is told now, and not when it is read
+            try:
+                self.store.size(blob)
+            except Damaged:  # who comes too late is told now, and not when it is read
+                raise Stale("there is a newer version of it") from None
         return pending or self._caches.blobs.open(self.store, blob, size)
 
     def _pending(self, blob: str) -> Content | None:

@@ -201,4 +201,4 @@ class Tree:
             raise NameTooLong(f"a name of {len(os.fsencode(name))} bytes; at most {LONGEST_NAME} are possible")
         if not isinstance(parent, Folder):
             raise NotADirectory(f"{name!r} is looked for in something that is no folder")
-        return parent.lookup(name)
+        return parent.in_force(lambda folder: folder.lookup(name))
