@@ -68,6 +68,35 @@ def test_pending_files_are_seen_until_git_has_them(tree: Tree) -> None:
     assert overlay.size(A) is None
 
 
+def test_nobody_misses_what_git_has_just_taken_over(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever found the folder in the state before, and asks the overlay when a newer state is in force."""
+    view, folder = tree.view, tree.find(f"/{DOMAIN}/index.html")
+    assert isinstance(folder, Folder)
+    writer = Writer(view.archive)
+    ticket = writer.file("index.html", "notes", b"a")
+    number = ticket.log, ticket.number
+    view.overlay.confirmed(PLACE, "notes", Pending(A, 1, number))
+    commit_additions(view.archive, DOMAIN)
+    view.overlay.committed(DOMAIN, {number})
+    view.refresh()
+    assert view.overlay.settled(DOMAIN) == []
+    assert "notes" in folder.names()
+    assert folder.lookup("notes").attrs().size == 1
+    # And the same where that comes about between two looks.
+    writer.file("index.html", "more", b"a")
+    asked = view.overlay.listing
+
+    def listing(*place: str) -> object:
+        found = asked(*place)  # type: ignore[arg-type]
+        commit_additions(view.archive, DOMAIN)
+        view._states.renewed(DOMAIN)
+        return found
+
+    monkeypatch.setattr(view.overlay, "listing", listing)
+    assert "more" in tree.find(f"/{DOMAIN}/index.html").names()  # type: ignore[attr-defined] # a folder
+    writer.close()
+
+
 def test_what_comes_after_a_commit_is_not_dropped_with_it(tree: Tree) -> None:
     overlay = tree.view.overlay
     overlay.confirmed(PLACE, "notes", Pending(A, 1, ("log", 1)))
@@ -99,6 +128,17 @@ def test_renames_leave_no_old_name(tree: Tree) -> None:
     overlay.moved(PLACE, "data.html", "moved", Pending(A, 1, ("log", 3)))
     with pytest.raises(NotFound):  # though git has it
         tree.find(f"/{DOMAIN}/index.html/data.html")
+
+
+def test_a_folder_takes_the_name_of_what_was_renamed(tree: Tree) -> None:
+    """At once, though the state that is shown has the file still."""
+    overlay = tree.view.overlay
+    overlay.moved(PLACE, "data.html", "moved", Pending(A, 1, ("log", 1)))
+    assert overlay.reserve(PLACE, "data.html", Entry("data.html", "", True), Made(0))
+    assert isinstance(tree.find(f"/{DOMAIN}/index.html/data.html"), Folder)
+    overlay.committed(DOMAIN, {("log", 1)})
+    overlay.drop(overlay.settled(DOMAIN))
+    assert isinstance(tree.find(f"/{DOMAIN}/index.html/data.html"), Folder)
 
 
 def test_folders_are_there_before_git_has_them(tree: Tree) -> None:

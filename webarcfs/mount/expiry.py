@@ -92,7 +92,7 @@ def _one_folder(
     (above, before), (beside, after) = old, new
     if before is None or after is None or not (before.is_tree and after.is_tree):
         return None
-    was, now = above.lookup(before.name), beside.lookup(after.name)
+    was, now = above.in_state(before.name, before), beside.in_state(after.name, after)
     if isinstance(was, StoredFolder) and isinstance(now, StoredFolder) and nodeid(was) == nodeid(now):
         return was, now
     return None

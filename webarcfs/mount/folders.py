@@ -62,7 +62,7 @@ class StoredFolder(Folder):
 
     @property
     def entries(self) -> Mapping[str, Entry]:
-        """What git holds in it, and what is on its way there, by name."""
+        """What git holds in it, in its state, and what is on its way there, by name."""
         return {name: item for name, item in self._items().items() if isinstance(item, Entry)}
 
     def _items(self) -> Mapping[str, Item]:
@@ -75,11 +75,20 @@ class StoredFolder(Folder):
         return {name: item for name, item in items.items() if not is_gone(item)}
 
     def names(self) -> Iterator[str]:
-        return iter(self._items())
+        items = self._items()
+        newer = self._newer()
+        return iter(items) if newer is None else newer.names()
 
     def lookup(self, name: str) -> Node:
         reader = self.state.reader
-        stored, item = reader.entries(self.tree), reader.overlay.get(self.place, self.inner, name)
+        item = reader.overlay.get(self.place, self.inner, name)
+        newer = self._newer()
+        return self.in_state(name, item) if newer is None else newer.lookup(name)
+
+    def in_state(self, name: str, item: Item | None) -> Node:
+        """What a name is in the state of this folder, whichever there is since, under `item` from the overlay."""
+        reader = self.state.reader
+        stored = reader.entries(self.tree)
         if item is None or _is_in(stored, item):
             item = stored.get(name)
         if item is None or is_gone(item):
@@ -100,6 +109,11 @@ class StoredFolder(Folder):
         except NotFound:
             return self
         return found if isinstance(found, Folder) and found.ino == self.ino else self
+
+    def _newer(self) -> StoredFolder | None:
+        """This folder in a newer state, if there is one: what that has is no longer in the overlay, which was asked."""
+        now = self.now() if self.place is not None else self
+        return now if now is not self and isinstance(now, StoredFolder) else None
 
     def _at_same_path(self, state: State) -> Node:
         if not self.path:
@@ -230,5 +244,6 @@ class Snapshot(StoredFolder):
 
 
 def _is_in(stored: Mapping[str, Entry], added: Item) -> bool:
-    """Whether git has a folder by now that was made through this mount."""
-    return isinstance(added, Entry) and added.is_tree and added.name in stored
+    """Whether git has a folder by now that was made through this mount (and not still a file that was renamed)."""
+    found = stored.get(added.name) if isinstance(added, Entry) and added.is_tree else None
+    return found is not None and found.is_tree
