@@ -315,6 +315,24 @@ def test_renames(desk: Desk, binding: str) -> None:
     assert sorted(set(os.listdir(arc)) - set(os.listdir(other))) == ["in", "open"]
 
 
+def test_what_became_a_document_takes_no_more(desk: Desk) -> None:
+    """S-rename-1, S-xml-4: who has the file open gets ESTALE; who appends to data.xml meanwhile goes on."""
+    arc = desk.arc()
+    document = arc / "data.xml"
+    appending = document.open("ab", buffering=0)
+    appending.write(b"<before/>")
+    file = (arc / "new.xml").open("xb", buffering=0)
+    file.write(document.read_bytes().replace(b"<arc:data/>", b"<arc:data><saved/></arc:data>"))
+    os.rename(arc / "new.xml", document)
+    assert error_of(lambda: file.write(b"more")) == errno.ESTALE
+    file.close()
+    appending.write(b"<behind/>")
+    os.fsync(appending.fileno())
+    appending.close()
+    assert not (arc / "new.xml").exists()
+    assert [node in document.read_bytes() for node in (b"<saved/>", b"<before/>", b"<behind/>")] == [True] * 3
+
+
 def test_fsync_of_the_folder_waits_for_git(desk: Desk) -> None:
     """S-fsyncdir-1"""
     arc = desk.arc()

@@ -46,6 +46,8 @@ class Draft:
         self.blob = ""
         #: All that were: git may have any of them by now.
         self.blobs: set[str] = set()
+        #: Whether it was renamed onto data.xml, and is no file any more.
+        self.gone = False
         #: Whether confirming failed since the last write.
         self.failed = False
         self._new_file = new_file
@@ -126,6 +128,8 @@ class Draft:
     def _change(self) -> None:
         if not self._users:  # its descriptor is somebody else's by now (truncate(2) by way of an O_PATH descriptor)
             raise Stale(f"{self.path} is closed")
+        if self.gone:
+            raise Stale(f"{self.path} was renamed onto data.xml")
         self.dirty, self.failed = True, False
         if self._lent:  # the journal has this file now: go on with another
             self._copy()

@@ -53,6 +53,8 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
     """The operations of one mount. Those that are None here are left to the kernel."""
 
     use_ns = True
+    #: What is open needs no path: its name may have been given to another file since (by a rename onto data.xml).
+    flag_nullpath_ok = True
     access = bmap = ioctl = lock = None
     flush: Any = None
     fsync: Any = None

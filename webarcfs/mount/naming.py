@@ -109,7 +109,7 @@ class Naming:
         self._documents.extend(place, self._documents.current(place), new, caller.uid, old if confirmed else "")
         draft = self._drafts.pop((place, old), None)
         if draft is not None:
-            draft.dirty = False  # whoever has it open still has written what there was to write
+            draft.dirty, draft.gone = False, True  # whoever has it open still has written what there was to write
             if not confirmed:
                 self._view.overlay.removed(place, old)
 
