@@ -10,11 +10,8 @@ import errno
 import os
 import random
 import re
-import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -22,119 +19,38 @@ from hypothesis import strategies as st
 
 from tests.mount.conftest import _folder
 from tests.support import archives
-from tests.support.archives import DOMAIN
-from tests.support.hands import Hands, digest
-from tests.support.model import Draft, Model, Paper
-from tests.support.mounts import UMOUNT, Mounted, eventually, run
-from webarcfs.archive import arcxml, datanodes, locks
-from webarcfs.archive.directory import Archive
+from tests.support.hands import digest
+from tests.support.model import Draft, Held, Paper
+from tests.support.stateful import ARCS, FOLDERS, NAMES, NODES, Chance, Open, Run
 
 pytestmark = pytest.mark.mount
 
 SEEDS = int(os.environ.get("STATEFUL_SEEDS", "2"))
 STEPS = int(os.environ.get("STATEFUL_STEPS", "50"))
 
-ARCS = ("a.html", "b.html", "c.html")
-NAMES = ("one", "two", "three", "data.txt")
-FOLDERS = ("", "", "d/", "d/e/")
-NODES = ("n1", "n2", "n3", "n4", "n5", "n6")
-T = TypeVar("T")
 
+class Steps(Run):
+    """The steps: each is one operation, or a few, of some process."""
 
-class Chance(Protocol):
-    """Where decisions come from: a seed, or hypothesis."""
-
-    def choice(self, seq: Any, /) -> Any: ...
-
-
-@dataclass
-class Open:
-    """A handle: whose, its descriptor, what the model has for it, and where it writes next.
-
-    It is `spoilt` when a folder came to have its name, which a crawl had made free: through fusepy the kernel has one
-    node for a name, and gives up what is open (S-stale-1).
-    """
-
-    hands: Hands
-    fd: int
-    thing: Draft | Paper
-    at: int = 0
-    spoilt: bool = False
-
-
-@lru_cache(maxsize=len(ARCS))
-def nodes_of(document: bytes) -> list[tuple[str, str]]:
-    """Name and text of the data nodes of a data.xml, which must be valid. Most looks find the one of the last."""
-    arcxml.validate(document)
-    return [(node.tag, node.text or "") for node in arcxml.parse_element(document)[1]]
-
-
-class Run:
-    """A real mount and its model, taking the same steps."""
-
-    def __init__(self, archive: Archive, binding: str, chance: Chance) -> None:
-        self.archive, self.binding, self.chance = archive, binding, chance
-        self.model = Model()
-        self.hands = [Hands(), Hands()]
-        self.open: list[Open] = []
-        self.count = 0
-        self.told: list[str] = []
-        archives.publish(archive, pages=dict.fromkeys(ARCS, b"first"))
-        self.model.crawl(dict.fromkeys(ARCS, b"first"))
-        self.mounted = self.mount()
-
-    def mount(self) -> Mounted:
-        root = self.archive.root
-        return Mounted(root, root.parent / "mnt", "-o", f"binding={self.binding}")
-
-    def close(self) -> None:
-        for hands in self.hands:
-            hands.close()
-        self.mounted.clear()
-
-    # -- choices -----------------------------------------------------------------------------------------------------
-
-    def some(self, words: Any) -> Any:
-        return self.chance.choice(words)
-
-    def some_path(self) -> str:
-        return str(self.some(FOLDERS)) + str(self.some(NAMES))
-
-    def path(self, *words: str) -> str:
-        return "/".join([str(self.mounted.point), DOMAIN, *words])
-
-    def data(self) -> str:
-        self.count += 1
-        return f"{self.count}," * int(self.some((1, 10, 2000, 40000)))
-
-    # -- steps -------------------------------------------------------------------------------------------------------
-
-    def step(self) -> None:
-        """One operation, its answer, and what is shown then."""
-        name = self.some(STEPS_OF)
-        self.told.append(name)
-        getattr(self, name)()
-        self.check_arc(self.some(ARCS))
-
-    def same(self, what: str, words: tuple[Any, ...], expected: int, hands: Hands | None = None) -> Any:
-        """Do it, and hold the errno against the model's."""
-        hands = hands or self.some(self.hands)
-        handle = next((each for each in self.open if (each.hands, each.fd) == (hands, words[0])), None)
-        where = f"{handle.thing.arc.name}/{handle.thing.path}" if handle else ""
-        told = f" {self.hands.index(hands)} {what}{words!r:.160} {where}"
-        self.told[-1] += told.replace(str(self.mounted.point), "")
-        error, answer = hands(what, *words)
-        names = errno.errorcode.get(error, error), errno.errorcode.get(expected, expected)
-        assert error == expected or (error == errno.EIO and handle and handle.spoilt), (
-            f"{names[0]}, and not {names[1]}, after:\n" + "\n".join(self.told[-60:])
-        )
-        return answer
+    #: How often each step is taken, in proportion.
+    names = (
+        ["create"] * 6 + ["write"] * 8 + ["close_one"] * 6 + ["fsync"] * 2 + ["paper"] * 3
+        + ["reopen", "reopen_anew", "mkdir", "mkdir", "truncate"]
+        + ["rename"] * 3 + ["rewrite", "save", "crawl", "crawl"]
+        + ["hold", "hold", "change", "change", "fsync_folder"]
+    )  # fmt: skip
 
     def opened(self, what: str, arc: str, path: str, expected: tuple[int, Draft | Paper | None]) -> None:
+        error, thing = expected
         hands = self.some(self.hands)
-        fd = self.same("open", (self.path(arc, path), what), expected[0], hands)
-        if expected[1] is not None:
-            self.open.append(Open(hands, fd, expected[1]))
+        late = error == errno.EPERM and what in ("write", "anew") and self.model.just_closed(arc, path)
+        fd = self.same("open", (self.path(arc, path), what), error, hands, *([0] if late else []))
+        if fd is not None and thing is None:  # the kernel tells of a last close when close(2) has returned
+            thing = self.model.revived(arc, path)
+            if what == "anew":
+                self.model.truncate(thing, 0)
+        if thing is not None:
+            self.open.append(Open(hands, fd, thing))
 
     def create(self) -> None:
         arc, path = self.some(ARCS), self.some_path()
@@ -165,7 +81,9 @@ class Run:
 
     def write(self) -> None:
         for each in self._one():
-            if isinstance(each.thing, Draft):
+            if isinstance(each.thing, Held):
+                self.read_held(each, each.thing)
+            elif isinstance(each.thing, Draft):
                 data = self.data()
                 expected = self.model.write(each.thing, data.encode(), each.at)
                 self.same("write", (each.fd, data), expected, each.hands)
@@ -198,16 +116,45 @@ class Run:
 
     def close_one(self) -> None:
         for each in self._one():
-            expected = self.model.close(each.thing) if isinstance(each.thing, Draft) else self.model.finish(each.thing)
-            self.same("close", (each.fd,), expected, each.hands)
-            self.open.remove(each)
+            self.close_handle(each)
 
-    def _confirm(self, thing: Draft | Paper) -> int:
+    def _confirm(self, thing: Draft | Paper | Held) -> int:
+        if isinstance(thing, Held):
+            return 0
         return self.model.confirm(thing) if isinstance(thing, Draft) else self.model.finish(thing)
 
     def _one(self) -> Iterator[Open]:
         if self.open:
             yield self.some(self.open)
+
+    def hold(self) -> None:
+        """Open for reading, and keep that."""
+        arc, path = self.some(ARCS), self.some(("data.html", "headers.http", self.some_path(), self.some_path()))
+        expected, held = self.model.hold(arc, path)
+        if expected or held is not None:
+            hands = self.some(self.hands)
+            fd = self.same("open", (self.path(arc, path), "hold"), expected, hands)
+            self.open += [Open(hands, fd, held)] if held is not None else []
+
+    def read_held(self, each: Open, held: Held) -> None:
+        """It is that version to its end, whatever is published or confirmed meanwhile."""
+        answer = self.same("held", (each.fd, len(held.body) + 1), 0, each.hands)
+        assert answer in (digest(held.body), None), "\n".join(self.told[-60:])
+
+    def change(self) -> None:
+        """What changes nothing, or is refused."""
+        arc, how = self.some(ARCS), self.some(("unlink", "rmdir", "cut", "chmod", "utime"))
+        path = self.some((self.some_path(), self.some_path(), self.some(("d", "d/e", "data.html", "data.xml"))))
+        expected = self.model.change(arc, path, how)
+        if expected is not None:
+            self.same(how, (self.path(arc, path),), expected)
+
+    def fsync_folder(self) -> None:
+        """What was confirmed in the domain is in git then."""
+        arc = self.some(ARCS)
+        if arc in self.model.arcs:
+            self.same("fsync folder", (self.path(arc),), 0)
+            self.in_git()
 
     def mkdir(self) -> None:
         arc, path = self.some(ARCS), self.some(("d", "d/e", "one", "data.txt.d"))
@@ -217,8 +164,9 @@ class Run:
             each.spoilt = each.spoilt or (stale and self.binding == "fusepy")
 
     def rename(self) -> None:
+        """In its folder most often, as those who save by renaming do."""
         arc, folder = self.some(ARCS), self.some(FOLDERS)
-        old, new = folder + self.some(NAMES), folder + self.some(NAMES)
+        old, new = folder + self.some(NAMES), self.some((folder, folder, self.some(FOLDERS))) + self.some(NAMES)
         if self.model.may_rename(arc, old) is not None:
             expected = self.model.rename(arc, old, new)
             self.same("rename", (self.path(arc, old), self.path(arc, new)), expected)
@@ -240,6 +188,29 @@ class Run:
         if not expected and how == "more":
             found.nodes.append((name, str(self.count)))
 
+    def save(self) -> None:
+        """The same by way of another file, which is renamed onto data.xml, closed or not; gone then, if it succeeds."""
+        arc, name, how = self.some(ARCS), self.some(NODES), self.some(("more", "more", "fewer", "meta"))
+        path, early = self.some_path(), self.some((True, False))
+        error, draft = self.model.create(arc, path)
+        hands = self.some(self.hands)
+        fd = self.same("open", (self.path(arc, path), "create"), error, hands)
+        if draft is None:
+            return
+        each = Open(hands, fd, draft)
+        self.open.append(each)
+        old = self.same("read", (self.path(arc, "data.xml"),), 0, hands).decode()
+        self.count += 1
+        new, expected = self._rewritten(old, draft.arc.nodes, name, how)
+        self.same("write", (fd, new), self.model.write(draft, new.encode(), 0), hands)
+        each.at = len(new)
+        if not early:
+            self.close_handle(each)
+        self.same("rename", (self.path(arc, path), self.path(arc, "data.xml")), expected, hands)
+        if not expected:
+            self.model.became(draft)
+            draft.arc.nodes += [(name, str(self.count))] if how == "more" else []
+
     def _rewritten(self, old: str, nodes: list[tuple[str, str]], name: str, how: str) -> tuple[str, int]:
         if how == "meta":
             return old.replace('title="', 'title="not '), errno.EPERM
@@ -252,87 +223,12 @@ class Run:
         new = old.replace("<arc:data/>", f"<arc:data>{node}</arc:data>").replace("  </arc:data>", f"{node}</arc:data>")
         return new, errno.EEXIST if name in dict(nodes) else 0
 
-    def crawl(self) -> None:
-        """A crawl replaces, adds or removes one ARC, and all handles in it are stale."""
-        arc = self.some(ARCS)
-        body = self.some((b"new", b"newer", b"newest", None))
-        if body is not None:
-            self.count += 1
-            body = body + str(self.count).encode()
-        with locks.exclusive(self.archive.committing_lock(DOMAIN)):
-            tag = archives.publish(self.archive, pages={arc: body})
-        changes = self.mounted / ".changes"
-        eventually(lambda: str(tag) in changes.read_text("ascii"), 60)
-        self.model.crawl({arc: body})
-
-    def remount(self) -> None:
-        while self.open:
-            self.close_one()
-        assert run(UMOUNT, self.mounted.point).returncode == 0
-        self._mount_again()
-
-    def kill(self) -> None:
-        os.kill(self.mounted.pid, signal.SIGKILL)
-        for each in self.open:
-            each.hands("close", each.fd)
-        self.open.clear()
-        self._mount_again()
-
-    def _mount_again(self) -> None:
-        self.mounted.clear()
-        self.mounted = self.mount()
-        self.model.end()
-
-    # -- what is shown -----------------------------------------------------------------------------------------------
-
-    def check_arc(self, name: str) -> None:
-        """Everything of one ARC, as some process sees it, is as the model has it."""
-        hands = self.some(self.hands)
-        arc = self.model.arcs.get(name)
-        self.told.append("check")
-        answer = self.same("look", (self.path(name), "data.xml"), 0 if arc else errno.ENOENT, hands)
-        if arc is None:
-            return
-        found, document = answer
-        shown = arc.shown() | {"data.html": arc.body, "headers.http": archives.HEAD, "data.xml": document}
-        expected = {path: [len(body), len(body), digest(body)] for path, body in shown.items()}
-        assert found == expected | dict.fromkeys(arc.folders), "\n".join(self.told[-60:])
-        assert nodes_of(document) == arc.nodes, "\n".join(self.told[-60:])
-        self.told.pop()
-
-    def check_git(self) -> None:
-        """In the end, git has what the mount shows, and finds no fault."""
-        while self.open:
-            self.told.append("end")
-            self.close_one()
-        assert run(UMOUNT, self.mounted.point).returncode == 0
-        store = archives.store_of(self.archive)
-        head = store.head()
-        assert head is not None
-        for name, arc in self.model.arcs.items():
-            for path, body in arc.files.items():
-                entry = store.find(head.tree, f"{name}/{path}")
-                assert entry is not None, (name, path)
-                assert store.read(entry.oid) == body, (name, path)
-            entry = store.find(head.tree, f"{name}/data.xml")
-            assert entry is not None
-            assert datanodes.names(store.read(entry.oid)) == tuple(node for node, _ in arc.nodes)
-        assert store.check() == []
-
-
-#: How often each step is taken, in proportion.
-STEPS_OF = (
-    ["create"] * 6 + ["write"] * 8 + ["close_one"] * 6 + ["fsync"] * 2 + ["paper"] * 3
-    + ["reopen", "reopen_anew", "mkdir", "mkdir", "truncate"]
-    + ["rename"] * 3 + ["rewrite", "rewrite", "crawl", "crawl"]
-)  # fmt: skip
-
 
 def compare(binding: str, chance: Chance, steps: int) -> None:
     """That many steps on a new archive, with a few ends of the mount among them."""
     for folder in _folder():
         archive = archives.make_archive(folder)
-        taken = Run(archive, binding, chance)
+        taken = Steps(archive, binding, chance)
         try:
             for number in range(1, steps + 1):
                 taken.step()

@@ -21,6 +21,7 @@ FLAGS = {
     "anew": os.O_WRONLY | os.O_TRUNC,
     "append": os.O_WRONLY | os.O_APPEND,
     "rewrite": os.O_WRONLY | os.O_TRUNC,
+    "hold": os.O_RDONLY,
 }
 
 
@@ -80,6 +81,15 @@ def look(top: str, whole: str, but: Iterable[str] = ()) -> dict[str, Any]:
     return {"found": found, "bytes": base64.b64encode(document).decode()}
 
 
+def fsync_folder(path: str) -> None:
+    """Open, sync, close."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def do(what: str, words: list[Any]) -> Any:
     """One system call, or the few that reading takes."""
     match what:
@@ -90,15 +100,21 @@ def do(what: str, words: list[Any]) -> Any:
         case "read":
             with open(words[0], "rb") as file:  # noqa: PTH123 # as plain as can be
                 return {"bytes": base64.b64encode(file.read()).decode()}
-        case "look":
-            return look(*words)
         case _:
             return {
                 "close": os.close,
                 "fsync": os.fsync,
+                "look": look,
+                "held": lambda fd, size: digest(os.pread(fd, size, 0)),
                 "truncate": os.ftruncate,
                 "mkdir": os.mkdir,
                 "rename": os.rename,
+                "fsync folder": fsync_folder,
+                "unlink": os.unlink,
+                "rmdir": os.rmdir,
+                "cut": lambda path: os.truncate(path, 0),
+                "chmod": lambda path: os.chmod(path, 0o640),  # noqa: PTH101
+                "utime": lambda path: os.utime(path, (1, 1)),
             }[what](*words)
 
 

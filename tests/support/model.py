@@ -10,8 +10,12 @@ import errno
 import time
 from dataclasses import dataclass, field
 
+from tests.support import archives
+
 #: Seconds for which the maker of a file may rename it; the model is certain only for less.
 CERTAIN = 30.0
+#: Seconds in which the mount may learn that the last handle is closed: the kernel tells it after close(2) returned.
+SOON = 10.0
 
 
 @dataclass
@@ -24,6 +28,7 @@ class Draft:
     shown: bytes | None = None
     dirty: bool = True
     handles: int = 0
+    gone: bool = False
 
 
 @dataclass
@@ -40,6 +45,15 @@ class Paper:
 
 
 @dataclass
+class Held:
+    """A handle that reads: what was there when it was opened, and what its close says."""
+
+    arc: Arc
+    path: str
+    body: bytes
+
+
+@dataclass
 class Arc:
     """One version of an ARC."""
 
@@ -49,6 +63,8 @@ class Arc:
     folders: set[str] = field(default_factory=set)
     nodes: list[tuple[str, str]] = field(default_factory=list)
     drafts: dict[str, Draft] = field(default_factory=dict)
+    #: Folders that were made through this mount.
+    own: set[str] = field(default_factory=set)
     #: Whose name may still be changed: None while it is open, else when it was closed.
     made: dict[str, float | None] = field(default_factory=dict)
     stale: bool = False
@@ -80,15 +96,25 @@ class Model:
         parent = path.rpartition("/")[0]
         return errno.ENOENT if found is None or (parent and parent not in found.folders) else 0
 
+    def inner(self, arc: str) -> list[str]:
+        """ARCs in the folder of an ARC, which is there if any are, whether that is one itself or not."""
+        return [name[len(arc) + 1 :] for name in self.arcs if name.startswith(f"{arc}/")]
+
+    def make(self, arc: str, path: str) -> int:
+        """Whether a name can be made."""
+        if arc not in self.arcs and self.inner(arc) and "/" not in path:
+            return errno.EPERM
+        if error := self.place(arc, path):
+            return error
+        if self.arcs[arc].has(path):
+            return errno.EEXIST
+        return errno.EPERM if path.startswith("data.") else 0
+
     def create(self, arc: str, path: str) -> tuple[int, Draft | None]:
         """open(O_CREAT | O_EXCL)."""
-        if error := self.place(arc, path):
+        if error := self.make(arc, path):
             return error, None
         found = self.arcs[arc]
-        if found.has(path):
-            return errno.EEXIST, None
-        if path.startswith("data."):
-            return errno.EPERM, None
         draft = found.drafts[path] = Draft(found, path, handles=1)
         found.made[path] = None
         return 0, draft
@@ -106,8 +132,23 @@ class Model:
             return errno.EISDIR, None
         return (errno.EPERM if path in found.files else errno.ENOENT), None
 
+    def just_closed(self, arc: str, path: str) -> bool:
+        """Whether the last handle was closed so short ago that the mount may not know it yet."""
+        closed = self.arcs[arc].made.get(path)
+        return closed is not None and time.monotonic() - closed < SOON
+
+    def revived(self, arc: str, path: str) -> Draft:
+        """It was open still."""
+        found = self.arcs[arc]
+        body = found.files[path]
+        draft = found.drafts[path] = Draft(found, path, body, body, dirty=False, handles=1)
+        found.made[path] = None
+        return draft
+
     def write(self, draft: Draft, data: bytes, at: int) -> int:
         """pwrite(2)."""
+        if draft.gone and not draft.arc.stale:
+            return errno.ESTALE
         if draft.arc.stale:
             draft.dirty = True  # its close says so, too
             return errno.ESTALE
@@ -117,6 +158,8 @@ class Model:
 
     def truncate(self, draft: Draft, size: int) -> int:
         """ftruncate(2), and O_TRUNC."""
+        if draft.gone:
+            return errno.ESTALE if size != len(draft.buffer) else 0
         draft.dirty = draft.dirty or size != len(draft.buffer)
         draft.buffer = draft.buffer[:size].ljust(size, b"\0")
         return 0
@@ -135,21 +178,24 @@ class Model:
         """close(2)."""
         error = self.confirm(draft)
         draft.handles -= 1
-        if not draft.handles:
+        if not draft.handles and not draft.gone:
             draft.arc.drafts.pop(draft.path, None)
             draft.arc.made[draft.path] = time.monotonic()
         return error
 
+    def became(self, draft: Draft) -> None:
+        """A new file was renamed onto data.xml: it is gone, and takes no more."""
+        for names in (draft.arc.drafts, draft.arc.files, draft.arc.made):
+            names.pop(draft.path, None)  # type: ignore[attr-defined]
+        draft.dirty, draft.gone = False, True
+
     def mkdir(self, arc: str, path: str) -> int:
         """mkdir(2)."""
-        if error := self.place(arc, path):
+        if error := self.make(arc, path):
             return error
         found = self.arcs[arc]
-        if found.has(path):
-            return errno.EEXIST
-        if path.startswith("data."):
-            return errno.EPERM
         found.folders.add(path)
+        found.own.add(path)
         return 0
 
     def may_rename(self, arc: str, old: str) -> bool | None:
@@ -161,8 +207,8 @@ class Model:
         return True if closed is None or time.monotonic() - closed < CERTAIN else None
 
     def rename(self, arc: str, old: str, new: str) -> int:  # noqa: PLR0911 # an answer for each reason
-        """rename(2) in one folder of an ARC, to a name that is no data.xml."""
-        if error := self.place(arc, old):
+        """rename(2) in an ARC, to a name that is no data.xml."""
+        if error := self.place(arc, old) or self.place(arc, new):
             return error
         found = self.arcs[arc]
         if not found.has(old):
@@ -182,6 +228,36 @@ class Model:
             found.drafts[new].path = new
         found.made[new] = found.made.pop(old)
         return 0
+
+    def change(self, arc: str, path: str, how: str) -> int | None:  # noqa: PLR0911 # an answer for each reason
+        """unlink(2), rmdir(2), truncate(2) to nothing, chmod(2) or utimensat(2); None: who knows."""
+        if error := self.place(arc, path):
+            return error
+        found = self.arcs[arc]
+        if not found.has(path):
+            return errno.ENOENT
+        folder, draft = path in found.folders, found.drafts.get(path)
+        if folder and how in ("unlink", "cut"):  # the kernel says that
+            return errno.EISDIR
+        if not folder and how == "rmdir":
+            return errno.ENOTDIR
+        if how in ("chmod", "utime"):
+            own = path in found.own if folder else self.may_rename(arc, path)
+            return None if own is None else 0 if own else errno.EPERM
+        if how == "cut" and draft is not None and draft.shown is None:
+            return self.truncate(draft, 0)
+        return errno.EPERM
+
+    def hold(self, arc: str, path: str) -> tuple[int, Held | None]:
+        """open(O_RDONLY) of what is there, unless it is being written and grows."""
+        if error := self.place(arc, path):
+            return error, None
+        found = self.arcs[arc]
+        draft = found.drafts.get(path)
+        if path in found.folders or (draft is not None and draft.shown is None):
+            return 0, None
+        body = {"data.html": found.body, "headers.http": archives.HEAD, **found.files}.get(path)
+        return (errno.ENOENT, None) if body is None else (0, Held(found, path, body))
 
     # -- data nodes --------------------------------------------------------------------------------------------------
 
@@ -251,5 +327,6 @@ class Model:
         for arc in self.arcs.values():
             arc.drafts.clear()
             arc.made.clear()
+            arc.own.clear()
             kept = [path.split("/") for path in arc.files]
             arc.folders = {"/".join(words[:depth]) for words in kept for depth in range(1, len(words))}
