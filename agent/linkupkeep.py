@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
 
 from agent.stages.linkindex import index_links
-from webarcfs.archive import config
+from webarcfs.archive import config, locks
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Busy, Damaged, DatabaseDamaged, SettingsError
+from webarcfs.archive.errors import Busy, Damaged, DatabaseDamaged, Interrupted, SettingsError
 from webarcfs.archive.linkbase import LinkBase
 from webarcfs.archive.sqlitefile import journal, remove
 from webarcfs.archive.store import Commit, Store
@@ -29,15 +31,23 @@ def wanted(archive: Archive) -> bool:
         return False
 
 
-def add_missing(archive: Archive, domain: str, commits: Callable[[set[str]], Iterable[Commit]]) -> None:
-    """Take in the snapshots of a domain that are not in yet; `commits` are all but those of the tags it is given."""
+def add_missing(
+    archive: Archive, domain: str, commits: Callable[[set[str]], Iterable[Commit]], stop: Callable[[], bool]
+) -> None:
+    """Take in the snapshots of a domain that are not in yet, until it is to `stop`; the next call goes on from there.
+
+    `commits` are all but those of the tags it is given. It takes long where links were not kept before, and publishing
+    need not wait for it.
+    """
     if not wanted(archive):
         return
     try:
         with LinkBase(archive.links) as base:
             store = Store(archive.repository(domain))
             for commit in commits(base.indexed(domain)):
-                index_links(base, store, commit)
+                index_links(base, store, commit, stop)
+    except Interrupted as error:
+        _log.info("links of %s: %s; the next crawl or start goes on", domain, error)
     except (Damaged, Busy, OSError) as error:
         _log.error("links of %s were not taken in: %s", domain, error)
 
@@ -66,11 +76,17 @@ def drop_vanished(archive: Archive, tags: dict[str, set[str]], damaged: set[str]
 def rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set[str]) -> int | None:
     """Make links.db anew from snapshots (domain, commit) in the order of publication; how many links, None without it.
 
-    Domains that prove damaged are left where they stood, and not looked at if they are in `damaged` already.
+    Domains that prove damaged are left where they stood, and not looked at if they are in `damaged` already. Crawls go
+    on meanwhile; what they publish is to be added afterwards.
     """
     if not wanted(archive):
         remove(archive.links)
         return None
+    with locks.exclusive(archive.links_lock):
+        return _rebuild(archive, snapshots, damaged)
+
+
+def _rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set[str]) -> int:
     scratch = archive.links.with_name(".links.db.new")
     remove(scratch)
     bad = set(damaged)
@@ -86,7 +102,15 @@ def rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set
                     _log.error("%s", error)
                     bad.add(domain)
         count = base.counts()["links"]
-    if journal(archive.links).exists():
-        remove(archive.links)
-    scratch.replace(archive.links)
+    _replace(archive.links, scratch)
     return count
+
+
+def _replace(path: Path, new: Path) -> None:
+    """Put `new` at `path`, when nobody writes to what is there, who would end by removing a journal: the new one's."""
+    with ExitStack() as stack:
+        with suppress(DatabaseDamaged, OSError):
+            stack.enter_context(LinkBase(path)).hold()
+        if journal(path).exists():
+            remove(path)
+        new.replace(path)

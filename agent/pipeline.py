@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from agent.document import Document
 from agent.job import Job
 from agent.precedence import Later, later_crawls
-from agent.recover import catch_up_domain
+from agent.recover import catch_up_domain, catch_up_links
 from agent.run import Run, Shelf
 from agent.stages.compare import compare
 from agent.stages.describe import describe
@@ -58,7 +58,8 @@ def publish_domain(job: Job, domain: str, complete: bool, seconds: dict[str, flo
             published = _flow(run, seconds)
         begun = time.monotonic()
         catch_up_domain(archive, domain)
-        seconds["index"] = seconds.get("index", 0.0) + time.monotonic() - begun
+    catch_up_links(archive, domain, job.stop.is_set)  # no other crawl waits for them
+    seconds["index"] = seconds.get("index", 0.0) + time.monotonic() - begun
     return run, published
 
 

@@ -51,7 +51,8 @@ class Recovered:
 def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered:
     """Make webarc.db, `changes` and, if it is wanted, links.db anew from the repositories alone.
 
-    Publications wait meanwhile. What dead mounts left in the journal is taken into git first.
+    Publications wait meanwhile, but not for links.db, which takes longest. What dead mounts left in the journal is
+    taken into git first.
     """
     replay(archive)
     with sequence.hold(archive):
@@ -65,14 +66,17 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
             remove(archive.database)
         scratch.replace(archive.database)
         lines = Feed(archive.changes).rewrite(snapshot.tag for snapshot in snapshots)
-        links = linkupkeep.rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
+    links = linkupkeep.rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
+    for domain in sorted(set(archive.domains()) - damaged) if links is not None else ():
+        catch_up_links(archive, domain)  # what was published meanwhile
     return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links)
 
 
-def catch_up(archive: Archive) -> None:
+def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None:
     """Index what was published and not indexed, and complete the feed; where all is in step it lists names and no more.
 
-    What dead mounts left in the journal is taken into git first.
+    What dead mounts left in the journal is taken into git first. `stop` ends the reading of links, which may be those
+    of the whole history; what is left the next call does, or the next crawl.
     """
     replay(archive)
     with sequence.hold(archive):
@@ -85,7 +89,7 @@ def catch_up(archive: Archive) -> None:
         in_step = _index_missing(archive, snapshots)
     if in_step:
         for domain in sorted(tags.keys() - damaged):
-            _add_missing_links(archive, domain)
+            catch_up_links(archive, domain, stop)
         return
     _log.warning("%s was not in step with git; it is made anew", archive.database)
     recover(archive)
@@ -99,11 +103,10 @@ def catch_up_domain(archive: Archive, domain: str) -> None:
         for snapshot in sorted(_snapshots(store, domain, known)):
             if str(snapshot.tag) not in known:
                 index(database, store, store.commit(snapshot.oid))
-    _add_missing_links(archive, domain)
 
 
-def _add_missing_links(archive: Archive, domain: str) -> None:
-    """The same for links.db."""
+def catch_up_links(archive: Archive, domain: str, stop: Callable[[], bool] = lambda: False) -> None:
+    """The same for links.db; `stop` ends it between two pages."""
     store = Store(archive.repository(domain))
 
     def commits(indexed: set[str]) -> Iterator[Commit]:
@@ -111,7 +114,7 @@ def _add_missing_links(archive: Archive, domain: str) -> None:
             if str(snapshot.tag) not in indexed:
                 yield store.commit(snapshot.oid)
 
-    linkupkeep.add_missing(archive, domain, commits)
+    linkupkeep.add_missing(archive, domain, commits, stop)
 
 
 def _complete_feed(archive: Archive, snapshots: list[Snapshot], damaged: set[str]) -> None:

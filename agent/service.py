@@ -68,7 +68,7 @@ class Service:
         """
         with agentfile.hold(self.archive) as self.agent, Signals() as signals:
             self._take_settings()
-            self._bring_in_step()
+            self._bring_in_step(signals)
             self.dispatch = Dispatch(self.archive)  # as it is now, and not as the agent before had it
             self._take_settings()
             self.chores.every(10).seconds.do(self._tell_state)
@@ -159,9 +159,12 @@ class Service:
             self.agent = dataclasses.replace(self.agent, faults=faults)
             agentfile.tell(self.archive, self.agent)
 
-    def _bring_in_step(self) -> None:
+    def _bring_in_step(self, signals: Signals) -> None:
         """Commit what dead mounts left, index what was not; a damaged repository stops no other's crawls."""
-        for what, work in (("additions", replay), ("the database", recovery.catch_up)):
+        for what, work in (
+            ("additions", replay),
+            ("the database", lambda archive: recovery.catch_up(archive, lambda: signals.stop)),
+        ):
             try:
                 work(self.archive)
             except Exception:

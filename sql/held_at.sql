@@ -1,5 +1,5 @@
--- Asked of webarc.db: whether the archive has something of :domain at :seq, and whether the document at :path.
+-- Asked of webarc.db: whether the archive has something of :domain at :seq, and whether the document at :path or :folder.
 SELECT EXISTS (SELECT 1 FROM domain JOIN snapshot ON snapshot.domain = domain.id
                 WHERE domain.name = :domain AND snapshot.seq <= :seq) AS domain,
        EXISTS (SELECT 1 FROM document JOIN version ON version.document = document.id
-                WHERE document.path = :path AND version.seq_from <= :seq AND version.seq_until > :seq) AS document;
+                WHERE document.path IN (:path, :folder) AND version.seq_from <= :seq AND version.seq_until > :seq) AS document;

@@ -1,10 +1,12 @@
 """Stage 9, where `[index] links` is set: links.db learns the links of the pages that a crawl changed.
 
-It reads git alone, so `recover` does the same.
+It reads git alone, so `recover` does the same. What git cannot give of a page is told and passed over: the other pages,
+and later snapshots, do not wait until it is repaired.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -12,24 +14,31 @@ from contextlib import contextmanager
 
 from agent import anchors, sniff, text
 from webarcfs.archive import arcxml
-from webarcfs.archive.errors import Damaged, InvalidDocument
+from webarcfs.archive.errors import Damaged, Interrupted, InvalidDocument
 from webarcfs.archive.layout import DATA_XML, HEADERS, is_data_file
 from webarcfs.archive.linkbase import LinkBase, PageChange
 from webarcfs.archive.linkwords import Link
 from webarcfs.archive.objects import Entry
 from webarcfs.archive.store import Commit, Store
 
+_log = logging.getLogger(__name__)
 _CHUNK = 1 << 20
 _LONGEST_HEAD = 1 << 16
 
 
-def index_links(base: LinkBase, store: Store, commit: Commit) -> None:
-    """Record the snapshot of a crawl's commit. Raises Damaged where an ARC cannot be read."""
+def index_links(base: LinkBase, store: Store, commit: Commit, stop: Callable[[], bool] = lambda: False) -> None:
+    """Record the snapshot of a crawl's commit.
+
+    Raises Damaged where not even a folder can be read, and Interrupted between two pages when it is to `stop`: what was
+    stored of them until then need not be read again.
+    """
     heads: dict[str, str] = {}  # path → the blob of the head of the page that is being looked at
 
     def changes() -> Iterator[PageChange]:
         before = store.commit(commit.parents[0]).tree if commit.parents else None
         for path, entries in _changed(store, before, commit.tree, f"/{commit.message.tag.domain}/"):
+            if stop():
+                raise Interrupted(f"stopped before all of {commit.message.tag} was read")
             heads.clear()
             heads[path] = entries[HEADERS].oid if HEADERS in entries else ""
             yield PageChange(path, _page(store, path, entries))
@@ -38,10 +47,16 @@ def index_links(base: LinkBase, store: Store, commit: Commit) -> None:
 
 
 def links_of(store: Store, change: PageChange, head: str) -> Iterator[Link]:
-    """The links of a page, from its body's blob and its head's (empty where there is none)."""
+    """The links of a page, from its body's blob and its head's (empty where there is none), as far as git has them."""
     if change.page is None:
         return
-    url, blob = change.page
+    try:
+        yield from _read_links(store, *change.page, head)
+    except Damaged as error:
+        _log.error("links of %s were not taken in: %s", change.path, error)
+
+
+def _read_links(store: Store, url: str, blob: str, head: str) -> Iterator[Link]:
     with _body(store, blob) as chunks:
         sample = next(iter(chunks()), b"")[: sniff.SAMPLE]
         charset = text.decode_charset(sample, _content_type(store, head))
@@ -62,7 +77,7 @@ def _changed(store: Store, old: str | None, new: str | None, prefix: str) -> Ite
 
 
 def _page(store: Store, path: str, entries: dict[str, Entry]) -> tuple[str, str] | None:
-    """The URL and the body's blob of an ARC that is an HTML page."""
+    """The URL and the body's blob of an ARC that is an HTML page; None for another, and for one that is damaged."""
     document = entries.get(DATA_XML)
     data = next((entry for entry in entries.values() if not entry.is_tree and is_data_file(entry.name)), None)
     if document is None or document.is_tree or data is None:
@@ -70,7 +85,8 @@ def _page(store: Store, path: str, entries: dict[str, Entry]) -> tuple[str, str]
     try:
         meta = arcxml.metadata(store.read(document.oid))
     except (InvalidDocument, Damaged) as error:
-        raise Damaged(f"{path}/{DATA_XML} ({document.oid} in {store.path}): {error}") from None
+        _log.error("%s/%s (%s in %s), its links are left out: %s", path, DATA_XML, document.oid, store.path, error)
+        return None
     return (meta.url, data.oid) if meta.mime_type in text.HTML_TYPES else None
 
 

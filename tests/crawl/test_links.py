@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
 
+from agent import pipeline
 from tests.support.crawls import crawl
 from tests.support.site import Site
+from webarcfs.archive import locks
 from webarcfs.archive.directory import Archive
 
 pytestmark = pytest.mark.crawl
@@ -19,8 +22,21 @@ def _links(archive: Archive) -> list[tuple[str, str, str, str]]:
         return sorted(connection.execute("SELECT commitTag, path, target, text FROM links"))
 
 
-def test_each_crawl_brings_the_links_of_what_it_changed(archive: Archive, site: Site) -> None:
-    """The page's own charset counts, as the server names it; a second crawl adds rows for the changed page only."""
+def test_each_crawl_brings_the_links_of_what_it_changed(
+    archive: Archive, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page's own charset counts, as the server names it; a second crawl adds rows for the changed page only.
+
+    Others may publish on the domain meanwhile.
+    """
+    catch_up_links, free = pipeline.catch_up_links, []
+
+    def looks(archive: Archive, domain: str, stop: Callable[[], bool]) -> None:
+        with locks.if_free(archive.publishing_lock(domain)) as now:
+            free.append(now)
+        catch_up_links(archive, domain, stop)
+
+    monkeypatch.setattr(pipeline, "catch_up_links", looks)
     archive.settings.write_text("[index]\nlinks = true\n", "utf-8")
     site.add_html("/", "<a href=a.html>first</a>")
     site.add("/a.html", "<html><a href=/>gr\xfcn</a>".encode("cp1252"), "text/html; charset=iso-8859-1")
@@ -35,3 +51,4 @@ def test_each_crawl_brings_the_links_of_what_it_changed(archive: Archive, site: 
     with closing(sqlite3.connect(archive.links)) as connection:
         assert connection.execute("SELECT count(*) FROM body").fetchone()[0] == 3
     assert [row[3] for row in _links(archive)] == ["grün", "first", "grün", "second"]
+    assert free == [True, True]

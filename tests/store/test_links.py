@@ -18,11 +18,12 @@ from typing import Any
 
 import pytest
 
-from agent.recover import catch_up, catch_up_domain, recover
+from agent import linkupkeep
+from agent.recover import catch_up, catch_up_domain, catch_up_links, recover
 from agent.verification import verify
 from tests.store.test_webarc import webarc
-from tests.support.archives import DOMAIN, FIRST, add, publish
-from webarcfs.archive import linkasking
+from tests.support.archives import DOMAIN, FIRST, add, publish, store_of
+from webarcfs.archive import linkasking, locks
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Busy, DatabaseDamaged, TookTooLong
@@ -85,7 +86,7 @@ def said(archive: Archive, *words: str) -> list[tuple[str, str, str]]:
 def test_only_if_it_is_set(archive: Archive) -> None:
     publish(archive, DOMAIN, {"a.html": A})
     catch_up(archive)
-    catch_up_domain(archive, DOMAIN)
+    catch_up_links(archive, DOMAIN)
     assert not archive.links.exists()
     answer = webarc("links", "--archive", str(archive.root), "--word", "x")
     assert answer.returncode == 2 and "links = true" in answer.stderr
@@ -96,8 +97,61 @@ def test_what_was_crawled_before_comes_in_when_it_is_set(archive: Archive) -> No
     catch_up(archive)
     archive.settings.write_text("[index]\nlinks = true\n", "utf-8")
     publish(archive, DOMAIN, {"b.html": B})
-    catch_up_domain(archive, DOMAIN)
+    catch_up_links(archive, DOMAIN)
     assert {row[8] for row in rows(archive)} == {f"2026-11-21T03:00:0{second}@{DOMAIN}" for second in (0, 1)}
+
+
+def test_it_stops_between_two_pages_and_goes_on(archive: Archive) -> None:
+    """An old archive's links take long; whoever is to stop does not read all of them first."""
+    for number in range(3):
+        publish(archive, DOMAIN, {f"{page}.html": b"<a href=%d.html>x</a>" % number for page in "abc"})
+    catch_up(archive)
+    archive.settings.write_text("[index]\nlinks = true\n", "utf-8")
+    asked: list[bool] = []
+    while not (archive.links.exists() and len(rows(archive)) == 9):
+        asked.clear()
+        catch_up_links(archive, DOMAIN, lambda: bool(asked.append(True)) or len(asked) > 4)
+        assert 0 < len(asked) <= 5
+    assert len(rows(archive)) == 9
+
+
+def test_publishing_goes_on_while_recover_reads_links(published: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what was published meanwhile is not missing afterwards."""
+    index_links = linkupkeep.index_links
+    later: list[CommitTag] = []
+
+    def publishes(*arguments: Any) -> None:
+        index_links(*arguments)
+        if not later:
+            with locks.if_free(published.sequence) as free:
+                assert free
+            later.append(publish(published, OTHER, {"later.html": A}))
+            catch_up_links(published, OTHER)
+
+    monkeypatch.setattr(linkupkeep, "index_links", publishes)
+    recover(published)
+    assert str(later[0]) in {row[8] for row in rows(published)}
+    before = rows(published)
+    catch_up(published)
+    assert rows(published) == before
+
+
+def test_what_git_cannot_give_keeps_nothing_else_out(archive: Archive, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither the other pages nor later snapshots; it is told, with its path."""
+    publish(archive, DOMAIN, {"a.html": A, "b.html": B, "c.html": b"<a href=x>x</a>"})
+    publish(archive, DOMAIN, {"d.html": b"<a href=y>y</a>"})
+    catch_up(archive)
+    store = store_of(archive, DOMAIN)
+    for path in ("a.html/data.html", "b.html/data.xml"):
+        head = store.head()
+        found = store.find(head.tree, path) if head else None
+        assert found is not None
+        (store.path / "objects" / found.oid[:2] / found.oid[2:]).unlink()
+    archive.settings.write_text("[index]\nlinks = true\n", "utf-8")
+    catch_up_links(archive, DOMAIN)
+    assert {row[1] for row in rows(archive)} == {f"/{DOMAIN}/c.html", f"/{DOMAIN}/d.html"}
+    assert len({row[8] for row in rows(archive)}) == 2
+    assert f"/{DOMAIN}/a.html" in caplog.text and f"/{DOMAIN}/b.html/data.xml" in caplog.text
 
 
 def test_a_row_for_each_link_of_each_page_and_snapshot(published: Archive) -> None:
@@ -164,7 +218,7 @@ def test_a_changed_page_costs_its_rows_only(published: Archive) -> None:
     publish(published, DOMAIN, {"b.html": B + b"<a href=y.html>y</a>"})
     with closing(sqlite3.connect(published.links)) as connection:
         held = connection.execute("SELECT rowid, * FROM reference").fetchall()
-    catch_up_domain(published, DOMAIN)
+    catch_up_links(published, DOMAIN)
     after = counts(published)
     assert {name: after[name] - before[name] for name in after} == {
         "links": 3, "bodies": 1, "refs": 2 - 1, "urls": 1, "words": 1,
@@ -273,6 +327,7 @@ def test_a_damaged_one_stops_no_crawl_and_is_made_anew(published: Archive) -> No
         file.write(b"no database")
     publish(published, DOMAIN, {"d.html": B})
     catch_up_domain(published, DOMAIN)
+    catch_up_links(published, DOMAIN)
     with Database(published.database) as database:
         assert len(database.indexed(DOMAIN)) == 3
     assert any("links.db" in line for line in verify(published))
@@ -295,6 +350,7 @@ def test_one_that_cannot_be_written_stops_no_crawl(published: Archive, monkeypat
         with LinkBase(published.links) as base, pytest.raises(PermissionError):
             base.forget(DOMAIN)
         catch_up_domain(published, DOMAIN)
+        catch_up_links(published, DOMAIN)
         catch_up(published)
     with Database(published.database) as database:
         assert len(database.indexed(DOMAIN)) == 3
@@ -354,6 +410,14 @@ def test_broken(published: Archive) -> None:
         ("b.html", f"http://{DOMAIN}/sub/x.html", "x"),
     ]
     assert said(published, "--broken", "--from", f"/{DOMAIN}/c.html") == []
+
+
+def test_a_folder_without_its_slash_is_not_broken(kept: Archive) -> None:
+    """Servers redirect it to the folder; git has the folder, and not the redirect."""
+    body = b"<a href=/sub>sub</a><a href=/none>none</a><a href='/sub?q'>q</a>"
+    publish(kept, DOMAIN, {"a.html": body, "sub/index.html": b"", "x.html": b""})
+    catch_up(kept)
+    assert {row[2] for row in said(kept, "--broken")} == {"none", "q"}
 
 
 def test_external(published: Archive) -> None:

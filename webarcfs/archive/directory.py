@@ -93,6 +93,11 @@ class Archive:
         """The counter of publications, its lock, and what was begun under it; no domain can have this name."""
         return self.root / "lock" / ".sequence"
 
+    @property
+    def links_lock(self) -> Path:
+        """The lock file that lets one process at a time make links.db anew."""
+        return self.root / "lock" / ".links"
+
     def repository(self, domain: str) -> Path:
         """The bare repository of `domain`, which need not exist."""
         return self.content / f"{domain}{_SUFFIX}"

@@ -158,9 +158,11 @@ def _judge(
     def is_broken(url: str) -> bool:
         try:
             path = arc_path(url)
+            # A folder without its slash: servers answer with a redirect to the folder, of which git knows nothing.
+            folder = path if "?" in url else arc_path(f"{url}/")
         except UrlRefused:
             return False
-        values = {"domain": split(path)[0], "path": f"/{path}", "seq": seq}
+        values = {"domain": split(path)[0], "path": f"/{path}", "folder": f"/{folder}", "seq": seq}
         try:
             domain, document = holdings.execute(sql("held_at"), values).fetchone()
         except sqlite3.DatabaseError as error:

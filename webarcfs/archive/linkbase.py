@@ -87,6 +87,11 @@ class LinkBase(SqliteFile):
             self._run("links_forget_domains")
             self._numbers.forget()
 
+    def hold(self) -> None:
+        """Keep other writers out until this is closed."""
+        with self._translated():
+            self._run("links_begin")
+
     def check(self) -> list[str]:
         """What SQLite finds wrong with the file, a line each; nothing in a sound one."""
         with self._translated():
