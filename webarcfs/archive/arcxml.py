@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from xml.sax.saxutils import quoteattr
+from functools import lru_cache
 
 from lxml import etree
 
@@ -26,9 +26,12 @@ FILE = f"{{{NAMESPACE}}}file"
 META = f"{{{NAMESPACE}}}meta"
 DATA = f"{{{NAMESPACE}}}data"
 
+#: Documents whose metadata are remembered, 2 KB each: an addition asks for the same ones several times.
+_REMEMBERED = 2_000
+
 _COMPILING = threading.Lock()
 _OWN = threading.local()
-_ESCAPES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 _META_OF_OURS = re.compile(rb"<arc:meta\s[^>]*/>")
 #: How each document begins that we wrote.
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n  <arc:meta'
@@ -40,8 +43,19 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 def describe(meta: MetaData) -> bytes:
     """The document of a new ARC: its metadata, and no data nodes yet (/Xm-1.1/, /Xm-1.2/)."""
     fields = meta.as_fields()
-    attributes = "".join(f" {name}={quoteattr(clean(fields[name]), _ESCAPES)}" for name in FIELDS)
+    attributes = "".join(f" {name}={quoted(fields[name])}" for name in FIELDS)
     return f"{HEAD}{attributes}{_TAIL}".encode()
+
+
+def quoted(text: str) -> str:
+    """`text` as an attribute's value, with its quotes; what XML cannot hold is left out.
+
+    As `xml.sax.saxutils.quoteattr` has it, which would be half of what `webarc log` needs to start: it brings urllib.
+    """
+    escaped = clean(text).translate(_ESCAPES)
+    if '"' not in escaped:
+        return f'"{escaped}"'
+    return f"'{escaped}'" if "'" not in escaped else '"' + escaped.replace('"', "&quot;") + '"'
 
 
 def clean(text: str) -> str:
@@ -54,10 +68,18 @@ def metadata(document: bytes) -> MetaData:
     # The element that holds them is first and small; data nodes behind it may be megabytes.
     head = _META_OF_OURS.search(document, 0, 65536)
     if head and document.startswith(HEAD.encode()):
-        meta = parse_element(b'<arc:file xmlns:arc="urn:webarcfs:arc:1">' + head[0] + b"</arc:file>")[0]
-    else:
-        root = parse_element(document)
-        meta = root.find(META) if root.tag == FILE else None  # type: ignore[assignment] # checked below
+        return _metadata_of_ours(head[0])
+    root = parse_element(document)
+    return _metadata(root.find(META) if root.tag == FILE else None)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _metadata_of_ours(element: bytes) -> MetaData:
+    """Those of an element as we write it; it stays as it is while data nodes are added behind it."""
+    return _metadata(parse_element(b'<arc:file xmlns:arc="urn:webarcfs:arc:1">' + element + b"</arc:file>")[0])
+
+
+def _metadata(meta: etree._Element | None) -> MetaData:
     if meta is None or meta.tag != META:
         raise InvalidDocument("data.xml has no arc:meta")
     return MetaData.from_fields({str(key): str(value) for key, value in meta.attrib.items()})

@@ -16,8 +16,8 @@ COMMANDS = Commands(
     {
         "query": "webarcfs.commands.query:query",
         "log": "webarcfs.commands.versions:log",
-        "diff": "webarcfs.commands.versions:diff",
-        "stat": "webarcfs.commands.versions:stat",
+        "diff": "webarcfs.commands.comparing:diff",
+        "stat": "webarcfs.commands.comparing:stat",
         "cat": "webarcfs.commands.versions:cat",
         "links": "webarcfs.commands.links:links",
         "completion": "webarcfs.commands.completion:completion",

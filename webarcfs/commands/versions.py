@@ -1,10 +1,9 @@
-"""`webarc log`, `diff`, `stat`, `cat`: what became of documents over time."""
+"""`webarc log`, `cat`: what became of a document over time. What compares pages takes longer to load: comparing.py."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,9 +11,6 @@ import click
 
 from webarcfs.archive import versions
 from webarcfs.archive.errors import NotFound, UsageError
-from webarcfs.archive.layout import split
-from webarcfs.archive.statistics import statistics
-from webarcfs.commands import picture, textual
 from webarcfs.commands.place import find, place_options
 from webarcfs.commands.targets import document, tag
 
@@ -69,78 +65,3 @@ def cat(tag_: str, document_: str, *, archive: str | None, mount: Path | None) -
         raise NotFound(f"{which} has no document /{target.domain}/{target.arc}")
     sys.stdout.flush()
     store.copy(arc.data.oid, sys.stdout.fileno())
-
-
-@click.command()
-@click.argument("old", metavar="TAG")
-@click.argument("new", metavar="TAG")
-@click.argument("path", default="", metavar="[URL|PATH]")
-@place_options
-@click.option("-w", "--ignore-space", is_flag=True, help="In texts: differences of white space are none.")
-@click.option("--json", "as_json", is_flag=True, help="The list of documents, an object a line.")
-def diff(
-    old: str, new: str, path: str, *, archive: str | None, mount: Path | None, ignore_space: bool, as_json: bool
-) -> None:
-    """Show what changed between two snapshots of a domain.
-
-    That is the documents that were added, removed or changed. With the path of a folder only what lies in it; with a
-    document's URL or path, what its readers see, as a diff.
-
-    \b
-    Examples:
-      webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
-      webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org http://www.example.org/ -w
-    """
-    place = find(archive, mount)
-    (first, store), (second, _) = tag(place, old), tag(place, new)
-    if first.domain != second.domain:
-        raise UsageError(f"{old} and {new} are snapshots of different domains")
-    trees = versions.tree_of(store, first), versions.tree_of(store, second)
-    below = ""
-    if path and split(path)[1:] != ("",):
-        below = document(place, path).arc
-    found: Iterator[versions.Change] = versions.compare(store, *trees, below)
-    first_one = next(found, None)  # a document comes before what lies in its folder
-    if first_one is not None and first_one.path == below and not as_json:
-        bodies = [store.read(blob) if blob else b"" for blob in (first_one.old, first_one.new)]
-        click.echo("\n".join(textual.difference(bodies[0], bodies[1], (old, new), ignore_space=ignore_space)))
-        return
-    for change in (*([first_one] if first_one is not None else ()), *found):
-        if as_json:
-            click.echo(json.dumps({"path": f"/{first.domain}/{change.path}", "what": change.what}))
-        else:
-            click.echo(f"{_MARKS[change.what]} /{first.domain}/{change.path}")
-
-
-_MARKS = {"added": "+", "removed": "-", "changed": "~"}
-
-
-@click.command()
-@click.argument("tags", nargs=-1, required=True, metavar="TAG [TAG]")
-@place_options
-@click.option("--json", "as_json", is_flag=True, help="All figures as one object.")
-@click.option("--plot", metavar="FILE.svg|png", type=click.Path(path_type=Path), help="Draw them, too.")
-def stat(tags: tuple[str, ...], *, archive: str | None, mount: Path | None, as_json: bool, plot: Path | None) -> None:
-    """Count documents and bytes of a snapshot, or compare two.
-
-    They are counted by MIME type and by extension. The links of its pages: webarc links --count TAG.
-
-    \b
-    Examples:
-      webarc stat 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
-      webarc stat 2026-11-21T03:00:00@www.example.org --plot types.svg
-    """
-    if len(tags) > 2:
-        raise UsageError("one snapshot is counted, or two are compared")
-    place = find(archive, mount)
-    figures = []
-    for text in tags:
-        which, store = tag(place, text)
-        figures.append(statistics(store, versions.tree_of(store, which)))
-    if plot is not None:
-        picture.draw(tags, figures, plot)
-    if as_json:
-        click.echo(json.dumps({text: each.as_table() for text, each in zip(tags, figures, strict=True)}, indent=1))
-        return
-    for line in textual.statistics_table(tags, figures):
-        click.echo(line)
