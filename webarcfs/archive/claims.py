@@ -45,6 +45,13 @@ class Claims:
                 log = self._logs[name] = Log(log_path(self._archive, name))
             self._read(log)
 
+    def wrote(self, log: str, begin: int, end: int, addition: Addition) -> None:
+        """Our own mount wrote this to a log, from one offset to another: it need not be read from there."""
+        known = self._logs.get(log)
+        if known is not None and known.end == begin:
+            self._apply(log, addition)
+            known.end = end
+
     def check(self, addition: Addition) -> None:
         """Raises Exists when a name of `addition` is taken by another."""
         taken = self._taken.get(addition.place)

@@ -9,7 +9,9 @@ Whatever is accepted here validates against xsd/arc.xsd; schemas of users are sc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, wraps
+from typing import ParamSpec, TypeVar, cast
 
 from lxml import etree
 
@@ -18,6 +20,13 @@ from webarcfs.archive.arcxml import DATA, FILE, LARGEST
 from webarcfs.archive.errors import Damaged, InvalidDocument, WebarcError
 from webarcfs.archive.nodereader import LONGEST, SPACE, Stream, enclosed, read, serialised
 from webarcfs.archive.noderules import Fresh, Kept
+
+#: Results that are remembered, and the bytes of what they are for at most: 16 MB if all are as large as that.
+_REMEMBERED = 1_000
+_SMALL = 8 << 10
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _HEAD = arcxml.HEAD.encode()
 _NONE = b"\n  <arc:data/>\n</arc:file>\n"
@@ -30,11 +39,28 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _ENCODING = re.compile(rb"""\A<\?xml\s[^>]*?\sencoding\s*=\s*["'](?!(?:utf-?8|us-ascii|ascii)["'])""", re.IGNORECASE)
 
 
+def _remembered(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function of bytes, which keeps the last results for small ones.
+
+    The nodes of one addition are judged as they are written and as a whole, claimed, merged and committed.
+    """
+    known = lru_cache(_REMEMBERED)(function)
+
+    @wraps(function)
+    def call(*arguments: P.args, **named: P.kwargs) -> R:
+        small = sum(len(cast(bytes, each)) for each in arguments) <= _SMALL
+        return known(*arguments) if small else function(*arguments, **named)
+
+    return call
+
+
+@_remembered
 def names(document: bytes) -> tuple[str, ...]:
     """Expanded names (`words`, `{urn:w}words`) of a document's data nodes, in order."""
     return tuple(_tags(_old(document)))
 
 
+@_remembered
 def names_of(nodes: bytes) -> tuple[str, ...]:
     """The same of nodes as `appended` and `rewritten` return them."""
     return tuple(_tags(arcxml.parse_element(enclosed(nodes))))
@@ -71,6 +97,7 @@ def rewritten(old: bytes, new: bytes) -> bytes:
     return _checked(old, [serialised(node) for node in fresh])
 
 
+@_remembered
 def merge_nodes(document: bytes, nodes: bytes) -> bytes:
     """The document with the nodes behind its own, byte for byte. Raises Exists if one of their names is taken."""
     if not nodes.strip(_SPACE):

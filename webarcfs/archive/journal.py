@@ -183,7 +183,8 @@ class Journal:
             segment = self._current()
             self._number += 1
             record = frame(self._number, addition, data, file)
-            end = segment.append(record)
+            begin, end = segment.end, segment.append(record)
+            self._claims.wrote(segment.id, begin, end, addition)
             pending = _Pending(Ticket(segment.id, self._number, addition), segment, end - len(data), file)
             self._keep(pending)  # from now on its log may not go, though it is not confirmed yet
         return pending, end

@@ -28,6 +28,7 @@ class Ground:
         self._keep = keep
         self._versions: dict[str, str] = {}
         self._documents: dict[str, bytes] = {}
+        self._last = "", b""
 
     def judge(self, addition: Addition) -> None:
         """Check an addition.
@@ -45,8 +46,7 @@ class Ground:
                 pass  # the nodes are compared when they are merged
 
     def place(self, addition: Addition) -> None:
-        """Put an addition into the tree. Raises what `judge` does, InvalidDocument for nodes that cannot be merged."""
-        self.judge(addition)
+        """Put an addition that was judged into the tree. Raises InvalidDocument for nodes that cannot be merged."""
         arc = addition.place.arc
         match addition:
             case AddFile():
@@ -93,7 +93,11 @@ class Ground:
 
     def _document(self, blob: str) -> bytes:
         known = self._documents.get(blob)
-        return known if known is not None else self._store.read(blob)
+        if known is not None:
+            return known
+        if self._last[0] != blob:  # it was read for its version, and is extended next
+            self._last = blob, self._store.read(blob)
+        return self._last[1]
 
     def _check_name(self, arc: Folder, path: str, allowed: tuple[str, ...]) -> None:
         parts = path.split("/")

@@ -7,6 +7,7 @@ read, from this machine or another. Schemas are kept compiled until a file chang
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -95,7 +96,7 @@ class Schemas:
 
     def _get(self, file: str) -> Compiled | None:
         kept = self._kept.get(file)
-        if kept is not None and all(stamp(self._folder / name) == then for name, then in kept.files.items()):
+        if kept is not None and all(stamp(f"{self._folder}/{name}") == then for name, then in kept.files.items()):
             return kept
         if stamp(self._folder / file) is None:
             self._kept.pop(file, None)
@@ -169,10 +170,10 @@ def _global_elements(root: etree._Element) -> Iterator[str]:
     return (name for element in root.iterchildren(_ELEMENT) if (name := element.get("name")))
 
 
-def stamp(path: Path) -> Stamp | None:
+def stamp(path: Path | str) -> Stamp | None:
     """By what a changed file is told; None if there is none."""
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 # with each addition; a path costs more than the question
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

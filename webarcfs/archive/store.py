@@ -67,6 +67,9 @@ class RefUpdate:
 class Store(Objects):
     """The repository of one domain."""
 
+    #: What main was at the last look: its message may have thousands of lines, and it is asked for with each addition.
+    _newest: Commit | None = None
+
     @classmethod
     def create(cls, path: Path) -> Store:
         """Make an empty bare repository at `path` in one step; one that somebody else made meanwhile is as good."""
@@ -147,8 +150,11 @@ class Store(Objects):
 
     def head(self) -> Commit | None:
         """The newest state; None before the first crawl."""
-        oid = self.ref(MAIN)
-        return None if oid is None else self.commit(oid)
+        oid, newest = self.ref(MAIN), self._newest
+        if oid is None or (newest is not None and newest.oid == oid):
+            return newest if oid else None
+        newest = self._newest = self.commit(oid)
+        return newest
 
     def history(self, oid: str | None) -> Iterator[Commit]:
         """The commit `oid` and its ancestors, newest first; history is linear."""

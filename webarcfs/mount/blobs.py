@@ -83,6 +83,10 @@ class Blobs:
             large.users += 1
         return _Handle(self, large)
 
+    def whole(self, store: Store, blob: str) -> bytes:
+        """All of a `blob` that is small enough to be in memory whole."""
+        return self._cache.get(blob, lambda: store.read(blob))
+
     def give_back(self, large: _Large) -> None:
         """One user fewer; the last one takes the temporary file with it."""
         with self._lock:

@@ -43,7 +43,7 @@ def check_free(view: View, place: Place, path: str, own: Container[str] = ()) ->
 def document(view: View, place: Place) -> bytes:
     """The ARC's data.xml in main as it is on disk. Raises Stale. Under the domain's lock."""
     reader, arc = _on_disk(view, place)
-    return reader.store.read(reader.entries(arc.oid)[DATA_XML].oid)
+    return reader.document(reader.entries(arc.oid)[DATA_XML].oid)
 
 
 def _on_disk(view: View, place: Place) -> tuple[Reader, Entry]:

@@ -152,5 +152,7 @@ class WritingOperations(Operations):
         opened = self._opened.pop(handle, None)
         if opened is None:
             return False
-        self._workers.release(lambda: self._writer.release(opened))
+        writer = self._writer
+        if not writer.release_at_once(opened):
+            self._workers.release(lambda: writer.release(opened))
         return True

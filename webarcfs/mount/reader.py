@@ -117,6 +117,10 @@ class Reader:
                 raise Stale("there is a newer version of it") from None
         return pending or self._caches.blobs.open(self.store, blob, size)
 
+    def document(self, blob: str) -> bytes:
+        """A data.xml that git has."""
+        return self._caches.blobs.whole(self.store, blob)
+
     def _pending(self, blob: str) -> Content | None:
         """The content of a blob that is not in git yet."""
         if self._caches.bodies is None or self.overlay.size(blob) is None:

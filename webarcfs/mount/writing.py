@@ -31,8 +31,14 @@ from webarcfs.mount.naming import Naming, has, lookup
 from webarcfs.mount.overlay import Pending
 from webarcfs.mount.schemadrafts import SchemaDraft
 from webarcfs.mount.schemafolder import SchemaFolder
+from webarcfs.mount.states import DomainState
 from webarcfs.mount.tree import current_folder
 from webarcfs.mount.view import View
+
+#: Folders that are remembered of one state.
+_NEAR = 1_000
+#: Bytes of a file that is let go of in no time.
+_LITTLE = 1 << 20
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +67,7 @@ class Writer:
         self._drafts: Drafts = {}
         self.names = Naming(view, journal, committer, self._documents, self._drafts)
         self.tell: Callable[[Folder, str], None] = _tell_nobody
+        self._near: tuple[DomainState | None, dict[str, Node]] = (None, {})
 
     def create(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
         """A new file, open for writing. Raises Exists, the folder's refusal, and what `names.check` raises."""
@@ -150,6 +157,19 @@ class Writer:
             raise
         self._tell(draft.place, draft.path)
 
+    def release_at_once(self, opened: Opened) -> bool:
+        """Release a handle if that means to wait for nothing; whether it was done."""
+        draft = opened.draft
+        if isinstance(draft, SchemaDraft) or draft.size > _LITTLE or not draft.lock.acquire(blocking=False):
+            return False
+        try:
+            if draft.dirty:
+                return False
+            self.release(opened)
+        finally:
+            draft.lock.release()
+        return True
+
     def release(self, opened: Opened) -> None:
         """A handle is no more; with the last one the file is final. Takes in what was written after the last close."""
         draft = opened.draft
@@ -222,13 +242,24 @@ class Writer:
         """Have the kernel drop what it knows of a name."""
         folder, _, name = path.rpartition("/")
         try:
-            node: Node = current_folder(self._view, self._view.domain(place.domain))
-            for each in [*place.arc.split("/"), *(folder.split("/") if folder else ())]:
-                node = lookup(node, each)
+            node = self._folder(place, f"{place.arc}/{folder}".rstrip("/"))
         except WebarcError:
             return  # its ARC is gone
         if isinstance(node, Folder):
             self.tell(node, name)
+
+    def _folder(self, place: Place, path: str) -> Node:
+        """A folder of an ARC as it is in the state in force; who adds to an ARC once often does so again."""
+        state = self._view.domain(place.domain)
+        known, folders = self._near
+        if known is not state or len(folders) >= _NEAR:
+            known, folders = self._near = state, {}
+        if path not in folders:
+            node: Node = current_folder(self._view, state)
+            for each in path.split("/"):
+                node = lookup(node, each)
+            folders[path] = node
+        return folders[path]
 
 
 def _tell_nobody(_folder: Folder, _name: str) -> None:
