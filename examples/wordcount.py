@@ -6,8 +6,8 @@
 The result is a file `wordcount.txt` in the page's ARC, the words by how often they occur, and a data node in its
 data.xml with the figures, which the schema wordcount.xsd describes. What is counted stays counted: a page that a crawl
 left alone keeps both, and one that it changed is a new ARC without them. So whatever ended the program, it goes on
-where it was. Pages are counted by as many processes as there are processors, and several results are stored at a time:
-each is on the disk before the next step, and the disk takes many at once as easily as one.
+where it was. Each page is read, counted and stored by one of several processes; there are more of them than processors,
+since results are on the disk before the next step, and who waits for that counts nothing.
 """
 
 # ruff: noqa: T201 # what it prints is for whoever started it
@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import re
 import signal
 import sys
 import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing.pool import Pool
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -37,11 +38,12 @@ NODE = f"{{{NAMESPACE}}}wordcount"
 FILE = "wordcount.txt"
 SCHEMA = "wordcount.xsd"
 PAGES = ("text/html", "application/xhtml+xml")
-#: Pages under way at a time: while some wait for the disk, others are counted.
-AT_ONCE = 16
-_WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
+PROCESSES = 3 * (os.cpu_count() or 1)
+#: Pages that a process takes at a time, so that handing them out costs little.
+AT_ONCE = 4
+_WORD = re.compile(r"\w++(?:['\u2019-]\w++)*+")
 _UNSEEN = ("script", "style", "template", "noscript", etree.Comment, etree.ProcessingInstruction)
-_TEXTS = etree.XPath("//text()", smart_strings=False)
+_TEXTS = etree.XPath("descendant::text()", smart_strings=False)
 
 
 def count(body: bytes) -> Counter[str]:
@@ -63,48 +65,79 @@ def count(body: bytes) -> Counter[str]:
     return Counter(_WORD.findall(" ".join(_TEXTS(root)).lower()))
 
 
+def listed(words: Counter[str]) -> bytes:
+    """The words, the most frequent first, in the order of the alphabet where they are as frequent."""
+    ordered = sorted(words)
+    ordered.sort(key=words.__getitem__, reverse=True)
+    return "".join([f"{words[word]}\t{word}\n" for word in ordered]).encode()
+
+
+# -- in the processes that count ---------------------------------------------------------------------------------------
+
+
+def begin(mount: Path) -> None:
+    """Make this process one that counts, until the one that started it ends."""
+    global _client  # noqa: PLW0603 # a process has one
+    for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C is for the process that started this one
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+    _client = WebarchiveClient(mount)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def count_page(meta: MetaData) -> bool:
+    """Count one page, unless that was done before; whether it was done now."""
+    try:
+        with _client.open_write(meta, FILE) as result, _client.open_read(meta, _client.data_name(meta)) as page:
+            words = count(page.read())
+            node = ElementTree.Element(NODE, {"total": str(words.total()), "different": str(len(words))})
+            # The node first: the file, which is there when this block has ended, says that all is done.
+            with suppress(Exists):
+                _client.add_data(meta, NODE, node)
+            result.write(listed(words))
+    except Exists:
+        return False
+    except (Stale, NotFound) as error:
+        print(f"{meta.path}: passed over: {error}", file=sys.stderr)  # a crawl replaced it: that one's tag follows
+        return False
+    except (ValueError, WebarcError) as error:
+        print(f"{meta.path}: not counted: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+# -- in the one that hands pages out -----------------------------------------------------------------------------------
+
+
 class WordCount:
     """The observer: call it with commitTags, and their new pages are counted, by the processes of a pool."""
 
-    def __init__(self, client: WebarchiveClient, pool: Pool) -> None:
+    def __init__(self, client: WebarchiveClient, pool: ProcessPoolExecutor) -> None:
         self._client = client
         self._pool = pool
         self.counted = 0
+        #: Set when a process of the pool died: nothing is counted any more.
+        self.broken = threading.Event()
 
     def __call__(self, tags: list[CommitTag]) -> None:
         """Count the pages of these snapshots that have not been counted yet."""
         for tag in tags:
             pages = [meta for meta in self._client.changed(tag) if meta.mime_type in PAGES]
-            with ThreadPoolExecutor(AT_ONCE) as threads:
-                counted = sum(threads.map(self._page, pages))
-            print(f"{tag}: {counted} of {len(pages)} new pages counted", flush=True)
-            self.counted += counted
-
-    def _page(self, meta: MetaData) -> bool:
-        """Count one page, unless that was done before; whether it was done now."""
-        try:
-            if FILE in self._client.list(meta):
-                return False
-            with self._client.open_read(meta, self._client.data_name(meta)) as stream:
-                body = stream.read()
-            self._store(meta, self._pool.apply(count, (body,)))
-        except (Stale, Exists, NotFound) as error:
-            # A crawl replaced the page meanwhile, and its own tag follows; or another counter was faster.
-            print(f"{meta.path}: passed over: {error}", file=sys.stderr)
-            return False
-        except (ValueError, WebarcError) as error:
-            print(f"{meta.path}: not counted: {error}", file=sys.stderr)
-            return False
-        return True
-
-    def _store(self, meta: MetaData, words: Counter[str]) -> None:
-        # The node first: the file says that all is done.
-        node = ElementTree.Element(NODE, {"total": str(words.total()), "different": str(len(words))})
-        with suppress(Exists):
-            self._client.add_data(meta, NODE, node)
-        with self._client.open_write(meta, FILE) as stream:
-            ordered = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-            stream.write("".join(f"{number}\t{word}\n" for word, number in ordered).encode())
+            try:
+                counted = sum(self._pool.map(count_page, pages, chunksize=AT_ONCE))
+            except BrokenProcessPool:
+                self.broken.set()
+            except CancelledError:  # it is the end
+                return
+            else:
+                print(f"{tag}: {counted} of {len(pages)} new pages counted", flush=True)
+                self.counted += counted
 
 
 def install_schema(client: WebarchiveClient) -> None:
@@ -116,27 +149,33 @@ def install_schema(client: WebarchiveClient) -> None:
 
 
 def main() -> None:
-    """Read the command line; count what there is, then what comes."""
+    """Read the command line; count what there is, then what comes, until a signal says that it is enough."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mount", type=Path, help="where the archive is mounted")
     parser.add_argument("--once", action="store_true", help="count what is there, and end")
     given = parser.parse_args()
-    # Not forked: a process with threads must not be. Ctrl-C is for this process, which ends the others.
-    processes = multiprocessing.get_context("spawn").Pool(None, signal.signal, (signal.SIGINT, signal.SIG_IGN))
-    with processes as pool, WebarchiveClient(given.mount, interval=0.1) as client:
+    with (
+        WebarchiveClient(given.mount, interval=0.1) as client,
+        ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("fork"), begin, (given.mount,)) as pool,
+    ):
         if client.mount is None:
             parser.error(f"{given.mount} is no mount; `mount.webarcfs {given.mount} DIR` makes one")
+        pool.submit(os.getpid).result()  # forks them all, now: a process with threads must not be forked
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: sys.exit())
         install_schema(client)
         counter = WordCount(client, pool)
-        known = [CommitTag.parse(line) for line in (client.mount / ".changes").read_text("utf-8").split()]
-        counter(known)
-        print(f"counted {counter.counted} pages", flush=True)
-        if not given.once:
-            client.add_observer(counter, since=known[-1] if known else None)
-            end = threading.Event()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: end.set())
-            end.wait()
+        try:
+            known = [CommitTag.parse(line) for line in (client.mount / ".changes").read_text("utf-8").split()]
+            counter(known)
+            print(f"counted {counter.counted} pages", flush=True)
+            if not given.once:
+                client.add_observer(counter, since=known[-1] if known else None)
+                counter.broken.wait()
+        finally:
+            pool.shutdown(cancel_futures=True)
+        if counter.broken.is_set():
+            sys.exit("a process that counts was killed; started again, this program goes on where it was")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ import builtins
 import errno
 import io
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,16 +30,17 @@ from webarcfs.archive.arcxml import parse_element
 from webarcfs.archive.asking import ask
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Exists, InvalidDocument, NotAnArchive, NotFound, NotPermitted, Stale
-from webarcfs.archive.layout import DATA_XML
-from webarcfs.archive.model import CommitTag, MetaData, format_time
-from webarcfs.archive.store import Store
+from webarcfs.archive.layout import DATA_XML, is_data_file, is_reserved
+from webarcfs.archive.model import CommitTag, MetaData, format_time, from_epoch
 from webarcfs.mounted import family
 from webarcfs.news import INTERVAL, News, Observer
+from webarcfs.repositories import Repositories
 
 __all__ = ["CommitTag", "MetaData", "Observer", "WebarchiveClient"]
 
 #: Bodies up to this size are read into memory; larger ones go through an unnamed file.
 LARGE = 4 << 20
+_PIECE = 1 << 20
 _DATA = "{urn:webarcfs:arc:1}data"
 
 
@@ -54,6 +54,7 @@ class WebarchiveClient:
         self.mount, self.archive = _found(Path(place).absolute())
         feed = self.mount / ".changes" if self.mount is not None else self.archive.changes
         self._news = News(feed, interval)
+        self._repositories = Repositories(self.archive)
 
     def __enter__(self) -> WebarchiveClient:
         return self
@@ -76,29 +77,30 @@ class WebarchiveClient:
 
     def list(self, meta: MetaData) -> builtins.list[str]:
         """What lies in a document's ARC in its snapshot, additions included (/Cl-7/). Raises NotFound."""
-        store, tree = self._arc(meta)
-        if folder := self._shown_in(meta, store):
+        arc = self._repositories.arc(meta)
+        if folder := self._shown_in(meta):
             with family(meta.path):
-                return sorted(each.name for each in folder.iterdir())
-        return [entry.name for entry in store.entries(tree)]
+                return sorted(os.listdir(folder))  # noqa: PTH208 # as a path is known already
+        return [*arc.entries]
 
     def data_name(self, meta: MetaData) -> str:
         """The name of the document's data file (`data.html`). Raises NotFound."""
-        store, tree = self._arc(meta)
-        arc = next(versions.arcs(store, tree))
-        if arc.data is None:
-            raise NotFound(f"{meta.path} has no data file in {meta.commit_tag}")
-        return arc.data.name
+        for name, entry in self._repositories.arc(meta).entries.items():
+            if is_data_file(name) and not entry.is_tree:
+                return name
+        raise NotFound(f"{meta.path} has no data file in {meta.commit_tag}")
 
     def open_read(self, meta: MetaData, name: str) -> BinaryIO:
         """A file of the document's ARC as a stream (/Cl-8/): `name` may lead into folders of users. Raises NotFound."""
-        store, tree = self._arc(meta)
+        arc, name = self._repositories.arc(meta), name.strip("/")
         if ".." in name.split("/"):
             raise NotFound(f"{name!r} leads out of {meta.path}")
-        if folder := self._shown_in(meta, store):
+        # What a crawl stored is the same wherever it is read; what was added a moment ago only the mount has.
+        crawled = name in arc.entries and name != DATA_XML and is_reserved(name)
+        if not crawled and (folder := self._shown_in(meta)):
             with family(f"{meta.path}/{name}"):
-                return (folder / name.strip("/")).open("rb")
-        found = store.find(tree, name.strip("/"))
+                return open(f"{folder}/{name}", "rb")  # noqa: PTH123 # the caller closes it
+        store, found = arc.store, arc.store.find(arc.tree, name)
         if found is None or found.is_tree:
             raise NotFound(f"{meta.path} has no file {name!r} in {meta.commit_tag}")
         if store.size(found.oid) <= LARGE:
@@ -124,9 +126,10 @@ class WebarchiveClient:
             # What is closed in a mount stays for ever, so nothing of a block that fails may get there.
             yield cast(BinaryIO, body)
             body.seek(0)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with family(place), open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as stream:  # noqa: PTH123
-                shutil.copyfileobj(body, stream, 1 << 20)
+            with family(place), _opened(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder) as fd:
+                while piece := memoryview(body.read(_PIECE)):
+                    while piece:
+                        piece = piece[os.write(fd, piece) :]
 
     # -- data nodes --------------------------------------------------------------------------------------------------
 
@@ -149,14 +152,12 @@ class WebarchiveClient:
             element.text = text
         if element.tag != tag:
             raise InvalidDocument(f"the element is called {element.tag}, not {tag}")
-        with self._current_folder(meta) as folder, family(f"{meta.path}/{DATA_XML}"):
-            fd = os.open(DATA_XML, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, dir_fd=folder)
-            try:
-                os.write(fd, ElementTree.tostring(element, "utf-8", xml_declaration=False))
-            except BaseException:
-                os.close(fd)
-                raise
-            os.close(fd)
+        with (
+            self._current_folder(meta) as folder,
+            family(f"{meta.path}/{DATA_XML}"),
+            _opened(DATA_XML, os.O_WRONLY | os.O_APPEND, folder) as fd,
+        ):
+            os.write(fd, ElementTree.tostring(element, "utf-8", xml_declaration=False))
 
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
@@ -166,23 +167,19 @@ class WebarchiveClient:
 
     def snapshots(self, domain: str) -> builtins.list[CommitTag]:
         """The commitTags of a domain, oldest first. Raises NotFound."""
-        return [tag for tag, _ in versions.snapshots(self._store(domain), domain)]
+        return [tag for tag, _ in versions.snapshots(self._repositories.store(domain), domain)]
 
     def at(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
         """All documents of a snapshot, by folders; as `select` gives them, but read from git. Raises NotFound."""
         tag = _tag(commit_tag)
-        return (_shown(meta, tag) for meta in self._stored_at(tag))
+        store = self._repositories.store(tag.domain)
+        tree = versions.tree_of(store, tag)
+        return (_shown(versions.described(store, arc), tag) for arc in versions.arcs(store, tree))
 
     def changed(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
         """The documents that a snapshot added, or of which it stored another version. Raises NotFound."""
         tag = _tag(commit_tag)
-        return (meta for meta in self._stored_at(tag) if meta.commit_tag == tag)
-
-    def _stored_at(self, tag: CommitTag) -> Iterator[MetaData]:
-        """The documents of a snapshot with the metadata that they were stored with."""
-        store = self._store(tag.domain)
-        tree = versions.tree_of(store, tag)
-        return (versions.described(store, arc) for arc in versions.arcs(store, tree))
+        return versions.stored_by(self._repositories.store(tag.domain), tag)
 
     # -- news --------------------------------------------------------------------------------------------------------
 
@@ -200,45 +197,46 @@ class WebarchiveClient:
 
     # ----------------------------------------------------------------------------------------------------------------
 
-    def _store(self, domain: str) -> Store:
-        if domain not in set(self.archive.domains()):
-            raise NotFound(f"the archive has no domain {domain!r}")
-        return Store(self.archive.repository(domain))
-
-    def _arc(self, meta: MetaData) -> tuple[Store, str]:
-        """The repository of a document's domain, and the tree of its ARC in its snapshot."""
-        store = self._store(meta.domain)
-        found = store.find(versions.tree_of(store, meta.commit_tag), meta.path.removeprefix(f"/{meta.domain}/"))
-        if found is None or not found.is_tree or store.find(found.oid, DATA_XML) is None:
-            raise NotFound(f"{meta.commit_tag} has no document {meta.path}")
-        return store, found.oid
-
-    def _shown_in(self, meta: MetaData, store: Store) -> Path | None:
+    def _shown_in(self, meta: MetaData) -> str:
         """Where the mount, if there is one, shows a document's ARC: the newest snapshot is the one that can grow."""
         if self.mount is None:
-            return None
-        head = store.head()
-        if head is not None and head.message.tag == meta.commit_tag:
-            return Path(f"{self.mount}{meta.path}")
-        return self.mount / ".snapshots" / f"{meta.commit_tag}{meta.path}"
+            return ""
+        if self._repositories.is_newest(meta.commit_tag):
+            return f"{self.mount}{meta.path}"
+        return f"{self.mount}/.snapshots/{meta.commit_tag}{meta.path}"
 
     @contextmanager
     def _current_folder(self, meta: MetaData) -> Iterator[int]:
         """The folder of a document's ARC in the mount, if that is still the version that `meta` speaks of."""
         if self.mount is None:
             raise NotPermitted("writing goes through a mount; give the client one: WebarchiveClient('/mnt/archive')")
-        store, tree = self._arc(meta)
-        stored = versions.described(store, next(versions.arcs(store, tree)))
+        stored = self._repositories.stored(self._repositories.arc(meta))
         with family(meta.path, {errno.ENOENT: Stale}):
             folder = os.open(f"{self.mount}{meta.path}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            with family(meta.path):
-                shown = os.getxattr(folder, "user.webarc.crawlTime").decode()
-            if shown != format_time(stored.crawl_time):
-                raise Stale(f"{meta.path} was replaced by a crawl; it is of {shown} now")
+            # What its attributes say is asked of no process, as the kernel has them (SEMANTICS.md).
+            shown = int(os.fstat(folder).st_mtime)
+            if shown != int(stored.timestamp()):
+                raise Stale(f"{meta.path} was replaced by a crawl; it is of {format_time(from_epoch(shown))} now")
             yield folder
         finally:
             os.close(folder)
+
+
+@contextmanager
+def _opened(name: str, flags: int, folder: int) -> Iterator[int]:
+    """A descriptor of a file in a folder; what closing it raises is told, unless something else was wrong before.
+
+    Without a file object, which asks what it is that it writes to: each question goes to the mount's process.
+    """
+    fd = os.open(name, flags | os.O_CLOEXEC, 0o644, dir_fd=folder)
+    try:
+        yield fd
+    except BaseException:
+        with suppress(OSError):
+            os.close(fd)
+        raise
+    os.close(fd)
 
 
 def _found(place: Path) -> tuple[Path | None, Archive]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from lxml import html
 
 from tests.mount.conftest import Mounter
 from tests.support import archives
-from tests.support.mounts import UMOUNT, run
+from tests.support.mounts import UMOUNT, eventually, run
 from webarcfs.archive.directory import Archive
 
 pytestmark = pytest.mark.mount
@@ -29,14 +29,35 @@ PATIENCE = 60.0
 
 @contextmanager
 def counting(point: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """The example at work on a mount."""
-    process = subprocess.Popen([sys.executable, EXAMPLE, point, *words], stdout=subprocess.PIPE, text=True)
+    """The example at work on a mount; nothing of it is left behind."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, EXAMPLE, point, *words], stdout=pipe, stderr=pipe, text=True)
+    helpers: list[int] = []
     try:
         assert said(process, "counted")
+        helpers = helpers_of(process)
         yield process
     finally:
         process.terminate()
         process.communicate(timeout=PATIENCE)
+        eventually(lambda: not alive(helpers), PATIENCE)
+
+
+def helpers_of(process: subprocess.Popen[str]) -> list[int]:
+    """The processes that count."""
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text("ascii").split()]
+
+
+def alive(pids: list[int]) -> list[int]:
+    return [pid for pid in pids if not has_ended(pid)]
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state == "Z"  # whoever adopted it has not looked yet
 
 
 def said(process: subprocess.Popen[str], start: str) -> str:
@@ -46,11 +67,15 @@ def said(process: subprocess.Popen[str], start: str) -> str:
 
 
 def until_it_says(path: Path, text: str) -> None:
-    """Wait until a file is there and holds `text`; while it is being written, it is empty."""
-    end = time.monotonic() + PATIENCE
-    while not path.exists() or path.read_text("utf-8") != text:
-        assert time.monotonic() < end, f"{path} does not come to say {text!r}"
-        time.sleep(0.02)
+    """Wait until a file is there and holds `text`; it is empty while it is written, and goes when a crawl comes."""
+    eventually(lambda: _text(path) == text, PATIENCE)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except OSError:
+        return None
 
 
 def test_each_new_page_is_counted_once(archive: Archive, mount: Mounter) -> None:
@@ -78,6 +103,34 @@ def test_each_new_page_is_counted_once(archive: Archive, mount: Mounter) -> None
     assert again.stdout.splitlines()[-1] == "counted 0 pages"
     for page in ("old.html", "new.html"):
         assert (site / page / "data.xml").read_text("utf-8").count("total=") == 1
+
+
+def test_a_counting_process_that_is_killed_ends_the_program(archive: Archive, mount: Mounter) -> None:
+    """It says so and does not wait for ever; started again, it counts what is left."""
+    archives.publish(archive, pages={"old.html": b"<p>one</p>"})
+    mounted = mount(archive)
+    with counting(mounted.point) as process:
+        helpers = helpers_of(process)
+        os.kill(helpers[0], signal.SIGKILL)
+        archives.publish(archive, pages={"new.html": b"<p>two</p>", "newer.html": b"<p>three</p>"})
+        _, complaint = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 1
+        assert "a process that counts was killed" in complaint
+        eventually(lambda: not alive(helpers), PATIENCE)
+    with counting(mounted.point, "--once") as process:
+        assert process.wait(PATIENCE) == 0
+    for page in ("old.html", "new.html", "newer.html"):
+        assert (mounted.point / archives.DOMAIN / page / "wordcount.txt").exists()
+
+
+def test_who_kills_the_program_ends_its_processes(archive: Archive, mount: Mounter) -> None:
+    archives.publish(archive, pages={"old.html": b"<p>one</p>"})
+    with counting(mount(archive).point) as process:
+        helpers = helpers_of(process)
+        assert helpers
+        process.kill()
+        process.wait(PATIENCE)
+        eventually(lambda: not alive(helpers), PATIENCE)
 
 
 def test_counts_agree_with_the_text_of_real_pages(archive: Archive, mount: Mounter) -> None:

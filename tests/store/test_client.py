@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -11,10 +12,13 @@ import pytest
 
 from agent.recover import catch_up
 from tests.support import archives
+from tests.support.mounts import eventually
+from webarcfs.archive import versions
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import BadCondition, NotAnArchive, NotFound, NotPermitted, WebarcError
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.model import CommitTag
+from webarcfs.archive.store import Store
 from webarcfs.client import WebarchiveClient
 
 pytestmark = pytest.mark.store
@@ -84,6 +88,40 @@ def test_snapshots_and_what_they_changed(client: WebarchiveClient) -> None:
     ]
     assert [meta.path for meta in client.changed(second)] == ["/www.example.org/index.html"]
     assert sorted(map(str, client.at(str(second)))) == sorted(map(str, client.select(f"commitTag = '{second}'")))
+
+
+def test_what_a_snapshot_changed_is_what_it_stored(archive: Archive, client: WebarchiveClient) -> None:
+    """Found by comparing it with the one before, additions and all, it is the same as by looking at every document."""
+    archives.publish(archive, pages={"index.html": b"<title>two</title>", "a/b.html": b"x", "a/b.html/c.html": b"y"})
+    archives.add(archive, "a/b.html/more/notes.txt", b"a note")
+    archives.publish(archive, pages={"a/b.html/c.html": b"z", "index.html": None})
+    for tag in client.snapshots(archives.DOMAIN):
+        store = Store(archive.repository(archives.DOMAIN))
+        every = (versions.described(store, arc) for arc in versions.arcs(store, versions.tree_of(store, tag)))
+        stored = {meta.path: meta for meta in every if meta.commit_tag == tag}
+        assert {meta.path: meta for meta in client.changed(tag)} == stored, tag
+
+
+def test_a_repository_that_was_put_in_place_of_another_is_read(archive: Archive, client: WebarchiveClient) -> None:
+    """A restore does that; a client lives long, and keeps repositories open."""
+    repository = archive.repository(archives.DOMAIN)
+    old = client.snapshots(archives.DOMAIN)
+    shutil.copytree(repository, repository.with_name("copy"))
+    repository.rename(repository.with_name("away"))
+    repository.with_name("copy").rename(repository)
+    tag = archives.publish(archive, pages={"index.html": b"<title>three</title>"})
+    eventually(lambda: client.snapshots(archives.DOMAIN) == [*old, tag], PATIENCE)
+    assert [meta.path for meta in client.changed(tag)] == ["/www.example.org/index.html"]
+    repository.rename(repository.with_name("gone"))
+    eventually(lambda: _is_gone(client), PATIENCE)
+
+
+def _is_gone(client: WebarchiveClient) -> bool:
+    try:
+        client.snapshots(archives.DOMAIN)
+    except NotFound:
+        return True
+    return False
 
 
 def test_errors_are_of_our_family(client: WebarchiveClient, tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ CET = timezone(timedelta(hours=1), "CET")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
+_COMPACT = str.maketrans("", "", "-:")
+
+
 def now() -> datetime:
     """The time in CET, to the second, which is as fine as the archive knows time."""
     return datetime.now(CET).replace(microsecond=0)
@@ -46,7 +49,7 @@ def parse_time(text: str) -> datetime:
 
 def compact_time(time: datetime) -> str:
     """`YYYYmmddTHHMMSS` in CET: the form used in ref names and job folders."""
-    return time.astimezone(CET).strftime("%Y%m%dT%H%M%S")
+    return format_time(time).translate(_COMPACT)
 
 
 def parse_compact_time(text: str) -> datetime:

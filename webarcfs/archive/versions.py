@@ -56,12 +56,17 @@ def snapshots(store: Store, domain: str) -> list[tuple[CommitTag, str]]:
     return [(CommitTag(time, domain), oid) for time, oid in sorted(found)]
 
 
-def tree_of(store: Store, tag: CommitTag) -> str:
-    """The tree of a snapshot. Raises NotFound where there is none of that tag."""
+def commit_of(store: Store, tag: CommitTag) -> str:
+    """The commit of a snapshot. Raises NotFound where there is none of that tag."""
     oid = store.ref(CRAWLS + compact_time(tag.crawl_time))
     if oid is None:
         raise NotFound(f"there is no snapshot {tag}")
-    return store.commit(oid).tree
+    return oid
+
+
+def tree_of(store: Store, tag: CommitTag) -> str:
+    """The tree of a snapshot. Raises NotFound where there is none of that tag."""
+    return store.commit(commit_of(store, tag)).tree
 
 
 def steps(store: Store, domain: str, arc: str) -> Iterator[Step]:
@@ -148,6 +153,16 @@ def arcs(store: Store, tree: str, prefix: str = "") -> Iterator[ArcTree]:
     for entry in entries:
         if entry.is_tree:
             yield from arcs(store, entry.oid, f"{prefix}{entry.name}/")
+
+
+def stored_by(store: Store, tag: CommitTag) -> Iterator[MetaData]:
+    """The documents of which a snapshot stored a version, with their metadata, in order of path. Raises NotFound."""
+    tree = tree_of(store, tag)
+    before = [oid for earlier, oid in snapshots(store, tag.domain) if earlier.crawl_time < tag.crawl_time]
+    # What lies in the snapshot before was stored by that one, or earlier.
+    changes = store.differences(store.commit(before[-1]).tree if before else None, tree)
+    documents = (each.new for each in changes if each.new is not None and each.path.endswith(f"/{DATA_XML}"))
+    return (meta for document in documents if (meta := metadata(store.read(document))).commit_tag == tag)
 
 
 def described(store: Store, arc: ArcTree) -> MetaData:
