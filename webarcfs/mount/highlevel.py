@@ -82,7 +82,10 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
 
     def getattr(self, path: str, fi: Any = None) -> dict[str, int]:
         node = self._tree.find(path) if fi is None else self._handles[fi.fh].node
-        return self._stat(node.attrs())
+        try:
+            return self._stat(node.attrs())
+        except Stale:  # somebody added to it since it was found, and git never had it as it was then
+            return self._stat(self._tree.find(path).attrs())
 
     def readlink(self, path: str) -> str:
         node = self._tree.find(path)
