@@ -19,7 +19,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "frontier": lambda _: growth.frontier(),
     "asking": lambda given: asking.asking((100_000, 1_000_000) if given.large else (10_000, 100_000)),
     "log": lambda _: asking.log(),
-    "wordcount": lambda given: wordcount.wordcount(_rounds(given)),
+    "wordcount": lambda given: wordcount.wordcount(_rounds(given), wordcount.SIZES[0 if given.large else -1 :]),
     "links": lambda given: links.links(10_000_000 if given.large else 300_000),
 }
 
