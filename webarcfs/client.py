@@ -95,9 +95,11 @@ class WebarchiveClient:
         arc, name = self._repositories.arc(meta), name.strip("/")
         if ".." in name.split("/"):
             raise NotFound(f"{name!r} leads out of {meta.path}")
-        # What a crawl stored is the same wherever it is read; what was added a moment ago only the mount has.
-        crawled = name in arc.entries and name != DATA_XML and is_reserved(name)
-        if not crawled and (folder := self._shown_in(meta)):
+        # What a crawl stored is the same in git, and quicker there if it is small; what was just added is not there.
+        entry = arc.entries.get(name)
+        crawled = entry if entry is not None and name != DATA_XML and is_reserved(name) else None
+        small = crawled is not None and not crawled.is_tree and arc.store.size(crawled.oid) <= LARGE
+        if not small and (folder := self._shown_in(meta)):
             with family(f"{meta.path}/{name}"):
                 return open(f"{folder}/{name}", "rb")  # noqa: PTH123 # the caller closes it
         store, found = arc.store, arc.store.find(arc.tree, name)

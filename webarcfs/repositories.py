@@ -21,9 +21,9 @@ from webarcfs.archive.model import CommitTag, MetaData
 from webarcfs.archive.objects import Entry
 from webarcfs.archive.store import Store
 
-#: ARCs that are remembered: as many as a program is at, it asks of each several things.
+#: Facts that are remembered, a line each; and ARCs, as many as a program is at: one may have very many in it.
 _REMEMBERED = 1_000
-
+_ARCS = 50
 #: Seconds between two looks for packs that a repack removed, and that must not be held open.
 _INTERVAL = 1.0
 
@@ -56,7 +56,7 @@ class Repositories:
         self._opening = threading.Lock()
         self._roots = lru_cache(_REMEMBERED)(_root)
         self._trees = lru_cache(_REMEMBERED)(_tree)
-        self._arcs = lru_cache(_REMEMBERED)(_arc)
+        self._arcs = lru_cache(_ARCS)(_arc)
         self._times = lru_cache(_REMEMBERED)(_crawl_time)
 
     def store(self, domain: str) -> Store:
