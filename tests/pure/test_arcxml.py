@@ -251,3 +251,47 @@ threads = [threading.Thread(target=work) for _ in range(8)]
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", script], input=EMPTY, capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def read(document: bytes) -> object:
+    """The metadata of a document, or how it is refused."""
+    try:
+        return arcxml.metadata(document)
+    except (Damaged, InvalidDocument) as error:
+        return type(error)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"", b""),
+        (b'title="', b'title="&lt;&#10;'),
+        (b'title="', b'title="a\tb\n'),
+        (b'title="', b'title="\x01'),
+        (b'title="', b'title="\xef\xbf\xbf'),
+        (b'title="', b'title="\xff'),
+        (b'title="', b'title="<'),
+        (b'title="', b'title="" title="'),
+        (b'title="', b'other="" title="'),
+        (b'title="', b'other="'),
+        (b'title="', b"title='\"' x=\""),
+        (b'title="', b'domain="'),
+        (b'title="', b'  title="'),
+        (b'title="', b'title = "'),
+        (b'crawlTime="', b'crawlTime="x'),
+        (b"/>\n  <arc:data/>", b"></arc:meta>\n  <arc:data/>"),
+    ],
+)
+def test_what_is_read_without_a_parser_is_read_as_with_one(
+    old: bytes, new: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = EMPTY.replace(old, new, 1)
+    found = read(document)
+    monkeypatch.setattr(arcxml, "_plain_fields", lambda _: None)
+    assert found == read(document)
+
+
+def test_plain_metadata_need_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mount reads those of every ARC of a folder that is listed."""
+    monkeypatch.setattr(arcxml, "parse_element", None)
+    assert arcxml.metadata(with_data("<n/>" * 10)) == META

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 
 from webarcfs.archive.errors import Damaged
 
 #: The archive's clock: UTC+01:00 all year, no summer time (specification §2, note on timestamps).
 CET = timezone(timedelta(hours=1), "CET")
 
+#: How many times and tags are remembered: documents of a crawl share theirs, and whole sites are read at once.
+_REMEMBERED = 4096
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
@@ -31,12 +34,14 @@ def from_epoch(seconds: float) -> datetime:
     return datetime.fromtimestamp(int(seconds), CET)
 
 
+@lru_cache(_REMEMBERED)
 def format_time(time: datetime) -> str:
     """`yyyy-mm-ddThh:mm:ss`, CET."""
     # Not by strftime, which writes years before 1000 without their zeros.
     return time.astimezone(CET).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
+@lru_cache(_REMEMBERED)
 def parse_time(text: str) -> datetime:
     """The inverse of `format_time`. Raises Damaged when `text` is no such time."""
     try:
@@ -81,6 +86,7 @@ class CommitTag:
         return f"refs/crawls/{compact_time(self.crawl_time)}"
 
     @classmethod
+    @lru_cache(_REMEMBERED)
     def parse(cls, text: str) -> CommitTag:
         """The tag that `text` spells. Raises Damaged when it spells none."""
         time, at, domain = text.partition("@")

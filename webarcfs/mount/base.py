@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Generic, TypeVar, overload
 
 from webarcfs.archive.errors import NotFound, NotPermitted, ReadOnly, WebarcError
@@ -54,6 +55,8 @@ class Kind(Enum):
     FOLDER = 0o755
     LINK = 0o777
 
+    __hash__ = object.__hash__  # Enum's is a function in Python, and kinds are looked up for each entry of a listing
+
 
 @dataclass(frozen=True, slots=True)
 class Attrs:
@@ -79,10 +82,16 @@ class Attrs:
         return int(self.kind.value) | (0o200 | folder_mode & 0o020 if self.writable else 0)
 
 
-class Node(ABC):
-    """Anything that has a name in the mount."""
+class Node:
+    """Anything that has a name in the mount.
+
+    Not of ABCMeta, which makes isinstance many times as dear; mypy holds subclasses to the abstract methods without.
+    """
 
     kind: Kind
+    #: Whether its attributes stay as they are until the mount is told of a publication; those of what has an owner of
+    #: its own do not, whatever this says.
+    settled = True
 
     @property
     def old(self) -> bool:
@@ -101,11 +110,6 @@ class Node(ABC):
     def xattrs(self) -> Mapping[str, bytes]:
         """Its extended attributes."""
         return {}
-
-    @property
-    def settled(self) -> bool:
-        """Whether its attributes stay as they are until the mount is told of a publication."""
-        return True
 
     def refusal(self) -> WebarcError:
         """Why it cannot be changed, and nothing made in it (/Ar-1/)."""
@@ -186,6 +190,7 @@ def number(*parts: str) -> int:
     return (int.from_bytes(digest, "big") >> 1) + 2
 
 
+@lru_cache(4096)
 def seconds(time: datetime) -> int:
     """A time as stat(2) has it."""
     return int(time.timestamp())

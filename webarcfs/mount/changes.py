@@ -90,14 +90,11 @@ class ChangesFile(File):
     """`.changes`: the feed as far as this mount shows its states. It grows under an open file."""
 
     changes: Changes
+    settled = False
 
     @property
     def ino(self) -> int:
         return number("changes")
-
-    @property
-    def settled(self) -> bool:
-        return False
 
     def attrs(self) -> Attrs:
         return Attrs(self.kind, self.changes.size, self.changes.mtime, self.ino)

@@ -155,14 +155,11 @@ class DraftFile(File):
     """The node of a draft."""
 
     draft: Draft
+    settled = False
 
     @property
     def ino(self) -> int:
         return number("draft", str(os.getpid()), str(self.draft.number))
-
-    @property
-    def settled(self) -> bool:
-        return False
 
     def attrs(self) -> Attrs:
         return Attrs(self.kind, self.draft.size, self.draft.mtime, self.ino, 1, self.draft.maker.uid, True)

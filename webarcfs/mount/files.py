@@ -84,10 +84,6 @@ class StoredFile(File):
         return self.place is not None and self.inner == layout.DATA_XML
 
     @property
-    def settled(self) -> bool:
-        return self._maker is None
-
-    @property
     def _maker(self) -> int | None:
         made = self.state.reader.overlay.makers.of(self.place, self.inner) if self.place else None
         return made.uid if made else None

@@ -65,10 +65,14 @@ class StoredFolder(Folder):
         """What git holds in it, in its state, and what is on its way there, by name."""
         return {name: item for name, item in self._items().items() if isinstance(item, Entry)}
 
+    @lazy
+    def _stored(self) -> Mapping[str, Entry]:
+        """What git holds in it, by name."""
+        return self.state.reader.entries(self.tree)
+
     def _items(self) -> Mapping[str, Item]:
-        """The same, with what is being written."""
-        reader = self.state.reader
-        stored, added = reader.entries(self.tree), reader.overlay.listing(self.place, self.inner)
+        """The same, with what is on its way there, or being written."""
+        stored, added = self._stored, self.state.reader.overlay.listing(self.place, self.inner)
         if not added:
             return stored
         items = {**stored, **{name: item for name, item in added.items() if not _is_in(stored, item)}}
@@ -80,24 +84,22 @@ class StoredFolder(Folder):
         return iter(items) if newer is None else newer.names()
 
     def lookup(self, name: str) -> Node:
-        reader = self.state.reader
-        item = reader.overlay.get(self.place, self.inner, name)
+        item = self.state.reader.overlay.get(self.place, self.inner, name)
         newer = self._newer()
         return self.in_state(name, item) if newer is None else newer.lookup(name)
 
     def in_state(self, name: str, item: Item | None) -> Node:
         """What a name is in the state of this folder, whichever there is since, under `item` from the overlay."""
-        reader = self.state.reader
-        stored = reader.entries(self.tree)
+        stored = self._stored
         if item is None or _is_in(stored, item):
             item = stored.get(name)
         if item is None or is_gone(item):
-            raise NotFound(f"there is no {name!r} in {self.path!r} of {reader.domain}")
+            raise NotFound(f"there is no {name!r} in {self.path!r} of {self.state.reader.domain}")
         return item if isinstance(item, Node) else self._node(item)
 
     def stamp(self, name: str) -> str | None:
         # In an ARC, what a name is depends on what was added; above ARCs, on what git has and nothing else.
-        entry = self.state.reader.entries(self.tree).get(name) if self.enclosing is None else None
+        entry = self._stored.get(name) if self.enclosing is None else None
         return entry.oid if entry is not None and entry.is_tree else None
 
     def now(self) -> Folder:
@@ -207,10 +209,6 @@ class AddedFolder(StoredFolder):
     @property
     def inner(self) -> str:
         return self.path[len(self.arc.path) + 1 :]
-
-    @property
-    def settled(self) -> bool:
-        return self._maker is None
 
     @property
     def _maker(self) -> int | None:

@@ -26,6 +26,8 @@ _MACHINES = ("x86_64", "aarch64")
 #: Bit of setattr's `to_set` for the size; where st_size lies in struct stat, on both machines.
 SET_SIZE = 1 << 3
 _ST_SIZE = 48
+#: Bytes that the buffer for a request has at least (FUSE_MIN_READ_BUFFER).
+_LEAST = 8192
 
 #: Capabilities of `ConnInfo.want` (fuse_common.h).
 CAP_READDIRPLUS = 1 << 13
@@ -152,6 +154,7 @@ _FUNCTIONS: Mapping[str, tuple[Any, Sequence[Any]]] = {
     "fuse_session_unmount": (None, (c_void_p,)),
     "fuse_session_destroy": (None, (c_void_p,)),
     "fuse_session_exited": (c_int, (c_void_p,)),
+    "fuse_session_fd": (c_int, (c_void_p,)),
     "fuse_session_receive_buf": (c_int, (c_void_p, POINTER(Buf))),
     "fuse_session_process_buf": (None, (c_void_p, POINTER(Buf))),
     "fuse_req_ctx": (POINTER(Ctx), (_REQ,)),
@@ -229,25 +232,37 @@ def size_of_stat(address: int) -> int:
 class Requests:
     """One thread's buffer for requests, made by libfuse with the first of them."""
 
-    def __init__(self, session: int) -> None:
+    def __init__(self, session: int, shortcut: Callable[[memoryview], bool]) -> None:
+        """`shortcut` answers a request, or says that libfuse is to do it."""
         self._session = session
+        self._shortcut = shortcut
         self._buffer = Buf()
         self._library = load()
         self._size = 0
+        self._seen = 0
+        self._view = memoryview(b"")
 
     def receive(self) -> bool:
         """Wait for a request and take it. False at the end of the session."""
         self._size = self._library.fuse_session_receive_buf(self._session, self._buffer)
-        return self._goes_on()
+        if self._size > 0:  # almost always: no more is asked then
+            return True
+        return self._size == -errno.EINTR and not self._library.fuse_session_exited(self._session)
 
     def process(self) -> bool:
         """Have the one that was taken answered. False at the end of the session."""
-        if self._size > 0:
+        if self._size > 0 and not self._shortcut(self._begin()):
             self._library.fuse_session_process_buf(self._session, self._buffer)
-        return self._goes_on()
+            return not self._library.fuse_session_exited(self._session)
+        return True
 
-    def _goes_on(self) -> bool:
-        return (self._size > 0 or self._size == -errno.EINTR) and not self._library.fuse_session_exited(self._session)
+    def _begin(self) -> memoryview:
+        """How the request begins, in libfuse's buffer."""
+        address = self._buffer.mem
+        if address != self._seen:
+            self._seen = address
+            self._view = memoryview((ctypes.c_char * _LEAST).from_address(address)).cast("B")
+        return self._view
 
     def __enter__(self) -> Requests:
         return self

@@ -62,8 +62,13 @@ class Lister:
         if not isinstance(folder, Folder):
             raise NotADirectory(f"inode {inode}")
         listing, place = self._listings.at(folder, offset)
-        going = _Going(inode, folder, listing, folder == listing.folder)
         names = listing.names
+        if place < len(names):
+            going = _Going(inode, folder, listing, folder is listing.folder or folder == listing.folder)
+            yield from self._packed(going, place, size, pack)
+
+    def _packed(self, going: _Going, place: int, size: int, pack: _Pack) -> Iterator[bytes]:
+        listing, names = going.listing, going.listing.names
         head = wire.ENTRY_SIZE if pack == self._node else 0
         while place < len(names):
             name = names[place]
@@ -78,7 +83,7 @@ class Lister:
                 continue
             size -= room
             yield piece
-        self._inodes.keep_told(inode, names[len(DOTS) :])
+        self._inodes.keep_told(going.inode, names[len(DOTS) :])
 
     def _name(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
         if name in DOTS:
@@ -87,21 +92,24 @@ class Lister:
         return wire.dirent(raw, node.ino, node.kind, following)
 
     def _node(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
+        if name in DOTS:
+            return wire.direntplus(None, self._name(going, name, raw, following))
         inode, folder = going.inode, going.listing.folder
         stamp = folder.stamp(name)
-        if name in DOTS or not going.is_same(name, stamp):
+        if not going.is_same(name, stamp):
             return wire.direntplus(None, self._name(going, name, raw, following))
         told = self._inodes.tell_again(inode, name, stamp) if stamp is not None else None
-        if told is None:
-            node = _listed(folder, name)
-            try:
-                entry = self._tell(node, inode, name)
-            except WebarcError:  # whoever looks the name up is told
-                return wire.direntplus(None, wire.dirent(raw, node.ino, node.kind, following))
-            told = Told(stamp or "", node.ino, node.kind, entry)
-            if stamp is not None:
-                self._inodes.remember(inode, name, told)
-        return wire.direntplus(told.entry, wire.dirent(raw, told.ino, told.kind, following))
+        if told is not None:
+            return wire.direntplus(told.entry, wire.dirent(raw, told.ino, told.kind, following))
+        node = _listed(folder, name)
+        ino, kind = node.ino, node.kind
+        try:
+            entry = self._tell(node, inode, name)
+        except WebarcError:  # whoever looks the name up is told
+            return wire.direntplus(None, wire.dirent(raw, ino, kind, following))
+        if stamp is not None:
+            self._inodes.remember(inode, name, Told(stamp, ino, kind, entry))
+        return wire.direntplus(entry, wire.dirent(raw, ino, kind, following))
 
     def _dot(self, inode: int, name: str) -> int:
         return self._inodes.ino(inode if name == "." else self._inodes.parent(inode))

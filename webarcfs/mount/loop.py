@@ -23,6 +23,7 @@ from webarcfs.mount.base import Folder
 from webarcfs.mount.binding import Mount
 from webarcfs.mount.expiry import Expiry, Kernel
 from webarcfs.mount.inodes import Inodes, nodeid
+from webarcfs.mount.lane import Lane
 from webarcfs.mount.lowlevel import Operations
 from webarcfs.mount.lowwriting import WritingOperations
 from webarcfs.mount.options import escaped
@@ -61,7 +62,9 @@ class Loop:
         )
         self._turn = Turn()
         self._operations.aside = self._turn.pass_on
+        self._count = mount.requests.count if mount.requests else None
         self._session = 0
+        self._lane: Lane | None = None
         self._ended = False
 
     def run(self) -> None:
@@ -82,9 +85,11 @@ class Loop:
             del kept
 
     def _serve(self) -> None:
-        with libfuse3.Requests(self._session) as first:
+        with libfuse3.Requests(self._session, lambda _: False) as first:
             if not (first.receive() and first.process()):
                 return
+        fd = self._library.fuse_session_fd(self._session)
+        self._lane = Lane(fd, self._operations, lambda: self._ended, self._count)
         lookout, trimmer = Lookout(self._turn), Trimmer(self._inodes, KernelCaches(self._session))
         threads = [threading.Thread(target=self._take, name=f"requests-{number}") for number in range(1, THREADS)]
         for thread in (*threads, lookout, trimmer):
@@ -102,7 +107,8 @@ class Loop:
             _log.info("requests: %s", self._mount.requests)
 
     def _take(self) -> None:
-        with libfuse3.Requests(self._session) as requests:
+        assert self._lane is not None
+        with libfuse3.Requests(self._session, self._lane.answer) as requests:
             self._turn.work(requests.receive, requests.process)
 
     def _arguments(self) -> list[bytes]:
@@ -128,7 +134,7 @@ class Loop:
         """An operation as libfuse calls it: with the request first, and no result."""
         operation: Callable[..., bytes | int | Later] = getattr(self._operations, name)
         called = name in self._operations.CALLED
-        count = self._mount.requests.count if self._mount.requests else None
+        count = self._count
         finish = self._finisher(name)
 
         def call(request: int, *arguments: Any) -> None:

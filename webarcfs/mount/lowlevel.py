@@ -23,7 +23,7 @@ from webarcfs.archive.errors import (
     NotSupported,
 )
 from webarcfs.mount import wire
-from webarcfs.mount.base import File, Folder, Node
+from webarcfs.mount.base import Attrs, File, Folder, Node
 from webarcfs.mount.binding import PID, Mount
 from webarcfs.mount.blobs import Content, Small
 from webarcfs.mount.contents import Kept
@@ -83,7 +83,7 @@ class Operations:
     def _entry(self, node: Node, parent: int, name: str, valid: int = ALWAYS) -> bytes:
         """`valid` says how many seconds the kernel may keep the name."""
         attrs = node.attrs()  # first: what cannot be read is not told of
-        return self._owned.entry(self._inodes.add(node, parent, name), attrs, _valid(node), valid)
+        return self._owned.entry(self._inodes.add(node, parent, name), attrs, _valid(node, attrs), valid)
 
     def lookup_undone(self, reply: bytes) -> None:
         """The kernel did not take the answer: the process that asked was killed meanwhile."""
@@ -95,7 +95,8 @@ class Operations:
 
     def getattr(self, inode: int, _fi: Any) -> bytes:
         node = self._inodes.node(inode)
-        return self._owned.attr(node.attrs(), _valid(node))
+        attrs = node.attrs()
+        return self._owned.attr(attrs, _valid(node, attrs))
 
     def readlink(self, inode: int) -> bytes:
         node = self._inodes.node(inode)
@@ -246,9 +247,9 @@ def _go_on() -> None:
     """Nobody else waits for requests."""
 
 
-def _valid(node: Node) -> int:
+def _valid(node: Node, attrs: Attrs) -> int:
     """Seconds for which the kernel may keep a node's attributes."""
-    return ALWAYS if node.settled else 0
+    return ALWAYS if node.settled and attrs.owner is None else 0
 
 
 def _sized(value: bytes, size: int) -> bytes | int:

@@ -77,13 +77,13 @@ class Overlay:
 
     def get(self, place: Place | None, folder: str, name: str) -> Item | None:
         """What a name in a folder of an ARC is, if it is from here."""
-        folders = self._folders.get(place) if place is not None else None
+        folders = self._folders.get(place) if self._folders and place is not None else None
         found = folders.get(folder) if folders is not None else None
         return found.get(name) if found is not None else None
 
     def listing(self, place: Place | None, folder: str) -> Mapping[str, Item]:
         """All names from here in a folder."""
-        folders = self._folders.get(place) if place is not None else None
+        folders = self._folders.get(place) if self._folders and place is not None else None
         found = folders.get(folder) if folders is not None else None
         return dict(found) if found else _NOTHING
 

@@ -35,14 +35,11 @@ class QueryFolder(Folder):
 
     queries: Queries
     lasting = False
+    settled = False
 
     @property
     def old(self) -> bool:
         return True
-
-    @property
-    def settled(self) -> bool:
-        return False
 
     @property
     def ino(self) -> int:

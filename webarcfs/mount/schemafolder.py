@@ -29,14 +29,11 @@ class SchemaFolder(Folder):
     path: Path
     #: New ones that are being written through this mount, by name.
     drafts: MutableMapping[str, Node] = field(default_factory=dict, compare=False)
+    settled = False
 
     @property
     def ino(self) -> int:
         return number("schemas")
-
-    @property
-    def settled(self) -> bool:
-        return False
 
     def attrs(self) -> Attrs:
         try:

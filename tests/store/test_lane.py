@@ -1,0 +1,126 @@
+"""The fast lane (webarcfs/mount/lane.py) without a kernel: requests as its bytes, answers as it would read them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.store.test_inodes import Mounted
+from tests.support import archives
+from tests.support.archives import DOMAIN
+from webarcfs.archive.directory import Archive
+from webarcfs.mount import wire
+from webarcfs.mount.lane import Lane
+from webarcfs.mount.tree import ROOT
+from webarcfs.mount.view import View
+
+pytestmark = pytest.mark.store
+
+LOOKUP, GETATTR, MKDIR, OPEN, READ, RELEASE, IOCTL, READDIRPLUS = 1, 3, 9, 14, 15, 18, 39, 44
+
+
+class Asked:
+    """A lane whose answers come by a pipe."""
+
+    def __init__(self, mounted: Mounted) -> None:
+        self.counts: Counter[str] = Counter()
+        self.ended = False
+        self.source, self.sink = os.pipe()
+        self.lane = Lane(self.sink, mounted.operations, lambda: self.ended, lambda kind: self.counts.update([kind]))
+
+    def send(self, opcode: int, inode: int, body: bytes) -> bool:
+        head = struct.pack("=IIQQIIIHH", 40 + len(body), opcode, 77, inode, 1000, 1000, 1, 0, 0)
+        # As the kernel leaves it in a buffer that had a longer request before.
+        return self.lane.answer(memoryview(head + body + b"left over" * 100))
+
+    def ask(self, opcode: int, inode: int, body: bytes) -> bytes | int:
+        """The body of the answer, or the errno."""
+        assert self.send(opcode, inode, body)
+        reply = os.read(self.source, 1 << 20)
+        length, error, unique = struct.unpack_from("=IiQ", reply)
+        assert (length, unique) == (len(reply), 77)
+        return -error if error or length == 16 else reply[16:]
+
+    def close(self) -> None:
+        for fd in {self.source, self.sink} - {-1}:
+            os.close(fd)
+
+
+@pytest.fixture
+def mounted(archive: Archive, view: View) -> Mounted:
+    archives.publish(archive, pages={"index.html": b"0123456789" * 5000})
+    return Mounted(archive, view)
+
+
+@pytest.fixture
+def asked(mounted: Mounted) -> Iterator[Asked]:
+    lane = Asked(mounted)
+    yield lane
+    lane.close()
+
+
+def read_in(handle: int, offset: int, size: int) -> bytes:
+    return struct.pack("=QQIIQII", handle, offset, size, 0, 0, 0, 0)
+
+
+def lookup(asked: Asked, path: str) -> int:
+    number = ROOT
+    for name in path.split("/"):
+        reply = asked.ask(LOOKUP, number, name.encode() + b"\0")
+        assert isinstance(reply, bytes)
+        number = wire.first_number(reply)
+    return number
+
+
+def test_requests_are_answered_as_libfuse_would(mounted: Mounted, asked: Asked) -> None:
+    """linux/fuse.h: fuse_in_header, fuse_read_in, fuse_open_in, fuse_release_in; the rest of the buffer is not read."""
+    file = lookup(asked, f"{DOMAIN}/index.html/data.html")
+    assert file == mounted.lookup(f"{DOMAIN}/index.html/data.html")
+    assert asked.ask(GETATTR, file, bytes(16)) == mounted.operations.getattr(file, None)
+    folder = mounted.lookup(f"{DOMAIN}/index.html")
+    listed = asked.ask(READDIRPLUS, folder, read_in(0, 0, 4096))
+    assert isinstance(listed, bytes)
+    assert file in set(wire.nodeids(listed))
+    assert asked.ask(OPEN, file, struct.pack("=II", os.O_RDONLY, 0)) == wire.opened(0, wire.KEEP_CACHE | wire.NOFLUSH)
+    assert asked.ask(READ, file, read_in(0, 5, 7)) == b"5678901"
+    assert asked.ask(READ, file, read_in(0, 0, 40000)) == b"0123456789" * 4000
+    assert asked.ask(READ, file, read_in(0, 50000, 10)) == 0  # the end: nothing behind the header
+    assert asked.ask(RELEASE, file, struct.pack("=QIIQ", 0, 0, 0, 0)) == 0
+    assert asked.ask(IOCTL, file, bytes(32)) == errno.ENOTTY
+    assert asked.counts == {"lookup": 3, "getattr": 1, "readdirplus": 1, "open": 1, "read": 3, "release": 1, "ioctl": 1}
+
+
+def test_errors_are_errnos(mounted: Mounted, asked: Asked) -> None:
+    file = mounted.lookup(f"{DOMAIN}/index.html/data.html")
+    assert asked.ask(OPEN, file, struct.pack("=II", os.O_WRONLY, 0)) == errno.EPERM
+    assert asked.ask(LOOKUP, file, b"name\0") == errno.ENOTDIR
+    assert asked.ask(LOOKUP, ROOT, b"n" * 256 + b"\0") == errno.ENAMETOOLONG
+    assert asked.ask(GETATTR, 12345, bytes(16)) == errno.ESTALE
+
+
+def test_what_is_no_request_of_the_lane_is_left_to_libfuse(asked: Asked) -> None:
+    assert not asked.send(MKDIR, ROOT, bytes(8) + b"name\0")
+    assert not asked.counts
+
+
+def test_an_answer_that_the_kernel_does_not_take_is_taken_back(mounted: Mounted, asked: Asked) -> None:
+    folder = mounted.lookup(DOMAIN)
+    known = len(mounted.inodes)
+    os.close(asked.source)
+    asked.source = -1  # from now on writing fails
+    assert asked.send(LOOKUP, folder, b"index.html\0")
+    assert asked.send(READDIRPLUS, folder, read_in(0, 0, 4096))
+    assert len(mounted.inodes) == known
+
+
+def test_nothing_is_sent_when_the_session_is_over(mounted: Mounted, asked: Asked) -> None:
+    asked.ended = True
+    assert asked.send(GETATTR, mounted.lookup(DOMAIN), bytes(16))
+    os.set_blocking(asked.source, False)
+    with pytest.raises(BlockingIOError):
+        os.read(asked.source, 1)

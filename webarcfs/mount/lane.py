@@ -1,0 +1,149 @@
+"""The fast lane: requests that come by the thousand are read and answered here as the kernel's bytes (linux/fuse.h).
+
+Libfuse takes every request from the kernel; those of a few kinds are then answered without it, since its way through
+ctypes and back costs more than what they ask for. All others are libfuse's. The layouts are those of protocol 7.31 and
+later, which only ever grow at their ends.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+from webarcfs.mount.answer import errno_for
+from webarcfs.mount.authors import Caller
+from webarcfs.mount.lowlevel import Operations
+from webarcfs.mount.workers import Later
+
+Answer = bytes | int | BaseException
+
+# struct fuse_in_header: length, opcode, unique, nodeid, uid, gid; the process and what is reserved are not read.
+_HEADER = Struct("=IIQQII")
+_BODY = 40
+_OUT = Struct("=IiQ")  # struct fuse_out_header: length, error, unique
+_READ = Struct("=QQI")  # struct fuse_read_in: handle, offset, size
+_FLAGS = Struct("=I")  # struct fuse_open_in begins so
+_NUMBER = Struct("=Q")  # struct fuse_release_in begins with the handle, struct fuse_forget_in is the count
+_COUNT = Struct("=I")  # struct fuse_batch_forget_in
+_ONE = Struct("=QQ")  # struct fuse_forget_one: inode, count
+#: Up to this size head and body of an answer are joined, which is cheaper than to name both to the kernel.
+_JOINED = 16384
+
+
+class Info:
+    """What operations read of libfuse's `struct fuse_file_info *`."""
+
+    __slots__ = ("fh", "flags")
+
+    def __init__(self, flags: int, fh: int) -> None:
+        self.flags = flags
+        self.fh = fh
+
+    @property
+    def contents(self) -> Info:
+        """Itself: ctypes has the structure behind the pointer here."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of request: the operation's name, how it is asked, what to do if the kernel does not take the answer."""
+
+    name: str
+    ask: Callable[[memoryview, int], Any]
+    undone: Callable[[bytes], None] | None
+
+
+class Lane:
+    """The fast lane of one session, whose requests come from the descriptor `fd`. Safe for any thread.
+
+    `ended` says that the session is over: nothing is sent any more.
+    """
+
+    def __init__(
+        self, fd: int, operations: Operations, ended: Callable[[], bool], count: Callable[[str], None] | None = None
+    ) -> None:
+        self._fd = fd
+        self._operations = operations
+        self._ended = ended
+        self._count = count
+        asked: Mapping[int, tuple[str, Callable[[memoryview, int], Any]]] = {
+            1: ("lookup", self._lookup),
+            3: ("getattr", self._getattr),
+            14: ("open", self._open_called if "open" in operations.CALLED else self._open),
+            15: ("read", self._read),
+            18: ("release", self._release),
+            39: ("ioctl", operations.ioctl),
+            44: ("readdirplus", self._readdirplus),
+        }
+        self._kinds = {
+            opcode: _Kind(name, ask, getattr(operations, f"{name}_undone", None))
+            for opcode, (name, ask) in asked.items()
+        }
+
+    def answer(self, request: memoryview) -> bool:
+        """Answer a request, or have it answered later; False if it is of another kind, and libfuse's."""
+        _, opcode, unique, inode, _, _ = _HEADER.unpack_from(request)
+        kind = self._kinds.get(opcode)
+        if kind is None:
+            return False
+        answer: Any
+        try:
+            if self._count is not None:
+                self._count(kind.name)
+            answer = kind.ask(request, inode)
+            if isinstance(answer, Later):
+                answer.start(lambda found: self._send(unique, kind, found))
+                return True
+        except BaseException as error:
+            answer = errno_for(error, kind.name, inode)
+        self._send(unique, kind, answer)
+        return True
+
+    def _send(self, unique: int, kind: _Kind, answer: Answer) -> None:
+        if self._ended():
+            return
+        if isinstance(answer, BaseException):
+            answer = errno_for(answer, kind.name)
+        try:
+            if isinstance(answer, int):
+                os.write(self._fd, _OUT.pack(_OUT.size, -answer, unique))
+            elif len(answer) <= _JOINED:
+                os.write(self._fd, _OUT.pack(_OUT.size + len(answer), 0, unique) + answer)
+            else:
+                os.writev(self._fd, (_OUT.pack(_OUT.size + len(answer), 0, unique), answer))
+        except OSError:  # whoever asked was killed meanwhile, or the mount is gone
+            if kind.undone is not None and isinstance(answer, bytes):
+                kind.undone(answer)
+
+    # -- each kind of request, read ------------------------------------------------------------------------------------
+
+    def _lookup(self, request: memoryview, parent: int) -> Any:
+        name = bytes(request[_BODY : _HEADER.unpack_from(request)[0] - 1])
+        return self._operations.lookup(parent, name)
+
+    def _getattr(self, _request: memoryview, inode: int) -> Any:
+        return self._operations.getattr(inode, None)
+
+    def _open(self, request: memoryview, inode: int) -> Any:
+        return self._operations.open(inode, Info(_FLAGS.unpack_from(request, _BODY)[0], 0))
+
+    def _open_called(self, request: memoryview, inode: int) -> Any:
+        flags = _FLAGS.unpack_from(request, _BODY)[0]
+        uid, gid = _HEADER.unpack_from(request)[4:]
+        return self._operations.open(Caller(uid, gid), inode, Info(flags, 0))  # type: ignore[call-arg,arg-type] # see CALLED
+
+    def _read(self, request: memoryview, inode: int) -> Any:
+        handle, offset, size = _READ.unpack_from(request, _BODY)
+        return self._operations.read(inode, size, offset, Info(0, handle))
+
+    def _release(self, request: memoryview, inode: int) -> Any:
+        handle = _NUMBER.unpack_from(request, _BODY)[0]
+        return self._operations.release(inode, Info(0, handle)) if handle else 0  # of most files nothing is held
+
+    def _readdirplus(self, request: memoryview, inode: int) -> Any:
+        _, offset, size = _READ.unpack_from(request, _BODY)
+        return self._operations.readdirplus(inode, size, offset, None)
