@@ -12,11 +12,10 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from webarcfs.archive.errors import NotFound, NotPermitted, ReadOnly, WebarcError
 from webarcfs.mount.blobs import Content
@@ -58,8 +57,7 @@ class Kind(Enum):
     __hash__ = object.__hash__  # Enum's is a function in Python, and kinds are looked up for each entry of a listing
 
 
-@dataclass(frozen=True, slots=True)
-class Attrs:
+class Attrs(NamedTuple):
     """What stat(2) tells of a node. `mtime` is seconds since 1970.
 
     nlink is 1 for folders too, which says "not counted", as on btrfs. The owner is the same for all nodes, but for what

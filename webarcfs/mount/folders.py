@@ -216,7 +216,7 @@ class AddedFolder(StoredFolder):
         return made.uid if made else None
 
     def attrs(self) -> Attrs:
-        return replace(super().attrs(), owner=self._maker)
+        return super().attrs()._replace(owner=self._maker)
 
     @property
     def enclosing(self) -> Arc | None:

@@ -64,7 +64,7 @@ class Loop:
         self._operations.aside = self._turn.pass_on
         self._count = mount.requests.count if mount.requests else None
         self._session = 0
-        self._lane: Lane | None = None
+        self._shortcut: Callable[[memoryview], bool] = lambda _: False
         self._ended = False
 
     def run(self) -> None:
@@ -85,11 +85,12 @@ class Loop:
             del kept
 
     def _serve(self) -> None:
-        with libfuse3.Requests(self._session, lambda _: False) as first:
+        with libfuse3.Requests(self._session, self._shortcut) as first:
             if not (first.receive() and first.process()):
                 return
         fd = self._library.fuse_session_fd(self._session)
-        self._lane = Lane(fd, self._operations, lambda: self._ended, self._count)
+        if not self._mount.options.get("debug"):  # libfuse tells of each request that it sees
+            self._shortcut = Lane(fd, self._operations, lambda: self._ended, self._count).answer
         lookout, trimmer = Lookout(self._turn), Trimmer(self._inodes, KernelCaches(self._session))
         threads = [threading.Thread(target=self._take, name=f"requests-{number}") for number in range(1, THREADS)]
         for thread in (*threads, lookout, trimmer):
@@ -107,8 +108,7 @@ class Loop:
             _log.info("requests: %s", self._mount.requests)
 
     def _take(self) -> None:
-        assert self._lane is not None
-        with libfuse3.Requests(self._session, self._lane.answer) as requests:
+        with libfuse3.Requests(self._session, self._shortcut) as requests:
             self._turn.work(requests.receive, requests.process)
 
     def _arguments(self) -> list[bytes]:

@@ -92,6 +92,8 @@ class Reader:
 
     def leads_to_arcs(self, tree: str) -> bool:
         """Whether an ARC lies somewhere below; only that tells a folder above ARCs from a folder of additions."""
+        if not any(entry.is_tree for entry in self.entries(tree).values()):
+            return False
         return self._caches.leads.get(tree, lambda: self._leads_to_arcs(tree))
 
     def metadata(self, tree: str) -> MetaData | None:
