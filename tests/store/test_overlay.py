@@ -73,6 +73,7 @@ def test_nobody_misses_what_git_has_just_taken_over(tree: Tree, monkeypatch: pyt
     view, folder = tree.view, tree.find(f"/{DOMAIN}/index.html")
     assert isinstance(folder, Folder)
     writer = Writer(view.archive)
+    view.take_additions(writer.journal)
     ticket = writer.file("index.html", "notes", b"a")
     number = ticket.log, ticket.number
     view.overlay.confirmed(PLACE, "notes", Pending(A, 1, number))

@@ -114,7 +114,7 @@ class StoredFolder(Folder):
 
     def _newer(self) -> StoredFolder | None:
         """This folder in a newer state, if there is one: what that has is no longer in the overlay, which was asked."""
-        now = self.now() if self.place is not None else self
+        now = self.now() if self.place is not None and self.state.reader.takes_additions else self
         return now if now is not self and isinstance(now, StoredFolder) else None
 
     def _at_same_path(self, state: State) -> Node:
