@@ -59,8 +59,7 @@ def publish(archive: Archive, pages: dict[str, str | None]) -> CommitTag:
         tag = CommitTag(head.message.tag.crawl_time + timedelta(seconds=1), DOMAIN)
         tree = head.tree
         for page, body in pages.items():
-            old = store.find(tree, page)
-            own = {f"{page}/{entry.name}": None for entry in store.entries(old.oid)} if old else {}
+            own = dict.fromkeys(archives._own_files(store, tree, page))
             new = archives._arc(store, archives.metadata(DOMAIN, page, tag), page, body.encode()) if body else {}
             tree = store.edit(tree, own | new)
         number = sum(1 for _ in Feed(archive.changes).lines()) + 1

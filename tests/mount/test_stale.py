@@ -102,6 +102,28 @@ def test_who_stands_in_a_replaced_arc(mounted: Mounted, crawler: Crawler) -> Non
     assert (mounted / f"{DOMAIN}/a.html/newer").read_bytes() == b"2"
 
 
+def test_what_comes_back_while_somebody_is_in_it(mounted: Mounted, crawler: Crawler) -> None:
+    """S-state-1, S-stale-1: a folder above an ARC has one number for good, and nothing old comes back with it."""
+    page, inner = mounted / f"{DOMAIN}/a.html", mounted / f"{DOMAIN}/a.html/b.html"
+
+    def shows(**pages: str | None) -> None:
+        tag = crawler.publish(**pages)
+        eventually(lambda: tag in (mounted / ".changes").read_text(), 60)
+
+    shows(**{"a.html/b": "first"})
+    files = [(page / "mine").open("xb"), (inner / "mine").open("xb")]
+    shows(a="second")
+    assert set(os.listdir(page)) == {"data.html", "data.xml", "headers.http", "b.html"}
+    assert error_of((page / "mine").stat) == errno.ENOENT
+    assert (inner / "mine").exists()
+    shows(**{"a.html/b": None})
+    assert not inner.exists()
+    shows(**{"a.html/b": "back"})
+    assert (inner / "data.html").read_bytes() == b"back"
+    assert not (inner / "mine").exists()
+    assert [error_of(file.close) for file in files] == [errno.ESTALE] * 2
+
+
 @pytest.mark.only("fusepy")
 def test_a_folder_takes_the_name_of_an_open_file(mounted: Mounted, crawler: Crawler) -> None:
     """S-stale-1: libfuse 2 goes by paths, so the kernel gives the open file up."""

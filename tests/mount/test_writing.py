@@ -101,6 +101,22 @@ def test_a_file_is_confirmed_again_and_again(desk: Desk) -> None:
     assert (arc / "log").read_bytes() == desk.in_git(arc / "log") == expected
 
 
+def test_a_name_is_taken_again_at_once_after_a_rename(desk: Desk) -> None:
+    """S-rename-1, S-add-1: as those do who rotate their logs, whatever git has by then."""
+    arc = desk.arc()
+    for number in range(4):
+        with open(arc / "log", "xb", buffering=0) as file:
+            file.write(b"%d" % number)
+            os.fsync(file.fileno())
+            file.write(b"more")
+        if number % 2 == 0:
+            desk.commit(arc)
+        os.rename(arc / "log", arc / f"log.{number}")
+    desk.commit(arc)
+    assert [desk.in_git(arc / f"log.{number}") for number in range(4)] == [b"%dmore" % number for number in range(4)]
+    assert desk.in_git(arc / "log") is None
+
+
 def test_a_forked_child_may_close_first(desk: Desk) -> None:
     """S-add-2"""
     arc = desk.arc()

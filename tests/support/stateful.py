@@ -138,6 +138,7 @@ class Run:
         if body is not None:
             self.count += 1
             body = body + str(self.count).encode()
+        self.told[-1] += f" {arc} {body!r}"
         with locks.exclusive(self.archive.committing_lock(DOMAIN)):
             tag = archives.publish(self.archive, pages={arc: body})
         changes = self.mounted / ".changes"
@@ -179,7 +180,9 @@ class Run:
         expected: dict[str, object] = {path: [len(body), len(body), digest(body)] for path, body in shown.items()}
         expected |= dict.fromkeys([*arc.folders, *inner])
         other = {path for path in found.keys() | expected if found.get(path, "") != expected.get(path, "")}
-        assert not other, "\n".join([*self.told[-60:], *(f"{path}: {found.get(path, '')}" for path in other)])
+        assert not other, "\n".join(
+            [*self.told[-60:], *(f"{path}: {found.get(path, '')}, and not {expected.get(path, '')}" for path in other)]
+        )
         assert nodes_of(document) == arc.nodes, "\n".join(self.told[-60:])
         self.told.pop()
 

@@ -30,6 +30,7 @@ from webarcfs.mount.base import Node, number
 from webarcfs.mount.folders import Arc, StoredFolder
 from webarcfs.mount.history import history_ino, snapshot_folder
 from webarcfs.mount.inodes import Inodes, nodeid, old_nodeid
+from webarcfs.mount.overlay import Item
 from webarcfs.mount.states import Change, DomainState
 from webarcfs.mount.tree import ROOT, Table, Tree, current_folder
 
@@ -70,12 +71,14 @@ def differences(old: StoredFolder, new: StoredFolder, known: Container[int]) -> 
     if old.tree == new.tree or folder not in known:
         return
     relisted = False
-    before, after = old.entries, new.entries  # once: each asking goes through the whole folder
+    before, after = old.items, new.items  # once: each asking goes through the whole folder
     for name in {name for name, _ in before.items() ^ after.items()}:
         folders = _one_folder((old, before.get(name)), (new, after.get(name)))
         if folders is None:
             relisted = True
             yield Name(folder, name)
+            for above, item in ((old, before.get(name)), (new, after.get(name))):
+                yield from _inside(above, item, known)
             continue
         was, now = folders
         yield from differences(was, now, known)
@@ -85,12 +88,26 @@ def differences(old: StoredFolder, new: StoredFolder, known: Container[int]) -> 
         yield Inode(folder)
 
 
+def _inside(above: StoredFolder, item: Item | None, known: Container[int]) -> Iterator[Name | Inode]:
+    """All names in a folder that went or came, if its inode may come back, or has: while somebody is in it, the kernel
+    keeps that, and what it knows of what is below. Such are those that lead to ARCs: they have one inode per path."""
+    if not (isinstance(item, Entry) and item.is_tree):
+        return
+    inner = above.in_state(item.name, item)
+    if not isinstance(inner, StoredFolder) or nodeid(inner) not in known or not inner.lasts:
+        return
+    for name, each in inner.items.items():
+        yield Name(nodeid(inner), name)
+        yield from _inside(inner, each, known)
+    yield Inode(nodeid(inner))
+
+
 def _one_folder(
-    old: tuple[StoredFolder, Entry | None], new: tuple[StoredFolder, Entry | None]
+    old: tuple[StoredFolder, Item | None], new: tuple[StoredFolder, Item | None]
 ) -> tuple[StoredFolder, StoredFolder] | None:
     """A name in two states of a folder, if it is one and the same inode in both."""
     (above, before), (beside, after) = old, new
-    if before is None or after is None or not (before.is_tree and after.is_tree):
+    if not (isinstance(before, Entry) and isinstance(after, Entry) and before.is_tree and after.is_tree):
         return None
     was, now = above.in_state(before.name, before), beside.in_state(after.name, after)
     if isinstance(was, StoredFolder) and isinstance(now, StoredFolder) and nodeid(was) == nodeid(now):

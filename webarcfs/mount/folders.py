@@ -38,6 +38,11 @@ class StoredFolder(Folder):
         return number("folder", self.state.place, self.state.reader.domain, self.path)
 
     @property
+    def lasts(self) -> bool:
+        """Whether its number is for good, whatever comes to lie in it."""
+        return self.enclosing is None
+
+    @property
     def enclosing(self) -> Arc | None:
         """The ARC that this folder is, or is an addition to."""
         return None
@@ -60,18 +65,14 @@ class StoredFolder(Folder):
         """Of a folder that leads to ARCs: when the crawl began that made the state."""
         return seconds(self.state.tag.crawl_time)
 
-    @property
-    def entries(self) -> Mapping[str, Entry]:
-        """What git holds in it, in its state, and what is on its way there, by name."""
-        return {name: item for name, item in self._items().items() if isinstance(item, Entry)}
-
     @lazy
     def _stored(self) -> Mapping[str, Entry]:
         """What git holds in it, by name."""
         return self.state.reader.entries(self.tree)
 
-    def _items(self) -> Mapping[str, Item]:
-        """The same, with what is on its way there, or being written."""
+    @property
+    def items(self) -> Mapping[str, Item]:
+        """What git holds in it, in its state, what is on its way there, and what is being written, by name."""
         stored, added = self._stored, self.state.reader.overlay.listing(self.place, self.inner)
         if not added:
             return stored
@@ -79,7 +80,7 @@ class StoredFolder(Folder):
         return {name: item for name, item in items.items() if not is_gone(item)}
 
     def names(self) -> Iterator[str]:
-        items = self._items()
+        items = self.items
         newer = self._newer()
         return iter(items) if newer is None else newer.names()
 
@@ -155,9 +156,13 @@ class Arc(StoredFolder):
 
     meta: MetaData | None
 
+    @property
+    def lasts(self) -> bool:
+        return self.state.reader.leads_to_arcs(self.tree)
+
     @lazy
     def ino(self) -> int:
-        if self.state.reader.leads_to_arcs(self.tree):
+        if self.lasts:
             return super().ino
         crawl = format_time(self.meta.crawl_time) if self.meta else ""
         return number("arc", self.state.place, self.state.reader.domain, self.path, crawl)

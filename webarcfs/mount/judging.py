@@ -24,13 +24,16 @@ def check_known(view: View, place: Place) -> None:
 
 
 def check_free(view: View, place: Place, path: str, own: Container[str] = ()) -> None:
-    """Raise Stale or Exists, by main as it is on disk; a blob of `own` may be there. Under the domain's lock."""
+    """Raise Stale or Exists, by main as it is on disk; a blob of `own` may be there. Under the domain's lock.
+
+    What this mount has given another name is there until that is committed, before what takes its old name.
+    """
     reader, at = _on_disk(view, place)
     parts = path.split("/")
     for depth, name in enumerate(parts, 1):
         last = depth == len(parts)
         found = reader.entries(at.oid).get(name)
-        if found is None or (last and not found.is_tree and found.oid in own):
+        if found is None or (last and not found.is_tree and (found.oid in own or view.overlay.is_leaving(place, path))):
             return
         if last or not found.is_tree:
             break

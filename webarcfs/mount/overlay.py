@@ -65,6 +65,7 @@ class Overlay:
         self._folders: dict[Place, dict[str, dict[str, Item]]] = {}
         self._pending: dict[str, dict[tuple[Place, str], Pending]] = {}
         self._late: set[str] = set()
+        self._leaving: dict[tuple[Place, str], Number] = {}
         self._blobs: Counter[str] = Counter()
         self._sizes: dict[str, int] = {}
         self._bodies: dict[str, bytes] = {}
@@ -161,9 +162,14 @@ class Overlay:
         """A confirmed file is not there any more; the folders that it lay in are, though git keeps no empty ones."""
         self.confirmed(place, path, Pending("", 0, number))
         with self._lock:
+            self._leaving[place, path] = number
             while path := path.rpartition("/")[0]:
                 folder, name = _split(path)
                 self._folders.setdefault(place, {}).setdefault(folder, {}).setdefault(name, Entry(name, "", True))
+
+    def is_leaving(self, place: Place, path: str) -> bool:
+        """Whether git may have a file under a name that was given up through this mount."""
+        return (place, path) in self._leaving
 
     # -- what commits and states tell --------------------------------------------------------------------------------
 
@@ -172,6 +178,8 @@ class Overlay:
         with self._lock:
             for each in self._pending.get(domain, {}).values():
                 each.committed = each.committed or each.number in numbers
+            for key in [key for key, number in self._leaving.items() if key[0].domain == domain and number in numbers]:
+                del self._leaving[key]
             self._note_committed(domain)
 
     def late(self) -> set[str]:
