@@ -77,8 +77,10 @@ def differences(old: StoredFolder, new: StoredFolder, known: Container[int]) -> 
         if folders is None:
             relisted = True
             yield Name(folder, name)
-            for above, item in ((old, before.get(name)), (new, after.get(name))):
-                yield from _inside(above, item, known)
+            sides = (old, before.get(name)), (new, after.get(name))
+            alternates = _alternates(*sides)
+            for above, item in sides:
+                yield from _inside(above, item, known, alternates=alternates)
             continue
         was, now = folders
         yield from differences(was, now, known)
@@ -88,13 +90,24 @@ def differences(old: StoredFolder, new: StoredFolder, known: Container[int]) -> 
         yield Inode(folder)
 
 
-def _inside(above: StoredFolder, item: Item | None, known: Container[int]) -> Iterator[Name | Inode]:
+def _alternates(old: tuple[StoredFolder, Item | None], new: tuple[StoredFolder, Item | None]) -> bool:
+    """Whether a name is the same version of an ARC in both, which began or ceased to lead to others: with either it has
+    an inode that comes back."""
+    was, now = (above.in_state(item.name, item) if isinstance(item, Entry) else None for above, item in (old, new))
+    return isinstance(was, Arc) and isinstance(now, Arc) and was.place == now.place
+
+
+def _inside(
+    above: StoredFolder, item: Item | None, known: Container[int], *, alternates: bool = False
+) -> Iterator[Name | Inode]:
     """All names in a folder that went or came, if its inode may come back, or has: while somebody is in it, the kernel
     keeps that, and what it knows of what is below. Such are those that lead to ARCs: they have one inode per path."""
     if not (isinstance(item, Entry) and item.is_tree):
         return
     inner = above.in_state(item.name, item)
-    if not isinstance(inner, StoredFolder) or nodeid(inner) not in known or not inner.lasts:
+    if not isinstance(inner, StoredFolder) or nodeid(inner) not in known:
+        return
+    if not (inner.lasts or alternates):
         return
     for name, each in inner.items.items():
         yield Name(nodeid(inner), name)
