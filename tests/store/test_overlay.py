@@ -131,6 +131,15 @@ def test_renames_leave_no_old_name(tree: Tree) -> None:
         tree.find(f"/{DOMAIN}/index.html/data.html")
 
 
+def test_what_was_renamed_does_not_come_back_when_its_successor_goes(tree: Tree) -> None:
+    overlay = tree.view.overlay
+    overlay.moved(PLACE, "data.html", "moved", Pending(A, 1, ("log", 1)))
+    assert overlay.reserve(PLACE, "data.html", Entry("data.html", "", True), Made(0))
+    overlay.removed(PLACE, "data.html")
+    with pytest.raises(NotFound):
+        tree.find(f"/{DOMAIN}/index.html/data.html")
+
+
 def test_a_folder_takes_the_name_of_what_was_renamed(tree: Tree) -> None:
     """At once, though the state that is shown has the file still."""
     overlay = tree.view.overlay

@@ -139,8 +139,12 @@ class Overlay:
 
     def removed(self, place: Place, path: str) -> None:
         """A file that was being written is no more."""
+        folder, name = _split(path)
         with self._lock:
             self._remove(place, path)
+            before = self._pending.get(place.domain, {}).get((place, path))
+            if before is not None and not before.blob:  # and git has still what was renamed before that
+                self._folders.setdefault(place, {}).setdefault(folder, {})[name] = Entry(name, "", False)
             self.makers.removed(place, path)
 
     def renamed(self, place: Place, old: str, new: str) -> None:
