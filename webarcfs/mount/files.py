@@ -89,8 +89,9 @@ class StoredFile(File):
         return made.uid if made else None
 
     def attrs(self) -> Attrs:
-        writable = self.is_document and self.state.reader.takes_additions
-        return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, self._maker, writable)
+        if self.place is None or not self.state.reader.takes_additions:
+            return Attrs(self.kind, self._size, self.version.mtime, self.ino)
+        return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, self._maker, self.is_document)
 
     @lazy
     def _size(self) -> int:

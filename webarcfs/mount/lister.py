@@ -10,7 +10,7 @@ tells the name only: the kernel has dropped the old node already, and would keep
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from webarcfs.archive.errors import NotADirectory, NotFound, WebarcError
@@ -57,17 +57,19 @@ class Lister:
         """The answer to readdirplus, whose nodes the kernel knows from then on. Raises the same."""
         return b"".join(self._pieces(inode, size, offset, self._node))
 
-    def _pieces(self, inode: int, size: int, offset: int, pack: _Pack) -> Iterator[bytes]:
+    def _pieces(self, inode: int, size: int, offset: int, pack: _Pack) -> list[bytes]:
         folder = self._inodes.node(inode)
         if not isinstance(folder, Folder):
             raise NotADirectory(f"inode {inode}")
         listing, place = self._listings.at(folder, offset)
         names = listing.names
-        if place < len(names):
-            going = _Going(inode, folder, listing, folder is listing.folder or folder == listing.folder)
-            yield from self._packed(going, place, size, pack)
+        if place >= len(names):  # the kernel always asks once more
+            return []
+        going = _Going(inode, folder, listing, folder is listing.folder or folder == listing.folder)
+        return self._packed(going, place, size, pack)
 
-    def _packed(self, going: _Going, place: int, size: int, pack: _Pack) -> Iterator[bytes]:
+    def _packed(self, going: _Going, place: int, size: int, pack: _Pack) -> list[bytes]:
+        pieces: list[bytes] = []
         listing, names = going.listing, going.listing.names
         head = wire.ENTRY_SIZE if pack == self._node else 0
         while place < len(names):
@@ -75,15 +77,15 @@ class Lister:
             raw = os.fsencode(name)
             room = head + wire.room(raw)
             if room > size:
-                return
+                return pieces
             place += 1
             try:
-                piece = pack(going, name, raw, listing.offset(place))
+                pieces.append(pack(going, name, raw, listing.offset(place)))
             except NotFound:  # it was renamed since the listing began; an error would hide what stands behind it
                 continue
             size -= room
-            yield piece
         self._inodes.keep_told(going.inode, names[len(DOTS) :])
+        return pieces
 
     def _name(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
         if name in DOTS:
