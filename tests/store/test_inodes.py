@@ -21,6 +21,7 @@ from webarcfs.mount.expiry import Expiry
 from webarcfs.mount.inodes import Inodes, nodeid
 from webarcfs.mount.listings import Listings
 from webarcfs.mount.lowlevel import Operations
+from webarcfs.mount.states import DomainState, States
 from webarcfs.mount.tree import ROOT, Tree
 from webarcfs.mount.trimming import Trimmer
 from webarcfs.mount.view import View
@@ -79,6 +80,37 @@ def test_what_the_kernel_knows_is_counted(archive: Archive, view: View) -> None:
     mounted.operations.forget(ROOT, 1_000)
     assert ROOT in mounted.inodes
     assert mounted.lookup("nothing") == 0
+
+
+def test_what_fails_of_a_look_keeps_nothing_else_from_the_kernel(
+    archive: Archive, view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines of the feed are shown then, so what they announce must be there (DESIGN.md section 5)."""
+    domains = (DOMAIN, "other.example", "third.example")
+    for domain in domains:
+        archives.publish(archive, domain, {"index.html": b"1"})
+    mounted = Mounted(archive, view)
+    for domain in domains:
+        mounted.lookup(f"{domain}/index.html")
+    read = States._read
+
+    def fails(self: States, name: str) -> DomainState:
+        if name == "other.example":
+            raise RuntimeError("nobody expected that")
+        return read(self, name)
+
+    def breaks(_self: States) -> None:
+        raise RuntimeError("nor that")
+
+    monkeypatch.setattr(States, "_read", fails)
+    monkeypatch.setattr(States, "let_go", breaks)
+    tags = [archives.publish(archive, domain, {"index.html": b"2"}) for domain in domains]
+    with pytest.raises(RuntimeError, match="nor that"):
+        view.refresh()
+    assert view.changes.read(0, 9999).decode().split()[-3:] == [str(tag) for tag in tags]
+    assert mounted.kernel.names.count("index.html") == 2 and "other.example" in mounted.kernel.names
+    with pytest.raises(RuntimeError):
+        view.domain("other.example")
 
 
 def test_answers_that_were_not_taken_are_taken_back(archive: Archive, view: View) -> None:

@@ -174,6 +174,22 @@ def test_a_folder_stays_when_its_only_file_is_renamed_out_of_it(tree: Tree) -> N
     assert (listing(tree), listing(tree, "/more/deep")) == ({"more"}, set())
 
 
+def test_empty_folders_go_with_the_arc_that_a_crawl_replaced(tree: Tree) -> None:
+    """They are this mount's memory only, which would grow for as long as it is mounted (S-add-4)."""
+    archive, overlay = tree.view.archive, tree.view.overlay
+    archives.publish(archive, pages={"kept.html": b"1"})
+    tree.view.refresh()
+    kept = tree.find(f"/{DOMAIN}/kept.html")
+    assert isinstance(kept, StoredFolder) and kept.place is not None
+    for place in (PLACE, kept.place):
+        for path in ("empty", "empty/deep", "more"):
+            assert overlay.reserve(place, path, Entry(path.rpartition("/")[2], "", True), Made(0))
+    archives.publish(archive, pages={"index.html": b"2"})
+    tree.view.refresh()
+    assert (overlay.listing(PLACE, ""), overlay.listing(PLACE, "empty")) == ({}, {})
+    assert (listing(tree), {*overlay.listing(kept.place, "")}) == (set(), {"empty", "more"})
+
+
 def test_a_draft_that_is_closed_for_good_takes_no_bytes(tmp_path: Path) -> None:
     """Its descriptor is another file's by then: a truncate(2) that comes late (by an O_PATH descriptor) may not hit."""
     draft = Draft(PLACE, "notes", Made(0), 0, lambda: bodies.nameless(tmp_path))

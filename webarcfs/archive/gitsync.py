@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from webarcfs.archive.durable import sync_folder
 
-#: Seconds by which the times of files may lie behind the clock.
-_COARSE = 1.0
+#: Nanoseconds by which the times of files may lie behind the clock.
+_COARSE = 10**9
 
 
 def packs(repository: Path) -> None:
@@ -29,14 +30,29 @@ def loose(repository: Path, oids: Iterable[str]) -> None:
     _folders(repository / "objects" / each for each in {oid[:2] for oid in oids})
 
 
-def loose_since(repository: Path, begun: float) -> None:
-    """The names of objects that became loose since then. Raises OSError."""
+class Since:
+    """The names of objects that become loose from now on. Raises OSError.
+
+    It goes by whether a folder's time changed, and not by which is later: the clock may be set back meanwhile.
+    """
+
+    def __init__(self, repository: Path) -> None:
+        self._repository = repository
+        now = time.time_ns()
+        # One more change would leave a folder the time that it has, where that is the present one.
+        self._seen = {path: mtime for path, mtime in _loose(repository) if abs(now - mtime) > _COARSE}
+
+    def sync(self) -> None:
+        """Make them durable. Raises OSError."""
+        _folders(path for path, mtime in _loose(self._repository) if self._seen.get(path) != mtime)
+
+
+def _loose(repository: Path) -> Iterator[tuple[Path, int]]:
     with os.scandir(repository / "objects") as found:
-        folders = [Path(entry.path) for entry in found if len(entry.name) == 2]
-    for folder in folders:
+        entries = [entry for entry in found if len(entry.name) == 2]
+    for entry in entries:
         with contextlib.suppress(FileNotFoundError):  # a repack removed it
-            if folder.stat().st_mtime >= begun - _COARSE:
-                sync_folder(folder)
+            yield Path(entry.path), entry.stat().st_mtime_ns
 
 
 def refs(repository: Path, names: Iterable[str]) -> None:

@@ -9,7 +9,6 @@ import contextlib
 import fcntl
 import os
 import subprocess
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
@@ -35,7 +34,7 @@ class Importer:
 
     def __init__(self, repository: Path, ref: str, base: str | None) -> None:
         self._repository = repository
-        self._begun = time.time()
+        self._loose = gitsync.Since(repository)
         settings = ["-c", "core.compression=1", "-c", "pack.compression=1", "-c", f"core.bigFileThreshold={BIG_FILE}"]
         self._process = subprocess.Popen(
             [*GIT, *settings, "fast-import", "--depth=0", "--quiet", "--force", "--done", "--date-format=raw"],
@@ -80,7 +79,7 @@ class Importer:
         """Commit on the scratch ref. Raises OSError or Damaged when git could not write."""
         self._send(b"\ndone\n")
         self._end()
-        gitsync.loose_since(self._repository, self._begun)  # what is not much is not put into a pack
+        self._loose.sync()  # what is not much is not put into a pack
 
     def __enter__(self) -> Importer:
         return self

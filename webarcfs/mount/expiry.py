@@ -171,8 +171,11 @@ class Expiry:
             return list(self._all_of(change))
         try:
             return list(self._between(change.old, change.new))
-        except WebarcError as error:
-            _log.warning("%s: what changed cannot be told, all of it is read anew: %s", change.name, error)
+        except Exception as error:
+            unexpected = None if isinstance(error, WebarcError) else error
+            _log.warning(
+                "%s: what changed cannot be told, all of it is read anew: %s", change.name, error, exc_info=unexpected
+            )
             return list(self._all_of(change))
 
     def _between(self, old: DomainState, new: DomainState) -> Iterator[Name | Inode]:

@@ -10,7 +10,6 @@ from collections.abc import Container
 from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Exists, Stale
 from webarcfs.archive.layout import DATA_XML
-from webarcfs.archive.model import format_time
 from webarcfs.archive.objects import Entry
 from webarcfs.archive.store import Commit
 from webarcfs.mount.reader import Reader
@@ -56,9 +55,7 @@ def _on_disk(view: View, place: Place) -> tuple[Reader, Entry]:
 
 def _arc(reader: Reader, main: Commit | None, place: Place) -> Entry:
     """The folder of the ARC in a state, if it is that version."""
-    arc = reader.find(main.tree, place.arc) if main is not None else None
-    if arc is not None and arc.is_tree and reader.is_arc(arc.oid):
-        meta = reader.metadata(arc.oid)
-        if meta is not None and format_time(meta.crawl_time) == place.version:
-            return arc
-    raise Stale(f"{place.arc} of {place.domain} was replaced or removed by a crawl")
+    arc = reader.arc(main.tree, place) if main is not None else None
+    if arc is None:
+        raise Stale(f"{place.arc} of {place.domain} was replaced or removed by a crawl")
+    return arc

@@ -66,6 +66,7 @@ class Loop:
         self._session = 0
         self._shortcut: Callable[[memoryview], bool] = lambda _: False
         self._ended = False
+        self._answering = threading.Lock()
 
     def run(self) -> None:
         """Serve the session from its beginning to its end."""
@@ -103,7 +104,8 @@ class Loop:
         self._workers.stop()
         trimmer.stop()
         self._mount.tree.view.stop()
-        self._ended = True
+        with self._answering:
+            self._ended = True
         if self._mount.requests:
             _log.info("requests: %s", self._mount.requests)
 
@@ -144,7 +146,7 @@ class Loop:
                 who = (Caller(*libfuse3.caller(request)),) if called else ()
                 answer = operation(*who, *arguments)
                 if isinstance(answer, Later):
-                    answer.start(lambda found: finish(request, found))
+                    answer.start(lambda found: self._answer_late(lambda: finish(request, found)))
                     return
             except BaseException as error:
                 answer = errno_for(error, name, arguments[0])
@@ -158,8 +160,6 @@ class Loop:
         reply, reply_error = self._library.fuse_reply_buf, self._library.fuse_reply_err
 
         def finish(request: int, answer: bytes | int | BaseException) -> None:
-            if self._ended:  # an fsync of a folder, answered by the last commit: there is no session to answer by
-                return
             if isinstance(answer, BaseException):
                 answer = errno_for(answer, name)
             if isinstance(answer, int):
@@ -168,6 +168,12 @@ class Loop:
                 self._safely(undone, answer)
 
         return finish
+
+    def _answer_late(self, answer: Callable[[], None]) -> None:
+        """Answer from a thread that may outlive the session: an fsync of a folder is answered by the last commit."""
+        with self._answering:
+            if not self._ended:
+                answer()
 
     def _forget(self, request: int, inode: int, lookups: int) -> None:
         self._safely(self._operations.forget, inode, lookups)

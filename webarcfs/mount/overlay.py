@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webarcfs.archive.additions import Place
@@ -210,6 +210,25 @@ class Overlay:
                         self._drop_folders(place, path)
             for domain in {place.domain for place, _, _ in settled}:
                 self._note_committed(domain)
+
+    def forget_empty(self, domain: str, is_current: Callable[[Place], bool]) -> None:
+        """Forget folders that users made and left empty in ARCs that are not current any more: git keeps none."""
+        with self._lock:
+            bare = dict(self._bare(domain))
+        for place in [place for place in bare if not is_current(place)]:
+            with self._lock:
+                for path in bare[place]:
+                    item = self._item(place, path)
+                    if isinstance(item, Entry) and item.is_tree:
+                        self._remove(place, path)
+
+    def _bare(self, domain: str) -> Iterator[tuple[Place, list[str]]]:
+        """The ARCs of which nothing is here but folders, and those."""
+        for place, folders in self._folders.items():
+            if place.domain == domain:
+                items = [(folder, name, item) for folder, names in folders.items() for name, item in names.items()]
+                if all(isinstance(item, Entry) and item.is_tree for _, _, item in items):
+                    yield place, [f"{folder}/{name}" if folder else name for folder, name, _ in items]
 
     def _note_committed(self, domain: str) -> None:
         some = any(each.committed for each in self._pending.get(domain, {}).values())

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from webarcfs.archive import arcxml, layout
+from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Damaged, InvalidDocument, Stale
-from webarcfs.archive.model import MetaData
+from webarcfs.archive.model import MetaData, format_time
 from webarcfs.archive.objects import Entry
 from webarcfs.archive.store import Commit, Store
 from webarcfs.mount import bounds
@@ -95,6 +96,15 @@ class Reader:
         if not any(entry.is_tree for entry in self.entries(tree).values()):
             return False
         return self._caches.leads.get(tree, lambda: self._leads_to_arcs(tree))
+
+    def arc(self, tree: str, place: Place) -> Entry | None:
+        """The folder of an ARC below `tree`; None where it is none, or not that version."""
+        found = self.find(tree, place.arc)
+        if found is not None and found.is_tree and self.is_arc(found.oid):
+            meta = self.metadata(found.oid)
+            if meta is not None and format_time(meta.crawl_time) == place.version:
+                return found
+        return None
 
     def metadata(self, tree: str) -> MetaData | None:
         """The metadata of the ARC `tree`; None, and a line in the log, when its data.xml cannot be understood."""

@@ -24,6 +24,8 @@ from webarcfs.mount.reader import Caches, Reader
 
 _log = logging.getLogger(__name__)
 
+_EXPECTED = WebarcError, OSError
+
 Signature = tuple[object, ...]
 
 
@@ -94,7 +96,8 @@ class States:
         # Domains that nobody ever asked for are read when somebody does, and then as they are by then. The mutex tells,
         # and not the state: a take-over may be under way that read the refs before they moved.
         if name in self._mutexes:
-            with contextlib.suppress(WebarcError, OSError):  # it is in the log, and answered when somebody asks
+            # It is in the log, and answered when somebody asks. Whatever it is: others that moved must be told of.
+            with contextlib.suppress(Exception):
                 new = self._take_over(name)
         return Change(name, old, new)
 
@@ -165,7 +168,7 @@ class States:
     def _note(self, name: str, error: Exception) -> None:
         if self._faults.get(name) != str(error):
             self._faults[name] = str(error)
-            _log.error("%s cannot be shown: %s", name, error)
+            _log.error("%s cannot be shown: %s", name, error, exc_info=None if isinstance(error, _EXPECTED) else error)
 
 
 def _is_domain(name: str) -> bool:

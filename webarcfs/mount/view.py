@@ -8,9 +8,10 @@ newer one. Any thread may ask; the thread is started with `start`, after every f
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from webarcfs.archive.directory import Archive
@@ -103,38 +104,68 @@ class View:
         pending = self.changes.pending()
         tags = pending.tags if pending else ()
         try:
-            self._follow({tag.domain for tag in tags}, tags)
+            with contextlib.ExitStack() as after:
+                self._follow({tag.domain for tag in tags} | self._looked(after), tags)
         finally:
             if pending:
                 self.changes.release(pending)
                 if self.listener is not None:
                     self.listener.shown()
 
+    def _looked(self, after: contextlib.ExitStack) -> set[str]:
+        """Now and then, the domains that moved without a line in the feed; and what else is looked at.
+
+        What that raises is raised by `after`: lines of the feed are shown all the same, so they are followed, too.
+        """
+        self._looks += 1
+        moved: set[str] = set()
+        looks: Sequence[Callable[[], None]] = ()
+        if self._looks % REFS_EVERY == 1:
+            looks = (lambda: self._look_at_refs(moved), self._look_at_schemas, self._states.let_go)
+        for look in looks:
+            try:
+                look()
+            except Exception as error:
+                after.callback(_raise, error)
+        return moved
+
+    def _look_at_refs(self, moved: set[str]) -> None:
+        # Another mount may have committed what came by this one, and main was seen to move before we knew.
+        moved |= self.overlay.late()
+        moved |= self._states.moved()
+
+    def _look_at_schemas(self) -> None:
+        schemas = self._schemas.changed()
+        if schemas and self.listener is not None:
+            self.listener.schemas(schemas)
+
     def _follow(self, moved: set[str], tags: Sequence[CommitTag]) -> None:
         """Take the states over that moved, those of `tags` among them, and expire what they made untrue."""
-        if self._looks % REFS_EVERY == 0:
-            # Another mount may have committed what came by this one, and main was seen to move before we knew.
-            moved |= self._states.moved() | self.overlay.late()
-            schemas = self._schemas.changed()
-            if schemas and self.listener is not None:
-                self.listener.schemas(schemas)
-            self._states.let_go()
-        self._looks += 1
         settled = [(name, found) for name in moved if (found := self.overlay.settled(name))]
         changes = [self._states.renewed(name) for name in moved]
         if self.listener is not None and changes:
             self.listener.moved(changes, tags)
         for name, found in settled:
             self._settle(name, found)
+        for change in changes:
+            self._forget_empty(change)
+
+    def _forget_empty(self, change: Change) -> None:
+        """After a crawl: what users made in ARCs that it replaced, and left empty, can nobody find any more."""
+        old, new = (state.main if state else None for state in (change.old, change.new))
+        if change.new is None or new is None or (old is not None and old.message.tag == new.message.tag):
+            return
+        reader, tree = change.new.reader, new.tree
+        self.overlay.forget_empty(change.name, lambda place: reader.arc(tree, place) is not None)
 
     def _settle(self, name: str, settled: Sequence[Settled]) -> None:
         """What git had before the state was read is shown from git now."""
         state = self._states.known(name)
         if state is None or state.main is None:
             return
-        self.overlay.drop(settled)
         paths = ((f"{place.arc}/{path}", None if is_gone(entry) else entry) for place, path, entry in settled)
         other = [path for path, entry in paths if state.reader.find(state.main.tree, path) != entry]
+        self.overlay.drop(settled)
         if other and self.listener is not None:
             self.listener.settled(state, other)
 
@@ -144,3 +175,7 @@ class View:
                 self.refresh()
             except Exception:
                 _log.exception("looking for publications failed; it is tried again")
+
+
+def _raise(error: Exception) -> None:
+    raise error
