@@ -6,7 +6,7 @@ import errno
 import os
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -14,10 +14,12 @@ from tests.store.test_inodes import Mounted
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from webarcfs.archive.directory import Archive
+from webarcfs.archive.errors import NotFound
 from webarcfs.mount import wire
 from webarcfs.mount.lane import Lane
 from webarcfs.mount.tree import ROOT
 from webarcfs.mount.view import View
+from webarcfs.mount.workers import Later
 
 pytestmark = pytest.mark.store
 
@@ -29,9 +31,10 @@ class Asked:
 
     def __init__(self, mounted: Mounted) -> None:
         self.counts: Counter[str] = Counter()
-        self.ended = False
+        self.late_ones: list[Callable[[], None]] = []
+        self.late = self.late_ones.append
         self.source, self.sink = os.pipe()
-        self.lane = Lane(self.sink, mounted.operations, lambda: self.ended, lambda kind: self.counts.update([kind]))
+        self.lane = Lane(self.sink, mounted.operations, self.late, lambda kind: self.counts.update([kind]))
 
     def send(self, opcode: int, inode: int, body: bytes) -> bool:
         head = struct.pack("=IIQQIIIHH", 40 + len(body), opcode, 77, inode, 1000, 1000, 1, 0, 0)
@@ -118,9 +121,14 @@ def test_an_answer_that_the_kernel_does_not_take_is_taken_back(mounted: Mounted,
     assert len(mounted.inodes) == known
 
 
-def test_nothing_is_sent_when_the_session_is_over(mounted: Mounted, asked: Asked) -> None:
-    asked.ended = True
-    assert asked.send(GETATTR, mounted.lookup(DOMAIN), bytes(16))
+def test_what_comes_late_is_sent_by_whoever_knows_that_the_session_lasts(
+    mounted: Mounted, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer to a condition comes from another thread, which may outlive the session."""
+    monkeypatch.setattr(mounted.operations, "lookup", lambda *_: Later(lambda answer: answer(NotFound("nothing"))))
+    assert asked.send(LOOKUP, ROOT, b"name\0")
     os.set_blocking(asked.source, False)
     with pytest.raises(BlockingIOError):
         os.read(asked.source, 1)
+    asked.late_ones[0]()
+    assert struct.unpack("=IiQ", os.read(asked.source, 1 << 20)) == (16, -errno.ENOENT, 77)

@@ -19,6 +19,7 @@ from webarcfs.mount.lowlevel import Operations
 from webarcfs.mount.workers import Later
 
 Answer = bytes | int | BaseException
+Late = Callable[[Callable[[], None]], None]
 
 # struct fuse_in_header: length, opcode, unique, nodeid, uid, gid; the process and what is reserved are not read.
 _HEADER = Struct("=IIQQII")
@@ -60,15 +61,19 @@ class _Kind:
 class Lane:
     """The fast lane of one session, whose requests come from the descriptor `fd`. Safe for any thread.
 
-    `ended` says that the session is over: nothing is sent any more.
+    `late` sends an answer that comes from another thread, unless the session is over by then.
     """
 
     def __init__(
-        self, fd: int, operations: Operations, ended: Callable[[], bool], count: Callable[[str], None] | None = None
+        self,
+        fd: int,
+        operations: Operations,
+        late: Callable[[Callable[[], None]], None],
+        count: Callable[[str], None] | None = None,
     ) -> None:
         self._fd = fd
         self._operations = operations
-        self._ended = ended
+        self._late = late
         self._count = count
         asked: Mapping[int, tuple[str, Callable[[memoryview, int], Any]]] = {
             1: ("lookup", self._lookup),
@@ -96,7 +101,7 @@ class Lane:
                 self._count(kind.name)
             answer = kind.ask(request, inode)
             if isinstance(answer, Later):
-                answer.start(lambda found: self._send(unique, kind, found))
+                answer.start(lambda found: self._late(lambda: self._send(unique, kind, found)))
                 return True
         except BaseException as error:
             answer = errno_for(error, kind.name, inode)
@@ -104,8 +109,6 @@ class Lane:
         return True
 
     def _send(self, unique: int, kind: _Kind, answer: Answer) -> None:
-        if self._ended():
-            return
         if isinstance(answer, BaseException):
             answer = errno_for(answer, kind.name)
         try:

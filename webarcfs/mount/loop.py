@@ -91,7 +91,7 @@ class Loop:
                 return
         fd = self._library.fuse_session_fd(self._session)
         if not self._mount.options.get("debug"):  # libfuse tells of each request that it sees
-            self._shortcut = Lane(fd, self._operations, lambda: self._ended, self._count).answer
+            self._shortcut = Lane(fd, self._operations, self._answer_late, self._count).answer
         lookout, trimmer = Lookout(self._turn), Trimmer(self._inodes, KernelCaches(self._session))
         threads = [threading.Thread(target=self._take, name=f"requests-{number}") for number in range(1, THREADS)]
         for thread in (*threads, lookout, trimmer):
