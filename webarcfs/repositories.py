@@ -5,6 +5,7 @@ What an object's name says is true for ever, so only the refs are read each time
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ _REMEMBERED = 1_000
 _ARCS = 50
 #: Seconds between two looks for packs that a repack removed, and that must not be held open.
 _INTERVAL = 1.0
+#: Nothing of that name is there, or can be.
+_NOT_THERE = errno.ENOENT, errno.ENAMETOOLONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,9 @@ class Repositories:
             known, time = self._opened.get(domain), monotonic()
             try:
                 folder = os.stat(known.path if known else self._archive.repository(domain))  # noqa: PTH116 # each time
-            except FileNotFoundError:
+            except (OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno not in _NOT_THERE:
+                    raise
                 raise NotFound(f"the archive has no domain {domain!r}") from None
             if known is None or known.identity != (folder.st_dev, folder.st_ino):
                 known = self._open(domain, (folder.st_dev, folder.st_ino))

@@ -133,6 +133,8 @@ def test_errors_are_of_our_family(client: WebarchiveClient, tmp_path: Path) -> N
         lambda: client.open_read(meta, "no"),
         lambda: client.open_read(meta, "../data.html"),
         lambda: client.snapshots("other.example"),
+        lambda: client.snapshots("x" * 300),
+        lambda: client.snapshots("x\0"),
         lambda: list(client.at("2020-01-01T00:00:00@www.example.org")),
         lambda: client.add_observer(Noted(), "2020-01-01T00:00:00@www.example.org"),
     ):

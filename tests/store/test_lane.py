@@ -121,6 +121,22 @@ def test_an_answer_that_the_kernel_does_not_take_is_taken_back(mounted: Mounted,
     assert len(mounted.inodes) == known
 
 
+def test_a_thread_survives_what_cannot_be_taken_back(
+    mounted: Mounted, asked: Asked, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has the turn, which it would not pass on: no request would be taken any more."""
+
+    def failing(*_: object) -> None:
+        raise OSError(errno.EIO, "as a disk may say")
+
+    monkeypatch.setattr(mounted.inodes, "forget", failing)
+    folder = mounted.lookup(DOMAIN)
+    os.close(asked.source)
+    asked.source = -1
+    assert asked.send(LOOKUP, folder, b"index.html\0")
+    assert "not taken back" in caplog.text
+
+
 def test_what_comes_late_is_sent_by_whoever_knows_that_the_session_lasts(
     mounted: Mounted, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:

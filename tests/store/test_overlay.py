@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.journals import Writer
 from webarcfs.archive import bodies
-from webarcfs.archive.additions import Place, blob_id
+from webarcfs.archive.additions import AddNodes, Place, blob_id
 from webarcfs.archive.commits import COMMITTER
 from webarcfs.archive.committing import commit_additions
 from webarcfs.archive.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
@@ -24,6 +25,7 @@ from webarcfs.mount import judging, names
 from webarcfs.mount.authors import Caller
 from webarcfs.mount.base import Folder
 from webarcfs.mount.committer import Committer
+from webarcfs.mount.documents import Documents
 from webarcfs.mount.drafts import Draft
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import StoredFolder
@@ -258,6 +260,43 @@ def test_at_the_end_files_are_taken_in_and_the_kernel_is_told_nothing(tree: Tree
     assert [each.addition.path for each in journal.pending()] == ["open.txt"]  # type: ignore[union-attr] # an AddFile
     assert told == []
     journal.close()
+
+
+def test_a_close_waits_for_the_rename_that_makes_the_file_data_xml(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S-rename-1: confirmed meanwhile, it would be an addition under its old name, which is given up."""
+    archive = tree.view.archive
+    journal = Journal.open(archive)
+    tree.view.take_additions(journal)
+    writer = Writing(tree.view, journal, Committer(archive, journal, tree.view.overlay, 0.0), Schemas(archive.schemas))
+    me, arc = Caller(os.getuid(), os.getgid()), tree.find(f"/{DOMAIN}/index.html")
+    opened, node = writer.create(arc, "new.tmp", me)
+    old = tree.find(f"/{DOMAIN}/index.html/data.xml")
+    assert isinstance(old, StoredFile)
+    body = old.open().read(0, 9999).replace(b"<arc:data/>", b"<arc:data><words/></arc:data>")
+    writer.write(opened, body, 0)
+    closing = threading.Thread(target=lambda: writer.confirm(opened))
+    extend = Documents.extend
+
+    def slow(*arguments: Any) -> bytes:
+        closing.start()
+        closing.join(0.3)  # it cannot end before the rename has
+        return extend(*arguments)
+
+    monkeypatch.setattr(Documents, "extend", slow)
+    try:
+        writer.names.rename((arc, "new.tmp"), (arc, "data.xml"), 0, me)
+        closing.join(60)
+        assert [type(each.addition) for each in journal.pending()] == [AddNodes]
+        assert listing(tree) == set()
+        handles = opened.draft.handles
+        with pytest.raises(Stale):  # by way of /proc/self/fd
+            writer.open(node, os.O_RDWR | os.O_TRUNC, me)
+        assert opened.draft.handles == handles
+        writer.release(opened)
+        with pytest.raises(Stale, match="closed"):  # nobody keeps its bytes
+            node.draft.hold()
+    finally:
+        journal.close()
 
 
 def test_who_comes_too_late_for_a_data_xml_extends_the_newest(tree: Tree) -> None:

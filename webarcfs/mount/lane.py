@@ -7,6 +7,7 @@ later, which only ever grow at their ends.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,11 +28,11 @@ _BODY = 40
 _OUT = Struct("=IiQ")  # struct fuse_out_header: length, error, unique
 _READ = Struct("=QQI")  # struct fuse_read_in: handle, offset, size
 _FLAGS = Struct("=I")  # struct fuse_open_in begins so
-_NUMBER = Struct("=Q")  # struct fuse_release_in begins with the handle, struct fuse_forget_in is the count
-_COUNT = Struct("=I")  # struct fuse_batch_forget_in
-_ONE = Struct("=QQ")  # struct fuse_forget_one: inode, count
+_NUMBER = Struct("=Q")  # struct fuse_release_in begins with the handle
 #: Up to this size head and body of an answer are joined, which is cheaper than to name both to the kernel.
 _JOINED = 16384
+
+_log = logging.getLogger(__name__)
 
 
 class Info:
@@ -120,7 +121,15 @@ class Lane:
                 os.writev(self._fd, (_OUT.pack(_OUT.size + len(answer), 0, unique), answer))
         except OSError:  # whoever asked was killed meanwhile, or the mount is gone
             if kind.undone is not None and isinstance(answer, bytes):
-                kind.undone(answer)
+                self._take_back(kind.undone, answer)
+
+    @staticmethod
+    def _take_back(undone: Callable[[bytes], None], answer: bytes) -> None:
+        """Whatever fails of it: a thread that ended would never pass its turn on, and nobody be answered any more."""
+        try:
+            undone(answer)
+        except Exception:
+            _log.exception("an answer that the kernel did not take was not taken back")
 
     # -- each kind of request, read ------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 
 from webarcfs.archive.additions import Move, Place
 from webarcfs.archive.errors import Exists, NotFound, NotPermitted, Stale
@@ -104,14 +105,17 @@ class Naming:
 
     def _rewrite(self, place: Place, old: str, file: File, caller: Caller) -> None:
         """The file `old` becomes data.xml."""
-        new = whole(file)
-        confirmed = not isinstance(file, DraftFile) or bool(file.draft.blob)
-        self._documents.extend(place, self._documents.current(place), new, caller.uid, old if confirmed else "")
-        draft = self._drafts.pop((place, old), None)
-        if draft is not None:
-            draft.dirty, draft.gone = False, True  # whoever has it open still has written what there was to write
-            if not confirmed:
-                self._view.overlay.removed(place, old)
+        draft = file.draft if isinstance(file, DraftFile) else self._drafts.get((place, old))
+        # No close may confirm it meanwhile: it would be taken for a file that never was, and come back from git.
+        with draft.lock if draft is not None else nullcontext():
+            new = whole(file)
+            confirmed = not isinstance(file, DraftFile) or bool(file.draft.blob)
+            self._documents.extend(place, self._documents.current(place), new, caller.uid, old if confirmed else "")
+            if draft is not None and self._drafts.get((place, old)) is draft:
+                del self._drafts[place, old]
+                draft.dirty, draft.gone = False, True  # whoever has it open still has written what there was to write
+                if not confirmed:
+                    self._view.overlay.removed(place, old)
 
     def _move(self, place: Place, old: str, new: str, who: tuple[Spot, Caller]) -> None:
         draft = self._drafts.get((place, old))

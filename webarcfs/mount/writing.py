@@ -109,8 +109,12 @@ class Writer:
         draft.hold()
         with draft.lock:
             draft.handles += 1
-        if flags & os.O_TRUNC:
-            draft.truncate(0)
+        try:
+            if flags & os.O_TRUNC:
+                draft.truncate(0)
+        except BaseException:
+            self.release(Opened(draft))
+            raise
         # Under the name of a version that was confirmed already: its pages are not the draft's.
         direct = not isinstance(node, DraftFile)
         return Opened(draft, direct, direct and append)
