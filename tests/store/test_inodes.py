@@ -12,7 +12,7 @@ import pytest
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import MountFailed, Stale, UsageError
+from webarcfs.archive.errors import Damaged, MountFailed, Stale, UsageError
 from webarcfs.archive.objects import Objects
 from webarcfs.mount import binding, bounds, libfuse3, wire
 from webarcfs.mount.base import Attrs, Folder, Kind
@@ -124,6 +124,21 @@ def test_answers_that_were_not_taken_are_taken_back(archive: Archive, view: View
     reply = operations.readdirplus(mounted.lookup(DOMAIN), 4096, 0, None)
     assert len(mounted.inodes) == known + 2 and len(list(wire.nodeids(reply))) == 2
     operations.readdirplus_undone(reply)
+    assert len(mounted.inodes) == known
+
+
+def test_what_a_listing_that_failed_told_is_taken_back(archive: Archive, view: View) -> None:
+    """The kernel is told of none of it, and so would forget none."""
+    archives.publish(archive, pages={f"{each}.html": b"1" for each in range(4)})
+    mounted = Mounted(archive, view)
+    folder, state = mounted.lookup(DOMAIN), view.domain(DOMAIN)
+    assert state.main is not None
+    arc = state.reader.find(state.main.tree, "2.html")
+    assert arc is not None
+    (archive.repository(DOMAIN) / "objects" / arc.oid[:2] / arc.oid[2:]).unlink()
+    known = len(mounted.inodes)
+    with pytest.raises(Damaged):
+        mounted.operations.readdirplus(folder, 4096, 0, None)
     assert len(mounted.inodes) == known
 
 

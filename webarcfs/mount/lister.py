@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from webarcfs.archive.errors import NotADirectory, NotFound, WebarcError
 from webarcfs.mount import wire
 from webarcfs.mount.base import Folder, Kind, Node
-from webarcfs.mount.inodes import Inodes, Told
+from webarcfs.mount.inodes import Inodes, Told, undo
 from webarcfs.mount.listings import DOTS, Listing, Listings
 
 #: Tells the kernel of a node under a name in the folder of an inode: the entry that says so.
@@ -83,6 +83,10 @@ class Lister:
                 pieces.append(pack(going, name, raw, listing.offset(place)))
             except NotFound:  # it was renamed since the listing began; an error would hide what stands behind it
                 continue
+            except BaseException:  # the kernel learns of none of them
+                if head:
+                    undo(self._inodes, wire.nodeids(b"".join(pieces)))
+                raise
             size -= room
         self._inodes.keep_told(going.inode, names[len(DOTS) :])
         return pieces
