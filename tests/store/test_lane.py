@@ -111,6 +111,14 @@ def test_what_is_no_request_of_the_lane_is_left_to_libfuse(asked: Asked) -> None
     assert not asked.counts
 
 
+def test_interrupts_are_nobodys(asked: Asked) -> None:
+    """libfuse would keep each until the request that it is for, which it does not see if that went by the lane."""
+    assert asked.send(36, 0, struct.pack("=Q", 77))
+    os.set_blocking(asked.source, False)
+    with pytest.raises(BlockingIOError):
+        os.read(asked.source, 1)
+
+
 def test_an_answer_that_the_kernel_does_not_take_is_taken_back(mounted: Mounted, asked: Asked) -> None:
     folder = mounted.lookup(DOMAIN)
     known = len(mounted.inodes)

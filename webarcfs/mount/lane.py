@@ -29,6 +29,9 @@ _OUT = Struct("=IiQ")  # struct fuse_out_header: length, error, unique
 _READ = Struct("=QQI")  # struct fuse_read_in: handle, offset, size
 _FLAGS = Struct("=I")  # struct fuse_open_in begins so
 _NUMBER = Struct("=Q")  # struct fuse_release_in begins with the handle
+#: That somebody no longer waits for an answer; it needs none itself. Nothing here can be interrupted, and libfuse would
+#: remember for which request it came, though it may never see that.
+_INTERRUPT = 36
 #: Up to this size head and body of an answer are joined, which is cheaper than to name both to the kernel.
 _JOINED = 16384
 
@@ -95,7 +98,7 @@ class Lane:
         _, opcode, unique, inode, _, _ = _HEADER.unpack_from(request)
         kind = self._kinds.get(opcode)
         if kind is None:
-            return False
+            return bool(opcode == _INTERRUPT)
         answer: Any
         try:
             if self._count is not None:
