@@ -133,7 +133,7 @@ class WordCount:
                 counted = sum(self._pool.map(count_page, pages, chunksize=AT_ONCE))
             except BrokenProcessPool:
                 self.broken.set()
-            except CancelledError:  # it is the end
+            except (CancelledError, RuntimeError):  # it is the end, and the pool takes no more
                 return
             else:
                 print(f"{tag}: {counted} of {len(pages)} new pages counted", flush=True)
