@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,12 @@ def test_a_control_group_may_leave_less_than_the_machine_has(tmp_path: Path) -> 
     assert bounds.memory(tmp_path, own) == 1_000_000
     own.unlink()
     assert bounds.memory(tmp_path, own) == machine
+
+
+def test_a_process_that_is_limited_takes_less() -> None:
+    """`ulimit -v`: in a process of its own, since what is lowered is not raised again."""
+    code = (
+        "import resource; from webarcfs.mount import bounds; resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))"
+    )
+    command = [sys.executable, "-c", f"{code}; print(bounds.memory())"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(1 << 31)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 from functools import cache
 from pathlib import Path
 
@@ -36,8 +37,13 @@ def inodes_in(memory: int) -> int:
 
 
 def memory(cgroups: Path = _CGROUP, own: Path = Path("/proc/self/cgroup")) -> int:
-    """Bytes that this process can use: those of the machine, or what its control groups leave it (cgroups(7), v2)."""
+    """Bytes that this process can use: those of the machine, or what its control groups (cgroups(7), v2) leave it, or
+    its own limit (`ulimit -v`, getrlimit(2)).
+    """
     found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY:
+        found.append(limit)
     with contextlib.suppress(OSError):
         names = own.read_text().splitlines()
         group = next((name.removeprefix("0::/") for name in names if name.startswith("0::/")), "")

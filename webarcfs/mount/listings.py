@@ -16,6 +16,8 @@ from webarcfs.mount.cache import Cache
 
 #: Names that are kept in all, about 8 bytes each.
 HELD = 500_000
+#: As many names does the folder weigh that is kept with them, with all that it holds: a few KB.
+_FOLDER = 500
 #: What every listing begins with: the folder itself and the one above it.
 DOTS = (".", "..")
 _PLACE_BITS = 32
@@ -41,7 +43,7 @@ class Listings:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        self._held: Cache[int, Listing] = Cache(HELD, lambda listing: len(listing.names) + 1)
+        self._held: Cache[int, Listing] = Cache(HELD, lambda listing: len(listing.names) + _FOLDER)
 
     def at(self, folder: Folder, offset: int) -> tuple[Listing, int]:
         """The listing and the place in it that an offset means; offset 0 begins one."""
