@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Busy
 from webarcfs.archive.journal import Journal
 from webarcfs.archive.marks import ADDITIONS
+from webarcfs.archive.packs import Pack
 from webarcfs.archive.store import MAIN, RefUpdate
 
 pytestmark = pytest.mark.store
@@ -466,3 +468,21 @@ def test_what_main_says_is_done_is_not_done_again_where_the_marks_stayed_behind(
     assert store.refs(ADDITIONS) == marks
     assert store.ref(tag.ref) == store.ref(MAIN) == done.commits[-1]
     assert (read(site, "a.html/tmp"), read(site, "a.html/one.txt")) == (None, b"1")
+
+
+def test_a_repack_that_takes_a_folder_from_under_git_costs_a_second_try(
+    site: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`git repack -d` of somebody else removes an empty objects/xx/ between its making and its use."""
+    given, answers = Pack._given_to, [(128, b"", b"error: unable to write file\nfatal: failed to write object\n")]
+
+    def fails_once(self: Pack, command: Sequence[str]) -> tuple[int, bytes, bytes]:
+        return answers.pop() if answers else given(self, command)
+
+    monkeypatch.setattr(Pack, "_given_to", fails_once)
+    store = store_of(site)
+    pack = Pack(store.path)
+    blob = pack.add("blob", b"once more")
+    with pack.stored():
+        assert store.read(blob) == b"once more"
+    assert not answers

@@ -10,7 +10,7 @@ import hashlib
 import os
 import subprocess
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from webarcfs.archive.gitprocess import GIT, environment, fail
 
 #: Fewer objects than this become loose ones: else a repository would have a pack for each addition.
 FEW = 100
+_TRIES = 5
 _LEVEL = 1
 _CHUNK = 1 << 20
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
@@ -83,6 +84,21 @@ class Pack:
         few = len(self._objects) < FEW and all(isinstance(each, bytes) for each in self._objects.values())
         # Not with core.fsyncMethod=batch: objects would have their names before their bytes are safe.
         command = ["unpack-objects", "-q"] if few else ["index-pack", "--stdin", "--keep"]
+        for left in reversed(range(_TRIES)):
+            code, said, complaint = self._given_to(command)
+            # Somebody's repack may remove an empty objects/xx/ just as an object is to be put there.
+            if not code or not left or b"write object" not in complaint:
+                break
+        if code:
+            fail(f"{self._repository}: objects were not stored", complaint, self._repository)
+        if few:
+            gitsync.loose(self._repository, self._objects)
+            return None
+        name = said.split()[-1].decode("ascii", "replace") if said.split() else ""
+        return self._repository / "objects" / "pack" / f"pack-{name}.keep"
+
+    def _given_to(self, command: Sequence[str]) -> tuple[int, bytes, bytes]:
+        """Exit code, answer and complaints of git, which was given the pack."""
         with subprocess.Popen(
             [*GIT, *command],
             cwd=self._repository,
@@ -97,13 +113,7 @@ class Pack:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
             said, complaint = process.stdout.read(), process.stderr.read()
-        if process.returncode:
-            fail(f"{self._repository}: objects were not stored", complaint, self._repository)
-        if few:
-            gitsync.loose(self._repository, self._objects)
-            return None
-        name = said.split()[-1].decode("ascii", "replace") if said.split() else ""
-        return self._repository / "objects" / "pack" / f"pack-{name}.keep"
+        return process.returncode, said, complaint
 
     def _stream(self) -> Iterator[bytes]:
         digest = hashlib.sha1(usedforsecurity=False)
