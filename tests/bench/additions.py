@@ -22,6 +22,7 @@ from webarcfs.archive.additions import AddFile, Author, Place, blob_id
 from webarcfs.archive.commits import COMMITTER, CrawlMessage
 from webarcfs.archive.committing import commit_additions
 from webarcfs.archive.directory import Archive
+from webarcfs.archive.durable import sync_folder
 from webarcfs.archive.journal import Body, Journal
 from webarcfs.archive.locks import Turnstile
 from webarcfs.archive.model import CommitTag, format_time
@@ -107,18 +108,10 @@ def _by_mount(archive: Archive, places: list[Place], rounds: int) -> None:
                     path = f"{mounted.point}/{DOMAIN}/{place.arc}/words-{turn}.txt"
                     with open(path, "wb") as file:  # noqa: PTH123 # as tools do
                         file.write(_words(number, turn))
-                _sync_folder(f"{mounted.point}/{DOMAIN}/{places[0].arc}")
+                sync_folder(mounted.point / DOMAIN / places[0].arc)
             run(UMOUNT, mounted.point)
         finally:
             mounted.clear()
-
-
-def _sync_folder(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _by_journal(archive: Archive, places: list[Place], rounds: int) -> None:

@@ -220,6 +220,8 @@ def soak(seconds: float) -> list[str]:
         finally:
             crawler.communicate(timeout=PATIENCE)
             mounted.clear()
+        if crawler.returncode:
+            wrong.append(f"the process that crawls ended with {crawler.returncode}")
         wrong += archives.store_of(archive).check()
         found = run_of.found
         print(

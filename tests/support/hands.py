@@ -13,7 +13,10 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+from webarcfs.archive.durable import sync_folder
 
 FLAGS = {
     "create": os.O_CREAT | os.O_EXCL | os.O_RDWR,
@@ -81,15 +84,6 @@ def look(top: str, whole: str, but: Iterable[str] = ()) -> dict[str, Any]:
     return {"found": found, "bytes": base64.b64encode(document).decode()}
 
 
-def fsync_folder(path: str) -> None:
-    """Open, sync, close."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def do(what: str, words: list[Any]) -> Any:
     """One system call, or the few that reading takes."""
     match what:
@@ -109,7 +103,7 @@ def do(what: str, words: list[Any]) -> Any:
                 "truncate": os.ftruncate,
                 "mkdir": os.mkdir,
                 "rename": os.rename,
-                "fsync folder": fsync_folder,
+                "fsync folder": lambda path: sync_folder(Path(path)),
                 "unlink": os.unlink,
                 "rmdir": os.rmdir,
                 "cut": lambda path: os.truncate(path, 0),

@@ -20,6 +20,7 @@ from webarcfs.mount.lowlevel import Operations
 from webarcfs.mount.workers import Later
 
 Answer = bytes | int | BaseException
+#: Does what sends an answer, unless the session is over.
 Late = Callable[[Callable[[], None]], None]
 
 # struct fuse_in_header: length, opcode, unique, nodeid, uid, gid; the process and what is reserved are not read.
@@ -72,7 +73,7 @@ class Lane:
         self,
         fd: int,
         operations: Operations,
-        late: Callable[[Callable[[], None]], None],
+        late: Late,
         count: Callable[[str], None] | None = None,
     ) -> None:
         self._fd = fd
