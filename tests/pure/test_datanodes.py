@@ -416,6 +416,23 @@ def test_whatever_is_accepted_is_valid_and_was_not_refused_early(tail: bytes, cu
     assert names(document) == names(OLD) + (names_of(nodes) if nodes else ())
 
 
+@PATIENT
+@given(st.binary(max_size=80) | pieces | st.lists(elements(), max_size=3).map(written))
+def test_a_small_document_is_read_by_its_tree_as_by_events(tail: bytes) -> None:
+    """Which of the two reads it depends on its size alone, and nobody may notice."""
+    found = []
+    for small in (nodereader.SMALL, 0):
+        rules, fault = noderules._Record(), ""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(nodereader, "SMALL", small)
+            try:
+                nodereader.read(nodereader.enclosed(tail), rules, whole=False)
+            except WebarcError as error:
+                fault = str(error)
+        found.append(([name for name, _ in rules.nodes], fault))
+    assert found[0] == found[1]
+
+
 def errors_agree(early: WebarcError, late: WebarcError) -> bool:
     """Of several faults in one text, either may be told."""
     return {type(early), type(late)} <= {InvalidDocument, Exists}

@@ -6,6 +6,7 @@ Source; a commit of additions has an `Added` for each file, and a `Journal` for 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,8 @@ from webarcfs.archive.model import CommitTag
 COMMITTER = ("webarcfs", "webarcfs@localhost")
 
 _QUOTED = {ord(char): f"\\{letter}" for char, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True)}
+#: Paths that are written as they are.
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class AdditionsMessage:
 
 def quoted(path: str) -> str:
     """A path in ASCII, as git writes it: in quotes and with escapes where it is not plain (`core.quotePath`)."""
+    if _PLAIN.fullmatch(path):
+        return path
     raw = path.encode("utf-8", "surrogateescape")
     text = "".join(_QUOTED.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in raw)
     return path if text == path else f'"{text}"'

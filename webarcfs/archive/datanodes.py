@@ -18,7 +18,7 @@ from lxml import etree
 from webarcfs.archive import arcxml
 from webarcfs.archive.arcxml import DATA, FILE, LARGEST
 from webarcfs.archive.errors import Damaged, InvalidDocument, WebarcError
-from webarcfs.archive.nodereader import LONGEST, SPACE, Stream, enclosed, read, serialised
+from webarcfs.archive.nodereader import LONGEST, SPACE, Reader, Stream, enclosed, read, serialised, small_tree, tell
 from webarcfs.archive.noderules import Fresh, Kept
 
 #: Results that are remembered, and the bytes of what they are for at most: 16 MB if all are as large as that.
@@ -77,8 +77,8 @@ def appended(old: bytes, tail: bytes) -> bytes:
     if not tail.strip(_SPACE):
         return b""
     document = enclosed(tail)
-    read(document, Fresh(names(old)), whole=False)
-    return _checked(old, [serialised(node) for node in arcxml.parse_element(document)])
+    root = read(document, Fresh(names(old)), whole=False)
+    return _checked(old, [serialised(node) for node in (arcxml.parse_element(document) if root is None else root)])
 
 
 def rewritten(old: bytes, new: bytes) -> bytes:
@@ -120,8 +120,11 @@ class Judge:
 
     def __init__(self, old: bytes, *, rewriting: bool) -> None:
         self._room = LARGEST - (0 if rewriting else len(old))
-        self._stream: Stream | None = Stream(Kept(old) if rewriting else Fresh(names(old)), whole=rewriting)
-        self._undecided = rewriting
+        self._taken = () if rewriting else names(old)
+        self._stream = Stream(Kept(old), whole=True) if rewriting else None
+        #: Whole nodes, the first that were written: most writers write no more, and need no stream.
+        self._first = b""
+        self._undecided, self._unreadable = rewriting, False
         self._rest = b""
         self._error: WebarcError | None = None
 
@@ -140,10 +143,15 @@ class Judge:
         _bounded(LARGEST - self._room)
         if self._undecided:
             chunk = self._decided(chunk)
-        if self._stream is None or self._undecided:
+        if self._unreadable or self._undecided:
             return
         if found := _CONTROL.search(chunk):
             raise InvalidDocument(f"XML cannot hold the byte {found[0]!r}")
+        if self._stream is None:
+            if self._is_whole(chunk):
+                return
+            self._stream = Stream(Fresh(self._taken), whole=False)
+            chunk, self._first = self._first + chunk, b""
         # Cut where a token may end: parsers hold back what is cut elsewhere.
         end = chunk.rfind(b">") + 1
         if end:
@@ -151,6 +159,14 @@ class Judge:
             self._stream.feed(whole)
         self._rest += chunk[end:]
         self._check_rest(self._stream)
+
+    def _is_whole(self, chunk: bytes) -> bool:
+        """Whether all that was written is whole nodes, and little; then they are judged."""
+        tree = None if self._first or not chunk.rstrip(_SPACE).endswith(b">") else small_tree(enclosed(chunk))
+        if tree is not None:
+            tell(tree, Reader(Fresh(self._taken), whole=False))
+            self._first = chunk
+        return tree is not None
 
     def _decided(self, chunk: bytes) -> bytes:
         """What of a new document can be judged: nothing, before its encoding is known, or if it is not UTF-8."""
@@ -161,7 +177,7 @@ class Judge:
         self._undecided = False
         head = head.removeprefix(_BOM)
         if b"\0" in head[:4] or head[:2] in (b"\xfe\xff", b"\xff\xfe") or _ENCODING.match(head):
-            self._stream = None
+            self._unreadable = True
         return head
 
     def _check_rest(self, stream: Stream) -> None:

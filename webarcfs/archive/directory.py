@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from webarcfs.archive.durable import sync_tree
@@ -76,7 +77,7 @@ class Archive:
     @property
     def journal(self) -> Path:
         """The logs of additions that mounts confirmed and git has not yet, and their large bodies."""
-        return self.root / "journal"
+        return _journal(self.root)
 
     @property
     def reports(self) -> Path:
@@ -104,7 +105,7 @@ class Archive:
 
     def lock(self, domain: str) -> Path:
         """The lock file that guards what readers of `domain` see (/Ar-2.2/)."""
-        return self.root / "lock" / domain
+        return _lock(self.root, domain)
 
     def publishing_lock(self, domain: str) -> Path:
         """The lock file that lets one crawl at a time prepare its commit on `domain`."""
@@ -116,7 +117,7 @@ class Archive:
 
     def names_lock(self, domain: str) -> Path:
         """The lock file that lets one mount at a time claim names of additions to `domain`."""
-        return self.root / "lock" / f".names-{domain}"
+        return _lock(self.root, f".names-{domain}")
 
     def server_lock(self, domain: str) -> Path:
         """The lock file that keeps a server to one wget at a time; its mtime is when it was last asked."""
@@ -130,6 +131,17 @@ class Archive:
         """The domains that have a repository, in order."""
         names = (entry.name for entry in os.scandir(self.content) if entry.name.endswith(_SUFFIX) and entry.is_dir())
         return iter(sorted(name[: -len(_SUFFIX)] for name in names if not name.startswith(".")))
+
+
+@lru_cache(maxsize=1000)
+def _lock(root: Path, name: str) -> Path:
+    """Asked for several times with each addition, and made anew a path costs more than what it is for."""
+    return root / "lock" / name
+
+
+@lru_cache(maxsize=100)
+def _journal(root: Path) -> Path:
+    return root / "journal"
 
 
 def create(root: Path) -> Archive:

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from webarcfs.archive.errors import Busy, Interrupted
@@ -78,7 +79,7 @@ class Turnstile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._turnstile = path.with_name(f".turn-{path.name}")
+        self._turnstile = _turnstile(path)
 
     @contextmanager
     def shared(self) -> Iterator[None]:
@@ -100,6 +101,11 @@ class Turnstile:
         """Hold it alone; waits for those who share it now, but for none who come later."""
         with _held(self._turnstile, fcntl.LOCK_EX), _held(self._path, fcntl.LOCK_EX):
             yield
+
+
+@lru_cache(maxsize=1000)
+def _turnstile(path: Path) -> Path:
+    return path.with_name(f".turn-{path.name}")
 
 
 @contextmanager

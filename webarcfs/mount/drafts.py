@@ -15,9 +15,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from webarcfs.archive.additions import Place, blob_hash
+from webarcfs.archive.additions import Place, blob_hash, blob_id
 from webarcfs.archive.errors import NotSupported, Stale
 from webarcfs.archive.journal import Body
+from webarcfs.archive.records import INLINE
 from webarcfs.mount.base import Attrs, File, number
 from webarcfs.mount.blobs import Content
 from webarcfs.mount.makers import Made
@@ -104,6 +105,9 @@ class Draft:
         if self._fault is not None:
             raise self._fault.with_traceback(None)
         size = self.size
+        if size <= INLINE:  # the journal takes the bytes, and not the file
+            data = os.pread(self._fd, size, 0)
+            return blob_id(data), Body(len(data), data)
         digest = blob_hash(size)
         for at in range(0, size, _PIECE):
             digest.update(os.pread(self._fd, _PIECE, at))
