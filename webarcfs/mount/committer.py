@@ -34,6 +34,7 @@ class _Domain:
     waiting: int = 0
     busy: bool = False
     oldest: float = 0.0
+    newest: float = 0.0
     cost: Cost = field(default_factory=Cost)
     ended: float = 0.0
     not_before: float = 0.0
@@ -58,8 +59,9 @@ class Committer(threading.Thread):
         """One more addition was confirmed."""
         with self._changed:
             domain = self._domains.setdefault(name, _Domain())
+            domain.newest = time.monotonic()
             if not domain.waiting:
-                domain.oldest = time.monotonic()
+                domain.oldest = domain.newest
                 self._changed.notify()
             domain.waiting += 1
 
@@ -105,7 +107,7 @@ class Committer(threading.Thread):
     def _due(self, domain: _Domain) -> float:
         if self._ending or domain.synced:
             return 0.0
-        due = next_commit(self._interval, domain.cost, domain.ended, domain.oldest, domain.waiting)
+        due = next_commit(self._interval, domain.cost, domain.ended, domain.oldest, domain.waiting, domain.newest)
         return max(due, domain.not_before)
 
     def _commit(self, name: str) -> None:
