@@ -42,7 +42,9 @@ PROCESSES = 3 * (os.cpu_count() or 1)
 #: Pages that a process takes at a time, so that handing them out costs little.
 AT_ONCE = 4
 _WORD = re.compile(r"\w++(?:['\u2019-]\w++)*+")
-_UNSEEN = ("script", "style", "template", "noscript", etree.Comment, etree.ProcessingInstruction)
+#: What no word has in it, of ASCII, as a space: the rest is left to the expression, which is slower.
+_SPACED = bytes(byte if byte > 127 or chr(byte).isalnum() or chr(byte) in "_'-" else 32 for byte in range(256))
+_UNSEEN = ("script", "style", "template", "noscript")  # comments are no text
 _TEXTS = etree.XPath("descendant::text()", smart_strings=False)
 
 
@@ -62,7 +64,14 @@ def count(body: bytes) -> Counter[str]:
     if root is None:
         return Counter()
     etree.strip_elements(root, *_UNSEEN, with_tail=False)
-    return Counter(_WORD.findall(" ".join(_TEXTS(root)).lower()))
+    text = " ".join(_TEXTS(root)).lower().encode().translate(_SPACED).decode()
+    words = Counter(text.split())
+    # Most are words by now. What may be more than one, or less, is looked at once, however often it occurs.
+    for several in [each for each in words if not each.isalnum()]:
+        times = words.pop(several)
+        for word in _WORD.findall(several):
+            words[word] += times
+    return words
 
 
 def listed(words: Counter[str]) -> bytes:
@@ -128,16 +137,17 @@ class WordCount:
     def __call__(self, tags: list[CommitTag]) -> None:
         """Count the pages of these snapshots that have not been counted yet."""
         for tag in tags:
-            pages = [meta for meta in self._client.changed(tag) if meta.mime_type in PAGES]
             try:
-                counted = sum(self._pool.map(count_page, pages, chunksize=AT_ONCE))
+                # The first ones are counted while the others are still looked for.
+                pages = (meta for meta in self._client.changed(tag) if meta.mime_type in PAGES)
+                done = list(self._pool.map(count_page, pages, chunksize=AT_ONCE))
             except BrokenProcessPool:
                 self.broken.set()
             except (CancelledError, RuntimeError):  # it is the end, and the pool takes no more
                 return
             else:
-                print(f"{tag}: {counted} of {len(pages)} new pages counted", flush=True)
-                self.counted += counted
+                print(f"{tag}: {sum(done)} of {len(done)} new pages counted", flush=True)
+                self.counted += sum(done)
 
 
 def install_schema(client: WebarchiveClient) -> None:
