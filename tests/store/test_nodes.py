@@ -11,10 +11,12 @@ import pytest
 from tests.support import archives
 from tests.support.archives import CREATED, DOMAIN, FIRST
 from webarcfs.archive import arcxml
+from webarcfs.archive.additions import blob_id
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, NameTooLong, NotADirectory, NotFound, NotPermitted, ReadOnly
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.model import CommitTag
+from webarcfs.archive.objects import Entry
 from webarcfs.mount.base import File, Folder, Kind, Node
 from webarcfs.mount.blobs import SMALL, Blobs
 from webarcfs.mount.cache import Cache
@@ -22,6 +24,8 @@ from webarcfs.mount.contents import HELD, Kept
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import AddedFolder, Arc, Snapshot, StoredFolder
 from webarcfs.mount.links import Link
+from webarcfs.mount.makers import Made
+from webarcfs.mount.overlay import Pending
 from webarcfs.mount.states import Change, DomainState, States
 from webarcfs.mount.tree import SHAPE, Table, Tree
 from webarcfs.mount.view import View
@@ -32,6 +36,13 @@ pytestmark = pytest.mark.store
 @pytest.fixture
 def tree(view: View) -> Tree:
     return Tree(view)
+
+
+class NothingPending:
+    """The journal of a mount that takes additions, and has none."""
+
+    def read_blob(self, blob: str) -> bytes | int | None:  # noqa: ARG002
+        return None
 
 
 def names(node: Node) -> list[str]:
@@ -104,6 +115,47 @@ def test_listed_and_found(archive: Archive, tree: Tree) -> None:
     with pytest.raises(NameTooLong):
         tree.find("/" + "\u00fc" * 128)
     assert set(SHAPE) == {"/", "/.snapshots"}
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_what_is_told_of_a_file_is_what_its_node_tells(
+    archive: Archive, tree: Tree, view: View, writable: bool
+) -> None:
+    """A listing tells of files without their nodes, which are made later and are the same version."""
+    extra = {"blog/notes/n.txt": b"note", "blog/notes/data.xml": b"no ARC's", "readme": b"above ARCs"}
+    archives.publish(archive, pages={"blog": b"blog", "blog/x": b"post", "d/e.html": b"e"}, extra=extra)
+    if writable:
+        view.take_additions(NothingPending())
+    told = 0
+    for path, node in [(f"/{DOMAIN}", tree.find(f"/{DOMAIN}")), *walk(tree.root)]:
+        for name, child in node.children() if isinstance(node, Folder) else ():
+            brief = node.brief(name)
+            assert (brief is not None) == isinstance(child, StoredFile), path
+            if brief is not None:
+                told += 1
+                later = node.briefed(name)
+                assert brief == child.attrs() == later.attrs()
+                assert later == child
+    assert told > 10
+
+
+def test_what_may_be_another_version_is_told_by_its_node(archive: Archive, tree: Tree, view: View) -> None:
+    archives.publish(archive, pages={"a.html": b"1"})
+    view.take_additions(NothingPending())
+    arc = tree.find(f"/{DOMAIN}/a.html")
+    assert isinstance(arc, Arc)
+    assert arc.brief("data.xml")
+    assert arc.place is not None
+    view.overlay.confirmed(arc.place, "data.xml", Pending(blob_id(b"x"), 1, ("log", 1), b"x"))
+    assert arc.brief("data.xml") is None
+    assert arc.brief("headers.http")
+    view.overlay.reserve(arc.place, "headers.http", Entry("headers.http", "", False), Made(1000))
+    assert arc.brief("headers.http") is None
+    assert arc.brief("nothing") is None
+    assert arc.brief("data.html")
+    archives.publish(archive, pages={"b.html": b"2"})
+    view.refresh()
+    assert arc.brief("data.html") is None, "there is a newer state"
 
 
 def test_version_of_a_file(archive: Archive, tree: Tree, view: View) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +46,13 @@ A, B = blob_id(b"a"), blob_id(b"bb")
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
+def tree(tmp_path: Path) -> Iterator[Tree]:
     archive = archives.make_archive(tmp_path)
     archives.publish(archive, pages={"index.html": b"1"})
-    return Tree(View(archive))
+    view = View(archive)
+    with contextlib.closing(Journal.open(archive)) as journal:
+        view.take_additions(journal)
+        yield Tree(view)
 
 
 def listing(tree: Tree, path: str = "") -> set[str]:

@@ -556,6 +556,23 @@ def test_missing_objects_and_those_of_another_kind(store: Store) -> None:
         store.read(tree)
 
 
+@pytest.mark.parametrize(
+    "raw", [b"x", b"100644 a\0" + b"1" * 19, b"100644 a\0" + b"1" * 20 + b"\n", b"644a\0" + b"1" * 20]
+)
+def test_a_tree_that_is_malformed_is_damage(store: Store, raw: bytes) -> None:
+    command = ["git", "hash-object", "-t", "tree", "--literally", "-w", "--stdin"]
+    done = subprocess.run(command, cwd=store.path, input=raw, check=True, capture_output=True)
+    with pytest.raises(Damaged, match="no tree that can be read"):
+        store.entries(done.stdout.decode().strip())
+
+
+def test_trees_are_read_as_git_reads_them(store: Store) -> None:
+    blob, empty = store.write_blob(b"x"), store.write_tree([])
+    entries = [Entry(name, blob, False) for name in ("a b", "\udcff", "z\n", "0 0")] + [Entry("folder", empty, True)]
+    found = store.entries(store.write_tree(entries))
+    assert sorted(found) == sorted(entries)
+
+
 def test_a_commit_that_is_none_of_ours(store: Store) -> None:
     other = store.write_commit(tree_of(store, {}), [], "Merge branch 'x'\n", COMMITTER, 1)
     with pytest.raises(Damaged, match="commitTag"):

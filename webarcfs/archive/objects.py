@@ -9,13 +9,14 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import pygit2
 from pygit2.enums import ConfigLevel, ObjectType, Option, RepositoryOpenFlag
@@ -32,11 +33,14 @@ _MAP_AT_ONCE = 1 << 20
 _MAP_AT_MOST = 64 << 20
 _TREE = int(ObjectType.TREE)
 _MODES = {True: b"40000", False: b"100644"}
+#: A line of a tree: mode, name, id. By a pattern, which takes a fifth of what it takes to ask libgit2 for each of them.
+_LINE = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+#: Modes of folders; old programs wrote the second.
+_FOLDERS = (b"40000", b"040000")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One name in a tree: a blob (file) or a tree (folder)."""
+class Entry(NamedTuple):
+    """One name in a tree: a blob (file) or a tree (folder). A tuple, since a walk makes them by the thousand."""
 
     name: str
     oid: str
@@ -83,8 +87,12 @@ class Objects:
 
     def entries(self, tree: str) -> list[Entry]:
         """What lies in a tree, in git's order."""
-        found = self._tree(tree)
-        return [Entry(os.fsdecode(each.raw_name or b""), str(each.id), each.type == _TREE) for each in found]
+        raw = self.read_tree(tree)
+        lines = _LINE.findall(raw)
+        # What the pattern does not know it leaves out; besides mode and name a line has a space, a NUL and the id.
+        if sum([len(mode) + len(name) + 22 for mode, name, _ in lines]) != len(raw):
+            raise Damaged(f"{self.path}: {tree} is no tree that can be read")
+        return [Entry(os.fsdecode(name), oid.hex(), mode in _FOLDERS) for mode, name, oid in lines]
 
     def find(self, tree: str, path: str) -> Entry | None:
         """The entry at `path` below `tree`; None when there is none."""
@@ -238,6 +246,8 @@ class Objects:
 @cache
 def _configure_library() -> None:
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
+    # As git itself: what zlib's checksum does not notice, `verify` does. To hash all that is read doubles its cost.
+    pygit2.option(Option.ENABLE_STRICT_HASH_VERIFICATION, False)
     # Packs are mapped in small pieces, and few at a time: by default all that was touched of a pack stays in memory.
     pygit2.option(Option.SET_MWINDOW_SIZE, _MAP_AT_ONCE)
     pygit2.option(Option.SET_MWINDOW_MAPPED_LIMIT, _MAP_AT_MOST)

@@ -8,7 +8,6 @@ files `open`, links `target`; all have `attrs` and `xattrs`. Knows no FUSE, no a
 from __future__ import annotations
 
 import hashlib
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -139,6 +138,17 @@ class Folder(Node):
         """The node of a name that a listing shows; one that cannot be read is a node all the same."""
         return self.lookup(name)
 
+    def brief(self, name: str) -> Attrs | None:  # noqa: ARG002
+        """The attributes of a settled file in it, where they can be told without its node: listings tell of thousands.
+
+        The node is made when somebody asks for more (`briefed`). None for what is no such file.
+        """
+        return None
+
+    def briefed(self, name: str) -> Node:
+        """The node of a name that `brief` has told of: that version, whatever came since."""
+        return self.lookup(name)
+
     def stamp(self, name: str) -> str | None:  # noqa: ARG002
         """What the node of a name is made of: with the same stamp it is the same. None when that cannot be told."""
         return None
@@ -183,7 +193,7 @@ class File(Node):
 
 def number(*parts: str) -> int:
     """An inode number from what the thing is: 63 bits, so that a collision in a billion files is unlikely."""
-    digest = hashlib.blake2b(os.fsencode("\0".join(parts)), digest_size=8).digest()
+    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=8).digest()
     # Without the sign bit, which some tools mishandle; never 0 (no inode) or 1 (the root).
     return (int.from_bytes(digest, "big") >> 1) + 2
 

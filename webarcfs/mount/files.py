@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from webarcfs.archive import layout
 from webarcfs.archive.additions import Place
@@ -37,8 +38,7 @@ class State:
         return self.tree == other.tree and self.reader.store is other.reader.store
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """One version of one file: the same four make the same file for ever. `path` is inside the domain."""
 
     domain: str

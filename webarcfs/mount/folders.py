@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from webarcfs.archive import layout
 from webarcfs.archive.additions import Place
-from webarcfs.archive.errors import NotFound
+from webarcfs.archive.errors import Damaged, NotFound
 from webarcfs.archive.model import MetaData, format_time
 from webarcfs.archive.objects import Entry
-from webarcfs.mount.base import Attrs, Folder, Node, lazy, number, seconds
+from webarcfs.mount.base import Attrs, Folder, Kind, Node, lazy, number, seconds
 from webarcfs.mount.files import State, StoredFile, Version, metadata_xattrs
 from webarcfs.mount.links import Link
 from webarcfs.mount.overlay import Item, is_gone
@@ -71,9 +71,15 @@ class StoredFolder(Folder):
         return self.state.reader.entries(self.tree)
 
     @property
+    def _taking(self) -> Place | None:
+        """`place`, if this mount takes additions at all: only then may there be something over what git has."""
+        return self.place if self.state.reader.takes_additions else None
+
+    @property
     def items(self) -> Mapping[str, Item]:
         """What git holds in it, in its state, what is on its way there, and what is being written, by name."""
-        stored, added = self._stored, self.state.reader.overlay.listing(self.place, self.inner)
+        stored, taking = self._stored, self._taking
+        added = self.state.reader.overlay.listing(taking, self.inner) if taking is not None else None
         if not added:
             return stored
         items = {**stored, **{name: item for name, item in added.items() if not _is_in(stored, item)}}
@@ -85,9 +91,41 @@ class StoredFolder(Folder):
         return iter(items) if newer is None else newer.names()
 
     def lookup(self, name: str) -> Node:
-        item = self.state.reader.overlay.get(self.place, self.inner, name)
+        taking = self._taking
+        if taking is None:
+            return self.in_state(name, None)
+        item = self.state.reader.overlay.get(taking, self.inner, name)
         newer = self._newer()
         return self.in_state(name, item) if newer is None else newer.lookup(name)
+
+    def brief(self, name: str) -> Attrs | None:
+        entry = self._stored.get(name)
+        if entry is None or entry.is_tree:
+            return None
+        state, taking = self.state, self._taking
+        if taking is not None and (self._is_overlaid(taking, name) or state.now() is not state):
+            return None
+        try:
+            size = state.reader.size(entry.oid)
+        except Damaged:  # whoever looks its node up is told
+            return None
+        version = self._version(entry)
+        return Attrs(Kind.FILE, size, version.mtime, version.ino, 1, None, taking is not None and self._grows(name))
+
+    def briefed(self, name: str) -> Node:
+        return self.in_state(name, None)
+
+    def _is_overlaid(self, place: Place, name: str) -> bool:
+        """Whether a name may be something else than what git has, or somebody's own."""
+        overlay, inner = self.state.reader.overlay, self.inner
+        return (
+            overlay.get(place, inner, name) is not None
+            or overlay.makers.of(place, f"{inner}/{name}" if inner else name) is not None
+        )
+
+    def _grows(self, name: str) -> bool:
+        """Whether a file in it takes data nodes."""
+        return name == layout.DATA_XML and not self.inner
 
     def in_state(self, name: str, item: Item | None) -> Node:
         """What a name is in the state of this folder, whichever there is since, under `item` from the overlay."""
@@ -115,7 +153,7 @@ class StoredFolder(Folder):
 
     def _newer(self) -> StoredFolder | None:
         """This folder in a newer state, if there is one: what that has is no longer in the overlay, which was asked."""
-        now = self.now() if self.place is not None and self.state.reader.takes_additions else self
+        now = self.now() if self._taking is not None else self
         return now if now is not self and isinstance(now, StoredFolder) else None
 
     def _at_same_path(self, state: State) -> Node:
@@ -128,19 +166,26 @@ class StoredFolder(Folder):
             node = node.lookup(name)
         return node
 
+    def _path(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path else name
+
+    def _version(self, entry: Entry) -> Version:
+        """A file in it, as it is in this state."""
+        return Version(self.state.reader.domain, self._path(entry.name), entry.oid, self.mtime)
+
     def _node(self, entry: Entry) -> Node:
-        path = f"{self.path}/{entry.name}" if self.path else entry.name
         if entry.is_tree:
-            return self._folder(path, entry.oid)
-        version = Version(self.state.reader.domain, path, entry.oid, self.mtime)
-        return StoredFile(self.state, version, place=self.place)
+            return self._folder(self._path(entry.name), entry.oid)
+        return StoredFile(self.state, self._version(entry), place=self.place)
 
     def _folder(self, path: str, tree: str) -> Folder:
         reader = self.state.reader
         if not tree and self.enclosing is not None:  # made just now, and empty as far as git is concerned
             return AddedFolder(self.state, path, tree, self.enclosing)
-        if reader.is_arc(tree):
-            return Arc(self.state, path, tree, reader.metadata(tree))
+        entries = reader.entries(tree)
+        document = entries.get(layout.DATA_XML)
+        if document is not None and not document.is_tree:
+            return Arc(self.state, path, tree, reader.described(document.oid), reader.leads(tree, entries))
         if self.enclosing is not None and not reader.leads_to_arcs(tree):
             return AddedFolder(self.state, path, tree, self.enclosing)
         return StoredFolder(self.state, path, tree)
@@ -155,10 +200,11 @@ class Arc(StoredFolder):
     """
 
     meta: MetaData | None
+    leads: bool
 
     @property
     def lasts(self) -> bool:
-        return self.state.reader.leads_to_arcs(self.tree)
+        return self.leads
 
     @lazy
     def ino(self) -> int:
@@ -188,13 +234,16 @@ class Arc(StoredFolder):
     def xattrs(self) -> Mapping[str, bytes]:
         return metadata_xattrs(self.meta)
 
+    def _version(self, entry: Entry) -> Version:
+        if self.meta is None or not layout.is_data_file(entry.name):
+            return super()._version(entry)
+        created = seconds(self.meta.create_time)
+        return Version(self.state.reader.domain, f"{self.path}/{entry.name}", entry.oid, created)
+
     def _node(self, entry: Entry) -> Node:
         if self.meta is None or entry.is_tree or not layout.is_data_file(entry.name):
             return super()._node(entry)
-        version = Version(
-            self.state.reader.domain, f"{self.path}/{entry.name}", entry.oid, seconds(self.meta.create_time)
-        )
-        return StoredFile(self.state, version, self.meta)
+        return StoredFile(self.state, self._version(entry), self.meta)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Collection, Container, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from webarcfs.archive.errors import Stale
 from webarcfs.mount import bounds
@@ -36,8 +36,7 @@ def old_nodeid(ino: int) -> int:
     return ino | _OLD
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """What the kernel was told of a name in a listing: right as long as the name's stamp is this (`Folder.stamp`)."""
 
     stamp: str
@@ -46,12 +45,19 @@ class Told:
     entry: bytes
 
 
+class Briefed(NamedTuple):
+    """A file that a folder told of without making its node (`Folder.brief`)."""
+
+    folder: Folder
+    name: str
+
+
 class _Known:
     """A node, how often the kernel was told of it, and where it was found last; of a folder, what it was told of it."""
 
     __slots__ = ("lookups", "name", "node", "parent", "told")
 
-    def __init__(self, node: Node, parent: int, name: str) -> None:
+    def __init__(self, node: Node | Briefed, parent: int, name: str) -> None:
         self.node = node
         self.parent = parent
         self.name = name
@@ -81,7 +87,9 @@ class Inodes(Container[int]):
         if known is None:
             raise Stale(f"inode {number} is not known")
         node = known.node
-        if isinstance(node, Folder):
+        if isinstance(node, Briefed):
+            node = known.node = node.folder.briefed(node.name)
+        elif isinstance(node, Folder):
             node = known.node = node.now()
         return node
 
@@ -92,12 +100,17 @@ class Inodes(Container[int]):
 
     def ino(self, number: int) -> int:
         """What stat(2) calls the inode, whose number for the kernel this is."""
-        known = self._known.get(number)
-        return known.node.ino if known else number
+        return self.node(number).ino if number in self._known else number
 
     def add(self, node: Node, parent: int, name: str) -> int:
         """Count that the kernel is being told of a node; its number."""
-        number = nodeid(node)
+        return self._add(nodeid(node), node, parent, name)
+
+    def add_briefed(self, briefed: Briefed, ino: int, parent: int) -> int:
+        """The same of a file whose node is made when somebody asks for it; `ino` is what stat(2) calls it."""
+        return self._add(ino | _OLD if briefed.folder.old else ino, briefed, parent, briefed.name)
+
+    def _add(self, number: int, node: Node | Briefed, parent: int, name: str) -> int:
         with self._lock:
             known = self._known.get(number)
             if known is None:
@@ -193,6 +206,6 @@ def undo(inodes: Inodes, numbers: Iterable[int]) -> None:
         inodes.forget(number, 1)
 
 
-def _domain_of(node: Node) -> str | None:
+def _domain_of(node: Node | Briefed) -> str | None:
     state = getattr(node, "state", None) if isinstance(node, Folder) else None
     return state.reader.domain if state is not None else None

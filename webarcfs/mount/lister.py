@@ -15,12 +15,14 @@ from dataclasses import dataclass
 
 from webarcfs.archive.errors import NotADirectory, NotFound, WebarcError
 from webarcfs.mount import wire
-from webarcfs.mount.base import Folder, Kind, Node
-from webarcfs.mount.inodes import Inodes, Told, undo
+from webarcfs.mount.base import Attrs, Folder, Kind, Node
+from webarcfs.mount.inodes import Briefed, Inodes, Told, undo
 from webarcfs.mount.listings import DOTS, Listing, Listings
 
 #: Tells the kernel of a node under a name in the folder of an inode: the entry that says so.
 Tell = Callable[[Node, int, str], bytes]
+#: The same of a file without its node: its attributes, and the inode of the folder.
+TellBriefed = Callable[[Briefed, Attrs, int], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,10 @@ _Pack = Callable[[_Going, str, bytes, int], bytes]
 class Lister:
     """Lists the folders of one mount."""
 
-    def __init__(self, inodes: Inodes, tell: Tell) -> None:
+    def __init__(self, inodes: Inodes, tell: Tell, tell_briefed: TellBriefed) -> None:
         self._inodes = inodes
         self._tell = tell
+        self._tell_briefed = tell_briefed
         self._listings = Listings()
 
     def names(self, inode: int, size: int, offset: int) -> bytes:
@@ -62,9 +65,6 @@ class Lister:
         if not isinstance(folder, Folder):
             raise NotADirectory(f"inode {inode}")
         listing, place = self._listings.at(folder, offset)
-        names = listing.names
-        if place >= len(names):  # the kernel always asks once more
-            return []
         going = _Going(inode, folder, listing, folder is listing.folder or folder == listing.folder)
         return self._packed(going, place, size, pack)
 
@@ -101,6 +101,10 @@ class Lister:
         if name in DOTS:
             return wire.direntplus(None, self._name(going, name, raw, following))
         inode, folder = going.inode, going.listing.folder
+        brief = folder.brief(name) if going.agree else None
+        if brief is not None:
+            entry = self._tell_briefed(Briefed(folder, name), brief, inode)
+            return wire.direntplus(entry, wire.dirent(raw, brief.ino, brief.kind, following))
         stamp = folder.stamp(name)
         if not going.is_same(name, stamp):
             return wire.direntplus(None, self._name(going, name, raw, following))

@@ -21,7 +21,9 @@ _FOLDER = 500
 #: What every listing begins with: the folder itself and the one above it.
 DOTS = (".", "..")
 _PLACE_BITS = 32
-_PLACE = (1 << _PLACE_BITS) - 1
+#: Set in the offset behind the last name: who goes on from there has read all, whatever the listing was.
+END = 1 << 31
+_PLACE = END - 1
 _NUMBERS = (1 << 30) - 1
 
 
@@ -35,7 +37,7 @@ class Listing:
 
     def offset(self, place: int) -> int:
         """What the kernel hands back to go on at `place`."""
-        return self.number << _PLACE_BITS | place
+        return self.number << _PLACE_BITS | place | (END if place == len(self.names) else 0)
 
 
 class Listings:

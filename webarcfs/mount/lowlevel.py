@@ -27,9 +27,10 @@ from webarcfs.mount.base import Attrs, File, Folder, Node
 from webarcfs.mount.binding import PID, Mount
 from webarcfs.mount.blobs import Content, Small
 from webarcfs.mount.contents import Kept
-from webarcfs.mount.inodes import Inodes, undo
+from webarcfs.mount.inodes import Briefed, Inodes, undo
 from webarcfs.mount.links import Link
 from webarcfs.mount.lister import Lister
+from webarcfs.mount.listings import END
 from webarcfs.mount.requests import STATS
 from webarcfs.mount.tree import Table, Tree
 from webarcfs.mount.wire import ALWAYS
@@ -53,7 +54,7 @@ class Operations:
         self._workers = workers
         self._read_only = bool(mount.options.get("ro"))
         self._owned = wire.Owned(mount.uid, mount.gid, mount.folder_mode)
-        self._lister = Lister(inodes, self._entry)
+        self._lister = Lister(inodes, self._entry, self._briefed)
         self._numbers = itertools.count(1)
         self._handles: dict[int, Content] = {}
         self._kept = Kept()
@@ -85,6 +86,9 @@ class Operations:
         attrs = node.attrs()  # first: what cannot be read is not told of
         return self._owned.entry(self._inodes.add(node, parent, name), attrs, _valid(node, attrs), valid)
 
+    def _briefed(self, briefed: Briefed, attrs: Attrs, parent: int) -> bytes:
+        return self._owned.entry(self._inodes.add_briefed(briefed, attrs.ino, parent), attrs)
+
     def lookup_undone(self, reply: bytes) -> None:
         """The kernel did not take the answer: the process that asked was killed meanwhile."""
         undo(self._inodes, [wire.first_number(reply)])
@@ -110,11 +114,15 @@ class Operations:
         return errno.ENOSYS  # from now on the kernel opens folders without asking, and keeps their listings
 
     def readdir(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | Later:
+        if offset & END:
+            return b""
         if _is_slow(self._inodes.node(inode)):
             return self._workers.ask(lambda: self._lister.names(inode, size, offset))
         return self._lister.names(inode, size, offset)
 
     def readdirplus(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | Later:
+        if offset & END:  # the kernel always asks once more
+            return b""
         if _is_slow(self._inodes.node(inode)):
             return self._workers.ask(lambda: self._lister.nodes(inode, size, offset))
         return self._lister.nodes(inode, size, offset)

@@ -93,9 +93,14 @@ class Reader:
 
     def leads_to_arcs(self, tree: str) -> bool:
         """Whether an ARC lies somewhere below; only that tells a folder above ARCs from a folder of additions."""
-        if not any(entry.is_tree for entry in self.entries(tree).values()):
-            return False
-        return self._caches.leads.get(tree, lambda: self._leads_to_arcs(tree))
+        return self.leads(tree, self.entries(tree))
+
+    def leads(self, tree: str, entries: Entries) -> bool:
+        """The same of a tree whose entries are known."""
+        for entry in entries.values():
+            if entry.is_tree:
+                return self._caches.leads.get(tree, lambda: self._leads_to_arcs(tree))
+        return False
 
     def arc(self, tree: str, place: Place) -> Entry | None:
         """The folder of an ARC below `tree`; None where it is none, or not that version."""
@@ -108,7 +113,10 @@ class Reader:
 
     def metadata(self, tree: str) -> MetaData | None:
         """The metadata of the ARC `tree`; None, and a line in the log, when its data.xml cannot be understood."""
-        document = self.entries(tree)[layout.DATA_XML].oid
+        return self.described(self.entries(tree)[layout.DATA_XML].oid)
+
+    def described(self, document: str) -> MetaData | None:
+        """The same of the ARC whose data.xml is the blob `document`."""
         return self._caches.metadata.get(document, lambda: self._parse(document))
 
     def size(self, blob: str) -> int:
