@@ -24,7 +24,7 @@ from webarcfs.archive.batches import MOST, groups, newest
 from webarcfs.archive.commits import AdditionsMessage, parse, quoted
 from webarcfs.archive.errors import Damaged
 from webarcfs.archive.model import CommitTag
-from webarcfs.archive.pace import LONGEST, OWN_BYTES, PAUSE, TOGETHER, Cost, next_commit
+from webarcfs.archive.pace import LONGEST, OWN_BYTES, Cost, next_commit
 from webarcfs.archive.records import HEADER, frame, is_newer, scan
 
 pytestmark = pytest.mark.pure
@@ -204,15 +204,6 @@ def test_a_commit_of_additions_is_no_crawl() -> None:
 def test_a_commit_follows_within_the_interval_where_commits_are_cheap() -> None:
     assert next_commit(1.0, Cost(), 0.0, 100.0, 1) == 101.0
     assert next_commit(1.0, Cost(0.05, 2_000, 1), 100.0, 100.0, 1) == pytest.approx(101.0)
-
-
-def test_a_commit_waits_while_additions_keep_coming_but_not_long() -> None:
-    def due(newest: float) -> float:
-        return next_commit(1.0, Cost(), 0.0, 100.0, 1, newest)
-
-    assert due(100.0) == due(100.5) == 101.0, "they came and stopped"
-    assert due(100.9) == pytest.approx(100.9 + PAUSE)
-    assert due(102.9) == due(200.0) == 100.0 + TOGETHER
 
 
 def test_a_dear_commit_waits_until_it_brings_what_its_trees_cost() -> None:

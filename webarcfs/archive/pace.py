@@ -14,10 +14,6 @@ LONGEST = 60.0
 OWN_BYTES = 300
 #: Trees of this many bytes stretch the interval as far as it goes.
 DEAR = 1 << 20
-#: Additions that follow each other within this part of the interval belong together, and wait for each other at most
-#: so many intervals: the work of a commit is not done while the additions need the processor.
-PAUSE = 0.25
-TOGETHER = 3
 #: Share of the time that may go into commits of one domain.
 SHARE = 0.2
 
@@ -31,16 +27,14 @@ class Cost:
     additions: int = 0
 
 
-def next_commit(  # noqa: PLR0917 # all of them are of one clock
-    interval: float, last: Cost, ended: float, oldest: float, waiting: int, newest: float = 0.0
-) -> float:
+def next_commit(interval: float, last: Cost, ended: float, oldest: float, waiting: int) -> float:
     """The time at which to commit; ask again when more additions came, which may make it due earlier.
 
     `last` is what the domain's last commit cost, and `ended` when that was; `oldest` is when the first of the `waiting`
-    additions was confirmed, and `newest` when the last was. All times are of one clock, in seconds.
+    additions was confirmed. All times are of one clock, in seconds.
     """
     rested = ended + last.seconds / SHARE
     if waiting * OWN_BYTES < last.shared_bytes:
         rested = max(rested, ended + LONGEST * min(1.0, last.shared_bytes / DEAR))
-    soonest = max(oldest + interval, min(newest + PAUSE * interval, oldest + TOGETHER * interval))
+    soonest = oldest + interval
     return max(soonest, min(rested, soonest + LONGEST))

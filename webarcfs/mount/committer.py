@@ -34,7 +34,6 @@ class _Domain:
     waiting: int = 0
     busy: bool = False
     oldest: float = 0.0
-    newest: float = 0.0
     cost: Cost = field(default_factory=Cost)
     ended: float = 0.0
     not_before: float = 0.0
@@ -59,9 +58,8 @@ class Committer(threading.Thread):
         """One more addition was confirmed."""
         with self._changed:
             domain = self._domains.setdefault(name, _Domain())
-            domain.newest = time.monotonic()
             if not domain.waiting:
-                domain.oldest = domain.newest
+                domain.oldest = time.monotonic()
                 self._changed.notify()
             domain.waiting += 1
 
@@ -107,7 +105,7 @@ class Committer(threading.Thread):
     def _due(self, domain: _Domain) -> float:
         if self._ending or domain.synced:
             return 0.0
-        due = next_commit(self._interval, domain.cost, domain.ended, domain.oldest, domain.waiting, domain.newest)
+        due = next_commit(self._interval, domain.cost, domain.ended, domain.oldest, domain.waiting)
         return max(due, domain.not_before)
 
     def _commit(self, name: str) -> None:
