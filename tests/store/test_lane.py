@@ -23,7 +23,7 @@ from webarcfs.mount.workers import Later
 
 pytestmark = pytest.mark.store
 
-LOOKUP, GETATTR, MKDIR, OPEN, READ, RELEASE, IOCTL, READDIRPLUS = 1, 3, 9, 14, 15, 18, 39, 44
+LOOKUP, FORGET, GETATTR, MKDIR, OPEN, READ, RELEASE, IOCTL, READDIRPLUS = 1, 2, 3, 9, 14, 15, 18, 39, 44
 
 
 class Asked:
@@ -109,6 +109,18 @@ def test_errors_are_errnos(mounted: Mounted, asked: Asked) -> None:
 def test_what_is_no_request_of_the_lane_is_left_to_libfuse(asked: Asked) -> None:
     assert not asked.send(MKDIR, ROOT, bytes(8) + b"name\0")
     assert not asked.counts
+
+
+def test_what_the_kernel_lets_go_is_forgotten_without_an_answer(mounted: Mounted, asked: Asked) -> None:
+    """linux/fuse.h: fuse_forget_in; a file that nothing refers to any more is not known."""
+    file = lookup(asked, f"{DOMAIN}/index.html/data.html")
+    assert lookup(asked, f"{DOMAIN}/index.html/data.html") == file
+    for times, known in ((1, True), (1, False), (1, False)):
+        assert asked.send(FORGET, file, struct.pack("=Q", times))
+        assert (file in mounted.inodes) is known
+    os.set_blocking(asked.source, False)
+    with pytest.raises(BlockingIOError):
+        os.read(asked.source, 1)
 
 
 def test_interrupts_are_nobodys(asked: Asked) -> None:

@@ -30,6 +30,13 @@ _OUT = Struct("=IiQ")  # struct fuse_out_header: length, error, unique
 _READ = Struct("=QQI")  # struct fuse_read_in: handle, offset, size
 _FLAGS = Struct("=I")  # struct fuse_open_in begins so
 _NUMBER = Struct("=Q")  # struct fuse_release_in begins with the handle
+_WRITE = Struct("=QQI")  # struct fuse_write_in begins so: handle, offset, size
+_WRITTEN = 40  # its size; the data follow
+_NAMED = 8  # size of struct fuse_getxattr_in; the name follows
+_CREATED = 16  # size of struct fuse_create_in; the name follows
+_WRITING = 16
+#: That the kernel has let an inode go. It wants no answer.
+_FORGET = 2
 #: That somebody no longer waits for an answer; it needs none itself. Nothing here can be interrupted, and libfuse would
 #: remember for which request it came, though it may never see that.
 _INTERRUPT = 36
@@ -89,6 +96,14 @@ class Lane:
             39: ("ioctl", operations.ioctl),
             44: ("readdirplus", self._readdirplus),
         }
+        if "create" in operations.CALLED:
+            asked = {
+                **asked,
+                _WRITING: ("write", self._write),
+                22: ("getxattr", self._getxattr),
+                25: ("flush", self._flush),
+                35: ("create", self._create),
+            }
         self._kinds = {
             opcode: _Kind(name, ask, getattr(operations, f"{name}_undone", None))
             for opcode, (name, ask) in asked.items()
@@ -96,10 +111,12 @@ class Lane:
 
     def answer(self, request: memoryview) -> bool:
         """Answer a request, or have it answered later; False if it is of another kind, and libfuse's."""
-        _, opcode, unique, inode, _, _ = _HEADER.unpack_from(request)
+        length, opcode, unique, inode, _, _ = _HEADER.unpack_from(request)
         kind = self._kinds.get(opcode)
         if kind is None:
-            return bool(opcode == _INTERRUPT)
+            return self._unanswered(request, opcode, inode)
+        if opcode == _WRITING and length > len(request):
+            return False  # only libfuse has all of it
         answer: Any
         try:
             if self._count is not None:
@@ -112,6 +129,15 @@ class Lane:
             answer = errno_for(error, kind.name, inode)
         self._send(unique, kind, answer)
         return True
+
+    def _unanswered(self, request: memoryview, opcode: int, inode: int) -> bool:
+        """What the kernel wants no answer to; False if it is libfuse's."""
+        if opcode == _FORGET:
+            try:
+                self._operations.forget(inode, _NUMBER.unpack_from(request, _BODY)[0])
+            except Exception:  # as in _take_back
+                _log.exception("forgetting inode %d failed unexpectedly", inode)
+        return opcode in (_FORGET, _INTERRUPT)
 
     def _send(self, unique: int, kind: _Kind, answer: Answer) -> None:
         if isinstance(answer, BaseException):
@@ -163,3 +189,22 @@ class Lane:
     def _readdirplus(self, request: memoryview, inode: int) -> Any:
         _, offset, size = _READ.unpack_from(request, _BODY)
         return self._operations.readdirplus(inode, size, offset, None)
+
+    # -- of those who write --------------------------------------------------------------------------------------------
+
+    def _create(self, request: memoryview, parent: int) -> Any:
+        length, _, _, _, uid, gid = _HEADER.unpack_from(request)
+        name = bytes(request[_BODY + _CREATED : length - 1])
+        return self._operations.create(Caller(uid, gid), parent, name, 0, None)  # type: ignore[arg-type] # see CALLED
+
+    def _write(self, request: memoryview, _inode: int) -> Any:
+        handle, offset, size = _WRITE.unpack_from(request, _BODY)
+        begin = _BODY + _WRITTEN
+        return self._operations.take(handle, bytes(request[begin : begin + size]), offset)  # type: ignore[attr-defined]
+
+    def _flush(self, request: memoryview, inode: int) -> Any:
+        return self._operations.flush(inode, Info(0, _NUMBER.unpack_from(request, _BODY)[0]))
+
+    def _getxattr(self, request: memoryview, inode: int) -> Any:
+        name = bytes(request[_BODY + _NAMED : _HEADER.unpack_from(request)[0] - 1])
+        return self._operations.getxattr(inode, name, _FLAGS.unpack_from(request, _BODY)[0])

@@ -119,8 +119,11 @@ class WritingOperations(Operations):
         return opened.draft.read(offset, size) if opened else super().read(inode, size, offset, fi)
 
     def write(self, _inode: int, address: int, size: int, offset: int, fi: Any) -> bytes:  # type: ignore[override]
-        opened = self._opened[fi.contents.fh]
-        return wire.written(self._writer.write(opened, libfuse3.memory(address, size), offset))
+        return self.take(fi.contents.fh, libfuse3.memory(address, size), offset)
+
+    def take(self, handle: int, data: bytes, offset: int) -> bytes:
+        """A write, its data at hand."""
+        return wire.written(self._writer.write(self._opened[handle], data, offset))
 
     def fallocate(self, _inode: int, mode: int, offset: int, length: int, fi: Any) -> int:
         self._opened[fi.contents.fh].draft.allocate(mode, offset, length)
