@@ -258,12 +258,12 @@ class Writer:
         known, folders = self._near
         if known is not state or len(folders) >= _NEAR:
             known, folders = self._near = state, {}
-        if path not in folders:
-            node: Node = current_folder(self._view, state)
-            for each in path.split("/"):
-                node = lookup(node, each)
+        node = folders.get(path)
+        if node is None:
+            above, _, name = path.rpartition("/")
+            node = lookup(self._folder(place, above) if above else current_folder(self._view, state), name)
             folders[path] = node
-        return folders[path]
+        return node
 
 
 def _tell_nobody(_folder: Folder, _name: str) -> None:
