@@ -1,8 +1,8 @@
 """What an addition costs when a tool adds a file to each ARC of one folder, however large the folder is.
 
 Twice: by the journal and its commits alone, at the pace of a mount's commit thread; and through a mount. Amortised over
-the run: time of an addition, the commits included; processor time (the tool's alone, where a mount does the work);
-bytes that git got for it.
+the run: time of an addition, the commits included, the last of which comes at its end; processor time (the tool's
+alone, where a mount does the work); bytes that git got for it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from webarcfs.archive.store import MAIN, RefUpdate
 from webarcfs.archive.trees import Growing
 
 SIZES = (100, 1_000, 10_000, 60_000)
-#: Additions that each size is measured with at least: a tool runs several times over a small folder.
-AT_LEAST = 2_000
+#: Additions that each size is measured with at least: of small folders there are several.
+AT_LEAST = 10_000
 _AUTHOR = Author("bench", "bench@localhost")
 
 
@@ -65,16 +65,17 @@ def additions(sizes: tuple[int, ...] = SIZES) -> None:
             )
 
 
-def _measure(archive: Archive, size: int, work: Callable[[Archive, list[Place], int], None]) -> Result:
+def _measure(archive: Archive, size: int, work: Callable[[Archive, list[Place]], None]) -> Result:
     tag = publish(archive, DOMAIN, {})
-    fill(archive, tag, size)
-    places = [Place(DOMAIN, f"pages/{n}.html", format_time(tag.crawl_time)) for n in range(size)]
-    rounds = max(1, AT_LEAST // size)
+    folders = ["pages", *(f"more/{number}" for number in range(1, AT_LEAST // size))]
+    for folder in folders:
+        fill(archive, tag, size, folder)
+    places = [Place(DOMAIN, f"{each}/{n}.html", format_time(tag.crawl_time)) for each in folders for n in range(size)]
     before = _bytes(archive)
     os.sync()
     begun, processor = time.monotonic(), _processor()
-    work(archive, places, rounds)
-    count, took = rounds * size, time.monotonic() - begun
+    work(archive, places)
+    count, took = len(places), time.monotonic() - begun
     store = store_of(archive)
     found = [len(each.message.all("Added")) for each in store.history(store.ref(MAIN))]
     assert sum(found) == count, (found, count)
@@ -82,14 +83,14 @@ def _measure(archive: Archive, size: int, work: Callable[[Archive, list[Place], 
     return Result(took / count, (_processor() - processor) / count, (_bytes(archive) - before) / count, commits)
 
 
-def fill(archive: Archive, tag: CommitTag, size: int) -> None:
-    """Put ARCs into one folder of an empty domain, in one pack; in time linear in their number."""
+def fill(archive: Archive, tag: CommitTag, size: int, folder: str = "pages") -> None:
+    """Put ARCs into one folder of a domain that was crawled, in one pack; in time linear in their number."""
     store = store_of(archive)
     pack, head = Pack(store.path), store.head()
     assert head is not None
     tree = Growing(store.read_tree, head.tree)
     for number in range(size):
-        arc = f"pages/{number}.html"
+        arc = f"{folder}/{number}.html"
         document = arcxml.describe(metadata(DOMAIN, arc, tag))
         for name, content in (("data.html", b"page %d" % number), ("data.xml", document), ("headers.http", HEAD)):
             tree.put(f"{arc}/{name}", pack.add("blob", content))
@@ -99,39 +100,35 @@ def fill(archive: Archive, tag: CommitTag, size: int) -> None:
         store.update_refs([RefUpdate(MAIN, commit, head.oid), RefUpdate(tag.ref, commit, head.oid)])
 
 
-def _by_mount(archive: Archive, places: list[Place], rounds: int) -> None:
+def _by_mount(archive: Archive, places: list[Place]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         mounted = Mounted(archive.root, Path(folder) / "mnt")
         try:
-            for turn in range(rounds):
-                for number, place in enumerate(places):
-                    path = f"{mounted.point}/{DOMAIN}/{place.arc}/words-{turn}.txt"
-                    with open(path, "wb") as file:  # noqa: PTH123 # as tools do
-                        file.write(_words(number, turn))
-                sync_folder(mounted.point / DOMAIN / places[0].arc)
+            for number, place in enumerate(places):
+                with open(f"{mounted.point}/{DOMAIN}/{place.arc}/words.txt", "wb") as file:  # noqa: PTH123 # as tools do
+                    file.write(_words(number))
+            sync_folder(mounted.point / DOMAIN / places[0].arc)
             run(UMOUNT, mounted.point)
         finally:
             mounted.clear()
 
 
-def _by_journal(archive: Archive, places: list[Place], rounds: int) -> None:
+def _by_journal(archive: Archive, places: list[Place]) -> None:
     journal = Journal.open(archive)
     committer = _Committer(archive, journal)
     committer.start()
-    for turn in range(rounds):
-        for number, place in enumerate(places):
-            data = _words(number, turn)
-            with Turnstile(archive.lock(DOMAIN)).shared():
-                file = AddFile(place, f"words-{turn}.txt", blob_id(data), len(data), _AUTHOR, int(time.time()))
-                journal.confirm(file, Body(len(data), data))
-            committer.added()
-        committer.drain()
+    for number, place in enumerate(places):
+        data = _words(number)
+        with Turnstile(archive.lock(DOMAIN)).shared():
+            file = AddFile(place, "words.txt", blob_id(data), len(data), _AUTHOR, int(time.time()))
+            journal.confirm(file, Body(len(data), data))
+        committer.added()
     committer.finish()
     journal.close()
 
 
-def _words(number: int, turn: int) -> bytes:
-    return b"%d words, and %d more" % (number, turn)
+def _words(number: int) -> bytes:
+    return b"%d words, and no more" % number
 
 
 class _Committer(threading.Thread):
@@ -141,7 +138,7 @@ class _Committer(threading.Thread):
         super().__init__()
         self._archive, self._journal = archive, journal
         self._changed = threading.Condition()
-        self._waiting, self._oldest, self._done, self._draining = 0, 0.0, False, False
+        self._waiting, self._oldest, self._done = 0, 0.0, False
 
     def added(self) -> None:
         """One more."""
@@ -149,15 +146,8 @@ class _Committer(threading.Thread):
             self._oldest = self._oldest if self._waiting else time.monotonic()
             self._waiting += 1
 
-    def drain(self) -> None:
-        """Commit what there is now: the end of a run of the tool."""
-        with self._changed:
-            self._draining = True
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._draining)
-
     def finish(self) -> None:
-        """End."""
+        """Commit what there is now, and end."""
         with self._changed:
             self._done = True
             self._changed.notify_all()
@@ -169,17 +159,13 @@ class _Committer(threading.Thread):
         while True:
             with self._changed:
                 due = next_commit(1.0, cost, ended, self._oldest, self._waiting) if self._waiting else float("inf")
-                if not (self._done or self._draining) and time.monotonic() < due:
+                if not self._done and time.monotonic() < due:
                     self._changed.wait(0.1)
                     continue
-                done, draining, self._waiting = self._done, self._draining, 0
+                done, self._waiting = self._done, 0
             committed = commit_additions(self._archive, DOMAIN)
             self._journal.release(committed)
             cost, ended = committed.cost, time.monotonic()
-            if draining:
-                with self._changed:
-                    self._draining = False
-                    self._changed.notify_all()
             if done:
                 return
 
