@@ -16,14 +16,18 @@ from tests.support.archives import DOMAIN
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import NotFound
 from webarcfs.mount import wire
+from webarcfs.mount.additions import Additions
+from webarcfs.mount.binding import Mount
 from webarcfs.mount.lane import Lane
+from webarcfs.mount.lowwriting import WritingOperations
 from webarcfs.mount.tree import ROOT
 from webarcfs.mount.view import View
-from webarcfs.mount.workers import Later
+from webarcfs.mount.workers import Later, Workers
 
 pytestmark = pytest.mark.store
 
 LOOKUP, FORGET, GETATTR, MKDIR, OPEN, READ, RELEASE, IOCTL, READDIRPLUS = 1, 2, 3, 9, 14, 15, 18, 39, 44
+WRITE, GETXATTR, FLUSH, CREATE = 16, 22, 25, 35
 
 
 class Asked:
@@ -96,6 +100,41 @@ def test_requests_are_answered_as_libfuse_would(mounted: Mounted, asked: Asked) 
     assert asked.ask(RELEASE, file, struct.pack("=QIIQ", 0, 0, 0, 0)) == 0
     assert asked.ask(IOCTL, file, bytes(32)) == errno.ENOTTY
     assert asked.counts == {"lookup": 3, "getattr": 1, "readdirplus": 1, "open": 1, "read": 3, "release": 1, "ioctl": 1}
+
+
+@pytest.fixture
+def writing(archive: Archive, view: View, mounted: Mounted) -> Iterator[Asked]:
+    """The lane of a mount that takes additions."""
+    additions = Additions(view)
+    additions.start()
+    mount = Mount(archive, mounted.tree, archive.root, 0, 0, {}, lambda: None, additions=additions)
+    mounted.operations = WritingOperations(mount, mounted.inodes, additions, Workers())
+    lane = Asked(mounted)
+    yield lane
+    additions.stop()
+    lane.close()
+
+
+def test_an_addition_needs_no_libfuse(writing: Asked) -> None:
+    """linux/fuse.h: fuse_create_in, fuse_write_in, fuse_flush_in, fuse_getxattr_in.
+
+    Only a write that is longer than what can be seen of the buffer is libfuse's.
+    """
+    arc = lookup(writing, f"{DOMAIN}/index.html")
+    reply = writing.ask(CREATE, arc, struct.pack("=IIII", os.O_WRONLY, 0o644, 0, 0) + b"notes.txt\0")
+    assert isinstance(reply, bytes)
+    file, handle = wire.first_number(reply), wire.handle_of_create(reply)
+    for offset, data in ((0, b"some words"), (10, b", and more")):
+        head = struct.pack("=QQIIQII", handle, offset, len(data), 0, 0, 0, 0)
+        assert writing.ask(WRITE, file, head + data) == struct.pack("=II", len(data), 0)
+    long = struct.pack("=QQIIQII", handle, 20, 5000, 0, 0, 0, 0) + bytes(5000)
+    request = memoryview(struct.pack("=IIQQIIIHH", 40 + len(long), WRITE, 77, file, 0, 0, 1, 0, 0) + long)
+    assert not writing.lane.answer(request[:4096])
+    assert writing.send(FLUSH, file, struct.pack("=QIIQ", handle, 0, 0, 0))
+    assert writing.ask(GETXATTR, arc, struct.pack("=II", 0, 0) + b"user.webarc.title\0") != 0
+    assert writing.ask(GETXATTR, arc, struct.pack("=II", 99, 0) + b"user.nothing\0") == errno.ENODATA
+    assert writing.ask(CREATE, arc, struct.pack("=IIII", os.O_WRONLY, 0, 0, 0) + b"data.html\0") == errno.EEXIST
+    assert writing.counts.keys() >= {"create", "write", "flush", "getxattr"}
 
 
 def test_errors_are_errnos(mounted: Mounted, asked: Asked) -> None:
