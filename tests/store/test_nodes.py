@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -231,6 +233,19 @@ def test_additions_of_names_that_are_not_utf8(archive: Archive, tree: Tree) -> N
     archives.publish(archive, pages={"index.html": b"1"}, extra={f"index.html/{name}": b"odd"})
     assert body(tree.find(f"/{DOMAIN}/index.html/{name}")) == b"odd"
     assert tree.find(f"/{DOMAIN}/index.html/{name}").ino
+
+
+def test_a_node_does_not_keep_all_that_its_state_was(archive: Archive, tree: Tree, view: View) -> None:
+    """A state knows all commitTags, and the kernel may know a node for months."""
+    tag = archives.publish(archive, pages={"a.html": b"1"})
+    nodes = [tree.find(f"{top}/a.html/data.html") for top in (f"/{DOMAIN}", f"/.snapshots/{tag}")]
+    before = weakref.ref(view.domain(DOMAIN))
+    assert before() is not None
+    archives.publish(archive, pages={"b.html": b"2"})
+    view.refresh()
+    gc.collect()
+    assert before() is None
+    assert [body(node) for node in nodes] == [b"1", b"1"]
 
 
 def test_the_line_comes_after_the_state(archive: Archive) -> None:

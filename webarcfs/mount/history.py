@@ -25,11 +25,11 @@ def snapshot_folder(view: View, domain: DomainState, tag: str) -> StoredFolder:
 def _snapshot_state(view: View, domain: DomainState, tag: str) -> State:
     if tag not in domain.tags:
         raise NotFound(f"there is no snapshot {tag}")
-    commit = domain.reader.commit(domain.tags[tag])
+    commit, name, is_same = domain.reader.commit(domain.tags[tag]), domain.name, domain.in_force()
 
     def now() -> State:
-        found = view.domain(domain.name)
-        return state if found is domain else _snapshot_state(view, found, tag)
+        found = view.domain(name)
+        return state if is_same(found) else _snapshot_state(view, found, tag)
 
     state = State(domain.reader, commit.message.tag, commit.tree, now, tag)
     return state

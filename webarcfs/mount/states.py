@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -29,15 +30,24 @@ _EXPECTED = WebarcError, OSError
 Signature = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class DomainState:
-    """What was found when a domain was taken over: the newest commit, and the commit of each commitTag in order."""
+    """What was found when a domain was taken over: the newest commit, and the commit of each commitTag in order.
+
+    It grows with the number of snapshots, and goes when the next one is in force: nodes, which stay as long as the
+    kernel knows them, refer to it weakly (`in_force`).
+    """
 
     name: str
     reader: Reader
     main: Commit | None
     tags: Mapping[str, str]
     signature: Signature
+
+    def in_force(self) -> Callable[[DomainState], bool]:
+        """Tells whether a state is this one, and does not keep it."""
+        known = weakref.ref(self)
+        return lambda found: found is known()
 
 
 @dataclass(frozen=True, slots=True)
