@@ -25,7 +25,7 @@ def snapshot_folder(view: View, domain: DomainState, tag: str) -> StoredFolder:
 def _snapshot_state(view: View, domain: DomainState, tag: str) -> State:
     if tag not in domain.tags:
         raise NotFound(f"there is no snapshot {tag}")
-    commit, name, is_same = domain.reader.commit(domain.tags[tag]), domain.name, domain.in_force()
+    commit, name, is_same = domain.reader.commit(domain.tags[tag]), domain.name, domain.known_again()
 
     def now() -> State:
         found = view.domain(name)

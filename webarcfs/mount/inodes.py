@@ -31,6 +31,11 @@ def nodeid(node: Node) -> int:
     return node.ino | _OLD if node.old else node.ino
 
 
+def ino_of(number: int) -> int:
+    """What stat(2) calls the inode, whose number for the kernel this is."""
+    return number & ~_OLD
+
+
 def old_nodeid(ino: int) -> int:
     """The number by which the kernel knows what is history, by its st_ino."""
     return ino | _OLD
@@ -97,10 +102,6 @@ class Inodes(Container[int]):
         """Inode of the folder in which an inode was found last."""
         known = self._known.get(number)
         return known.parent if known else self._root
-
-    def ino(self, number: int) -> int:
-        """What stat(2) calls the inode, whose number for the kernel this is."""
-        return self.node(number).ino if number in self._known else number
 
     def add(self, node: Node, parent: int, name: str) -> int:
         """Count that the kernel is being told of a node; its number."""

@@ -6,7 +6,6 @@ Judged per ARC: a crawl that left it alone changes nothing for who writes to it.
 from __future__ import annotations
 
 from collections.abc import Container
-from weakref import WeakKeyDictionary
 
 from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Exists, Stale
@@ -15,10 +14,6 @@ from webarcfs.archive.objects import Entry
 from webarcfs.archive.store import Commit
 from webarcfs.mount.reader import Reader
 from webarcfs.mount.view import View
-
-#: ARCs that were found, by the tree that they are in: each addition asks for its own several times.
-_near: WeakKeyDictionary[Reader, dict[tuple[str, Place], Entry]] = WeakKeyDictionary()
-_MOST = 1_000
 
 
 def check_known(view: View, place: Place) -> None:
@@ -60,12 +55,7 @@ def _on_disk(view: View, place: Place) -> tuple[Reader, Entry]:
 
 def _arc(reader: Reader, main: Commit | None, place: Place) -> Entry:
     """The folder of the ARC in a state, if it is that version."""
-    known = _near.setdefault(reader, {})
-    key = main.tree if main is not None else "", place
-    arc = known.get(key) or (reader.arc(main.tree, place) if main is not None else None)
+    arc = reader.arc(main.tree, place) if main is not None else None
     if arc is None:
         raise Stale(f"{place.arc} of {place.domain} was replaced or removed by a crawl")
-    if len(known) >= _MOST:
-        known.clear()
-    known[key] = arc
     return arc

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from webarcfs.archive.errors import NotADirectory, NotFound, WebarcError
 from webarcfs.mount import wire
 from webarcfs.mount.base import Attrs, Folder, Kind, Node
-from webarcfs.mount.inodes import Briefed, Inodes, Told, undo
+from webarcfs.mount.inodes import Briefed, Inodes, Told, ino_of, undo
 from webarcfs.mount.listings import DOTS, Listing, Listings
 
 #: Tells the kernel of a node under a name in the folder of an inode: the entry that says so.
@@ -122,7 +122,7 @@ class Lister:
         return wire.direntplus(entry, wire.dirent(raw, ino, kind, following))
 
     def _dot(self, inode: int, name: str) -> int:
-        return self._inodes.ino(inode if name == "." else self._inodes.parent(inode))
+        return ino_of(inode if name == "." else self._inodes.parent(inode))
 
 
 def _listed(folder: Folder, name: str) -> Node:

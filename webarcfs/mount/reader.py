@@ -46,6 +46,8 @@ class Caches:
         self.metadata: Cache[str, MetaData | None] = Cache(most // bounds.OF_AN_ARC)
         self.commits: Cache[str, Commit] = Cache(2_000)
         self.leads: Cache[str, bool] = Cache(most // bounds.OF_AN_ARC)
+        # Each addition asks for its ARC several times.
+        self.arcs: Cache[tuple[str, Place], Entry | None] = Cache(1_000)
         self.blobs = Blobs()
         self.overlay = Overlay()
         self.bodies: Bodies | None = None
@@ -104,6 +106,9 @@ class Reader:
 
     def arc(self, tree: str, place: Place) -> Entry | None:
         """The folder of an ARC below `tree`; None where it is none, or not that version."""
+        return self._caches.arcs.get((tree, place), lambda: self._arc(tree, place))
+
+    def _arc(self, tree: str, place: Place) -> Entry | None:
         found = self.find(tree, place.arc)
         if found is not None and found.is_tree and self.is_arc(found.oid):
             meta = self.metadata(found.oid)

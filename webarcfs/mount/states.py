@@ -35,7 +35,7 @@ class DomainState:
     """What was found when a domain was taken over: the newest commit, and the commit of each commitTag in order.
 
     It grows with the number of snapshots, and goes when the next one is in force: nodes, which stay as long as the
-    kernel knows them, refer to it weakly (`in_force`).
+    kernel knows them, refer to it weakly (`known_again`).
     """
 
     name: str
@@ -44,7 +44,7 @@ class DomainState:
     tags: Mapping[str, str]
     signature: Signature
 
-    def in_force(self) -> Callable[[DomainState], bool]:
+    def known_again(self) -> Callable[[DomainState], bool]:
         """Tells whether a state is this one, and does not keep it."""
         known = weakref.ref(self)
         return lambda found: found is known()

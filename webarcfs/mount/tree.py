@@ -64,7 +64,7 @@ def _current_state(view: View, domain: DomainState) -> State:
     if domain.main is None:
         raise NotFound(f"nothing of {domain.name} has been crawled yet")
 
-    name, is_same = domain.name, domain.in_force()
+    name, is_same = domain.name, domain.known_again()
 
     def now() -> State:
         found = view.domain(name)
