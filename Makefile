@@ -22,6 +22,8 @@ TEST := attr procps groff-base rsync strace systemd python3.11-doc postgresql-do
 
 # What the benchmarks compile.
 BENCH := gcc libc6-dev libfuse3-dev pkg-config
+# What compiles the modules that a mount runs most.
+COMPILE := gcc libc6-dev python3-dev
 
 # How many files of tests run at a time.
 JOBS ?= 2
@@ -29,8 +31,8 @@ JOBS ?= 2
 # Further words for pytest, as in `make test ARGS="-k robots"`, or for the benchmarks.
 ARGS ?=
 
-.PHONY: help demo test lint bench bench-large soak man install clean
-.PHONY: system-packages demo-packages test-packages bench-packages
+.PHONY: help demo test lint bench bench-large soak compiled man install clean
+.PHONY: system-packages demo-packages test-packages bench-packages compile-packages
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +40,7 @@ help: ## Say what there is to make
 demo: install demo-packages ## Crawl a real site, mount the archive and walk through it; URL=http://… takes yours
 	@PYTHONPATH=. $(BIN)/python examples/demo.py $(if $(URL),'$(URL)')
 
-test: install test-packages lint ## Lint, types and all tests; ARGS="-k robots" picks some
+test: install test-packages lint compiled ## Lint, types and all tests; ARGS="-k robots" picks some
 	@echo "pytest: the tests, real git, wget and mounts among them"
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS) && exit 0 || status=$$?
 	@# What failed beside other tests is run once more, alone: on a shared machine a test may have got no time at all.
@@ -53,14 +55,17 @@ lint: install ## ruff (rules and format) and mypy (strict)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: install test-packages bench-packages ## Measure, and print the ratios
+bench: install test-packages bench-packages compiled ## Measure, and print the ratios
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-bench-large: install test-packages bench-packages ## The same with the large sites; takes long
+bench-large: install test-packages bench-packages compiled ## The same with the large sites; takes long
 	@$(BIN)/python -m tests.bench --large $(ARGS)
 
-soak: install test-packages ## The long tests: many seeds, kills at random moments, minutes under load; ARGS=NAME picks one
+soak: install test-packages compiled ## The long tests: many seeds, kills at random moments, minutes under load; ARGS=NAME picks one
 	@$(BIN)/python -m tests.soak $(ARGS)
+
+compiled: install compile-packages ## Compile the modules that a mount runs most, if they have changed since; half a minute
+	@$(BIN)/python -m webarcfs.compiling
 
 install: $(VENV)/.installed ## Debian's packages and the virtual environment, as far as they are missing
 
@@ -69,6 +74,7 @@ man: install ## Write the man pages that derive from the code into man/, beside 
 
 clean: ## Remove the virtual environment and what tools left behind
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf webarcfs/_compiled
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is renewed when the dependencies may have changed.
@@ -118,3 +124,6 @@ test-packages:
 
 bench-packages:
 	@$(call debian,$(BENCH))
+
+compile-packages:
+	@$(call debian,$(COMPILE))

@@ -31,6 +31,7 @@ def test_wheel(tmp_path: Path) -> None:
         archive.extractall(tmp_path / "site")
     assert {f"webarcfs/_data/sql/{path.name}" for path in (_ROOT / "sql").glob("*.sql")} <= set(names)
     assert {"agent/cli.py", "webarcfs/mount/cli.py", "webarcfs/py.typed"} <= set(names)
+    assert not [name for name in names if name.endswith(".so")], "what is compiled is for this machine"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True

@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from webarcfs import __version__
 from webarcfs.archive import directory
 from webarcfs.archive.errors import Busy, Exit, MountFailed, NotAnArchive, UsageError, WebarcError, exit_code_of
+from webarcfs.compiled import form
 from webarcfs.mount import binding, logs, mountpoint, options, privileges
 from webarcfs.mount.serving import Order, Server
 
@@ -58,7 +59,7 @@ def _options(_context: click.Context, _parameter: click.Parameter, incomplete: s
 @click.option("-v", "verbose", is_flag=True, help="Say what was mounted where.")
 @click.option("-n", "no_mtab", is_flag=True, help="Accepted for mount(8); there is no mtab to leave alone.")
 @click.option("-t", "kind", metavar="TYPE", help="Accepted for mount(8).")
-@click.version_option(__version__, prog_name="mount.webarcfs")
+@click.version_option(__version__, prog_name="mount.webarcfs", message=f"%(prog)s, version %(version)s, {form()}")
 def mount(
     names: tuple[str, ...],
     texts: tuple[str, ...],

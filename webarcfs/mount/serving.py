@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from webarcfs import compiled
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import MountFailed
 from webarcfs.mount import logs, mountpoint, privileges
@@ -132,13 +133,15 @@ class Server:
             if os.geteuid() == 0 and self._uid != 0:
                 privileges.become(self._uid, self._gid)
             self._open_log()
+            if compiled.form().damaged:
+                _log.warning("running %s; `python -m webarcfs.compiling` mends that", compiled.form())
             if not can_abort:
                 _log.info("fusectl is not mounted: a mount that is killed at a bad moment may leave processes hanging")
             if self._additions is not None:
                 self._additions.start()
             self._view.start()
             threading.Thread(target=self._wait_for_signals, name="signals", daemon=True).start()
-            _log.info("%s is mounted on %s", self._order.archive.root, self._order.point)
+            _log.info("%s is mounted on %s (%s)", self._order.archive.root, self._order.point, compiled.form())
             self._ready()
         except BaseException as error:
             self._failure = error

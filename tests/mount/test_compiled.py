@@ -1,0 +1,73 @@
+"""The modules that a mount runs most are compiled; whatever is wrong with that form, the mount serves all the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.mount.conftest import Mounter
+from tests.support import archives
+from tests.support.compiled import copied, runs_compiled
+from tests.support.mounts import Mounted
+from webarcfs import compiled
+from webarcfs.archive.directory import Archive
+
+pytestmark = [pytest.mark.mount, pytest.mark.only("libfuse3")]
+
+
+def reads(mounted: Mounted) -> bool:
+    return (mounted / f"{archives.DOMAIN}/p.html/data.html").read_bytes() == b"a page"
+
+
+@pytest.fixture
+def page(archive: Archive) -> Archive:
+    archives.publish(archive, pages={"p.html": b"a page"})
+    return archive
+
+
+def test_a_mount_runs_the_compiled_modules(folder: Path, page: Archive, mount: Mounter) -> None:
+    mounted = mount(page, environment=copied(folder))
+    assert reads(mounted)
+    assert runs_compiled(mounted.pid)
+
+
+def test_by_a_word_in_the_environment_it_runs_the_sources(folder: Path, page: Archive, mount: Mounter) -> None:
+    mounted = mount(page, environment={**copied(folder), compiled.INTERPRETED: "1"})
+    assert reads(mounted)
+    assert not runs_compiled(mounted.pid)
+
+
+def cut_off(library: Path) -> None:
+    os.truncate(library, library.stat().st_size // 2)
+
+
+def garbled(library: Path) -> None:
+    """As wrong as a library for another machine; the list of sums is right."""
+    library.write_bytes(b"\x7fELF" + bytes(5000))
+    compiled.seal(library.parent)
+
+
+def other_sources(library: Path) -> None:
+    with library.parents[2].joinpath("archive/url.py").open("a") as file:
+        file.write("# changed\n")
+
+
+def removed(library: Path) -> None:
+    library.unlink()
+
+
+@pytest.mark.parametrize("spoil", [cut_off, garbled, other_sources, removed])
+def test_what_cannot_be_used_is_not_used(
+    spoil: Callable[[Path], None], folder: Path, page: Archive, mount: Mounter
+) -> None:
+    """Of a form that is damaged the log warns; one of other sources is none."""
+    environment = copied(folder)
+    spoil(compiled.place(folder / "webarcfs") / f"{compiled.LIBRARY}{compiled.SUFFIX}")
+    mounted = mount(page, environment=environment)
+    assert reads(mounted)
+    assert not runs_compiled(mounted.pid)
+    log = (page.log / "mount.log").read_text("utf-8")
+    assert ("WARNING" in log) == (spoil is not other_sources)
