@@ -22,6 +22,7 @@ from pathlib import Path
 from tests.bench.places import PLACES, Place, Stage
 from tests.support import archives
 from tests.support.archives import DOMAIN
+from tests.support.compiled import runs_compiled
 from tests.support.mounts import Mounted, eventually
 from webarcfs.mount.requests import STATS
 
@@ -89,9 +90,7 @@ def reading(arcs: int = 4_000, big: int = 256, rounds: int = 3, places: Collecti
     others = [name for name in places if name != "plain"]
     with _folder() as folder:
         stage = _prepare(folder, arcs, big)
-        print(
-            f"\n{arcs} ARCs and a file of {big} MiB; plain files in seconds, the rest as multiples of them; cold/warm"
-        )
+        print(f"{arcs} ARCs and a file of {big} MiB; plain files in seconds, the rest as multiples of them; cold/warm")
         print(f"  {'':14}{'plain files':>16}" + "".join(f"{name:>14}" for name in others))
         for row, job in ROWS.items():
             base = _measure(job, PLACES["plain"], stage, rounds)
@@ -197,6 +196,7 @@ def _prepare(folder: Path, arcs: int, big: int) -> Stage:
     plain = folder / "plain"
     mounted = Mounted(archive.root, folder / "mnt", "-o", "ro")
     try:
+        print(f"\nmounts run {'compiled' if runs_compiled(mounted.pid) else 'interpreted'} modules")
         shutil.copytree(mounted.point, plain)
     finally:
         mounted.clear()

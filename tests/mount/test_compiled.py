@@ -11,7 +11,7 @@ import pytest
 from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.compiled import copied, runs_compiled
-from tests.support.mounts import Mounted
+from tests.support.mounts import MOUNT, Mounted, run
 from webarcfs import compiled
 from webarcfs.archive.directory import Archive
 
@@ -29,9 +29,12 @@ def page(archive: Archive) -> Archive:
 
 
 def test_a_mount_runs_the_compiled_modules(folder: Path, page: Archive, mount: Mounter) -> None:
-    mounted = mount(page, environment=copied(folder))
+    environment = copied(folder)
+    mounted = mount(page, environment=environment)
     assert reads(mounted)
     assert runs_compiled(mounted.pid)
+    assert "(compiled)" in (page.log / "mount.log").read_text("utf-8")
+    assert run(MOUNT, "--version", env={**os.environ, **environment}).stdout.endswith(", compiled\n")
 
 
 def test_by_a_word_in_the_environment_it_runs_the_sources(folder: Path, page: Archive, mount: Mounter) -> None:
