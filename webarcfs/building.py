@@ -28,10 +28,8 @@ def build(folder: Path) -> None:
     paths = [f"{name.replace('.', '/')}.py" for name in compiled.MODULES]
     extensions = mypycify([*_MYPY, *paths], opt_level="3", debug_level="0", group_name=compiled.GROUP, target_dir=_C)
     for each in extensions:
-        each.extra_compile_args = [
-            *each.extra_compile_args,
-            "-Wno-error",
-        ]  # what newer compilers warn of is no reason to do without
+        # What newer compilers warn of is no reason to do without.
+        each.extra_compile_args = [*each.extra_compile_args, "-Wno-error"]
     distribution = Distribution({"name": compiled.GROUP, "ext_modules": extensions, "packages": [], "py_modules": []})
     command = distribution.get_command_obj("build_ext")
     command.build_lib, command.build_temp = str(folder), _OBJECTS

@@ -23,7 +23,6 @@ MODULES = (
     "webarcfs.archive.objects",
     "webarcfs.archive.store",
     "webarcfs.mount.cache",
-    "webarcfs.mount.lane",
     "webarcfs.mount.listings",
     "webarcfs.mount.overlay",
     "webarcfs.mount.reader",
@@ -102,9 +101,12 @@ def fault(folder: Path) -> str:
     """
     try:
         listed = [line.split("  ", 1) for line in (folder / SUMS).read_text("utf-8").splitlines()]
+        names = [name for _, name in listed]
         wrong = [name for known, name in listed if _sum(folder / name) != known]
     except (OSError, ValueError) as error:
         return f"{folder} is damaged ({error})"
+    if f"{LIBRARY}{SUFFIX}" not in names:  # a list that a power cut left empty
+        return f"{folder / SUMS} is damaged"
     return f"{folder}: {', '.join(wrong)} is damaged" if wrong else ""
 
 

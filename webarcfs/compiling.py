@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,26 +30,29 @@ _LOCK = "lock"
 _DERIVED = frozenset({"__pycache__", compiled.FOLDER})
 
 
-def make() -> str:
-    """Compile, if there is nothing compiled of these sources; what was done, in words. Raises WebarcError."""
+def make(tell: Callable[[str], object]) -> None:
+    """Compile, if there is nothing compiled of these sources, and tell what is done. Raises WebarcError."""
     if not compiled.fault(compiled.place()):
-        return "the modules are compiled already"
+        tell("the modules of mounts are compiled already")
+        return
     _check()
-    begun = time.monotonic()
     with _alone() as shelf, tempfile.TemporaryDirectory(prefix="webarcfs-compiling-") as folder:
+        if not compiled.fault(compiled.place()):
+            tell("another process has just compiled the modules of mounts")
+            return
+        tell(f"compiling {len(compiled.MODULES)} modules of mounts; it takes a while")
+        begun = time.monotonic()
         made = _made(Path(folder))
         kept = shelf / made.name
-        if not compiled.fault(kept):
-            return "the modules were compiled by another process just now"
         _put(made, kept)
         _remove_older(kept)
-    return f"compiled {len(compiled.MODULES)} modules in {time.monotonic() - begun:.0f} s; new mounts run them"
+        tell(f"compiled them in {time.monotonic() - begun:.0f} s; new mounts run them")
 
 
 def main() -> int:
     """Entry point of `python -m webarcfs.compiling`; returns its exit code."""
     try:
-        print(make())  # noqa: T201
+        make(lambda line: print(line, flush=True))  # noqa: T201
     except WebarcError as error:
         sys.stderr.write(f"webarcfs.compiling: {error}\n")
         return exit_code_of(error)
