@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from webarcfs import compiled
 from webarcfs.archive.errors import WebarcError
 
 pytestmark = pytest.mark.pure
@@ -48,6 +49,8 @@ ONLY = {
     "protego": {"agent.robots"},
     "magic": {"agent.sniff"},
     "matplotlib": {"webarcfs.commands.picture"},
+    "mypyc": {"webarcfs.building"},
+    "setuptools": {"webarcfs.building"},
 }
 #: The core of an archive: nothing in it may know the mount, the crawler or their libraries.
 ARCHIVE_NEVER = {"fuse", "warcio", "protego", "magic", "click", "rich"}
@@ -153,6 +156,16 @@ def test_no_module_imports_itself_through_others() -> None:
 
     for module in graph:
         visit(module, ())
+
+
+def test_what_is_compiled_is_not_imported_before_its_form_is_chosen() -> None:
+    """`mount.webarcfs` begins in program.py; whatever that imports is there before the compiled form is in front."""
+    assert set(compiled.MODULES) <= set(MODULES)
+    early, more = set(), {"webarcfs.mount.program"}
+    while more:
+        early |= more
+        more = {name for module in more for name in imports(module) if name in MODULES} - early
+    assert early == {"webarcfs.mount.program", "webarcfs.compiled"}
 
 
 @pytest.mark.parametrize("module", MODULES)
