@@ -60,7 +60,7 @@ class Form:
 class _Found:
     """What `use` found, for those who tell of it."""
 
-    form = Form(False, "as the sources are")
+    form = Form(False, "it was not begun as mount.webarcfs")
 
 
 def form() -> Form:
