@@ -64,7 +64,7 @@ bench-large: install test-packages bench-packages compiled ## The same with the 
 soak: install test-packages compiled ## The long tests: many seeds, kills at random moments, minutes under load; ARGS=NAME picks one
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-compiled: install compile-packages ## Compile the modules that a mount runs most, if they have changed since; half a minute
+compiled: install compile-packages ## Compile the modules that a mount runs most, if they have changed since; a minute
 	@$(BIN)/python -m webarcfs.compiling
 
 install: $(VENV)/.installed ## Debian's packages and the virtual environment, as far as they are missing

@@ -20,12 +20,28 @@ from pathlib import Path
 
 #: What is compiled. CONTRIBUTING.md has the rules for code in them.
 MODULES = (
+    "webarcfs.archive.arcxml",
+    "webarcfs.archive.layout",
+    "webarcfs.archive.model",
     "webarcfs.archive.objects",
     "webarcfs.archive.store",
+    "webarcfs.mount.base",
     "webarcfs.mount.cache",
+    "webarcfs.mount.contents",
+    "webarcfs.mount.files",
+    "webarcfs.mount.folders",
+    "webarcfs.mount.inodes",
+    "webarcfs.mount.lane",
+    "webarcfs.mount.lister",
     "webarcfs.mount.listings",
+    "webarcfs.mount.lowlevel",
+    "webarcfs.mount.lowwriting",
+    "webarcfs.mount.makers",
     "webarcfs.mount.overlay",
     "webarcfs.mount.reader",
+    "webarcfs.mount.tree",
+    "webarcfs.mount.turns",
+    "webarcfs.mount.view",
     "webarcfs.mount.wire",
 )
 

@@ -41,7 +41,7 @@ HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcf
 _HEAD = HEAD.encode()
 _TAIL = "/>\n  <arc:data/>\n</arc:file>\n"
 # What XML 1.0 cannot hold at all, not even as a character reference (section 2.2).
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def describe(meta: MetaData) -> bytes:

@@ -14,7 +14,9 @@ from contextlib import suppress
 from datetime import datetime
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import ClassVar, NamedTuple, TypeVar
+
+from mypy_extensions import mypyc_attr
 
 from webarcfs.archive.errors import NotFound, NotPermitted, ReadOnly, WebarcError
 from webarcfs.mount.blobs import Content
@@ -22,28 +24,13 @@ from webarcfs.mount.blobs import Content
 T = TypeVar("T")
 
 
-class lazy(Generic[T]):  # noqa: N801 # used like property
-    """A property that is computed once. functools.cached_property locks and makes each instance a dictionary, which
-    costs more than what is computed here.
+def remember(node: object, name: str, value: T) -> T:
+    """Set a field of a frozen dataclass that a property computes when it is first asked for, unset until then.
+
+    functools.cached_property locks and makes each instance a dictionary, which costs more than what is computed here.
     """
-
-    def __init__(self, make: Callable[[Any], T]) -> None:
-        self._make = make
-        self.__doc__ = make.__doc__
-
-    def __set_name__(self, _owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: object, owner: type) -> T | lazy[T]:
-        if instance is None:
-            return self
-        value = self._make(instance)
-        object.__setattr__(instance, self._name, value)  # from now on found before this
-        return value
+    object.__setattr__(node, name, value)
+    return value
 
 
 class Kind(Enum):
@@ -79,16 +66,18 @@ class Attrs(NamedTuple):
         return int(self.kind.value) | (0o200 | folder_mode & 0o020 if self.writable else 0)
 
 
+# Some kinds of node are compiled and some are not (compiled.py), whichever of them inherits.
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Node:
     """Anything that has a name in the mount.
 
     Not of ABCMeta, which makes isinstance many times as dear; mypy holds subclasses to the abstract methods without.
     """
 
-    kind: Kind
+    kind: ClassVar[Kind]
     #: Whether its attributes stay as they are until the mount is told of a publication; those of what has an owner of
     #: its own do not, whatever this says.
-    settled = True
+    settled: ClassVar[bool] = True
 
     @property
     def old(self) -> bool:
@@ -115,12 +104,13 @@ class Node:
         return NotPermitted("what is archived is never changed")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Folder(Node):
     """A node with names in it."""
 
-    kind = Kind.FOLDER
+    kind: ClassVar[Kind] = Kind.FOLDER
     #: Whether its names mean the same until the mount is told of a publication.
-    lasting = True
+    lasting: ClassVar[bool] = True
 
     def is_slow(self, name: str = "") -> bool:  # noqa: ARG002 # of most folders it is known
         """Whether a name in it (without one: its names) takes long to find, so that no other request may wait."""
@@ -181,10 +171,11 @@ class Folder(Node):
         return found[0]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class File(Node):
     """A node with bytes in it."""
 
-    kind = Kind.FILE
+    kind: ClassVar[Kind] = Kind.FILE
 
     @abstractmethod
     def open(self) -> Content:

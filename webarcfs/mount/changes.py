@@ -12,6 +12,7 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from webarcfs.archive.errors import Damaged
 from webarcfs.archive.model import CommitTag
@@ -90,7 +91,7 @@ class ChangesFile(File):
     """`.changes`: the feed as far as this mount shows its states. It grows under an open file."""
 
     changes: Changes
-    settled = False
+    settled: ClassVar[bool] = False
 
     @property
     def ino(self) -> int:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from webarcfs.archive import layout
 from webarcfs.archive.additions import Place
 from webarcfs.archive.model import CommitTag, MetaData
-from webarcfs.mount.base import Attrs, File, lazy, number
+from webarcfs.mount.base import Attrs, File, number, remember
 from webarcfs.mount.blobs import Content
 from webarcfs.mount.reader import Reader
 
@@ -63,14 +63,19 @@ class StoredFile(File):
     version: Version
     arc: MetaData | None = None
     place: Place | None = None
+    _ino: int = field(init=False, repr=False, compare=False)
+    _stored_size: int = field(init=False, repr=False, compare=False)
 
     @property
     def old(self) -> bool:
         return bool(self.state.place)
 
-    @lazy
+    @property
     def ino(self) -> int:
-        return self.version.ino
+        try:
+            return self._ino
+        except AttributeError:
+            return remember(self, "_ino", self.version.ino)
 
     @property
     def inner(self) -> str:
@@ -93,9 +98,12 @@ class StoredFile(File):
             return Attrs(self.kind, self._size, self.version.mtime, self.ino)
         return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, self._maker, self.is_document)
 
-    @lazy
+    @property
     def _size(self) -> int:
-        return self.state.reader.size(self.version.blob)
+        try:
+            return self._stored_size
+        except AttributeError:
+            return remember(self, "_stored_size", self.state.reader.size(self.version.blob))
 
     def xattrs(self) -> Mapping[str, bytes]:
         return metadata_xattrs(self.arc)

@@ -8,14 +8,14 @@ tree.py's. Immutable, safe for any thread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from webarcfs.archive import layout
 from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Damaged, NotFound
 from webarcfs.archive.model import MetaData, format_time
 from webarcfs.archive.objects import Entry
-from webarcfs.mount.base import Attrs, Folder, Kind, Node, lazy, number, seconds
+from webarcfs.mount.base import Attrs, Folder, Kind, Node, number, remember, seconds
 from webarcfs.mount.files import State, StoredFile, Version, metadata_xattrs
 from webarcfs.mount.links import Link
 from webarcfs.mount.overlay import Item, is_gone
@@ -28,13 +28,21 @@ class StoredFolder(Folder):
     state: State
     path: str
     tree: str
+    _ino: int = field(init=False, repr=False, compare=False)
+    _entries: Mapping[str, Entry] = field(init=False, repr=False, compare=False)
 
     @property
     def old(self) -> bool:
         return bool(self.state.place)
 
-    @lazy
+    @property
     def ino(self) -> int:
+        try:
+            return self._ino
+        except AttributeError:
+            return remember(self, "_ino", self._number())
+
+    def _number(self) -> int:
         return number("folder", self.state.place, self.state.reader.domain, self.path)
 
     @property
@@ -65,10 +73,13 @@ class StoredFolder(Folder):
         """Of a folder that leads to ARCs: when the crawl began that made the state."""
         return seconds(self.state.tag.crawl_time)
 
-    @lazy
+    @property
     def _stored(self) -> Mapping[str, Entry]:
         """What git holds in it, by name."""
-        return self.state.reader.entries(self.tree)
+        try:
+            return self._entries
+        except AttributeError:
+            return remember(self, "_entries", self.state.reader.entries(self.tree))
 
     @property
     def _taking(self) -> Place | None:
@@ -201,15 +212,15 @@ class Arc(StoredFolder):
 
     meta: MetaData | None
     leads: bool
+    _place: Place | None = field(init=False, repr=False, compare=False)
 
     @property
     def lasts(self) -> bool:
         return self.leads
 
-    @lazy
-    def ino(self) -> int:
+    def _number(self) -> int:
         if self.lasts:
-            return super().ino
+            return super()._number()
         crawl = format_time(self.meta.crawl_time) if self.meta else ""
         return number("arc", self.state.place, self.state.reader.domain, self.path, crawl)
 
@@ -217,15 +228,17 @@ class Arc(StoredFolder):
     def enclosing(self) -> Arc | None:
         return self
 
-    @lazy
-    def _place(self) -> Place | None:
+    @property
+    def place(self) -> Place | None:
+        try:
+            return self._place
+        except AttributeError:
+            return remember(self, "_place", self._place_now())
+
+    def _place_now(self) -> Place | None:
         if self.old or self.meta is None:
             return None
         return Place(self.state.reader.domain, self.path, format_time(self.meta.crawl_time))
-
-    @property
-    def place(self) -> Place | None:
-        return self._place
 
     @property
     def mtime(self) -> int:
@@ -252,8 +265,7 @@ class AddedFolder(StoredFolder):
 
     arc: Arc
 
-    @lazy
-    def ino(self) -> int:
+    def _number(self) -> int:
         return number("added", str(self.arc.ino), self.path)
 
     @property

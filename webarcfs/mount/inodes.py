@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Iterator
 from typing import NamedTuple
 
 from webarcfs.archive.errors import Stale
@@ -193,12 +193,16 @@ class Inodes(Container[int]):
         Answers to conditions count as such, and beginnings of conditions: they have many links in them.
         """
         with self._lock:
-            arcs = ((number, each) for number, each in self._known.items() if isinstance(each.node, _TRIMMED))
-            found = list(itertools.islice(arcs, count))
+            found = list(itertools.islice(self._trimmed(), count))
             for number, each in found:
                 del self._known[number]
                 self._known[number] = each
         return [(number, each.parent, each.name) for number, each in found]
+
+    def _trimmed(self) -> Iterator[tuple[int, _Known]]:
+        for number, each in self._known.items():
+            if isinstance(each.node, _TRIMMED):
+                yield number, each
 
 
 def undo(inodes: Inodes, numbers: Iterable[int]) -> None:

@@ -90,13 +90,13 @@ class Lane:
         asked: Mapping[int, tuple[str, Callable[[memoryview, int], Any]]] = {
             1: ("lookup", self._lookup),
             3: ("getattr", self._getattr),
-            14: ("open", self._open_called if "open" in operations.CALLED else self._open),
+            14: ("open", self._open),
             15: ("read", self._read),
             18: ("release", self._release),
             39: ("ioctl", operations.ioctl),
             44: ("readdirplus", self._readdirplus),
         }
-        if "create" in operations.CALLED:
+        if operations.writes:
             asked = {
                 **asked,
                 _WRITING: ("write", self._write),
@@ -171,12 +171,9 @@ class Lane:
         return self._operations.getattr(inode, None)
 
     def _open(self, request: memoryview, inode: int) -> Any:
-        return self._operations.open(inode, Info(_FLAGS.unpack_from(request, _BODY)[0], 0))
-
-    def _open_called(self, request: memoryview, inode: int) -> Any:
         flags = _FLAGS.unpack_from(request, _BODY)[0]
         uid, gid = _HEADER.unpack_from(request)[4:]
-        return self._operations.open(Caller(uid, gid), inode, Info(flags, 0))  # type: ignore[call-arg,arg-type] # see CALLED
+        return self._operations.open(Caller(uid, gid), inode, Info(flags, 0))
 
     def _read(self, request: memoryview, inode: int) -> Any:
         handle, offset, size = _READ.unpack_from(request, _BODY)
@@ -195,12 +192,12 @@ class Lane:
     def _create(self, request: memoryview, parent: int) -> Any:
         length, _, _, _, uid, gid = _HEADER.unpack_from(request)
         name = bytes(request[_BODY + _CREATED : length - 1])
-        return self._operations.create(Caller(uid, gid), parent, name, 0, None)  # type: ignore[arg-type] # see CALLED
+        return self._operations.create(Caller(uid, gid), parent, name, 0, None)
 
     def _write(self, request: memoryview, _inode: int) -> Any:
         handle, offset, size = _WRITE.unpack_from(request, _BODY)
         begin = _BODY + _WRITTEN
-        return self._operations.take(handle, bytes(request[begin : begin + size]), offset)  # type: ignore[attr-defined]
+        return self._operations.take(handle, bytes(request[begin : begin + size]), offset)
 
     def _flush(self, request: memoryview, inode: int) -> Any:
         return self._operations.flush(inode, Info(0, _NUMBER.unpack_from(request, _BODY)[0]))

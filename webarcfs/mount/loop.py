@@ -24,7 +24,7 @@ from webarcfs.mount.binding import Mount
 from webarcfs.mount.expiry import Expiry, Kernel
 from webarcfs.mount.inodes import Inodes, nodeid
 from webarcfs.mount.lane import Lane
-from webarcfs.mount.lowlevel import Operations
+from webarcfs.mount.lowlevel import CALLED, Operations
 from webarcfs.mount.lowwriting import WritingOperations
 from webarcfs.mount.options import escaped
 from webarcfs.mount.trimming import Trimmer
@@ -135,7 +135,7 @@ class Loop:
     def _answered(self, name: str) -> Callable[..., None]:
         """An operation as libfuse calls it: with the request first, and no result."""
         operation: Callable[..., bytes | int | Later] = getattr(self._operations, name)
-        called = name in self._operations.CALLED
+        called = name in CALLED
         count = self._count
         finish = self._finisher(name)
 

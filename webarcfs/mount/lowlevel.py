@@ -12,7 +12,7 @@ import errno
 import itertools
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from webarcfs.archive.errors import (
     Exists,
@@ -23,6 +23,7 @@ from webarcfs.archive.errors import (
     NotSupported,
 )
 from webarcfs.mount import wire
+from webarcfs.mount.authors import Caller
 from webarcfs.mount.base import Attrs, File, Folder, Node
 from webarcfs.mount.binding import PID, Mount
 from webarcfs.mount.blobs import Content, Small
@@ -36,6 +37,9 @@ from webarcfs.mount.tree import Table, Tree
 from webarcfs.mount.wire import ALWAYS
 from webarcfs.mount.workers import Later, Workers
 
+#: Operations that are told who asks.
+CALLED = frozenset(("create", "mkdir", "open", "rename", "setattr"))
+
 #: The answer to open where no handle is needed: the inode says which version is read.
 _OPENED = wire.opened(0, wire.KEEP_CACHE | wire.NOFLUSH)
 
@@ -46,7 +50,8 @@ class Operations:
     Those in `CALLED` are told first who asks.
     """
 
-    CALLED: frozenset[str] = frozenset()
+    #: Whether anything can be written.
+    writes: ClassVar[bool] = False
 
     def __init__(self, mount: Mount, inodes: Inodes, workers: Workers) -> None:
         self._mount = mount
@@ -133,7 +138,7 @@ class Operations:
 
     # -- contents ----------------------------------------------------------------------------------------------------
 
-    def open(self, inode: int, fi: Any) -> bytes | int:
+    def open(self, _caller: Caller, inode: int, fi: Any) -> bytes | int:
         node = self._inodes.node(inode)
         if (fi.contents.flags & os.O_ACCMODE) != os.O_RDONLY or fi.contents.flags & os.O_TRUNC:
             raise node.refusal()
@@ -165,7 +170,7 @@ class Operations:
             raise IsADirectory(f"inode {inode}")
         return self._kept.read(inode, node, offset, size)
 
-    def flush(self, _inode: int, _fi: Any) -> int:
+    def flush(self, _inode: int, _fi: Any) -> int | Later:
         return errno.ENOSYS if self._read_only else 0
 
     def release(self, _inode: int, fi: Any) -> int:
@@ -205,17 +210,33 @@ class Operations:
 
     # -- attempts to write: all refused, each as SEMANTICS.md says ---------------------------------------------------
 
-    def _refuse_change(self, inode: int, *_: Any) -> bytes:
+    # A method each, though they are alike: compiled classes have no other names for one (compiled.py).
+
+    def setattr(self, _caller: Caller, inode: int, _attr: int, _to_set: int, _fi: Any) -> bytes:
         raise self._inodes.node(inode).refusal()
 
-    setattr = setxattr = removexattr = _refuse_change
+    def setxattr(self, inode: int, _name: bytes, *_: Any) -> bytes:
+        raise self._inodes.node(inode).refusal()
 
-    def _refuse_removal(self, parent: int, name: bytes) -> bytes:
+    def removexattr(self, inode: int, _name: bytes) -> bytes:
+        raise self._inodes.node(inode).refusal()
+
+    def unlink(self, parent: int, name: bytes) -> bytes:
         raise Tree.child(self._known(parent, name), os.fsdecode(name)).refusal()
 
-    unlink = rmdir = _refuse_removal
+    def rmdir(self, parent: int, name: bytes) -> bytes:
+        return self.unlink(parent, name)
 
-    def _refuse_new(self, parent: int, name: bytes, *_: Any) -> bytes:
+    def create(self, _caller: Caller, parent: int, name: bytes, _mode: int, _fi: Any) -> bytes:
+        return self._refuse_new(parent, name)
+
+    def mkdir(self, _caller: Caller, parent: int, name: bytes, _mode: int) -> bytes:
+        return self._refuse_new(parent, name)
+
+    def mknod(self, parent: int, name: bytes, *_: Any) -> bytes:
+        return self._refuse_new(parent, name)
+
+    def _refuse_new(self, parent: int, name: bytes) -> bytes:
         folder = self._known(parent, name)
         try:
             Tree.child(folder, os.fsdecode(name))
@@ -223,20 +244,24 @@ class Operations:
             raise folder.refusal() from None
         raise Exists(os.fsdecode(name))
 
-    create = mkdir = mknod = _refuse_new
-
     def symlink(self, _target: bytes, parent: int, name: bytes) -> bytes:
         return self._refuse_new(parent, name)
 
     def link(self, _inode: int, parent: int, name: bytes) -> bytes:
         return self._refuse_new(parent, name)
 
-    def rename(self, parent: int, name: bytes, new_parent: int, _new_name: bytes, _flags: int) -> bytes:
+    def rename(  # as libfuse has it
+        self, _caller: Caller, parent: int, name: bytes, new_parent: int, _new_name: bytes, _flags: int
+    ) -> bytes | Later:
         node = Tree.child(self._known(parent, name), os.fsdecode(name))
         target = self._inodes.node(new_parent)
         raise (target if target.old else node).refusal()
 
-    def write(self, *_: Any) -> int:
+    def write(self, _inode: int, _address: int, _size: int, _offset: int, _fi: Any) -> bytes | int:
+        return errno.EBADF
+
+    def take(self, _handle: int, _data: bytes, _offset: int) -> bytes | int:
+        """A write, its data at hand."""
         return errno.EBADF
 
     def _known(self, folder: int, name: bytes) -> Node:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from webarcfs.archive.errors import NotSupported
 from webarcfs.mount import libfuse3, wire
@@ -29,7 +29,7 @@ from webarcfs.mount.writing import Opened, Writer
 class WritingOperations(Operations):
     """The operations of one mount."""
 
-    CALLED = frozenset(("create", "mkdir", "open", "rename", "setattr"))
+    writes: ClassVar[bool] = True
 
     def __init__(self, mount: Mount, inodes: Inodes, additions: Additions, workers: Workers) -> None:
         super().__init__(mount, inodes, workers)
@@ -42,7 +42,7 @@ class WritingOperations(Operations):
 
     # -- names -------------------------------------------------------------------------------------------------------
 
-    def create(self, caller: Caller, parent: int, name: bytes, _mode: int, _fi: Any) -> bytes:  # type: ignore[override]
+    def create(self, caller: Caller, parent: int, name: bytes, _mode: int, _fi: Any) -> bytes:
         text = os.fsdecode(name)
         opened, node = self._writer.create(self._known(parent, name), text, caller)
         return self._entry(node, parent, text) + wire.opened(self._keep(opened), wire.KEEP_CACHE)
@@ -52,15 +52,17 @@ class WritingOperations(Operations):
         self.lookup_undone(reply)
         self._release(wire.handle_of_create(reply))
 
-    def mkdir(self, caller: Caller, parent: int, name: bytes, _mode: int) -> bytes:  # type: ignore[override]
+    def mkdir(self, caller: Caller, parent: int, name: bytes, _mode: int) -> bytes:
         text = os.fsdecode(name)
         folder = self._known(parent, name)
         self._writer.names.mkdir(folder, text, caller)
         return self._entry(Tree.child(folder, text), parent, text)
 
-    mkdir_undone = Operations.lookup_undone
+    def mkdir_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        self.lookup_undone(reply)
 
-    def rename(  # type: ignore[override] # noqa: PLR0917 # as libfuse has it
+    def rename(  # noqa: PLR0917 # as libfuse has it
         self, caller: Caller, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int
     ) -> Later:
         source = self._known(parent, name), os.fsdecode(name)
@@ -78,7 +80,7 @@ class WritingOperations(Operations):
             if isinstance(folder, Folder):
                 self._writer.tell(folder, name)
 
-    def setattr(self, caller: Caller, inode: int, attr: int, to_set: int, fi: Any) -> bytes:  # type: ignore[override]
+    def setattr(self, caller: Caller, inode: int, attr: int, to_set: int, fi: Any) -> bytes:
         node = self._inodes.node(inode)
         opened = self._opened.get(fi.contents.fh) if fi else None
         if to_set & libfuse3.SET_SIZE:
@@ -96,14 +98,15 @@ class WritingOperations(Operations):
             raise NotSupported(os.fsdecode(name))
         raise node.refusal()
 
-    removexattr = setxattr
+    def removexattr(self, inode: int, *rest: Any) -> bytes:
+        return self.setxattr(inode, *rest)
 
     # -- contents ----------------------------------------------------------------------------------------------------
 
-    def open(self, caller: Caller, inode: int, fi: Any) -> bytes | int:  # type: ignore[override]
+    def open(self, caller: Caller, inode: int, fi: Any) -> bytes | int:
         flags = fi.contents.flags
         if flags & os.O_ACCMODE == os.O_RDONLY and not flags & os.O_TRUNC:
-            return super().open(inode, fi)
+            return super().open(caller, inode, fi)
         if flags & os.O_ACCMODE == os.O_RDONLY:
             raise self._inodes.node(inode).refusal()
         opened = self._writer.open(self._inodes.node(inode), flags, caller)
@@ -118,18 +121,17 @@ class WritingOperations(Operations):
         opened = self._opened.get(fi.contents.fh)
         return opened.draft.read(offset, size) if opened else super().read(inode, size, offset, fi)
 
-    def write(self, _inode: int, address: int, size: int, offset: int, fi: Any) -> bytes:  # type: ignore[override]
+    def write(self, _inode: int, address: int, size: int, offset: int, fi: Any) -> bytes:
         return self.take(fi.contents.fh, libfuse3.memory(address, size), offset)
 
     def take(self, handle: int, data: bytes, offset: int) -> bytes:
-        """A write, its data at hand."""
         return wire.written(self._writer.write(self._opened[handle], data, offset))
 
     def fallocate(self, _inode: int, mode: int, offset: int, length: int, fi: Any) -> int:
         self._opened[fi.contents.fh].draft.allocate(mode, offset, length)
         return 0
 
-    def flush(self, _inode: int, fi: Any) -> int | Later:  # type: ignore[override]
+    def flush(self, _inode: int, fi: Any) -> int | Later:
         opened = self._opened.get(fi.contents.fh)
         if opened is None or not opened.draft.dirty:
             return 0

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from webarcfs.archive.conditions import from_name, open_quote
 from webarcfs.archive.errors import NameTooLong, NotFound
@@ -34,8 +35,8 @@ class QueryFolder(Folder):
     """`.query`: lists nothing, and finds a folder for every condition that SQLite takes."""
 
     queries: Queries
-    lasting = False
-    settled = False
+    lasting: ClassVar[bool] = False
+    settled: ClassVar[bool] = False
 
     @property
     def old(self) -> bool:

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from webarcfs.archive.errors import NotFound
 from webarcfs.archive.schemas import NAME, Stamp
@@ -29,7 +30,7 @@ class SchemaFolder(Folder):
     path: Path
     #: New ones that are being written through this mount, by name.
     drafts: MutableMapping[str, Node] = field(default_factory=dict, compare=False)
-    settled = False
+    settled: ClassVar[bool] = False
 
     @property
     def ino(self) -> int:

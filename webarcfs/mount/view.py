@@ -63,7 +63,7 @@ class View:
         self._states = States(archive)
         self._looks = 0
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="view", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name="view", daemon=True)
 
     @property
     def overlay(self) -> Overlay:
@@ -77,13 +77,13 @@ class View:
     def start(self) -> None:
         """Show what has been published so far, and watch for more."""
         self.refresh()
-        self._thread.start()
+        self._watcher.start()
 
     def stop(self) -> None:
         """End the thread; what is shown stays readable."""
         self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5)
+        if self._watcher.is_alive():
+            self._watcher.join(timeout=5)
         self.listener = None  # should the thread still wait for a lock: there is no kernel to be told of it
 
     @property
