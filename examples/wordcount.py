@@ -29,9 +29,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from lxml import etree
+from w3lib.encoding import html_to_unicode
 
 from webarcfs.archive.errors import Exists, NotFound, Stale, WebarcError
 from webarcfs.client import CommitTag, MetaData, WebarchiveClient
+
+try:
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+except ImportError:
+    sys.exit("wordcount.py reads pages with selectolax; pip install 'webarcfs[examples]'")
 
 NAMESPACE = "urn:webarcfs:wordcount:1"
 NODE = f"{{{NAMESPACE}}}wordcount"
@@ -41,30 +47,21 @@ PAGES = ("text/html", "application/xhtml+xml")
 PROCESSES = 3 * (os.cpu_count() or 1)
 #: Pages that a process takes at a time, so that handing them out costs little.
 AT_ONCE = 4
+#: Tags that are not closed, beyond which a page is not read as browsers do: that grows with the square of the depth.
+DEEP = 5_000
 _WORD = re.compile(r"\w++(?:['\u2019-]\w++)*+")
 #: What no word has in it, of ASCII, as a space: the rest is left to the expression, which is slower.
 _SPACED = bytes(byte if byte > 127 or chr(byte).isalnum() or chr(byte) in "_'-" else 32 for byte in range(256))
-_UNSEEN = ("script", "style", "template", "noscript")  # comments are no text
+_UNSEEN = ["script", "style", "template", "noscript"]  # comments are no text
 _TEXTS = etree.XPath("descendant::text()", smart_strings=False)
 
 
 def count(body: bytes) -> Counter[str]:
     """The words of what a page shows, in small letters. What is UTF-8 is read as such, the rest as the page says.
 
-    Raises ValueError where it is nothing that lxml reads.
+    Raises ValueError where it is nothing that can be read.
     """
-    encoding = None
-    with suppress(UnicodeDecodeError):
-        body.decode("utf-8")
-        encoding = "utf-8"
-    try:
-        root = etree.fromstring(body, etree.HTMLParser(encoding=encoding, no_network=True)) if body.strip() else None
-    except etree.LxmlError as error:
-        raise ValueError(str(error)) from None
-    if root is None:
-        return Counter()
-    etree.strip_elements(root, *_UNSEEN, with_tail=False)
-    text = " ".join(_TEXTS(root)).lower().encode().translate(_SPACED).decode()
+    text = _shown(body).lower().encode().translate(_SPACED).decode()
     words = Counter(text.split())
     # Most are words by now. What may be more than one, or less, is looked at once, however often it occurs.
     for several in [each for each in words if not each.isalnum()]:
@@ -72,6 +69,38 @@ def count(body: bytes) -> Counter[str]:
         for word in _WORD.findall(several):
             words[word] += times
     return words
+
+
+def _shown(body: bytes) -> str:
+    """The text of a page, as browsers read it; of one with tags within tags within tags, as far as libxml2 does."""
+    page = _as_utf8(body)
+    if page.count(b"<") - 2 * page.count(b"</") > DEEP:
+        return _shown_by_libxml2(page)
+    try:
+        tree = LexborHTMLParser(page)
+    except SelectolaxError as error:
+        raise ValueError(str(error)) from None
+    tree.strip_tags(_UNSEEN)
+    return tree.text(separator=" ")
+
+
+def _as_utf8(body: bytes) -> bytes:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return html_to_unicode(None, body)[1].encode()
+    return body
+
+
+def _shown_by_libxml2(page: bytes) -> str:
+    try:
+        root = etree.fromstring(page, etree.HTMLParser(encoding="utf-8", no_network=True))
+    except etree.LxmlError as error:
+        raise ValueError(str(error)) from None
+    if root is None:
+        return ""
+    etree.strip_elements(root, *_UNSEEN, with_tail=False)
+    return " ".join(_TEXTS(root))
 
 
 def listed(words: Counter[str]) -> bytes:

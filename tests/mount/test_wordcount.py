@@ -133,6 +133,23 @@ def test_who_kills_the_program_ends_its_processes(archive: Archive, mount: Mount
         eventually(lambda: not alive(helpers), PATIENCE)
 
 
+def test_pages_that_are_no_utf8_or_have_tags_in_tags_without_end(archive: Archive, mount: Mounter) -> None:
+    """A page is read in the encoding that it names; and one that takes browsers minutes does not take them here."""
+    pages = {
+        "latin.html": '<meta charset="iso-8859-1"><p>\u00e9t\u00e9 \u00e9t\u00e9</p>'.encode("latin-1"),
+        "deep.html": b"<p>top</p>" + b"<div>" * 200_000 + b"bottom",
+        "hidden.html": b"<template>a<style>b</style><template>c</template></template>shown<noscript><p>d</noscript>",
+    }
+    archives.publish(archive, pages=pages)
+    mounted = mount(archive)
+    with counting(mounted.point, "--once") as process:
+        assert process.wait(PATIENCE) == 0
+    found = {page: (mounted.point / archives.DOMAIN / page / "wordcount.txt").read_text("utf-8") for page in pages}
+    assert found["latin.html"] == "2\t\u00e9t\u00e9\n"
+    assert found["deep.html"].startswith("1\t") and "1\ttop\n" in found["deep.html"]
+    assert found["hidden.html"] == "1\tshown\n"
+
+
 def test_counts_agree_with_the_text_of_real_pages(archive: Archive, mount: Mounter) -> None:
     """Pages of Python's documentation, at random, against lxml's text of what is left without scripts and styles."""
     number, seed = int(os.environ.get("WORDCOUNT_PAGES", "20")), random.randrange(1 << 32)
