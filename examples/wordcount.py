@@ -44,7 +44,7 @@ NODE = f"{{{NAMESPACE}}}wordcount"
 FILE = "wordcount.txt"
 SCHEMA = "wordcount.xsd"
 PAGES = ("text/html", "application/xhtml+xml")
-PROCESSES = 3 * (os.cpu_count() or 1)
+PROCESSES = 6 * (os.cpu_count() or 1)
 #: Pages that a process takes at a time, so that handing them out costs little.
 AT_ONCE = 4
 #: Tags that are not closed, beyond which a page is not read as browsers do: that grows with the square of the depth.
