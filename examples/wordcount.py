@@ -43,7 +43,8 @@ NAMESPACE = "urn:webarcfs:wordcount:1"
 NODE = f"{{{NAMESPACE}}}wordcount"
 FILE = "wordcount.txt"
 SCHEMA = "wordcount.xsd"
-PAGES = ("text/html", "application/xhtml+xml")
+HTML, XHTML = "text/html", "application/xhtml+xml"
+PAGES = (HTML, XHTML)
 PROCESSES = 6 * (os.cpu_count() or 1)
 #: Pages that a process takes at a time, so that handing them out costs little.
 AT_ONCE = 4
@@ -56,12 +57,12 @@ _UNSEEN = ["script", "style", "template", "noscript"]  # comments are no text
 _TEXTS = etree.XPath("descendant::text()", smart_strings=False)
 
 
-def count(body: bytes) -> Counter[str]:
+def count(body: bytes, mime_type: str = HTML) -> Counter[str]:
     """The words of what a page shows, in small letters. What is UTF-8 is read as such, the rest as the page says.
 
     Raises ValueError where it is nothing that can be read.
     """
-    text = _shown(body).lower().encode().translate(_SPACED).decode()
+    text = _shown(body, mime_type).lower().encode().translate(_SPACED).decode()
     words = Counter(text.split())
     # Most are words by now. What may be more than one, or less, is looked at once, however often it occurs.
     for several in [each for each in words if not each.isalnum()]:
@@ -71,10 +72,13 @@ def count(body: bytes) -> Counter[str]:
     return words
 
 
-def _shown(body: bytes) -> str:
-    """The text of a page, as browsers read it; of one with tags within tags within tags, as far as libxml2 does."""
+def _shown(body: bytes, mime_type: str) -> str:
+    """The text of a page, as browsers read it; of one with tags within tags within tags, as far as libxml2 does.
+
+    In XHTML `<script/>` is a whole element, and for a parser of HTML 5 the beginning of one: libxml2 knows both.
+    """
     page = _as_utf8(body)
-    if page.count(b"<") - 2 * page.count(b"</") > DEEP:
+    if mime_type == XHTML or page.count(b"<") - 2 * page.count(b"</") > DEEP:
         return _shown_by_libxml2(page)
     try:
         tree = LexborHTMLParser(page)
@@ -133,7 +137,7 @@ def count_page(meta: MetaData) -> bool:
     """Count one page, unless that was done before; whether it was done now."""
     try:
         with _client.open_write(meta, FILE) as result, _client.open_read(meta, _client.data_name(meta)) as page:
-            words = count(page.read())
+            words = count(page.read(), meta.mime_type)
             node = ElementTree.Element(NODE, {"total": str(words.total()), "different": str(len(words))})
             # The node first: the file, which is there when this block has ended, says that all is done.
             with suppress(Exists):

@@ -29,7 +29,7 @@ _C = "c"
 def build(folder: Path) -> None:
     """Compile all modules into a folder. What is wrong is printed, and ends the process."""
     paths = [f"{name.replace('.', '/')}.py" for name in compiled.MODULES]
-    # -O3 takes half as long again, and reads no faster: what the code calls is Python's.
+    # -O3 takes the compiler longer, and a listing takes what it took: what the code calls is Python's.
     extensions = mypycify([*_MYPY, *paths], opt_level="1", debug_level="0", group_name=compiled.GROUP, target_dir=_C)
     for each in extensions:
         # What newer compilers warn of is no reason to do without.
@@ -55,11 +55,11 @@ def main() -> int:
         return 1
     for name in compiled.MODULES:
         importlib.import_module(name)
-    try_others()
+    _try_others()
     return 0
 
 
-def try_others() -> None:
+def _try_others() -> None:
     """Import the modules beside the compiled ones. What does not fit them ends the process, as a class would that
     inherits from one that lets nobody; what lacks a library here is none of that.
     """

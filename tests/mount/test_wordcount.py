@@ -133,11 +133,12 @@ def test_who_kills_the_program_ends_its_processes(archive: Archive, mount: Mount
         eventually(lambda: not alive(helpers), PATIENCE)
 
 
-def test_pages_that_are_no_utf8_or_have_tags_in_tags_without_end(archive: Archive, mount: Mounter) -> None:
-    """A page is read in the encoding that it names; and one that takes browsers minutes does not take them here."""
+def test_pages_that_want_to_be_read_with_care(archive: Archive, mount: Mounter) -> None:
+    """A page is read in the encoding that it names, XHTML as XML has it; what takes browsers minutes does not here."""
     pages = {
         "latin.html": '<meta charset="iso-8859-1"><p>\u00e9t\u00e9 \u00e9t\u00e9</p>'.encode("latin-1"),
         "deep.html": b"<p>top</p>" + b"<div>" * 200_000 + b"bottom",
+        "empty.xhtml": b"<html><head><script src='x'/><style/></head><body><p>one <a id='q'/>two</p></body></html>",
         "hidden.html": b"<template>a<style>b</style><template>c</template></template>shown<noscript><p>d</noscript>",
     }
     archives.publish(archive, pages=pages)
@@ -147,6 +148,7 @@ def test_pages_that_are_no_utf8_or_have_tags_in_tags_without_end(archive: Archiv
     found = {page: (mounted.point / archives.DOMAIN / page / "wordcount.txt").read_text("utf-8") for page in pages}
     assert found["latin.html"] == "2\t\u00e9t\u00e9\n"
     assert found["deep.html"].startswith("1\t") and "1\ttop\n" in found["deep.html"]
+    assert found["empty.xhtml"] == "1\tone\n1\ttwo\n"
     assert found["hidden.html"] == "1\tshown\n"
 
 

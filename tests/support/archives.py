@@ -23,7 +23,7 @@ DOMAIN = "www.example.org"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 
 
-_TYPES = {"html": "text/html", "pdf": "application/pdf"}
+_TYPES = {"html": "text/html", "xhtml": "application/xhtml+xml", "pdf": "application/pdf"}
 
 
 def make_archive(folder: Path) -> Archive:

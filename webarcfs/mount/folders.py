@@ -233,9 +233,9 @@ class Arc(StoredFolder):
         try:
             return self._place
         except AttributeError:
-            return remember(self, "_place", self._place_now())
+            return remember(self, "_place", self._find_place())
 
-    def _place_now(self) -> Place | None:
+    def _find_place(self) -> Place | None:
         if self.old or self.meta is None:
             return None
         return Place(self.state.reader.domain, self.path, format_time(self.meta.crawl_time))
