@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import datetime
 from xml.sax.saxutils import quoteattr
 
@@ -289,6 +290,34 @@ def test_what_is_read_without_a_parser_is_read_as_with_one(
     found = read(document)
     monkeypatch.setattr(arcxml, "_plain_fields", lambda _: None)
     assert found == read(document)
+    times = arcxml.times(document)
+    assert times is None or (isinstance(found, MetaData) and times == times_of(found))
+
+
+def times_of(meta: MetaData) -> tuple[str, str]:
+    fields = meta.as_fields()
+    return fields["crawlTime"], fields["createTime"]
+
+
+@given(hostile, hostile)
+def test_the_times_of_a_document_are_those_of_its_metadata(title: str, rest: str) -> None:
+    """A listing reads no more of a document than these; None has it read the rest."""
+    document = arcxml.describe(replace(META, title=title, url=META.url + rest))
+    assert arcxml.times(document) in (None, times_of(META))
+    assert arcxml.times(with_data("<n/>" * 10)) == times_of(META)
+
+
+@pytest.mark.parametrize("end", ["", "/>", '/>\n  <arc:data/>"'])
+def test_a_title_does_not_tell_the_times(end: str) -> None:
+    said = 'crawlTime="1999-01-01T00:00:00" createTime="1999-01-01T00:00:00" commitTag="1999-01-01T00:00:00@x"'
+    for title in (f'" {said}{end}', f"' {said}{end}", f"x' \" {said}{end}"):
+        assert arcxml.times(arcxml.describe(replace(META, title=title))) in (None, times_of(META))
+
+
+@pytest.mark.parametrize("tag", ["2026-11-21T03:00:01@x", "2026-11-21T03:00:00@", "2026-11-21T03:00:00@a/b"])
+def test_documents_with_another_tag_are_read_whole(tag: str) -> None:
+    document = EMPTY.replace(str(TAG).encode(), tag.encode())
+    assert document != EMPTY and arcxml.times(document) is None
 
 
 def test_plain_metadata_need_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:

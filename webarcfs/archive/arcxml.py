@@ -36,6 +36,15 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;",
 _META_OF_OURS = re.compile(rb"<arc:meta\s[^>]*/>")
 # The same with attributes that mean what they say: nothing escaped, no white space to be normalised, nothing forbidden.
 _PLAIN_META = re.compile("<arc:meta" + "".join(f' {name}="([^"&<\0-\x1f\ufffe\uffff]*)"' for name in FIELDS) + "/>")
+#: The same where commitTag is of the crawl that crawlTime names, as it is in all that we write: the two times alone.
+_VALUE = '[^"&<\0-\x1f\ufffe\uffff]*'
+_INSTANT = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_DATED = {
+    "crawlTime": f"({_INSTANT})",
+    "createTime": f"({_INSTANT})",
+    "commitTag": '\\1@[^"/&<\0-\x1f\ufffe\uffff]+',
+}
+_PLAIN_TIMES = re.compile("".join(f' {name}="{_DATED.get(name, _VALUE)}"' for name in FIELDS) + "/>")
 #: How each document begins that we wrote.
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n  <arc:meta'
 _HEAD = HEAD.encode()
@@ -75,6 +84,22 @@ def metadata(document: bytes) -> MetaData:
         return _metadata_of_ours(head[0])
     root = parse_element(document)
     return _metadata(root.find(META) if root.tag == FILE else None)
+
+
+def times(document: bytes) -> tuple[str, str] | None:
+    """crawlTime and createTime of a data.xml as we write it, which is all that a listing tells of an ARC.
+
+    None where only `metadata` can say what it holds. The times look like times, and need not be any.
+    """
+    if not document.startswith(_HEAD):
+        return None
+    begin = len(_HEAD)
+    try:
+        element = document[begin : document.find(b"/>", begin) + 2].decode()
+    except UnicodeDecodeError:
+        return None
+    found = _PLAIN_TIMES.fullmatch(element)
+    return (found[1], found[2]) if found is not None else None
 
 
 @lru_cache(maxsize=_REMEMBERED)

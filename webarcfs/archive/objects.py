@@ -65,7 +65,7 @@ class Objects:
         self.path = path
         if not path.is_dir():
             raise NotFound(f"there is no repository {path}")
-        self._loose = str(path / "objects")
+        self._objects = str(path / "objects")
         self._packs = Packs(path)
         self._open()
 
@@ -75,6 +75,9 @@ class Objects:
         except pygit2.GitError as error:
             raise Damaged(f"{self.path} cannot be opened as a git repository: {error}") from None
         self._odb = self._repo.odb
+        # Most objects are in packs, and libgit2 looks for a file of each first: two system calls an object.
+        self._packed = pygit2.Odb()
+        self._packed.add_backend(pygit2.OdbBackendPack(self._objects), 1)
 
     def let_go(self) -> bool:
         """Close packs that a repack removed, which libgit2 never does; whether there were any. One thread at a time."""
@@ -88,11 +91,13 @@ class Objects:
     def entries(self, tree: str) -> list[Entry]:
         """What lies in a tree, in git's order."""
         raw = self.read_tree(tree)
-        lines = _LINE.findall(raw)
-        # What the pattern does not know it leaves out; besides mode and name a line has a space, a NUL and the id.
-        if sum([len(mode) + len(name) + 22 for mode, name, _ in lines]) != len(raw):
+        entries, size = [], 0
+        for mode, name, oid in _LINE.findall(raw):
+            entries.append(Entry(name.decode("utf-8", "surrogateescape"), oid.hex(), mode in _FOLDERS))
+            size += len(mode) + len(name) + 22  # and a space, a NUL and the id
+        if size != len(raw):  # what the pattern does not know it leaves out
             raise Damaged(f"{self.path}: {tree} is no tree that can be read")
-        return [Entry(os.fsdecode(name), oid.hex(), mode in _FOLDERS) for mode, name, oid in lines]
+        return entries
 
     def find(self, tree: str, path: str) -> Entry | None:
         """The entry at `path` below `tree`; None when there is none."""
@@ -124,7 +129,7 @@ class Objects:
     def size(self, blob: str) -> int:
         """A blob's size in bytes, without reading the blob."""
         try:
-            return int(self._odb.read_header(pygit2.Oid(hex=blob))[1])
+            return int(self._odb.read_header(blob)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise Damaged(f"{self.path}: object {blob} cannot be read: {error}") from None
 
@@ -164,6 +169,14 @@ class Objects:
             raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
 
     def _raw(self, oid: str) -> tuple[int, bytes]:
+        try:
+            kind, raw = self._packed.read(oid)
+        except (KeyError, ValueError, pygit2.GitError):
+            return self._raw_of_any(oid)
+        return kind, raw
+
+    def _raw_of_any(self, oid: str) -> tuple[int, bytes]:
+        """One that no pack has, or that is damaged there."""
         self._refuse_cut_off(oid)
         try:
             kind, raw = self._odb.read(oid)
@@ -173,9 +186,7 @@ class Objects:
 
     def _refuse_cut_off(self, oid: str) -> None:
         """Raises Damaged for a loose object whose file ends too early: libgit2 (1.7 to 1.9) would read it for ever."""
-        loose = f"{self._loose}/{oid[:2]}/{oid[2:]}"
-        if not os.access(loose, os.F_OK):  # in a pack, as most are; asked for each read, and much cheaper than open
-            return
+        loose = f"{self._objects}/{oid[:2]}/{oid[2:]}"
         try:
             file = open(loose, "rb", buffering=0)  # noqa: SIM115, PTH123 # a Path for each would be as dear again
         except FileNotFoundError:

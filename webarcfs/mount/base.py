@@ -7,14 +7,15 @@ files `open`, links `target`; all have `attrs` and `xattrs`. Knows no FUSE, no a
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from enum import Enum
 from functools import lru_cache
-from typing import ClassVar, NamedTuple, TypeVar
+from hashlib import blake2b
+from struct import Struct
+from typing import ClassVar, TypeVar
 
 from mypy_extensions import mypyc_attr
 
@@ -22,6 +23,8 @@ from webarcfs.archive.errors import NotFound, NotPermitted, ReadOnly, WebarcErro
 from webarcfs.mount.blobs import Content
 
 T = TypeVar("T")
+
+_NUMBER = Struct(">Q")
 
 
 def remember(node: object, name: str, value: T) -> T:
@@ -43,21 +46,42 @@ class Kind(Enum):
     __hash__ = object.__hash__  # Enum's is a function in Python, and kinds are looked up for each entry of a listing
 
 
-class Attrs(NamedTuple):
+class Attrs:
     """What stat(2) tells of a node. `mtime` is seconds since 1970.
 
     nlink is 1 for folders too, which says "not counted", as on btrfs. The owner is the same for all nodes, but for what
     a user makes just now: that is theirs (`owner`, a uid), so that the kernel lets them set its times and mode.
-    A file that takes writes is `writable`.
+    A file that takes writes is `writable`. Never changed; no dataclass, since a listing makes thousands.
     """
 
-    kind: Kind
-    size: int
-    mtime: int
-    ino: int
-    nlink: int = 1
-    owner: int | None = None
-    writable: bool = False
+    __slots__ = ("ino", "kind", "mtime", "nlink", "owner", "size", "writable")
+
+    def __init__(  # noqa: PLR0917 # as many as stat(2) tells
+        self,
+        kind: Kind,
+        size: int,
+        mtime: int,
+        ino: int,
+        nlink: int = 1,
+        owner: int | None = None,
+        writable: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.size = size
+        self.mtime = mtime
+        self.ino = ino
+        self.nlink = nlink
+        self.owner = owner
+        self.writable = writable
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Attrs) and self._all() == other._all()
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def _all(self) -> tuple[object, ...]:
+        return self.kind, self.size, self.mtime, self.ino, self.nlink, self.owner, self.writable
 
     def mode(self, folder_mode: int) -> int:
         """The permission bits, where those of folders are `folder_mode`: what its group may do, it may with files."""
@@ -184,9 +208,10 @@ class File(Node):
 
 def number(*parts: str) -> int:
     """An inode number from what the thing is: 63 bits, so that a collision in a billion files is unlikely."""
-    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=8).digest()
+    digest = blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=8).digest()
+    found: int = _NUMBER.unpack(digest)[0]
     # Without the sign bit, which some tools mishandle; never 0 (no inode) or 1 (the root).
-    return (int.from_bytes(digest, "big") >> 1) + 2
+    return (found >> 1) + 2
 
 
 @lru_cache(4096)

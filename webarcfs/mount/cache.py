@@ -30,6 +30,12 @@ class Cache(Generic[K, V]):
         """What the values held now weigh together."""
         return self._weight
 
+    def keep(self, key: K, value: V) -> V:
+        """Hold a value that was made for a new key."""
+        with self._lock:
+            self._keep(key, value)
+        return value
+
     def get(self, key: K, make: Callable[[], V]) -> V:
         """The value of `key`, made by `make` when it is not held. No lock is held while it is made."""
         with self._lock:

@@ -49,19 +49,24 @@ class Version(NamedTuple):
     @property
     def ino(self) -> int:
         """Number of this version."""
-        return number("file", self.domain, self.path, self.blob, str(self.mtime))
+        return version_ino(self.domain, self.path, self.blob, self.mtime)
+
+
+def version_ino(domain: str, path: str, blob: str, mtime: int) -> int:
+    """Number of a version that is not made for it: listings tell of thousands."""
+    return number("file", domain, path, blob, str(mtime))
 
 
 @dataclass(frozen=True)
 class StoredFile(File):
-    """A file of the repository; `arc` is the metadata of its ARC if it is the data file, `place` the ARC that it is in.
+    """A file of the repository; `document` is its ARC's data.xml if it is the data file, `place` the ARC that it is in.
 
     What `place` is None for takes no additions: history, and what lies in no ARC.
     """
 
     state: State
     version: Version
-    arc: MetaData | None = None
+    document: str | None = None
     place: Place | None = None
     _ino: int = field(init=False, repr=False, compare=False)
     _stored_size: int = field(init=False, repr=False, compare=False)
@@ -106,7 +111,7 @@ class StoredFile(File):
             return remember(self, "_stored_size", self.state.reader.size(self.version.blob))
 
     def xattrs(self) -> Mapping[str, bytes]:
-        return metadata_xattrs(self.arc)
+        return metadata_xattrs(self.state.reader.described(self.document) if self.document is not None else None)
 
     def open(self) -> Content:
         return self.state.reader.open(self.version.blob, self._size)

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from webarcfs.archive import layout
 from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Damaged, NotFound
-from webarcfs.archive.model import MetaData, format_time
+from webarcfs.archive.model import MetaData
 from webarcfs.archive.objects import Entry
 from webarcfs.mount.base import Attrs, Folder, Kind, Node, number, remember, seconds
-from webarcfs.mount.files import State, StoredFile, Version, metadata_xattrs
+from webarcfs.mount.files import State, StoredFile, Version, metadata_xattrs, version_ino
 from webarcfs.mount.links import Link
 from webarcfs.mount.overlay import Item, is_gone
+from webarcfs.mount.reader import Dates
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,9 @@ class StoredFolder(Folder):
             size = state.reader.size(entry.oid)
         except Damaged:  # whoever looks its node up is told
             return None
-        version = self._version(entry)
-        return Attrs(Kind.FILE, size, version.mtime, version.ino, 1, None, taking is not None and self._grows(name))
+        mtime = self._modified(name)
+        ino = version_ino(state.reader.domain, self._path(name), entry.oid, mtime)
+        return Attrs(Kind.FILE, size, mtime, ino, 1, None, taking is not None and self._grows(name))
 
     def briefed(self, name: str) -> Node:
         return self.in_state(name, None)
@@ -182,7 +184,11 @@ class StoredFolder(Folder):
 
     def _version(self, entry: Entry) -> Version:
         """A file in it, as it is in this state."""
-        return Version(self.state.reader.domain, self._path(entry.name), entry.oid, self.mtime)
+        return Version(self.state.reader.domain, self._path(entry.name), entry.oid, self._modified(entry.name))
+
+    def _modified(self, name: str) -> int:  # noqa: ARG002 # in most folders they are all alike
+        """The mtime of a file in it."""
+        return self.mtime
 
     def _node(self, entry: Entry) -> Node:
         if entry.is_tree:
@@ -196,7 +202,9 @@ class StoredFolder(Folder):
         entries = reader.entries(tree)
         document = entries.get(layout.DATA_XML)
         if document is not None and not document.is_tree:
-            return Arc(self.state, path, tree, reader.described(document.oid), reader.leads(tree, entries))
+            arc = Arc(self.state, path, tree, document.oid, reader.dates(document.oid), reader.leads(tree, entries))
+            remember(arc, "_entries", entries)
+            return arc
         if self.enclosing is not None and not reader.leads_to_arcs(tree):
             return AddedFolder(self.state, path, tree, self.enclosing)
         return StoredFolder(self.state, path, tree)
@@ -210,7 +218,8 @@ class Arc(StoredFolder):
     and all that is known of them stay where they are when it is replaced.
     """
 
-    meta: MetaData | None
+    document: str
+    dates: Dates | None
     leads: bool
     _place: Place | None = field(init=False, repr=False, compare=False)
 
@@ -221,8 +230,13 @@ class Arc(StoredFolder):
     def _number(self) -> int:
         if self.lasts:
             return super()._number()
-        crawl = format_time(self.meta.crawl_time) if self.meta else ""
+        crawl = self.dates.crawl if self.dates is not None else ""
         return number("arc", self.state.place, self.state.reader.domain, self.path, crawl)
+
+    @property
+    def meta(self) -> MetaData | None:
+        """Its metadata; None when they cannot be read."""
+        return self.state.reader.described(self.document) if self.dates is not None else None
 
     @property
     def enclosing(self) -> Arc | None:
@@ -236,27 +250,26 @@ class Arc(StoredFolder):
             return remember(self, "_place", self._find_place())
 
     def _find_place(self) -> Place | None:
-        if self.old or self.meta is None:
+        if self.old or self.dates is None:
             return None
-        return Place(self.state.reader.domain, self.path, format_time(self.meta.crawl_time))
+        return Place(self.state.reader.domain, self.path, self.dates.crawl)
 
     @property
     def mtime(self) -> int:
-        return seconds(self.meta.crawl_time if self.meta else self.state.tag.crawl_time)
+        return self.dates.crawled if self.dates is not None else seconds(self.state.tag.crawl_time)
 
     def xattrs(self) -> Mapping[str, bytes]:
         return metadata_xattrs(self.meta)
 
-    def _version(self, entry: Entry) -> Version:
-        if self.meta is None or not layout.is_data_file(entry.name):
-            return super()._version(entry)
-        created = seconds(self.meta.create_time)
-        return Version(self.state.reader.domain, f"{self.path}/{entry.name}", entry.oid, created)
+    def _modified(self, name: str) -> int:
+        if self.dates is None:
+            return self.mtime
+        return self.dates.created if layout.is_data_file(name) else self.dates.crawled
 
     def _node(self, entry: Entry) -> Node:
-        if self.meta is None or entry.is_tree or not layout.is_data_file(entry.name):
+        if self.dates is None or entry.is_tree or not layout.is_data_file(entry.name):
             return super()._node(entry)
-        return StoredFile(self.state, self._version(entry), self.meta)
+        return StoredFile(self.state, self._version(entry), self.document)
 
 
 @dataclass(frozen=True)
@@ -282,7 +295,7 @@ class AddedFolder(StoredFolder):
         return made.uid if made else None
 
     def attrs(self) -> Attrs:
-        return super().attrs()._replace(owner=self._maker)
+        return Attrs(self.kind, 0, self.mtime, self.ino, 1, self._maker)
 
     @property
     def enclosing(self) -> Arc | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Collection, Container, Iterable, Iterator
-from typing import NamedTuple
 
 from webarcfs.archive.errors import Stale
 from webarcfs.mount import bounds
@@ -41,20 +40,26 @@ def old_nodeid(ino: int) -> int:
     return ino | _OLD
 
 
-class Told(NamedTuple):
+class Told:
     """What the kernel was told of a name in a listing: right as long as the name's stamp is this (`Folder.stamp`)."""
 
-    stamp: str
-    ino: int
-    kind: Kind
-    entry: bytes
+    __slots__ = ("entry", "ino", "kind", "stamp")
+
+    def __init__(self, stamp: str, ino: int, kind: Kind, entry: bytes) -> None:
+        self.stamp = stamp
+        self.ino = ino
+        self.kind = kind
+        self.entry = entry
 
 
-class Briefed(NamedTuple):
+class Briefed:
     """A file that a folder told of without making its node (`Folder.brief`)."""
 
-    folder: Folder
-    name: str
+    __slots__ = ("folder", "name")
+
+    def __init__(self, folder: Folder, name: str) -> None:
+        self.folder = folder
+        self.name = name
 
 
 class _Known:

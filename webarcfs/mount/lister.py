@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from webarcfs.archive.errors import NotADirectory, NotFound, WebarcError
 from webarcfs.mount import wire
@@ -25,14 +24,16 @@ Tell = Callable[[Node, int, str], bytes]
 TellBriefed = Callable[[Briefed, Attrs, int], bytes]
 
 
-@dataclass(frozen=True, slots=True)
 class _Going:
     """A listing that goes on: the folder's inode, the folder as it is now, the listing; whether they still agree."""
 
-    inode: int
-    folder: Folder
-    listing: Listing
-    agree: bool
+    __slots__ = ("agree", "folder", "inode", "listing")
+
+    def __init__(self, inode: int, folder: Folder, listing: Listing) -> None:
+        self.inode = inode
+        self.folder = folder
+        self.listing = listing
+        self.agree = folder is listing.folder or folder == listing.folder
 
     def is_same(self, name: str, stamp: str | None) -> bool:
         """Whether a name with that stamp in the listing is the same node in the folder as it is now."""
@@ -65,8 +66,7 @@ class Lister:
         if not isinstance(folder, Folder):
             raise NotADirectory(f"inode {inode}")
         listing, place = self._listings.at(folder, offset)
-        going = _Going(inode, folder, listing, folder is listing.folder or folder == listing.folder)
-        return self._packed(going, place, size, pack)
+        return self._packed(_Going(inode, folder, listing), place, size, pack)
 
     def _packed(self, going: _Going, place: int, size: int, pack: _Pack) -> list[bytes]:
         pieces: list[bytes] = []

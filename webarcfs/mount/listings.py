@@ -50,7 +50,10 @@ class Listings:
     def at(self, folder: Folder, offset: int) -> tuple[Listing, int]:
         """The listing and the place in it that an offset means; offset 0 begins one."""
         number = offset >> _PLACE_BITS or (next(self._numbers) & _NUMBERS) + 1
-        listing = self._held.get(number, lambda: folder.in_force(lambda now: _begun(number, now)))
+        if offset:
+            listing = self._held.get(number, lambda: folder.in_force(lambda now: _begun(number, now)))
+        else:
+            listing = self._held.keep(number, folder.in_force(lambda now: _begun(number, now)))
         return listing, offset & _PLACE
 
 

@@ -13,15 +13,19 @@ from typing import Protocol
 from webarcfs.archive import arcxml, layout
 from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Damaged, InvalidDocument, Stale
-from webarcfs.archive.model import MetaData, format_time
+from webarcfs.archive.model import MetaData, format_time, parse_time
 from webarcfs.archive.objects import Entry
 from webarcfs.archive.store import Commit, Store
 from webarcfs.mount import bounds
+from webarcfs.mount.base import seconds
 from webarcfs.mount.blobs import Blobs, Content, FromFile, FromMemory
 from webarcfs.mount.cache import Cache
 from webarcfs.mount.overlay import Overlay
 
 Entries = Mapping[str, Entry]
+
+#: Documents whose metadata are held, 2 KB each: of a file whose extended attributes are asked for, one after another.
+_DESCRIBED = 1_000
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +35,18 @@ class Bodies(Protocol):
 
     def read_blob(self, blob: str) -> bytes | int | None:
         """Its bytes, or, of a large one, a descriptor that the caller closes; None once it is in git."""
+
+
+class Dates:
+    """When an ARC's version was stored, as its data.xml has it, that in seconds, and the createTime in seconds."""
+
+    __slots__ = ("crawl", "crawled", "created")
+
+    def __init__(self, crawl: str, create: str) -> None:
+        """Raises Damaged for what is no time."""
+        self.crawl = crawl
+        self.crawled = seconds(parse_time(crawl))
+        self.created = seconds(parse_time(create))
 
 
 class Caches:
@@ -43,7 +59,8 @@ class Caches:
     def __init__(self, most: int | None = None) -> None:
         most = most if most is not None else bounds.inodes()
         self.trees: Cache[str, Entries] = Cache(most + most // bounds.OF_AN_ARC, lambda entries: len(entries) + 1)
-        self.metadata: Cache[str, MetaData | None] = Cache(most // bounds.OF_AN_ARC)
+        self.dates: Cache[str, Dates | None] = Cache(most // bounds.OF_AN_ARC)
+        self.metadata: Cache[str, MetaData | None] = Cache(_DESCRIBED)
         self.commits: Cache[str, Commit] = Cache(2_000)
         self.leads: Cache[str, bool] = Cache(most // bounds.OF_AN_ARC)
         # Each addition asks for its ARC several times.
@@ -111,17 +128,17 @@ class Reader:
     def _arc(self, tree: str, place: Place) -> Entry | None:
         found = self.find(tree, place.arc)
         if found is not None and found.is_tree and self.is_arc(found.oid):
-            meta = self.metadata(found.oid)
-            if meta is not None and format_time(meta.crawl_time) == place.version:
+            dates = self.dates(self.entries(found.oid)[layout.DATA_XML].oid)
+            if dates is not None and dates.crawl == place.version:
                 return found
         return None
 
-    def metadata(self, tree: str) -> MetaData | None:
-        """The metadata of the ARC `tree`; None, and a line in the log, when its data.xml cannot be understood."""
-        return self.described(self.entries(tree)[layout.DATA_XML].oid)
+    def dates(self, document: str) -> Dates | None:
+        """The times of the ARC whose data.xml is the blob `document`; None, and a line in the log, as `described`."""
+        return self._caches.dates.get(document, lambda: self._dated(document))
 
     def described(self, document: str) -> MetaData | None:
-        """The same of the ARC whose data.xml is the blob `document`."""
+        """The metadata of that ARC; None, and a line in the log, when its data.xml cannot be understood."""
         return self._caches.metadata.get(document, lambda: self._parse(document))
 
     def size(self, blob: str) -> int:
@@ -157,6 +174,16 @@ class Reader:
     def _leads_to_arcs(self, tree: str) -> bool:
         below = (entry.oid for entry in self.entries(tree).values() if entry.is_tree)
         return any(self.is_arc(oid) or self.leads_to_arcs(oid) for oid in below)
+
+    def _dated(self, blob: str) -> Dates | None:
+        try:
+            times = arcxml.times(self.store.read(blob))
+            if times is not None:
+                return Dates(*times)
+        except Damaged:
+            pass  # `described` says so
+        meta = self.described(blob)
+        return Dates(format_time(meta.crawl_time), format_time(meta.create_time)) if meta is not None else None
 
     def _parse(self, blob: str) -> MetaData | None:
         try:

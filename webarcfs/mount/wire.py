@@ -27,6 +27,9 @@ _DIRENT_TYPES = {kind: TYPES[kind] >> 12 for kind in Kind}
 
 _TIMES_AND_ATTR = "QQQqqq10I"
 _ENTRY = Struct("=QQQQII" + _TIMES_AND_ATTR)
+# An entry in two parts: what differs from node to node, and what most of a kind share.
+_NODE = Struct("=QQQQIIQQQqqq")
+_SHARED = Struct("=10I")
 _ATTR = Struct("=QII" + _TIMES_AND_ATTR)
 _DIRENT = Struct("=QQII")
 _OPEN = Struct("=QII")
@@ -36,6 +39,8 @@ _STATFS = Struct("=5Q4I24x")
 #: Bytes of struct fuse_entry_out.
 ENTRY_SIZE = _ENTRY.size
 _UNKNOWN = bytes(ENTRY_SIZE)
+#: What follows a name, so that the next entry begins at a multiple of eight.
+_PADDING = tuple(bytes(-size % 8) for size in range(8))
 
 
 class Owned:
@@ -49,14 +54,21 @@ class Owned:
             for kind in Kind
             for writable in (False, True)
         }
+        self._shared = {key: self._tail(mode, 1, self._uid) for key, mode in self._modes.items()}
+
+    def _tail(self, mode: int, nlink: int, uid: int) -> bytes:
+        """What stands behind the times of an entry."""
+        return _SHARED.pack(0, 0, 0, mode, nlink, uid, self._gid, 0, BLOCK, 0)
 
     def entry(self, nodeid: int, attrs: Attrs, attr_valid: int = ALWAYS, valid: int = ALWAYS) -> bytes:
         """struct fuse_entry_out: a name that was found; it may be kept for `valid` seconds."""
         # Not by way of _attr: a listing packs thousands.
-        ino, size, time, owner = attrs.ino, attrs.size, attrs.mtime, attrs.owner
-        mode, uid = self._modes[attrs.kind, attrs.writable], self._uid if owner is None else owner
-        head = (nodeid, 0, valid, attr_valid, 0, 0, ino, size, -(-size // 512), time, time, time, 0, 0, 0)
-        return _ENTRY.pack(*head, mode, attrs.nlink, uid, self._gid, 0, BLOCK, 0)
+        size, time, key = attrs.size, attrs.mtime, (attrs.kind, attrs.writable)
+        tail = self._shared[key]
+        if attrs.owner is not None or attrs.nlink != 1:
+            tail = self._tail(self._modes[key], attrs.nlink, self._uid if attrs.owner is None else attrs.owner)
+        blocks = -(-size // 512)
+        return _NODE.pack(nodeid, 0, valid, attr_valid, 0, 0, attrs.ino, size, blocks, time, time, time) + tail
 
     def attr(self, attrs: Attrs, valid: int = ALWAYS) -> bytes:
         """struct fuse_attr_out."""
@@ -78,7 +90,7 @@ def no_entry() -> bytes:
 def dirent(name: bytes, ino: int, kind: Kind, following: int) -> bytes:
     """struct fuse_dirent; `following` is the offset of the entry after it."""
     size = len(name)
-    return _DIRENT.pack(ino, following, size, _DIRENT_TYPES[kind]) + name + bytes(-size % 8)
+    return _DIRENT.pack(ino, following, size, _DIRENT_TYPES[kind]) + name + _PADDING[size % 8]
 
 
 def room(name: bytes) -> int:
