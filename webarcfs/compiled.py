@@ -21,12 +21,12 @@ from pathlib import Path
 #: What is compiled. CONTRIBUTING.md has the rules for code in them.
 MODULES = (
     "webarcfs.archive.arcxml",
+    "webarcfs.archive.cache",
     "webarcfs.archive.layout",
     "webarcfs.archive.model",
     "webarcfs.archive.objects",
     "webarcfs.archive.store",
     "webarcfs.mount.base",
-    "webarcfs.mount.cache",
     "webarcfs.mount.contents",
     "webarcfs.mount.files",
     "webarcfs.mount.folders",

@@ -320,6 +320,27 @@ def test_documents_with_another_tag_are_read_whole(tag: str) -> None:
     assert document != EMPTY and arcxml.times(document) is None
 
 
+@given(hostile, hostile)
+def test_documents_without_nodes_are_known_by_how_they_look(title: str, rest: str) -> None:
+    document = arcxml.describe(replace(META, title=title, url=f"http://www.example.org/{rest}"))
+    assert arcxml.is_bare(document)
+    assert not arcxml.is_bare(document.replace(b"<arc:data/>", b"<arc:data><a/></arc:data>"))
+
+
+@given(
+    hostile,
+    st.integers(0, len(EMPTY)),
+    st.integers(0, 8),
+    st.sampled_from(["", "&", "&#10;", "<", '"', "'", "\x7f", "/>"]),
+)
+def test_nothing_else_looks_like_a_document_without_nodes(title: str, at: int, length: int, junk: str) -> None:
+    text = arcxml.describe(replace(META, title=title))
+    document = text[:at] + junk.encode() + text[at + length :]
+    if arcxml.is_bare(document):
+        data = arcxml.parse_element(document).find(arcxml.DATA)
+        assert data is not None and len(data) == 0
+
+
 def test_plain_metadata_need_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mount reads those of every ARC of a folder that is listed."""
     monkeypatch.setattr(arcxml, "parse_element", None)

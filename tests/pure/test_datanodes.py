@@ -13,7 +13,7 @@ from lxml import etree
 
 from tests.pure.test_arcxml import bomb
 from tests.pure.test_model import META
-from webarcfs.archive import arcxml, datanodes, nodereader, noderules
+from webarcfs.archive import arcxml, datanodes, nodereader, noderules, remembered
 from webarcfs.archive.datanodes import Judge, appended, extended, merge_nodes, names, names_of, rewritten
 from webarcfs.archive.errors import Damaged, Exists, InvalidDocument, NotPermitted, WebarcError
 
@@ -177,6 +177,78 @@ def test_what_is_appended_and_refused(tail: bytes, kind: type[WebarcError], earl
         assert type(raised.value) is kind
     with pytest.raises(kind):
         judge.feed(b"<fine/>")
+
+
+def outcome(attempt: Callable[[], object]) -> object:
+    """What comes of it: what is returned, or what is raised and says."""
+    try:
+        return attempt()
+    except WebarcError as error:
+        return type(error), str(error)
+
+
+def judged(old: bytes, tail: bytes) -> object:
+    return outcome(lambda: Judge(old, rewriting=False).feed(tail))
+
+
+@pytest.mark.parametrize("tail", [*ACCEPTED, *(tail for tail, _, _ in REFUSED)], ids=lambda tail: repr(tail[:30]))
+def test_what_was_found_before_changes_no_answer(tail: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered of nodes is what holds wherever they are added. Refusals say the same, too."""
+    olds = (EMPTY, OLD, merge_nodes(EMPTY, b"<a/>"))
+    found = [(judged(old, tail), outcome(lambda: appended(old, tail))) for old in olds for _ in range(2)]  # noqa: B023 # called at once
+    monkeypatch.setattr(datanodes, "_simple", lambda _: None)
+    expected = [(judged(old, tail), outcome(lambda: appended(old, tail))) for old in olds for _ in range(2)]  # noqa: B023
+    assert found == expected
+
+
+def test_one_node_is_parsed_as_it_is_written_and_in_its_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is what the processor's time for a data node goes into."""
+    parsed: list[bytes] = []
+    parse = arcxml.parse_element
+    monkeypatch.setattr(arcxml, "parse_element", lambda document: parsed.append(document) or parse(document))
+    seen: list[tuple[bytes, list[str]]] = []
+    old, tail = EMPTY.replace(b"Example", b"Parsed twice"), b"<twice at='most'/>\n<once/>"
+    Judge(old, rewriting=False).feed(tail)
+    nodes = extended(old, old + tail, lambda new, elements: seen.append((new, [str(each.tag) for each in elements])))
+    new = merge_nodes(old, nodes)
+    assert names(new) == names_of(nodes) == ("twice", "once")
+    assert parsed == [nodereader.enclosed(tail), new]
+    assert seen == [(nodes, ["twice", "once"])]
+    more = extended(new, new + b"<c/>", lambda _, elements: seen.append((b"", [str(each.tag) for each in elements])))
+    assert merge_nodes(new, more) == parsed[-1] and len(parsed) == 4 and seen[-1] == (b"", ["c"])
+
+
+def test_a_check_has_the_last_word() -> None:
+    def refuse(nodes: bytes, _: object) -> None:
+        raise InvalidDocument(f"not {nodes!r}")
+
+    for old in (EMPTY, OLD):
+        for new in (old + b"<a/>", with_nodes("<a/>", old)):
+            with pytest.raises(InvalidDocument, match="not b'<a/>'"):
+                extended(old, new, refuse)
+            assert extended(old, old, refuse) == b""
+        with pytest.raises(Exists):
+            extended(merge_nodes(old, b"<a/>"), merge_nodes(old, b"<a/>") + b"<a/>", refuse)
+
+
+def test_what_is_remembered_is_little() -> None:
+    """However many and whatever kinds of nodes are written: bounded in bytes, results and what they are for."""
+    calls: list[bytes] = []
+    known = remembered.Remembered(lambda each: calls.append(each) or each, len)
+    large = b"x" * (remembered.SMALL + 1)
+    assert [known(each) for each in (large, large, b"a", b"a")] == [large, large, b"a", b"a"]
+    known.know(b"known", b"b")
+    known.know(b"known", large)
+    assert known(b"b") == b"known" and known(large) == large
+    assert calls == [large, large, b"a", large]
+    many = remembered.HELD // remembered.SMALL
+    for number in range(2 * many):
+        known(b"%d" % number)
+    assert known.weight <= remembered.HELD
+    calls.clear()
+    known(b"0")
+    known(b"%d" % (2 * many - 1))
+    assert calls == [b"0"]
 
 
 def edited(old: str, new: str) -> bytes:

@@ -14,6 +14,7 @@ from tests.support import archives
 from tests.support.archives import CREATED, DOMAIN, FIRST
 from webarcfs.archive import arcxml
 from webarcfs.archive.additions import blob_id
+from webarcfs.archive.cache import Cache
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, NameTooLong, NotADirectory, NotFound, NotPermitted, ReadOnly
 from webarcfs.archive.feed import Feed
@@ -21,7 +22,6 @@ from webarcfs.archive.model import CommitTag
 from webarcfs.archive.objects import Entry
 from webarcfs.mount.base import File, Folder, Kind, Node
 from webarcfs.mount.blobs import SMALL, Blobs
-from webarcfs.mount.cache import Cache
 from webarcfs.mount.contents import HELD, Kept
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import AddedFolder, Arc, Snapshot, StoredFolder

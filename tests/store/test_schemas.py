@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.pure.test_arcxml import bomb
-from webarcfs.archive import logfiles, schemas, validationlog
+from tests.pure.test_model import META
+from webarcfs.archive import arcxml, datanodes, logfiles, schemas, validationlog
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import InvalidDocument
 from webarcfs.archive.schemas import Schemas
@@ -40,6 +41,26 @@ def test_a_node_with_a_schema_must_be_valid(archive: Archive, found: Schemas) ->
     with pytest.raises(InvalidDocument, match=r"words is not valid: line 1: .*forty"):
         found.validate(b"<other/><words>forty</words>")
     found.validate(b"")
+
+
+def test_nodes_are_judged_in_the_tree_of_a_document_as_alone(archive: Archive, found: Schemas) -> None:
+    """What is wrong is told by the lines of what was added, whatever tree it was found in."""
+    put(archive, "words.xsd", schema(NUMBER))
+    attribute = '<xs:attribute name="id" type="xs:ID"/>'
+    for name in ("one", "two"):
+        declared = f'<xs:element name="{name}"><xs:complexType>{attribute}</xs:complexType></xs:element>'
+        put(archive, f"{name}.xsd", schema(declared))
+    old = datanodes.merge_nodes(arcxml.describe(META), b"<one id='a'/>")
+    for tail in (b"<words>42</words>", b"<two id='a'/>", b"<x><words>forty</words></x>"):
+        nodes = datanodes.extended(old, old + tail, found.judge)
+        assert nodes == datanodes.extended(old, old + tail)
+        found.validate(nodes)
+    for tail in (b"<words\n>\nforty</words>", b"<more/><words/>", b"<two id=''/>"):
+        with pytest.raises(InvalidDocument) as alone:
+            found.validate(datanodes.extended(old, old + tail))
+        with pytest.raises(InvalidDocument) as within:
+            datanodes.extended(old, old + tail, found.judge)
+        assert str(within.value) == str(alone.value) and "is not valid: line" in str(alone.value)
 
 
 def test_a_schema_is_for_its_own_namespace(archive: Archive, found: Schemas) -> None:

@@ -49,6 +49,12 @@ _PLAIN_TIMES = re.compile("".join(f' {name}="{_DATED.get(name, _VALUE)}"' for na
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n  <arc:meta'
 _HEAD = HEAD.encode()
 _TAIL = "/>\n  <arc:data/>\n</arc:file>\n"
+# What `quoted` makes of a value, and `describe` of all of them: as well-formed as it looks.
+_ESCAPED = "&(?:amp|lt|gt|quot|#10|#13|#9);"
+_QUOTED = "|".join(f"{q}[^{q}&<\0-\x1f\ufffe\uffff]*+(?:{_ESCAPED}[^{q}&<\0-\x1f\ufffe\uffff]*+)*+{q}" for q in "\"'")
+_BARE = re.compile(re.escape(HEAD) + "".join(f" {name}=(?:{_QUOTED})" for name in FIELDS) + _TAIL)
+_BARE_END = _TAIL.encode()
+_LONGEST_BARE = 65536
 # What XML 1.0 cannot hold at all, not even as a character reference (section 2.2).
 _NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
@@ -58,6 +64,16 @@ def describe(meta: MetaData) -> bytes:
     fields = meta.as_fields()
     attributes = "".join(f" {name}={quoted(fields[name])}" for name in FIELDS)
     return f"{HEAD}{attributes}{_TAIL}".encode()
+
+
+def is_bare(document: bytes) -> bool:
+    """Whether a document is as `describe` writes them, so that it needs no parser to be known to have no data nodes."""
+    if len(document) > _LONGEST_BARE or not document.endswith(_BARE_END):
+        return False
+    try:
+        return _BARE.fullmatch(document.decode()) is not None
+    except UnicodeDecodeError:
+        return False
 
 
 def quoted(text: str) -> str:
@@ -124,8 +140,8 @@ def _plain_fields(element: bytes) -> dict[str, str] | None:
     return None
 
 
-def validate(document: bytes) -> None:
-    """Check a whole data.xml against the schema (/Xm-2/, /Xm-4/).
+def validate(document: bytes) -> etree._Element:
+    """Check a whole data.xml against the schema (/Xm-2/, /Xm-4/), and return its tree.
 
     Raises InvalidDocument with what is wrong and where: not well-formed, not valid, a data node's name twice
     (/Xm-3.1/).
@@ -139,6 +155,7 @@ def validate(document: bytes) -> None:
     if len(set(names)) < len(names):
         name = Counter(names).most_common(1)[0][0]
         raise InvalidDocument(f"data.xml has more than one data node {name}")
+    return root
 
 
 def parse_element(document: bytes) -> etree._Element:

@@ -9,9 +9,8 @@ Whatever is accepted here validates against xsd/arc.xsd; schemas of users are sc
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, wraps
-from typing import ParamSpec, TypeVar, cast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from lxml import etree
 
@@ -20,13 +19,10 @@ from webarcfs.archive.arcxml import DATA, FILE, LARGEST
 from webarcfs.archive.errors import Damaged, InvalidDocument, WebarcError
 from webarcfs.archive.nodereader import LONGEST, SPACE, Reader, Stream, enclosed, read, serialised, small_tree, tell
 from webarcfs.archive.noderules import Fresh, Kept
+from webarcfs.archive.remembered import remembered, weight_of_names
 
-#: Results that are remembered, and the bytes of what they are for at most: 16 MB if all are as large as that.
-_REMEMBERED = 1_000
-_SMALL = 8 << 10
-
-P = ParamSpec("P")
-R = TypeVar("R")
+#: Is given new nodes, and the same as elements of their document. Raises what speaks against them.
+Check = Callable[[bytes, list[etree._Element]], None]
 
 _HEAD = arcxml.HEAD.encode()
 _NONE = b"\n  <arc:data/>\n</arc:file>\n"
@@ -39,49 +35,76 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _ENCODING = re.compile(rb"""\A<\?xml\s[^>]*?\sencoding\s*=\s*["'](?!(?:utf-?8|us-ascii|ascii)["'])""", re.IGNORECASE)
 
 
-def _remembered(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function of bytes, which keeps the last results for small ones.
+@dataclass(frozen=True, slots=True)
+class _Simple:
+    """Nodes that break no rule by themselves: their names, in order, and what they are in a document."""
 
-    The nodes of one addition are judged as they are written and as a whole, claimed, merged and committed.
-    """
-    known = lru_cache(_REMEMBERED)(function)
-
-    @wraps(function)
-    def call(*arguments: P.args, **named: P.kwargs) -> R:
-        small = sum(len(cast(bytes, each)) for each in arguments) <= _SMALL
-        return known(*arguments) if small else function(*arguments, **named)
-
-    return call
+    names: tuple[str, ...]
+    nodes: bytes
 
 
-@_remembered
+def _weight(simple: _Simple | None) -> int:
+    return weight_of_names(simple.names) + len(simple.nodes) if simple is not None else 0
+
+
+@remembered(weight_of_names)
 def names(document: bytes) -> tuple[str, ...]:
     """Expanded names (`words`, `{urn:w}words`) of a document's data nodes, in order."""
+    if arcxml.is_bare(document):
+        return ()
     return tuple(_tags(_old(document)))
 
 
-@_remembered
+@remembered(weight_of_names)
 def names_of(nodes: bytes) -> tuple[str, ...]:
     """The same of nodes as `appended` and `rewritten` return them."""
     return tuple(_tags(arcxml.parse_element(enclosed(nodes))))
 
 
-def extended(old: bytes, new: bytes) -> bytes:
-    """The new nodes of a document that was appended to or rewritten, whichever it was; none if nothing was added."""
-    return appended(old, new[len(old) :]) if new.startswith(old) else rewritten(old, new)
+@remembered(_weight)
+def _simple(tail: bytes) -> _Simple | None:
+    """What was appended, if it is little and right; else None: what is wrong is known where it is added to."""
+    tree = small_tree(enclosed(tail))
+    if tree is None:
+        return None
+    try:
+        tell(tree, Reader(Fresh(()), whole=False))
+    except WebarcError:
+        return None
+    found = _Simple(tuple(_tags(tree)), _BETWEEN.join([serialised(node) for node in tree]))
+    # It is the same document but for what lies between the nodes.
+    names_of.know(found.names, found.nodes)
+    return found
 
 
-def appended(old: bytes, tail: bytes) -> bytes:
+def _accepted(_nodes: bytes, _elements: list[etree._Element]) -> None:
+    """Nothing else is asked of new nodes."""
+
+
+def extended(old: bytes, new: bytes, check: Check = _accepted) -> bytes:
+    """The new nodes of a document that was appended to or rewritten, whichever it was; none if nothing was added.
+
+    `check` has the last word on them.
+    """
+    return appended(old, new[len(old) :], check) if new.startswith(old) else rewritten(old, new, check)
+
+
+def appended(old: bytes, tail: bytes, check: Check = _accepted) -> bytes:
     """The new nodes, serialised, from bytes that were appended behind the end of `old`; white space alone adds none."""
     _bounded(len(old) + len(tail))
     if not tail.strip(_SPACE):
         return b""
+    taken, simple = names(old), _simple(tail)
+    if simple is not None:
+        _check_names(simple.names, taken)
+        return _checked(old, simple.nodes, check)
     document = enclosed(tail)
-    root = read(document, Fresh(names(old)), whole=False)
-    return _checked(old, [serialised(node) for node in (arcxml.parse_element(document) if root is None else root)])
+    root = read(document, Fresh(taken), whole=False)
+    nodes = [serialised(node) for node in (arcxml.parse_element(document) if root is None else root)]
+    return _checked(old, _BETWEEN.join(nodes), check)
 
 
-def rewritten(old: bytes, new: bytes) -> bytes:
+def rewritten(old: bytes, new: bytes, check: Check = _accepted) -> bytes:
     """The new nodes, serialised, of a document that must hold the same metadata and, in order, the same nodes as `old`.
 
     It may be spelled otherwise (prefixes, quotes, encoding): the old nodes stay as they are in `old` all the same.
@@ -94,18 +117,15 @@ def rewritten(old: bytes, new: bytes) -> bytes:
     arcxml.validate(new)
     data = arcxml.parse_element(new).find(DATA)
     fresh = [node for node in data if node.tag not in rules.names] if data is not None else []
-    return _checked(old, [serialised(node) for node in fresh])
+    return _checked(old, _BETWEEN.join([serialised(node) for node in fresh]), check)
 
 
-@_remembered
+@remembered(len)
 def merge_nodes(document: bytes, nodes: bytes) -> bytes:
     """The document with the nodes behind its own, byte for byte. Raises Exists if one of their names is taken."""
     if not nodes.strip(_SPACE):
         return document
-    taken = names(document)
-    fresh = Fresh(taken)
-    for name in names_of(nodes):
-        fresh.begins(name)
+    _check_names(names_of(nodes), names(document))
     merged = _spliced(document, nodes.strip(_SPACE))
     _bounded(len(merged))
     return merged
@@ -162,11 +182,16 @@ class Judge:
 
     def _is_whole(self, chunk: bytes) -> bool:
         """Whether all that was written is whole nodes, and little; then they are judged."""
-        tree = None if self._first or not chunk.rstrip(_SPACE).endswith(b">") else small_tree(enclosed(chunk))
-        if tree is not None:
+        if self._first or not chunk.rstrip(_SPACE).endswith(b">"):
+            return False
+        if (simple := _simple(chunk)) is not None:
+            _check_names(simple.names, self._taken)
+        elif (tree := small_tree(enclosed(chunk))) is not None:
             tell(tree, Reader(Fresh(self._taken), whole=False))
-            self._first = chunk
-        return tree is not None
+        else:
+            return False
+        self._first = chunk
+        return True
 
     def _decided(self, chunk: bytes) -> bytes:
         """What of a new document can be judged: nothing, before its encoding is known, or if it is not UTF-8."""
@@ -203,11 +228,21 @@ def _tags(data: etree._Element) -> Iterable[str]:
     return (str(node.tag) for node in data if isinstance(node.tag, str))
 
 
-def _checked(old: bytes, fresh: Sequence[bytes]) -> bytes:
-    """The new nodes as one, if they make a valid document with the old ones."""
-    nodes = _BETWEEN.join(fresh)
-    if fresh:
-        arcxml.validate(merge_nodes(old, nodes))
+def _check_names(fresh: Iterable[str], taken: Iterable[str]) -> None:
+    """Raise Exists for the first new name that is taken, InvalidDocument where there would be too many."""
+    rule = Fresh(taken)
+    for name in fresh:
+        rule.begins(name)
+
+
+def _checked(old: bytes, nodes: bytes, check: Check) -> bytes:
+    """The new nodes, if they make a valid document with the old ones, and `check` has nothing against them."""
+    if nodes:
+        merged, fresh = merge_nodes(old, nodes), names_of(nodes)
+        data = arcxml.validate(merged).find(DATA)
+        assert data is not None
+        names.know((*names(old), *fresh), merged)
+        check(nodes, list(data)[-len(fresh) :])
     return nodes
 
 

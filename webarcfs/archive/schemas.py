@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,6 +70,14 @@ class Schemas:
         """Check data nodes, as datanodes.py returns them. Raises InvalidDocument for the first that is wrong."""
         for node in arcxml.parse_element(enclosed(nodes)) if nodes else ():
             self._validate(node)
+
+    def judge(self, nodes: bytes, elements: Iterable[etree._Element]) -> None:
+        """The same for who has a tree of them already: these are the nodes as its elements."""
+        try:
+            for node in elements:
+                self._validate(node)
+        except InvalidDocument:
+            self.validate(nodes)  # what it says has lines in it: those of the nodes, not of that tree
 
     def _validate(self, node: etree._Element) -> None:
         name = etree.QName(node)

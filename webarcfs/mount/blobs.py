@@ -12,8 +12,8 @@ import threading
 from dataclasses import dataclass
 from typing import IO, Protocol
 
+from webarcfs.archive.cache import Cache
 from webarcfs.archive.store import Store
-from webarcfs.mount.cache import Cache
 
 #: Up to this size a blob is read in this process; above, git writes it to a file (pygit2 holds the GIL meanwhile).
 SMALL = 4 * 1024 * 1024

@@ -137,8 +137,7 @@ class Documents:
         Returns them. Raises InvalidDocument, Exists, NotPermitted, Stale, OSError.
         """
         try:
-            nodes = datanodes.extended(old, new)
-            self._schemas.validate(nodes)
+            nodes = datanodes.extended(old, new, self._schemas.judge)
             self._add(place, nodes, uid, source)
         except (InvalidDocument, Exists, NotPermitted) as error:
             self.refused(place, uid, error)

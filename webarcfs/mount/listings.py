@@ -11,8 +11,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
+from webarcfs.archive.cache import Cache
 from webarcfs.mount.base import Folder
-from webarcfs.mount.cache import Cache
 
 #: Names that are kept in all, about 8 bytes each.
 HELD = 500_000

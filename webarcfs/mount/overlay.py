@@ -15,10 +15,10 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webarcfs.archive.additions import Place
+from webarcfs.archive.cache import Cache
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.objects import Entry
 from webarcfs.mount.base import Node
-from webarcfs.mount.cache import Cache
 from webarcfs.mount.makers import Made, Makers
 
 #: Blobs that are remembered as superseded, and bytes of data.xml among them that only this mount ever has: long enough

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from webarcfs.archive import arcxml, layout
 from webarcfs.archive.additions import Place
+from webarcfs.archive.cache import Cache
 from webarcfs.archive.errors import Damaged, InvalidDocument, Stale
 from webarcfs.archive.model import MetaData, format_time, parse_time
 from webarcfs.archive.objects import Entry
@@ -19,7 +20,6 @@ from webarcfs.archive.store import Commit, Store
 from webarcfs.mount import bounds
 from webarcfs.mount.base import seconds
 from webarcfs.mount.blobs import Blobs, Content, FromFile, FromMemory
-from webarcfs.mount.cache import Cache
 from webarcfs.mount.overlay import Overlay
 
 Entries = Mapping[str, Entry]
