@@ -136,6 +136,65 @@ def test_names_that_were_missed_appear(archive: Archive, mount: Mounter) -> None
     assert "new.example" in os.listdir(mounted.point) and "new.example" in os.listdir(mounted / ".snapshots")
 
 
+def test_a_file_being_written_is_not_asked_about(archive: Archive, mount: Mounter) -> None:
+    """S-cache-4"""
+    archives.publish(archive, pages={"index.html": b"1"})
+    mounted = mount(archive, "-o", "stats")
+    path = mounted / f"{DOMAIN}/index.html/note.txt"
+    path.parent.stat()
+    with asked(mounted) as found:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        created = os.fstat(fd)
+    assert (found["create"], found["getattr"]) == (1, 0), found
+    assert (created.st_size, created.st_mode & 0o777, created.st_uid) == (0, 0o644, os.getuid())
+    try:
+        os.write(fd, b"12345")
+        with asked(mounted) as found:
+            assert [os.stat(path).st_size for _ in range(9)] == [os.fstat(fd).st_size for _ in range(9)] == [5] * 9
+        assert found.total() <= 3, found
+        sizes = [5]
+        for change in (
+            lambda: os.pwrite(fd, b"x", 9_999),
+            lambda: os.ftruncate(fd, 20_000),
+            lambda: os.truncate(path, 50),
+            lambda: os.posix_fallocate(fd, 0, 8_192),
+            lambda: os.ftruncate(fd, 0),
+        ):
+            change()
+            sizes += [os.fstat(fd).st_size, os.stat(path).st_size]
+        assert sizes == [5, 10_000, 10_000, 20_000, 20_000, 50, 50, 8_192, 8_192, 0, 0]
+        assert (os.fstat(fd).st_ino, os.fstat(fd).st_mtime) == (created.st_ino, created.st_mtime)
+    finally:
+        os.close(fd)
+    assert os.stat(path).st_mode & 0o777 == 0o444
+
+
+def test_a_draft_that_is_written_as_a_version_too(archive: Archive, mount: Mounter) -> None:
+    """S-cache-4, S-add-2: what is confirmed and still open has two inodes, by both of which it is written."""
+    archives.publish(archive, pages={"index.html": b"1"})
+    mounted = mount(archive)
+    path = mounted / f"{DOMAIN}/index.html/note.txt"
+    first = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(first, b"12345")
+        assert os.fstat(first).st_size == 5
+        os.fsync(first)
+        assert os.fstat(first).st_size == os.stat(path).st_size == 5
+        for number in range(2):
+            second = os.open(path, os.O_WRONLY | os.O_APPEND)
+            os.write(second, b"678")
+            assert os.fstat(first).st_size == 8 + 3 * number
+            os.close(second)
+            assert os.fstat(first).st_size == os.stat(path).st_size == 8 + 3 * number
+        with path.open("wb"):
+            assert os.fstat(first).st_size == 0
+        os.pwrite(first, b"9", 0)
+        assert os.fstat(first).st_size == 1 and os.pread(first, 9, 0) == b"9"
+    finally:
+        os.close(first)
+    assert path.read_bytes() == b"9"
+
+
 def test_a_domain_comes_and_goes_without_the_feed(archive: Archive, mount: Mounter, tmp_path: Path) -> None:
     """S-cache-3, S-state-3"""
     archives.publish(archive, pages={"index.html": b"1"})

@@ -68,9 +68,12 @@ def test_new_schemas_are_stored_if_they_are_some(archive: Archive, mount: Mounte
     mounted = mount(archive)
     folder, document = mounted / ".schemas", mounted / DOMAIN / "index.html/data.xml"
     assert refused(folder / "words.xsd", b"<words/>") == errno.EINVAL
+    # Until its handle is no more; the kernel says that when close has returned.
+    eventually(lambda: not (folder / "words.xsd").exists(), 60)
     assert refused(folder / "words.xsd", b"") == errno.EINVAL
     assert refused(folder / "words.txt", SCHEMA) == errno.EINVAL
     eventually(lambda: listed(folder) == [], 60)
+    eventually(lambda: not (folder / "words.xsd").exists(), 60)
     assert list(archive.schemas.iterdir()) == []
     with (folder / "words.xsd").open("xb") as file:
         file.write(SCHEMA)

@@ -49,6 +49,8 @@ class Draft:
         self.blobs: set[str] = set()
         #: Whether it was renamed onto data.xml, and is no file any more.
         self.gone = False
+        #: Whether it is written to as a version of the file too, which for the kernel is another inode.
+        self.shared = False
         #: Whether confirming failed since the last write.
         self.failed = False
         self._new_file = new_file

@@ -28,6 +28,7 @@ from webarcfs.mount.base import Attrs, File, Folder, Node
 from webarcfs.mount.binding import PID, Mount
 from webarcfs.mount.blobs import Content, Small
 from webarcfs.mount.contents import Kept
+from webarcfs.mount.drafts import DraftFile
 from webarcfs.mount.inodes import Briefed, Inodes, undo
 from webarcfs.mount.links import Link
 from webarcfs.mount.lister import Lister
@@ -65,6 +66,8 @@ class Operations:
         self._kept = Kept()
         #: Called before what may take long: other requests are answered meanwhile.
         self.aside: Callable[[], None] = _go_on
+        #: Has the kernel drop the attributes of an inode. It waits for no folder and no page.
+        self.distrust: Callable[[int], None] = _trust
 
     # -- names -------------------------------------------------------------------------------------------------------
 
@@ -138,7 +141,7 @@ class Operations:
 
     # -- contents ----------------------------------------------------------------------------------------------------
 
-    def open(self, _caller: Caller, inode: int, fi: Any) -> bytes | int:
+    def open(self, _caller: Caller, inode: int, fi: Any) -> bytes | int | Later:
         node = self._inodes.node(inode)
         if (fi.contents.flags & os.O_ACCMODE) != os.O_RDONLY or fi.contents.flags & os.O_TRUNC:
             raise node.refusal()
@@ -280,9 +283,16 @@ def _go_on() -> None:
     """Nobody else waits for requests."""
 
 
+def _trust(_inode: int) -> None:
+    """There is no kernel that keeps anything."""
+
+
 def _valid(node: Node, attrs: Attrs) -> int:
     """Seconds for which the kernel may keep a node's attributes."""
-    return ALWAYS if node.settled and attrs.owner is None else 0
+    if node.settled and attrs.owner is None:
+        return ALWAYS
+    # What is written by way of its own inode alone changes by what the kernel asks for: it keeps count of the size.
+    return ALWAYS if isinstance(node, DraftFile) and not node.draft.shared else 0
 
 
 def _sized(value: bytes, size: int) -> bytes | int:

@@ -17,8 +17,8 @@ from webarcfs.mount.additions import Additions
 from webarcfs.mount.authors import Caller
 from webarcfs.mount.base import Folder
 from webarcfs.mount.binding import Mount
-from webarcfs.mount.drafts import DraftFile
-from webarcfs.mount.inodes import Inodes
+from webarcfs.mount.drafts import Draft, DraftFile
+from webarcfs.mount.inodes import Inodes, nodeid
 from webarcfs.mount.lowlevel import Operations
 from webarcfs.mount.naming import Spot
 from webarcfs.mount.tree import Tree
@@ -103,14 +103,24 @@ class WritingOperations(Operations):
 
     # -- contents ----------------------------------------------------------------------------------------------------
 
-    def open(self, caller: Caller, inode: int, fi: Any) -> bytes | int:
+    def open(self, caller: Caller, inode: int, fi: Any) -> bytes | int | Later:
         flags = fi.contents.flags
         if flags & os.O_ACCMODE == os.O_RDONLY and not flags & os.O_TRUNC:
             return super().open(caller, inode, fi)
         if flags & os.O_ACCMODE == os.O_RDONLY:
             raise self._inodes.node(inode).refusal()
         opened = self._writer.open(self._inodes.node(inode), flags, caller)
-        return wire.opened(self._keep(opened), wire.DIRECT_IO if opened.direct else wire.KEEP_CACHE)
+        reply = wire.opened(self._keep(opened), wire.DIRECT_IO if opened.direct else wire.KEEP_CACHE)
+        if not opened.direct or not isinstance(opened.draft, Draft):
+            return reply
+        draft = nodeid(DraftFile(opened.draft))
+
+        def distrusted() -> bytes:
+            self.distrust(draft)
+            return reply
+
+        # Another inode, that of the draft, changes from now on without the kernel's knowing.
+        return self._workers.ask(distrusted)
 
     def open_undone(self, reply: bytes) -> None:
         """The kernel did not take the answer."""

@@ -117,6 +117,7 @@ class Writer:
             raise
         # Under the name of a version that was confirmed already: its pages are not the draft's.
         direct = not isinstance(node, DraftFile)
+        draft.shared |= direct
         return Opened(draft, direct, direct and append)
 
     def _draft_of(self, node: Node) -> Draft | None:
