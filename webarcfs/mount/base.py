@@ -46,6 +46,10 @@ class Kind(Enum):
     __hash__ = object.__hash__  # Enum's is a function in Python, and kinds are looked up for each entry of a listing
 
 
+#: The kinds themselves: to ask an Enum for a member is a call of a function in Python, and a listing asks thousands.
+FILE, FOLDER = Kind.FILE, Kind.FOLDER
+
+
 class Attrs:
     """What stat(2) tells of a node. `mtime` is seconds since 1970.
 

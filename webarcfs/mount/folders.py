@@ -15,7 +15,7 @@ from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Damaged, NotFound
 from webarcfs.archive.model import MetaData
 from webarcfs.archive.objects import Entry
-from webarcfs.mount.base import Attrs, Folder, Kind, Node, number, remember, seconds
+from webarcfs.mount.base import FILE, Attrs, Folder, Node, number, remember, seconds
 from webarcfs.mount.files import State, StoredFile, Version, metadata_xattrs, version_ino
 from webarcfs.mount.links import Link
 from webarcfs.mount.overlay import Item, is_gone
@@ -123,7 +123,7 @@ class StoredFolder(Folder):
             return None
         mtime = self._modified(name)
         ino = version_ino(state.reader.domain, self._path(name), entry.oid, mtime)
-        return Attrs(Kind.FILE, size, mtime, ino, 1, None, taking is not None and self._grows(name))
+        return Attrs(FILE, size, mtime, ino, 1, None, taking is not None and self._grows(name))
 
     def briefed(self, name: str) -> Node:
         return self.in_state(name, None)

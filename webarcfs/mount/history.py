@@ -25,11 +25,11 @@ def snapshot_folder(view: View, domain: DomainState, tag: str) -> StoredFolder:
 def _snapshot_state(view: View, domain: DomainState, tag: str) -> State:
     if tag not in domain.tags:
         raise NotFound(f"there is no snapshot {tag}")
-    commit, name, is_same = domain.reader.commit(domain.tags[tag]), domain.name, domain.known_again()
+    commit, name, mark = domain.reader.commit(domain.tags[tag]), domain.name, domain.mark
 
     def now() -> State:
         found = view.domain(name)
-        return state if is_same(found) else _snapshot_state(view, found, tag)
+        return state if found.mark is mark else _snapshot_state(view, found, tag)
 
     state = State(domain.reader, commit.message.tag, commit.tree, now, tag)
     return state

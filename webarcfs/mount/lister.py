@@ -9,19 +9,21 @@ tells the name only: the kernel has dropped the old node already, and would keep
 
 from __future__ import annotations
 
-import os
+import sys
 from collections.abc import Callable
 
 from webarcfs.archive.errors import NotADirectory, NotFound, WebarcError
 from webarcfs.mount import wire
-from webarcfs.mount.base import Attrs, Folder, Kind, Node
+from webarcfs.mount.base import FOLDER, Folder, Node
 from webarcfs.mount.inodes import Briefed, Inodes, Told, ino_of, undo
 from webarcfs.mount.listings import DOTS, Listing, Listings
 
+#: How os.fsencode encodes: a walk has it do so for each name, and its way there costs as much again.
+_CODING = sys.getfilesystemencoding()
+_ERRORS = sys.getfilesystemencodeerrors()
+
 #: Tells the kernel of a node under a name in the folder of an inode: the entry that says so.
 Tell = Callable[[Node, int, str], bytes]
-#: The same of a file without its node: its attributes, and the inode of the folder.
-TellBriefed = Callable[[Briefed, Attrs, int], bytes]
 
 
 class _Going:
@@ -40,51 +42,50 @@ class _Going:
         return self.agree or (stamp is not None and stamp == self.folder.stamp(name))
 
 
-#: Packs one entry of a folder: the listing, the name, the same as bytes, the offset behind it.
-_Pack = Callable[[_Going, str, bytes, int], bytes]
-
-
 class Lister:
     """Lists the folders of one mount."""
 
-    def __init__(self, inodes: Inodes, tell: Tell, tell_briefed: TellBriefed) -> None:
+    def __init__(self, inodes: Inodes, tell: Tell, owned: wire.Owned) -> None:
         self._inodes = inodes
         self._tell = tell
-        self._tell_briefed = tell_briefed
+        self._owned = owned
         self._listings = Listings()
 
     def names(self, inode: int, size: int, offset: int) -> bytes:
         """The answer to readdir. Raises NotADirectory, and whatever the folder raises."""
-        return b"".join(self._pieces(inode, size, offset, self._name))
+        return b"".join(self._pieces(inode, size, offset, plus=False))
 
     def nodes(self, inode: int, size: int, offset: int) -> bytes:
         """The answer to readdirplus, whose nodes the kernel knows from then on. Raises the same."""
-        return b"".join(self._pieces(inode, size, offset, self._node))
+        return b"".join(self._pieces(inode, size, offset, plus=True))
 
-    def _pieces(self, inode: int, size: int, offset: int, pack: _Pack) -> list[bytes]:
+    def _pieces(self, inode: int, size: int, offset: int, *, plus: bool) -> list[bytes]:
         folder = self._inodes.node(inode)
         if not isinstance(folder, Folder):
             raise NotADirectory(f"inode {inode}")
         listing, place = self._listings.at(folder, offset)
-        return self._packed(_Going(inode, folder, listing), place, size, pack)
+        return self._packed(_Going(inode, folder, listing), place, size, plus=plus)
 
-    def _packed(self, going: _Going, place: int, size: int, pack: _Pack) -> list[bytes]:
+    def _packed(self, going: _Going, place: int, size: int, *, plus: bool) -> list[bytes]:
         pieces: list[bytes] = []
         listing, names = going.listing, going.listing.names
-        head = wire.ENTRY_SIZE if pack == self._node else 0
+        head = wire.ENTRY_SIZE if plus else 0
         while place < len(names):
             name = names[place]
-            raw = os.fsencode(name)
+            raw = name.encode(_CODING, _ERRORS)
             room = head + wire.room(raw)
             if room > size:
                 return pieces
             place += 1
             try:
-                pieces.append(pack(going, name, raw, listing.offset(place)))
+                following = listing.offset(place)
+                pieces.append(
+                    self._node(going, name, raw, following) if plus else self._name(going, name, raw, following)
+                )
             except NotFound:  # it was renamed since the listing began; an error would hide what stands behind it
                 continue
             except BaseException:  # the kernel learns of none of them
-                if head:
+                if plus:
                     undo(self._inodes, wire.nodeids(b"".join(pieces)))
                 raise
             size -= room
@@ -93,7 +94,7 @@ class Lister:
 
     def _name(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
         if name in DOTS:
-            return wire.dirent(raw, self._dot(going.inode, name), Kind.FOLDER, following)
+            return wire.dirent(raw, self._dot(going.inode, name), FOLDER, following)
         node = _listed(going.listing.folder, name)
         return wire.dirent(raw, node.ino, node.kind, following)
 
@@ -103,7 +104,7 @@ class Lister:
         inode, folder = going.inode, going.listing.folder
         brief = folder.brief(name) if going.agree else None
         if brief is not None:
-            entry = self._tell_briefed(Briefed(folder, name), brief, inode)
+            entry = self._owned.entry(self._inodes.add_briefed(Briefed(folder, name), brief.ino, inode), brief)
             return wire.direntplus(entry, wire.dirent(raw, brief.ino, brief.kind, following))
         stamp = folder.stamp(name)
         if not going.is_same(name, stamp):

@@ -9,7 +9,6 @@ one that was pushed out is begun anew at the same place.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 from webarcfs.archive.cache import Cache
 from webarcfs.mount.base import Folder
@@ -27,13 +26,15 @@ _PLACE = END - 1
 _NUMBERS = (1 << 30) - 1
 
 
-@dataclass(frozen=True, slots=True)
 class Listing:
     """The names of a folder and the folder as it was then."""
 
-    number: int
-    folder: Folder
-    names: tuple[str, ...]
+    __slots__ = ("folder", "names", "number")
+
+    def __init__(self, number: int, folder: Folder, names: tuple[str, ...]) -> None:
+        self.number = number
+        self.folder = folder
+        self.names = names
 
     def offset(self, place: int) -> int:
         """What the kernel hands back to go on at `place`."""

@@ -29,7 +29,7 @@ from webarcfs.mount.binding import PID, Mount
 from webarcfs.mount.blobs import Content, Small
 from webarcfs.mount.contents import Kept
 from webarcfs.mount.drafts import DraftFile
-from webarcfs.mount.inodes import Briefed, Inodes, undo
+from webarcfs.mount.inodes import Inodes, undo
 from webarcfs.mount.links import Link
 from webarcfs.mount.lister import Lister
 from webarcfs.mount.listings import END
@@ -60,7 +60,7 @@ class Operations:
         self._workers = workers
         self._read_only = bool(mount.options.get("ro"))
         self._owned = wire.Owned(mount.uid, mount.gid, mount.folder_mode)
-        self._lister = Lister(inodes, self._entry, self._briefed)
+        self._lister = Lister(inodes, self._entry, self._owned)
         self._numbers = itertools.count(1)
         self._handles: dict[int, Content] = {}
         self._kept = Kept()
@@ -93,9 +93,6 @@ class Operations:
         """`valid` says how many seconds the kernel may keep the name."""
         attrs = node.attrs()  # first: what cannot be read is not told of
         return self._owned.entry(self._inodes.add(node, parent, name), attrs, _valid(node, attrs), valid)
-
-    def _briefed(self, briefed: Briefed, attrs: Attrs, parent: int) -> bytes:
-        return self._owned.entry(self._inodes.add_briefed(briefed, attrs.ino, parent), attrs)
 
     def lookup_undone(self, reply: bytes) -> None:
         """The kernel did not take the answer: the process that asked was killed meanwhile."""

@@ -10,9 +10,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-import weakref
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -30,12 +29,16 @@ _EXPECTED = WebarcError, OSError
 Signature = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Mark:
+    """What only one state has."""
+
+
+@dataclass(frozen=True)
 class DomainState:
     """What was found when a domain was taken over: the newest commit, and the commit of each commitTag in order.
 
     It grows with the number of snapshots, and goes when the next one is in force: nodes, which stay as long as the
-    kernel knows them, refer to it weakly (`known_again`).
+    kernel knows them, know it again by its `mark`.
     """
 
     name: str
@@ -43,11 +46,7 @@ class DomainState:
     main: Commit | None
     tags: Mapping[str, str]
     signature: Signature
-
-    def known_again(self) -> Callable[[DomainState], bool]:
-        """Tells whether a state is this one, and does not keep it."""
-        known = weakref.ref(self)
-        return lambda found: found is known()
+    mark: Mark = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ class States:
         with self._shared(name):
             main, crawls = store.head(), store.refs(CRAWLS)
         tags = {str(CommitTag(time, name)): oid for compact, oid in crawls.items() if (time := _time(compact))}
-        return DomainState(name, Reader(name, store, self.caches), main, tags, signature)
+        return DomainState(name, Reader(name, store, self.caches), main, tags, signature, Mark())
 
     def _store(self, name: str, path: Path, signature: Signature) -> Store:
         old = self._states.get(name)

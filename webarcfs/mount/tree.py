@@ -64,11 +64,11 @@ def _current_state(view: View, domain: DomainState) -> State:
     if domain.main is None:
         raise NotFound(f"nothing of {domain.name} has been crawled yet")
 
-    name, is_same = domain.name, domain.known_again()
+    name, mark = domain.name, domain.mark
 
     def now() -> State:
         found = view.domain(name)
-        return state if is_same(found) else _current_state(view, found)
+        return state if found.mark is mark else _current_state(view, found)
 
     state = State(domain.reader, domain.main.message.tag, domain.main.tree, now)
     return state

@@ -10,8 +10,9 @@ import os
 import stat
 from collections.abc import Iterator
 from struct import Struct
+from typing import Final
 
-from webarcfs.mount.base import Attrs, Kind
+from webarcfs.mount.base import FILE, FOLDER, Attrs, Kind
 
 #: What st_blksize says.
 BLOCK = 128 * 1024
@@ -23,7 +24,9 @@ KEEP_CACHE = 1 << 1
 NOFLUSH = 1 << 5
 
 TYPES = {Kind.FILE: stat.S_IFREG, Kind.FOLDER: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
-_DIRENT_TYPES = {kind: TYPES[kind] >> 12 for kind in Kind}
+_DIRENT_FILE: Final = stat.S_IFREG >> 12
+_DIRENT_FOLDER: Final = stat.S_IFDIR >> 12
+_DIRENT_LINK: Final = stat.S_IFLNK >> 12
 
 _TIMES_AND_ATTR = "QQQqqq10I"
 _ENTRY = Struct("=QQQQII" + _TIMES_AND_ATTR)
@@ -54,7 +57,9 @@ class Owned:
             for kind in Kind
             for writable in (False, True)
         }
-        self._shared = {key: self._tail(mode, 1, self._uid) for key, mode in self._modes.items()}
+        self._of_files = self._tail(self._modes[FILE, False], 1, uid)
+        self._of_documents = self._tail(self._modes[FILE, True], 1, uid)
+        self._of_folders = self._tail(self._modes[FOLDER, False], 1, uid)
 
     def _tail(self, mode: int, nlink: int, uid: int) -> bytes:
         """What stands behind the times of an entry."""
@@ -63,12 +68,18 @@ class Owned:
     def entry(self, nodeid: int, attrs: Attrs, attr_valid: int = ALWAYS, valid: int = ALWAYS) -> bytes:
         """struct fuse_entry_out: a name that was found; it may be kept for `valid` seconds."""
         # Not by way of _attr: a listing packs thousands.
-        size, time, key = attrs.size, attrs.mtime, (attrs.kind, attrs.writable)
-        tail = self._shared[key]
-        if attrs.owner is not None or attrs.nlink != 1:
-            tail = self._tail(self._modes[key], attrs.nlink, self._uid if attrs.owner is None else attrs.owner)
-        blocks = -(-size // 512)
+        size, time = attrs.size, attrs.mtime
+        tail, blocks = self._last(attrs), -(-size // 512)
         return _NODE.pack(nodeid, 0, valid, attr_valid, 0, 0, attrs.ino, size, blocks, time, time, time) + tail
+
+    def _last(self, attrs: Attrs) -> bytes:
+        if attrs.owner is None and attrs.nlink == 1:
+            if attrs.kind is FILE:
+                return self._of_documents if attrs.writable else self._of_files
+            if attrs.kind is FOLDER:  # it is never writable by this word
+                return self._of_folders
+        owner = self._uid if attrs.owner is None else attrs.owner
+        return self._tail(self._modes[attrs.kind, attrs.writable], attrs.nlink, owner)
 
     def attr(self, attrs: Attrs, valid: int = ALWAYS) -> bytes:
         """struct fuse_attr_out."""
@@ -90,7 +101,8 @@ def no_entry() -> bytes:
 def dirent(name: bytes, ino: int, kind: Kind, following: int) -> bytes:
     """struct fuse_dirent; `following` is the offset of the entry after it."""
     size = len(name)
-    return _DIRENT.pack(ino, following, size, _DIRENT_TYPES[kind]) + name + _PADDING[size % 8]
+    mode = _DIRENT_FILE if kind is FILE else _DIRENT_FOLDER if kind is FOLDER else _DIRENT_LINK
+    return _DIRENT.pack(ino, following, size, mode) + name + _PADDING[size & 7]
 
 
 def room(name: bytes) -> int:
