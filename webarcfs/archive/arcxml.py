@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from contextlib import suppress
 from functools import lru_cache
+from typing import Final
 
 from lxml import etree
 
@@ -44,10 +45,10 @@ _DATED = {
     "createTime": f"({_INSTANT})",
     "commitTag": '\\1@[^"/&<\0-\x1f\ufffe\uffff]+',
 }
-_PLAIN_TIMES = re.compile("".join(f' {name}="{_DATED.get(name, _VALUE)}"' for name in FIELDS) + "/>")
+_PLAIN_TIMES: Final = re.compile("".join(f' {name}="{_DATED.get(name, _VALUE)}"' for name in FIELDS) + "/>")
 #: How each document begins that we wrote.
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n  <arc:meta'
-_HEAD = HEAD.encode()
+_HEAD: Final = HEAD.encode()
 _TAIL = "/>\n  <arc:data/>\n</arc:file>\n"
 # What `quoted` makes of a value, and `describe` of all of them: as well-formed as it looks.
 _ESCAPED = "&(?:amp|lt|gt|quot|#10|#13|#9);"

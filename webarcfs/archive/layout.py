@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from typing import Final
 
 from webarcfs.archive.url import Url, parse
 
@@ -18,8 +19,8 @@ LONGEST_SEGMENT = 200
 #: Name of an ARC whose URL ends in `/`.
 DIRECTORY_INDEX = "index.html"
 
-DATA_XML = "data.xml"
-HEADERS = "headers.http"
+DATA_XML: Final = "data.xml"
+HEADERS: Final = "headers.http"
 
 _ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 # Kept as escapes: `%` itself, `/`, and RFC 2396's reserved characters, whose plain form is another URL.

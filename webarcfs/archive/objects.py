@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Final, NamedTuple
 
 import pygit2
 from pygit2.enums import ConfigLevel, ObjectType, Option, RepositoryOpenFlag
@@ -32,16 +32,16 @@ _TRIES = 30  # of writing an object
 _READ_AT_ONCE = 1 << 16
 _MAP_AT_ONCE = 1 << 20
 _MAP_AT_MOST = 64 << 20
-_TREE = int(ObjectType.TREE)
-_FILE = b"100644"
+_TREE: Final = int(ObjectType.TREE)
+_FILE: Final = b"100644"
 _MODES = {True: b"40000", False: _FILE}
 #: How os.fsdecode decodes: a walk has it do so for each name, and its way there costs as much again.
-_CODING = sys.getfilesystemencoding()
-_ERRORS = sys.getfilesystemencodeerrors()
+_CODING: Final = sys.getfilesystemencoding()
+_ERRORS: Final = sys.getfilesystemencodeerrors()
 #: A line of a tree: mode, name, id. By a pattern, which takes a fifth of what it takes to ask libgit2 for each of them.
-_LINE = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+_LINE: Final = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 #: Modes of folders; old programs wrote the second.
-_FOLDERS = (b"40000", b"040000")
+_FOLDERS: Final = (b"40000", b"040000")
 
 
 class Entry(NamedTuple):

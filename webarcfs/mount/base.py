@@ -15,7 +15,7 @@ from enum import Enum
 from functools import lru_cache
 from hashlib import blake2b
 from struct import Struct
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from mypy_extensions import mypyc_attr
 
@@ -24,7 +24,7 @@ from webarcfs.mount.blobs import Content
 
 T = TypeVar("T")
 
-_NUMBER = Struct(">Q")
+_NUMBER: Final = Struct(">Q")
 
 
 def remember(node: object, name: str, value: T) -> T:
@@ -47,7 +47,8 @@ class Kind(Enum):
 
 
 #: The kinds themselves: to ask an Enum for a member is a call of a function in Python, and a listing asks thousands.
-FILE, FOLDER = Kind.FILE, Kind.FOLDER
+FILE: Final = Kind.FILE
+FOLDER: Final = Kind.FOLDER
 
 
 class Attrs:

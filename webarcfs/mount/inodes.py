@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Collection, Container, Iterable, Iterator
+from typing import Final
 
 from webarcfs.archive.errors import Stale
 from webarcfs.mount import bounds
@@ -20,9 +21,9 @@ from webarcfs.mount.wire import first_number
 
 #: Set in the kernel's number of what is history. A version that is also current has one st_ino in both places, but what
 #: may be done to it differs, and so the kernel must know it as two.
-_OLD = 1 << 63
+_OLD: Final = 1 << 63
 #: Folders that go, with what is in them, when the kernel knows too much.
-_TRIMMED = (Arc, AnswerFolder, Beginning)
+_TRIMMED: Final = (Arc, AnswerFolder, Beginning)
 
 
 def nodeid(node: Node) -> int:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any
+from typing import Any, Final
 
 from webarcfs.mount.answer import errno_for
 from webarcfs.mount.authors import Caller
@@ -24,24 +24,24 @@ Answer = bytes | int | BaseException
 Late = Callable[[Callable[[], None]], None]
 
 # struct fuse_in_header: length, opcode, unique, nodeid, uid, gid; the process and what is reserved are not read.
-_HEADER = Struct("=IIQQII")
-_BODY = 40
-_OUT = Struct("=IiQ")  # struct fuse_out_header: length, error, unique
-_READ = Struct("=QQI")  # struct fuse_read_in: handle, offset, size
-_FLAGS = Struct("=I")  # struct fuse_open_in begins so
-_NUMBER = Struct("=Q")  # struct fuse_release_in begins with the handle
-_WRITE = Struct("=QQI")  # struct fuse_write_in begins so: handle, offset, size
-_WRITTEN = 40  # its size; the data follow
-_NAMED = 8  # size of struct fuse_getxattr_in; the name follows
-_CREATED = 16  # size of struct fuse_create_in; the name follows
-_WRITING = 16
+_HEADER: Final = Struct("=IIQQII")
+_BODY: Final = 40
+_OUT: Final = Struct("=IiQ")  # struct fuse_out_header: length, error, unique
+_READ: Final = Struct("=QQI")  # struct fuse_read_in: handle, offset, size
+_FLAGS: Final = Struct("=I")  # struct fuse_open_in begins so
+_NUMBER: Final = Struct("=Q")  # struct fuse_release_in begins with the handle
+_WRITE: Final = Struct("=QQI")  # struct fuse_write_in begins so: handle, offset, size
+_WRITTEN: Final = 40  # its size; the data follow
+_NAMED: Final = 8  # size of struct fuse_getxattr_in; the name follows
+_CREATED: Final = 16  # size of struct fuse_create_in; the name follows
+_WRITING: Final = 16
 #: That the kernel has let an inode go. It wants no answer.
-_FORGET = 2
+_FORGET: Final = 2
 #: That somebody no longer waits for an answer; it needs none itself. Nothing here can be interrupted, and libfuse would
 #: remember for which request it came, though it may never see that.
-_INTERRUPT = 36
+_INTERRUPT: Final = 36
 #: Up to this size head and body of an answer are joined, which is cheaper than to name both to the kernel.
-_JOINED = 16384
+_JOINED: Final = 16384
 
 _log = logging.getLogger(__name__)
 

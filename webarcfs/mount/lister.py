@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Final
 
 from webarcfs.archive.errors import NotADirectory, NotFound, WebarcError
 from webarcfs.mount import wire
@@ -19,8 +20,8 @@ from webarcfs.mount.inodes import Briefed, Inodes, Told, ino_of, undo
 from webarcfs.mount.listings import DOTS, Listing, Listings
 
 #: How os.fsencode encodes: a walk has it do so for each name, and its way there costs as much again.
-_CODING = sys.getfilesystemencoding()
-_ERRORS = sys.getfilesystemencodeerrors()
+_CODING: Final = sys.getfilesystemencoding()
+_ERRORS: Final = sys.getfilesystemencodeerrors()
 
 #: Tells the kernel of a node under a name in the folder of an inode: the entry that says so.
 Tell = Callable[[Node, int, str], bytes]

@@ -9,21 +9,22 @@ one that was pushed out is begun anew at the same place.
 from __future__ import annotations
 
 import itertools
+from typing import Final
 
 from webarcfs.archive.cache import Cache
 from webarcfs.mount.base import Folder
 
 #: Names that are kept in all, about 8 bytes each.
-HELD = 500_000
+HELD: Final = 500_000
 #: As many names does the folder weigh that is kept with them, with all that it holds: a few KB.
-_FOLDER = 500
+_FOLDER: Final = 500
 #: What every listing begins with: the folder itself and the one above it.
-DOTS = (".", "..")
-_PLACE_BITS = 32
+DOTS: Final = (".", "..")
+_PLACE_BITS: Final = 32
 #: Set in the offset behind the last name: who goes on from there has read all, whatever the listing was.
-END = 1 << 31
-_PLACE = END - 1
-_NUMBERS = (1 << 30) - 1
+END: Final = 1 << 31
+_PLACE: Final = END - 1
+_NUMBERS: Final = (1 << 30) - 1
 
 
 class Listing:

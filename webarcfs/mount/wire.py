@@ -15,35 +15,35 @@ from typing import Final
 from webarcfs.mount.base import FILE, FOLDER, Attrs, Kind
 
 #: What st_blksize says.
-BLOCK = 128 * 1024
+BLOCK: Final = 128 * 1024
 #: Seconds for which the kernel may keep what it is not told to drop: for ever.
-ALWAYS = 10**9
+ALWAYS: Final = 10**9
 #: Flags of an answer to open.
-DIRECT_IO = 1 << 0
-KEEP_CACHE = 1 << 1
-NOFLUSH = 1 << 5
+DIRECT_IO: Final = 1 << 0
+KEEP_CACHE: Final = 1 << 1
+NOFLUSH: Final = 1 << 5
 
-TYPES = {Kind.FILE: stat.S_IFREG, Kind.FOLDER: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
+TYPES: Final = {Kind.FILE: stat.S_IFREG, Kind.FOLDER: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
 _DIRENT_FILE: Final = stat.S_IFREG >> 12
 _DIRENT_FOLDER: Final = stat.S_IFDIR >> 12
 _DIRENT_LINK: Final = stat.S_IFLNK >> 12
 
-_TIMES_AND_ATTR = "QQQqqq10I"
-_ENTRY = Struct("=QQQQII" + _TIMES_AND_ATTR)
+_TIMES_AND_ATTR: Final = "QQQqqq10I"
+_ENTRY: Final = Struct("=QQQQII" + _TIMES_AND_ATTR)
 # An entry in two parts: what differs from node to node, and what most of a kind share.
-_NODE = Struct("=QQQQIIQQQqqq")
-_SHARED = Struct("=10I")
-_ATTR = Struct("=QII" + _TIMES_AND_ATTR)
-_DIRENT = Struct("=QQII")
-_OPEN = Struct("=QII")
-_XATTR = Struct("=II")
-_NUMBER = Struct("=Q")
-_STATFS = Struct("=5Q4I24x")
+_NODE: Final = Struct("=QQQQIIQQQqqq")
+_SHARED: Final = Struct("=10I")
+_ATTR: Final = Struct("=QII" + _TIMES_AND_ATTR)
+_DIRENT: Final = Struct("=QQII")
+_OPEN: Final = Struct("=QII")
+_XATTR: Final = Struct("=II")
+_NUMBER: Final = Struct("=Q")
+_STATFS: Final = Struct("=5Q4I24x")
 #: Bytes of struct fuse_entry_out.
-ENTRY_SIZE = _ENTRY.size
-_UNKNOWN = bytes(ENTRY_SIZE)
+ENTRY_SIZE: Final = _ENTRY.size
+_UNKNOWN: Final = bytes(ENTRY_SIZE)
 #: What follows a name, so that the next entry begins at a multiple of eight.
-_PADDING = tuple(bytes(-size % 8) for size in range(8))
+_PADDING: Final = tuple(bytes(-size % 8) for size in range(8))
 
 
 class Owned:
