@@ -19,7 +19,7 @@ from webarcfs.archive.additions import AddFile, Author, Place, blob_id
 from webarcfs.archive.committing import commit_additions, replay
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, Exists
-from webarcfs.archive.journal import Body, Journal
+from webarcfs.archive.journal import Body, Journal, Ticket, Wanted
 from webarcfs.archive.logs import all_logs, take
 
 pytestmark = pytest.mark.store
@@ -345,6 +345,70 @@ def test_threads_that_confirm_together_share_syncs(site: Archive, monkeypatch: p
     assert len(count) <= 2
     writer.journal.release(commit_additions(site, DOMAIN))
     writer.close()
+
+
+# -- several at once ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_confirmed_together_shares_a_sync_and_no_fault(
+    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that is taken, in git's eyes or by one of them, and a body that is another: the others are confirmed."""
+    place, syncs, fdatasync = writer.place("a.html"), [], os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (syncs.append(fd), fdatasync(fd)))
+    writer.file("a.html", "taken", b"0")
+    syncs.clear()
+    found = writer.journal.confirm_all(
+        [
+            _file(place, "first", b"1"),
+            _file(place, "taken", b"2"),
+            (_file(place, "other", b"3")[0], Body(1, b"4")),
+            _file(place, "first", b"5"),
+            _file(place, "second", b"6"),
+        ]
+    )
+    assert [type(each) for each in found] == [Ticket, Exists, Damaged, Exists, Ticket]
+    assert confirmed(site) == ["taken", "first", "second"]
+    assert [each.addition.path for each in writer.journal.pending()] == ["taken", "first", "second"]  # type: ignore[union-attr] # files all
+    assert len(syncs) == 1
+    assert writer.journal.confirm_all([]) == []
+
+
+def test_what_is_confirmed_together_may_need_another_log(
+    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names that were taken in the log before are taken in the next, and both are synced."""
+    monkeypatch.setattr(journal_module, "FULL", 700)
+    place, synced, fdatasync = writer.place("a.html"), set(), os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.add(fd), fdatasync(fd)))
+    names = [f"n{number % 12}" for number in range(24)]
+    found = writer.journal.confirm_all([_file(place, name, b"1") for name in names])
+    assert [isinstance(each, Exists) for each in found] == [number >= 12 for number in range(24)]
+    assert sorted(confirmed(site)) == sorted(set(names))
+    assert len(all_logs(site)) == len(synced) > 1
+    writer.journal.release(commit_additions(site, DOMAIN))
+    assert len(lines_of(site, "Added: ")) == 12
+
+
+def test_a_sync_that_failed_hits_all_that_were_confirmed_together(
+    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, large = writer.place("a.html"), os.urandom(100_000)
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", fail)
+        found = writer.journal.confirm_all([_file(place, "n.txt", b"1"), _file(place, "large", large)])
+    assert [each.errno for each in found if isinstance(each, OSError)] == [errno.EIO] * 2
+    assert confirmed(site) == [] and writer.journal.pending() == []
+    assert list(site.journal.rglob("b*")) == []
+    assert [type(each) for each in writer.journal.confirm_all([_file(place, "large", large)])] == [Ticket]
+
+
+def _file(place: Place, path: str, data: bytes) -> Wanted:
+    return AddFile(place, path, blob_id(data), len(data), Author("a", "a@h"), 1), Body(len(data), data)
 
 
 # -- kills -------------------------------------------------------------------------------------------------------------

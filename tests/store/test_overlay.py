@@ -23,17 +23,18 @@ from webarcfs.archive.journal import Journal
 from webarcfs.archive.objects import Entry
 from webarcfs.archive.schemas import Schemas
 from webarcfs.archive.store import MAIN, Commit, RefUpdate, Store
-from webarcfs.mount import judging, names
+from webarcfs.mount import names
 from webarcfs.mount.authors import Caller
 from webarcfs.mount.base import Folder
 from webarcfs.mount.committer import Committer
-from webarcfs.mount.documents import Documents
 from webarcfs.mount.drafts import Draft
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import StoredFolder
+from webarcfs.mount.judging import OnDisk
 from webarcfs.mount.listings import Listings
 from webarcfs.mount.makers import Made
 from webarcfs.mount.naming import has
+from webarcfs.mount.newnodes import Documents
 from webarcfs.mount.overlay import Overlay, Pending
 from webarcfs.mount.tree import Tree
 from webarcfs.mount.view import REFS_EVERY, View
@@ -217,11 +218,12 @@ def test_a_place_that_an_arc_took_is_told_before_anything_is_confirmed(tree: Tre
     archives.add(archive, "index.html/more/w", b"1")
     archives.publish(archive, pages={"index.html/more/page.html": b"1"})
     place = Place(DOMAIN, "index.html", tree.find(f"/{DOMAIN}/index.html").place.version)  # type: ignore[attr-defined] # an Arc
-    judging.check_free(tree.view, place, "other/new")
+    main = OnDisk.now(tree.view, DOMAIN)
+    main.check_free(place, "other/new")
     with pytest.raises(Stale, match="ARC of its own"):
-        judging.check_free(tree.view, place, "more/new")
+        main.check_free(place, "more/new")
     with pytest.raises(Exists):
-        judging.check_free(tree.view, place, "more")
+        main.check_free(place, "more")
 
 
 def test_who_syncs_while_a_commit_is_under_way_waits_for_it(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,14 +282,14 @@ def test_a_close_waits_for_the_rename_that_makes_the_file_data_xml(tree: Tree, m
     body = old.open().read(0, 9999).replace(b"<arc:data/>", b"<arc:data><words/></arc:data>")
     writer.write(opened, body, 0)
     closing = threading.Thread(target=lambda: writer.confirm(opened))
-    extend = Documents.extend
+    rewrite = Documents.rewrite
 
-    def slow(*arguments: Any) -> bytes:
+    def slow(*arguments: Any) -> None:
         closing.start()
         closing.join(0.3)  # it cannot end before the rename has
-        return extend(*arguments)
+        rewrite(*arguments)
 
-    monkeypatch.setattr(Documents, "extend", slow)
+    monkeypatch.setattr(Documents, "rewrite", slow)
     try:
         writer.names.rename((arc, "new.tmp"), (arc, "data.xml"), 0, me)
         closing.join(60)

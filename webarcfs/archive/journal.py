@@ -1,8 +1,9 @@
 """The journal of one mount: what was confirmed and is not in git yet (DESIGN.md section 5, "Durability").
 
-`confirm` returns when the addition is on disk. Threads that confirm together share one sync. A name is claimed and
-written under the domain's names lock, which is let go before the sync; so mounts never confirm one name twice, and
-still sync together. The journal is a row of logs: a long one is followed by another, and goes when git has all of it.
+`confirm` returns when the addition is on disk, `confirm_all` when several are, of which each may be refused. Threads
+that confirm at once share one sync. A name is claimed and written under the domain's names lock, which is let go before
+the sync; so mounts never confirm one name twice, and still sync together. The journal is a row of logs: a long one is
+followed by another, and goes when git has all of it.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from webarcfs.archive.committing import Committed
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged
 from webarcfs.archive.model import compact_time, now
+from webarcfs.archive.pendings import Pending, Pendings, Ticket
 from webarcfs.archive.records import INLINE, frame
 from webarcfs.archive.segment import Segment
 
-__all__ = ["Body", "Journal", "Ticket"]
+__all__ = ["Body", "Journal", "Ticket", "Wanted"]
 
 #: A log of this size is followed by another, so that what git has can go, in bytes.
 FULL = 4 << 20
@@ -36,22 +38,20 @@ WORTH = 256 << 10
 #: Descriptors for locks, logs, git and the disk, when everything else is files that are being written.
 RESERVE = 100
 
+#: An addition to be confirmed, with its body, if it is a file.
+Wanted = tuple[Addition, Body | None]
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """A confirmed addition, and where it stands: its log and its number there."""
 
-    log: str
-    number: int
+@dataclass(slots=True)
+class _Confirming:
+    """An addition on its way into the journal: its body, as part of the record or in a file, then what became of it."""
+
     addition: Addition
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    ticket: Ticket
-    segment: Segment
-    offset: int
-    file: str
+    data: bytes = b""
+    file: str = ""
+    pending: Pending | None = None
+    end: int = 0
+    error: BaseException | None = None
 
 
 class Journal:
@@ -63,11 +63,10 @@ class Journal:
         self._folder = archive.journal / self.id
         self._claiming = threading.Lock()
         self._claims = Claims(archive)
+        self._pendings = Pendings()
         self._state = threading.Lock()
         self._logs = self._files = self._number = 0
         self._segments: list[Segment] = []
-        self._pending: dict[tuple[str, str], dict[int, _Pending]] = {}
-        self._bodies: dict[str, dict[tuple[str, int], _Pending]] = {}
         self._segments.append(self._next_segment())
 
     @classmethod
@@ -92,49 +91,43 @@ class Journal:
         Raises Exists when another pending addition of this version, of any mount, has the name; OSError when it could
         not be written, and then nothing is left of it.
         """
-        data, file = self._body(addition, body)
-        pending = None
-        try:
-            pending, end = self._write(addition, data, file)
-            pending.segment.sync(end)
-        except BaseException:
-            if pending is not None:
-                with self._state:
-                    self._forget(pending)
-            if file:
+        [found] = self.confirm_all([(addition, body)])
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def confirm_all(self, wanted: Sequence[Wanted]) -> list[Ticket | BaseException]:
+        """The same for several additions of one domain, at the price of one: the ticket of each, or what it failed by.
+
+        What became of one says nothing of the others, unless the disk failed.
+        """
+        every = [self._with_body(addition, body) for addition, body in wanted]
+        self._write([each for each in every if each.error is None])
+        self._sync([each for each in every if each.error is None])
+        failed = [each for each in every if each.error is not None]
+        self._pendings.forget(each.pending for each in failed if each.pending is not None)
+        for each in failed:
+            if each.file:
                 with contextlib.suppress(OSError):
-                    (self._folder / file).unlink()
-            raise
-        return pending.ticket
+                    (self._folder / each.file).unlink()
+        return [_outcome(each) for each in every]
 
     def read_blob(self, blob: str) -> bytes | int | None:
         """A pending body: its bytes, or a descriptor of a large one that the caller closes; None once git has it."""
-        with self._state:
-            found = next(iter(self._bodies.get(blob, {}).values()), None)
-            if found is None:
-                return None
-            if found.file:
-                return os.open(self._folder / found.file, os.O_RDONLY | os.O_CLOEXEC)
-            addition = found.ticket.addition
-            assert isinstance(addition, AddFile)
-            return os.pread(found.segment.fd, addition.size, found.offset)
+        return self._pendings.read(blob, self._folder)
 
     def pending(self, domain: str | None = None) -> Sequence[Ticket]:
         """What was confirmed here and is not released yet, in order."""
-        with self._state:
-            held = [each for key, each in self._pending.items() if domain in (None, key[1])]
-            found = (pending.ticket for each in held for pending in each.values())
-            return sorted(found, key=lambda ticket: ticket.number)
+        return [each.ticket for each in self._pendings.of(domain)]
 
     def release(self, committed: Committed) -> Sequence[Ticket]:
         """Forget what is in git now, and give its disk space back; returns what was forgotten. Raises OSError."""
         damaged = {(each.log, each.number) for each in committed.dropped if each.damaged}
         with self._claiming:
-            with self._state:
-                done = [pending for pending in self._of(committed.domain) if _is_done(pending, committed)]
-                for pending in done:
-                    self._forget(pending)
-                    pending.segment.damaged |= (pending.ticket.log, pending.ticket.number) in damaged
+            done = [pending for pending in self._pendings.of(committed.domain) if _is_done(pending, committed)]
+            self._pendings.forget(done)
+            for pending in done:
+                pending.segment.damaged |= (pending.ticket.log, pending.ticket.number) in damaged
             for pending in done:
                 if pending.file and not pending.segment.damaged:
                     (self._folder / pending.file).unlink(missing_ok=True)
@@ -144,7 +137,7 @@ class Journal:
     def close(self) -> None:
         """End it. What is not committed stays for the next mount or agent; a journal with nothing pending goes."""
         with self._claiming, self._state:
-            left = {log for log, _ in self._pending}
+            left = self._pendings.logs()
             for segment in self._segments:
                 if segment.id not in left:
                     segment.remove()
@@ -155,6 +148,14 @@ class Journal:
                     self._folder.rmdir()
 
     # -- writing -------------------------------------------------------------------------------------------------
+
+    def _with_body(self, addition: Addition, body: Body | None) -> _Confirming:
+        found = _Confirming(addition)
+        try:
+            found.data, found.file = self._body(addition, body)
+        except BaseException as error:
+            found.error = error
+        return found
 
     def _body(self, addition: Addition, body: Body | None) -> tuple[bytes, str]:
         """The body as it goes into the record, or the file that it was put in."""
@@ -175,59 +176,60 @@ class Journal:
         bodies.store(body, self._folder / file)
         return b"", file
 
-    def _write(self, addition: Addition, data: bytes, file: str) -> tuple[_Pending, int]:
-        """Claim the names and write the record; it is not durable yet. Returns it with the offset of its end."""
-        with self._claiming, locks.exclusive(self._archive.names_lock(addition.place.domain)):
-            self._claims.refresh()
-            self._claims.check(addition)
+    def _write(self, every: Sequence[_Confirming]) -> None:
+        """Claim the names of each and write its record; they are not durable yet."""
+        if not every:
+            return
+        try:
+            with self._claiming, locks.exclusive(self._archive.names_lock(every[0].addition.place.domain)):
+                self._claims.refresh()
+                for each in every:
+                    self._append(each)
+        except BaseException as error:
+            for each in every:
+                each.error = each.error or error
+
+    def _append(self, each: _Confirming) -> None:
+        try:
+            self._claims.check(each.addition)
             segment = self._current()
             self._number += 1
-            record = frame(self._number, addition, data, file)
-            begin, end = segment.end, segment.append(record)
-            self._claims.wrote(segment.id, begin, end, addition)
-            pending = _Pending(Ticket(segment.id, self._number, addition), segment, end - len(data), file)
-            self._keep(pending)  # from now on its log may not go, though it is not confirmed yet
-        return pending, end
+            record = frame(self._number, each.addition, each.data, each.file)
+            begin, each.end = segment.end, segment.append(record)
+            self._claims.wrote(segment.id, begin, each.end, each.addition)
+            ticket = Ticket(segment.id, self._number, each.addition)
+            each.pending = Pending(ticket, segment, each.end - len(each.data), each.file)
+            self._pendings.keep(each.pending)  # from now on its log may not go, though it is not confirmed yet
+        except BaseException as error:
+            each.error = error
+
+    @staticmethod
+    def _sync(every: Sequence[_Confirming]) -> None:
+        """Make the records of all durable, log by log: there may have been room for some only in the last one."""
+        logs = {each.pending.segment: each.end for each in every if each.pending is not None}  # the last end of each
+        for segment, end in logs.items():
+            try:
+                segment.sync(end)
+            except BaseException as error:
+                for each in every:
+                    if each.pending is not None and each.pending.segment is segment:
+                        each.error = error
 
     def _current(self) -> Segment:
-        """The log to write to: a new one where the last is full, or failed."""
+        """The log to write to: a new one where the last is full, or failed. Under the names lock."""
         last = self._segments[-1]
         if last.end >= FULL or last.failed:
             last = self._next_segment()
             with self._state:
                 self._segments.append(last)
+            self._claims.refresh()  # what follows in this batch is judged by what is written there
         return last
 
     def _next_segment(self) -> Segment:
         self._logs += 1
         return Segment.create(self._archive.journal, f"{self.id}-{self._logs:06}")
 
-    def _keep(self, pending: _Pending) -> None:
-        ticket = pending.ticket
-        key = ticket.log, ticket.addition.place.domain
-        with self._state:
-            self._pending.setdefault(key, {})[ticket.number] = pending
-            if isinstance(ticket.addition, AddFile):
-                self._bodies.setdefault(ticket.addition.blob, {})[ticket.log, ticket.number] = pending
-
     # -- letting go ----------------------------------------------------------------------------------------------
-
-    def _of(self, domain: str) -> list[_Pending]:
-        found = [each for key, each in self._pending.items() if key[1] == domain]
-        return sorted((pending for each in found for pending in each.values()), key=lambda each: each.ticket.number)
-
-    def _forget(self, pending: _Pending) -> None:
-        ticket = pending.ticket
-        key = ticket.log, ticket.addition.place.domain
-        held = self._pending.get(key, {})
-        held.pop(ticket.number, None)
-        if not held:
-            self._pending.pop(key, None)
-        if isinstance(ticket.addition, AddFile):
-            same = self._bodies.get(ticket.addition.blob, {})
-            same.pop((ticket.log, ticket.number), None)
-            if not same:
-                self._bodies.pop(ticket.addition.blob, None)
 
     def _drop_segments(self) -> None:
         """Remove logs that git has all of; the one that is written to only if that is worth it."""
@@ -243,9 +245,15 @@ class Journal:
                 segment.close()
 
     def _is_held(self, segment: Segment) -> bool:
-        with self._state:
-            return any(log == segment.id for log, _ in self._pending)
+        return segment.id in self._pendings.logs()
 
 
-def _is_done(pending: _Pending, committed: Committed) -> bool:
+def _outcome(each: _Confirming) -> Ticket | BaseException:
+    if each.error is not None:
+        return each.error
+    assert each.pending is not None
+    return each.pending.ticket
+
+
+def _is_done(pending: Pending, committed: Committed) -> bool:
     return pending.ticket.number <= committed.upto.get(pending.ticket.log, 0)

@@ -54,14 +54,16 @@ class Committer(threading.Thread):
         self._changed = threading.Condition()
         self._ending = False
 
-    def added(self, name: str) -> None:
-        """One more addition was confirmed."""
+    def added(self, name: str, number: int = 1) -> None:
+        """More additions to a domain were confirmed."""
+        if not number:
+            return
         with self._changed:
             domain = self._domains.setdefault(name, _Domain())
             if not domain.waiting:
                 domain.oldest = time.monotonic()
                 self._changed.notify()
-            domain.waiting += 1
+            domain.waiting += number
 
     def sync(self, name: str, done: Done) -> None:
         """Commit at once; `done` is called, by this thread, when what was confirmed until now is in git."""

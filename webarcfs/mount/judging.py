@@ -6,6 +6,7 @@ Judged per ARC: a crawl that left it alone changes nothing for who writes to it.
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import dataclass
 
 from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Exists, Stale
@@ -22,35 +23,46 @@ def check_known(view: View, place: Place) -> None:
     _arc(state.reader, state.main, place)
 
 
-def check_free(view: View, place: Place, path: str, own: Container[str] = ()) -> None:
-    """Raise Stale or Exists, by main as it is on disk; a blob of `own` may be there. Under the domain's lock.
+@dataclass(frozen=True, slots=True)
+class OnDisk:
+    """A domain's main as it is on disk, which stays so while the domain's lock is held."""
 
-    What this mount has given another name is there until that is committed, before what takes its old name.
-    """
-    reader, at = _on_disk(view, place)
-    parts = path.split("/")
-    for depth, name in enumerate(parts, 1):
-        last = depth == len(parts)
-        found = reader.entries(at.oid).get(name)
-        if found is None or (last and not found.is_tree and (found.oid in own or view.overlay.is_leaving(place, path))):
-            return
-        if last or not found.is_tree:
-            break
-        if reader.is_arc(found.oid) or reader.leads_to_arcs(found.oid):
-            raise Stale(f"{name!r} in {place.arc} of {place.domain} is, or leads to, an ARC of its own by now")
-        at = found
-    raise Exists(f"{path!r} is there")
+    view: View
+    reader: Reader
+    main: Commit | None
 
+    @classmethod
+    def now(cls, view: View, domain: str) -> OnDisk:
+        """As it is now. Under the domain's lock."""
+        reader = view.domain(domain).reader
+        return cls(view, reader, reader.store.head())
 
-def document(view: View, place: Place) -> bytes:
-    """The ARC's data.xml in main as it is on disk. Raises Stale. Under the domain's lock."""
-    reader, arc = _on_disk(view, place)
-    return reader.document(reader.entries(arc.oid)[DATA_XML].oid)
+    def check_free(self, place: Place, path: str, own: Container[str] = ()) -> None:
+        """Raise Stale or Exists; a blob of `own` may be there.
 
+        What this mount has given another name is there until that is committed, before what takes its old name.
+        """
+        reader, at = self.reader, _arc(self.reader, self.main, place)
+        parts = path.split("/")
+        for depth, name in enumerate(parts, 1):
+            last = depth == len(parts)
+            found = reader.entries(at.oid).get(name)
+            if found is None or (last and not found.is_tree and self._is_given_up(found, place, path, own)):
+                return
+            if last or not found.is_tree:
+                break
+            if reader.is_arc(found.oid) or reader.leads_to_arcs(found.oid):
+                raise Stale(f"{name!r} in {place.arc} of {place.domain} is, or leads to, an ARC of its own by now")
+            at = found
+        raise Exists(f"{path!r} is there")
 
-def _on_disk(view: View, place: Place) -> tuple[Reader, Entry]:
-    reader = view.domain(place.domain).reader
-    return reader, _arc(reader, reader.store.head(), place)
+    def document(self, place: Place) -> bytes:
+        """The ARC's data.xml. Raises Stale."""
+        arc = _arc(self.reader, self.main, place)
+        return self.reader.document(self.reader.entries(arc.oid)[DATA_XML].oid)
+
+    def _is_given_up(self, found: Entry, place: Place, path: str, own: Container[str]) -> bool:
+        return found.oid in own or self.view.overlay.is_leaving(place, path)
 
 
 def _arc(reader: Reader, main: Commit | None, place: Place) -> Entry:

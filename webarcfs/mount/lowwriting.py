@@ -17,6 +17,7 @@ from webarcfs.mount.additions import Additions
 from webarcfs.mount.authors import Caller
 from webarcfs.mount.base import Folder
 from webarcfs.mount.binding import Mount
+from webarcfs.mount.closing import Closing
 from webarcfs.mount.drafts import Draft, DraftFile
 from webarcfs.mount.inodes import Inodes, nodeid
 from webarcfs.mount.lowlevel import Operations
@@ -34,6 +35,7 @@ class WritingOperations(Operations):
     def __init__(self, mount: Mount, inodes: Inodes, additions: Additions, workers: Workers) -> None:
         super().__init__(mount, inodes, workers)
         self._additions = additions
+        self._closing = Closing(additions.ready, workers)
         self._opened: dict[int, Opened] = {}
 
     @property
@@ -145,7 +147,7 @@ class WritingOperations(Operations):
         opened = self._opened.get(fi.contents.fh)
         if opened is None or not opened.draft.dirty:
             return 0
-        return self._workers.close(lambda: self._writer.confirm(opened))
+        return self._closing.close(opened)
 
     def fsync(self, inode: int, _data: int, fi: Any) -> int | Later:
         return self.flush(inode, fi)

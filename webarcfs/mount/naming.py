@@ -18,11 +18,13 @@ from webarcfs.mount import judging, names
 from webarcfs.mount.authors import Caller, author
 from webarcfs.mount.base import File, Folder, Node
 from webarcfs.mount.committer import Committer
-from webarcfs.mount.documents import Documents, whole
+from webarcfs.mount.documents import whole
 from webarcfs.mount.drafts import DraftFile, Drafts
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import StoredFolder
+from webarcfs.mount.judging import OnDisk
 from webarcfs.mount.makers import Made
+from webarcfs.mount.newnodes import Documents
 from webarcfs.mount.overlay import Pending
 from webarcfs.mount.view import View
 
@@ -110,7 +112,7 @@ class Naming:
         with draft.lock if draft is not None else nullcontext():
             new = whole(file)
             confirmed = not isinstance(file, DraftFile) or bool(file.draft.blob)
-            self._documents.extend(place, self._documents.current(place), new, caller.uid, old if confirmed else "")
+            self._documents.rewrite(place, new, caller.uid, old if confirmed else "")
             if draft is not None and self._drafts.get((place, old)) is draft:
                 del self._drafts[place, old]
                 draft.dirty, draft.gone = False, True  # whoever has it open still has written what there was to write
@@ -137,7 +139,7 @@ class Naming:
         if not isinstance(file, StoredFile):
             raise Stale(f"{old!r} is not what it was")
         with Turnstile(self._view.archive.lock(place.domain)).shared():
-            judging.check_free(self._view, place, new)
+            OnDisk.now(self._view, place.domain).check_free(place, new)
             ticket = self._journal.confirm(Move(place, old, new, author(caller.uid), int(time.time())))
             pending = Pending(file.version.blob, file.attrs().size, (ticket.log, ticket.number))
             self._view.overlay.moved(place, old, new, pending)

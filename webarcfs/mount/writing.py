@@ -1,34 +1,33 @@
 """Writing, for every adapter: new files in current ARCs from create to last close, and data.xml (/Ar-1/, /Ar-10/).
 
 `confirm` and `release` wait for the journal, and `tell` (the adapter's) for the kernel, so they are called by threads
-that take no requests (workers.py). Everything else returns at once. Locks, in this order: a draft's, the domain's
-(shared, from "is this ARC current?" until the journal has it), the overlay's; the kernel is told under none.
+that take no requests (workers.py). Everything else returns at once. Locks as in confirming.py; the kernel is told under
+none.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from webarcfs.archive.additions import AddFile, Place
+from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Exists, Stale, WebarcError
 from webarcfs.archive.journal import Journal
-from webarcfs.archive.locks import Turnstile
 from webarcfs.archive.schemas import Schemas
 from webarcfs.mount import judging
-from webarcfs.mount.authors import Caller, author
+from webarcfs.mount.authors import Caller
 from webarcfs.mount.base import Folder, Node
 from webarcfs.mount.committer import Committer, Done
-from webarcfs.mount.documents import Document, Documents, whole
+from webarcfs.mount.confirming import Confirmer, Confirming, NewFile, Outcome
+from webarcfs.mount.documents import Document, whole
 from webarcfs.mount.drafts import Draft, DraftFile, Drafts
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import StoredFolder
 from webarcfs.mount.makers import Made
 from webarcfs.mount.naming import Naming, has, lookup
-from webarcfs.mount.overlay import Pending
+from webarcfs.mount.newnodes import Documents, Written
 from webarcfs.mount.schemadrafts import SchemaDraft
 from webarcfs.mount.schemafolder import SchemaFolder
 from webarcfs.mount.states import DomainState
@@ -37,8 +36,8 @@ from webarcfs.mount.view import View
 
 #: Folders that are remembered of one state.
 _NEAR = 1_000
-#: Bytes of a file that is let go of in no time.
-_LITTLE = 1 << 20
+#: Bytes of a file that is let go of in no time, and does not keep others waiting.
+LITTLE = 1 << 20
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +50,11 @@ class Opened:
     direct: bool = False
     append: bool = False
 
+    @property
+    def is_dear(self) -> bool:
+        """Whether to confirm it may take long, and nobody else should wait for that."""
+        return isinstance(self.draft, SchemaDraft) or self.draft.size > LITTLE
+
 
 class Writer:
     """The additions of one mount; what is about their names is `names`'.
@@ -62,7 +66,8 @@ class Writer:
         self._view = view
         self._journal = journal
         self._committer = committer
-        self._documents = Documents(view, journal, committer, schemas)
+        self._confirmer = Confirmer(view, journal, committer)
+        self._documents = Documents(view, self._confirmer, schemas)
         self._schemas = schemas
         self._drafts: Drafts = {}
         self.names = Naming(view, journal, committer, self._documents, self._drafts)
@@ -143,29 +148,44 @@ class Writer:
 
     def confirm(self, opened: Opened) -> None:
         """A close or an fsync: what is new becomes durable, and then visible. Raises Stale, Exists, OSError."""
-        draft = opened.draft
-        if isinstance(draft, SchemaDraft):
-            self._confirm_schema(draft)
+        for error in self.confirm_all([opened]):
+            if error is not None:
+                raise error
+
+    def confirm_all(self, opened: Sequence[Opened]) -> Iterator[BaseException | None]:
+        """The same for several of one domain, at the price of one; for each in turn, when it is visible, its error.
+
+        All are durable before the first. A schema is confirmed alone.
+        """
+        drafts = [each.draft for each in opened]
+        if isinstance(drafts[0], SchemaDraft):
+            yield self._confirm_schema(drafts[0])
             return
-        try:
-            new = self._documents.confirm(draft) if isinstance(draft, Document) else self._confirm(draft)
-            if not new:
-                return
-        except BaseException as error:
+        outcomes = self._confirmer.confirm([self._confirming(draft) for draft in drafts])
+        for draft, outcome in zip(drafts, outcomes, strict=True):
+            yield self._confirmed(draft, outcome)
+
+    def _confirming(self, draft: Draft | Document) -> Confirming:
+        return Written(self._documents, draft) if isinstance(draft, Document) else NewFile(draft, self._view)
+
+    def _confirmed(self, draft: Draft | Document, outcome: Outcome) -> BaseException | None:
+        """Let the kernel know what became of it."""
+        error = None
+        if isinstance(outcome, BaseException):
+            error = outcome
             draft.failed = True
             _log.warning("%s of %s: %s was not added: %s", draft.place.arc, draft.place.domain, draft.path, error)
             if isinstance(draft, Draft) and not draft.blob:
                 self._view.overlay.removed(draft.place, draft.path)
-                self._tell(draft.place, draft.path)
-            elif isinstance(draft, Document):
-                self._tell(draft.place, draft.path)  # the kernel thinks that it has the length that was written
-            raise
-        self._tell(draft.place, draft.path)
+        # Of what was refused, too: the kernel thinks that there is a file, or that data.xml is as long as was written.
+        if outcome is True or (error is not None and (isinstance(draft, Document) or not draft.blob)):
+            self._tell(draft.place, draft.path)
+        return error
 
     def release_at_once(self, opened: Opened) -> bool:
         """Release a handle if that means to wait for nothing; whether it was done."""
         draft = opened.draft
-        if isinstance(draft, SchemaDraft) or draft.size > _LITTLE or not draft.lock.acquire(blocking=False):
+        if isinstance(draft, SchemaDraft) or draft.size > LITTLE or not draft.lock.acquire(blocking=False):
             return False
         try:
             if draft.dirty:
@@ -213,26 +233,7 @@ class Writer:
 
     # ----------------------------------------------------------------------------------------------------------------
 
-    def _confirm(self, draft: Draft) -> bool:
-        """Put a draft into the journal; False if there was nothing new."""
-        with draft.lock:
-            if not draft.dirty:
-                return False
-            blob, body = draft.body()
-            place, path = draft.place, draft.path
-            by, now = author(draft.maker.uid), int(time.time())
-            with Turnstile(self._view.archive.lock(place.domain)).shared():
-                judging.check_free(self._view, place, path, draft.blobs)
-                addition = AddFile(place, path, blob, body.size, by, now, draft.blob)
-                ticket = self._journal.confirm(addition, body)
-                pending = Pending(blob, body.size, (ticket.log, ticket.number))
-                self._view.overlay.confirmed(place, path, pending)
-            draft.blob, draft.dirty, draft.failed = blob, False, False
-            draft.blobs.add(blob)
-        self._committer.added(place.domain)
-        return True
-
-    def _confirm_schema(self, draft: SchemaDraft) -> None:
+    def _confirm_schema(self, draft: SchemaDraft) -> BaseException | None:
         """Put a schema into its folder, if it is one."""
         if draft.dirty:
             try:
@@ -240,8 +241,9 @@ class Writer:
             except BaseException as error:
                 draft.failed = True
                 _log.warning(".schemas/%s was not added: %s", draft.path, error)
-                raise
+                return error
             self.tell(draft.folder, draft.path)
+        return None
 
     def _tell(self, place: Place, path: str) -> None:
         """Have the kernel drop what it knows of a name."""
