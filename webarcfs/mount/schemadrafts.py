@@ -30,15 +30,18 @@ class SchemaDraft(Draft):
         super().__init__(Place("", SCHEMAS, ""), name, maker, folder.attrs().mtime, new_file)
         self.folder = folder
         self._stored = False
+        self._node: Node | None = None
 
     def show(self, node: Node) -> None:
         """Let it be seen. Raises Exists."""
         if self.drafts.setdefault(self.path, node) is not node:
             raise Exists(f"{self.path!r} is there")
+        self._node = node
 
     def hide(self) -> None:
-        """It is a file of the folder now, or nothing."""
-        self.drafts.pop(self.path, None)
+        """It is a file of the folder now, or nothing; another draft may have its name since."""
+        if self._node is not None and self.drafts.get(self.path) is self._node:
+            del self.drafts[self.path]
 
     @property
     def drafts(self) -> MutableMapping[str, Node]:

@@ -185,7 +185,11 @@ class Writer:
     def release_at_once(self, opened: Opened) -> bool:
         """Release a handle if that means to wait for nothing; whether it was done."""
         draft = opened.draft
-        if isinstance(draft, SchemaDraft) or draft.size > LITTLE or not draft.lock.acquire(blocking=False):
+        if isinstance(draft, SchemaDraft):
+            if draft.failed and draft.handles == 1:
+                draft.hide()  # whoever was told that it was refused may take the name at once
+            return False
+        if draft.size > LITTLE or not draft.lock.acquire(blocking=False):
             return False
         try:
             if draft.dirty:
