@@ -181,6 +181,21 @@ def test_xml_from_outside_that_is_refused(document: bytes) -> None:
     assert time.process_time() - begun < 5
 
 
+def test_what_was_refused_leaves_no_trace() -> None:
+    """A thread reads what is little with one parser, which reads each document as a new one would."""
+    good = b"<a b='1'>&amp;<c/></a>"
+    expected = etree.tostring(arcxml.parse_element(good))
+    told: dict[bytes, set[str]] = {}
+    refused = (b"", b"<a>", b"<a></b>", b"<p:a/>", b"\xff", b"<a>" * 5_000, bomb(), b"<a>&#11;</a>", b"<a>\n\n&x;</a>")
+    for document in refused * 2:
+        with pytest.raises(InvalidDocument) as raised:
+            arcxml.parse_element(document)
+        told.setdefault(document, set()).add(str(raised.value))
+        assert etree.tostring(arcxml.parse_element(good)) == expected
+    assert {len(each) for each in told.values()} == {1}
+    assert "line 3" in told[refused[-1]].pop()
+
+
 def test_xml_is_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arcxml, "LARGEST", len(EMPTY))
     arcxml.validate(EMPTY)

@@ -14,6 +14,9 @@ from typing import Any
 
 from webarcfs.archive.errors import Damaged
 
+#: Made once: json.dumps makes an encoder for each call that wants another than its own.
+_AS_JSON = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
 
 @dataclass(frozen=True, slots=True)
 class Author:
@@ -109,7 +112,7 @@ def encode(addition: Addition) -> bytes:
         case Move():
             fields |= {"kind": "move", "old": addition.old, "new": addition.new}
     # Names that are no UTF-8 travel as surrogates, which JSON can spell in ASCII.
-    return json.dumps(fields, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    return _AS_JSON(fields).encode("ascii")
 
 
 def decode(line: bytes, nodes: bytes = b"") -> Addition:

@@ -31,6 +31,9 @@ DATA = f"{{{NAMESPACE}}}data"
 #: Documents whose metadata are remembered, 2 KB each: an addition asks for the same ones several times.
 _REMEMBERED = 2_000
 
+#: Bytes of a document for which no parser is made.
+_LITTLE = 16 << 10
+
 _COMPILING = threading.Lock()
 _OWN = threading.local()
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
@@ -164,7 +167,7 @@ def parse_element(document: bytes) -> etree._Element:
     if len(document) > LARGEST:
         raise InvalidDocument(f"XML of {len(document)} bytes; at most {LARGEST} are read")
     try:
-        root = etree.fromstring(document, parser())
+        root = etree.fromstring(document, _own_parser() if len(document) <= _LITTLE else parser())
     except etree.XMLSyntaxError as error:
         raise InvalidDocument(f"XML is not well-formed: {error}") from None
     if root.getroottree().docinfo.doctype:  # type: ignore[union-attr] # lxml-stubs does not know it
@@ -174,9 +177,18 @@ def parse_element(document: bytes) -> etree._Element:
 
 def parser() -> etree.XMLParser:
     """A parser for XML from outside: entities, DTDs and the network are off."""
-    # huge_tree off bounds the depth (256 or 2,048 levels, by libxml2's version) and the growth of entities; a parser
-    # is cheap, and not shared between threads.
+    # huge_tree off bounds the depth (256 or 2,048 levels, by libxml2's version) and the growth of entities. A parser
+    # is not shared between threads.
     return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False)
+
+
+def _own_parser() -> etree.XMLParser:
+    """This thread's, for little: it keeps as much memory as its largest document needed."""
+    try:
+        found: etree.XMLParser = _OWN.parser
+    except AttributeError:
+        found = _OWN.parser = parser()
+    return found
 
 
 def compiled(root: etree._ElementTree) -> etree.XMLSchema:

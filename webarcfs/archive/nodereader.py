@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Mapping
-from typing import cast
+from typing import ClassVar, cast
 
 from lxml import etree
 
@@ -46,6 +46,9 @@ def enclosed(nodes: bytes) -> bytes:
 class Rules:
     """What is asked of a document's metadata and nodes. These ask nothing."""
 
+    #: Whether what nodes hold is asked for.
+    digests: ClassVar[bool] = False
+
     def meta(self, fields: Mapping[str, str]) -> None:
         """The attributes of arc:meta; none, if there is no such element."""
 
@@ -53,7 +56,10 @@ class Rules:
         """A data node begins; `name` is expanded."""
 
     def ends(self, name: str, digest: bytes) -> None:
-        """A data node has ended; `digest` is the same for the same content, however that is spelled in XML."""
+        """A data node has ended; `digest` is the same for the same content, however that is spelled in XML.
+
+        Empty, unless `digests` says that it is asked for.
+        """
 
 
 class Reader:
@@ -66,7 +72,7 @@ class Reader:
         self._level = 3 if whole else 2
         self._parts = self._text = 0
         self._name = ""
-        self._digest = hashlib.blake2b()
+        self._digest: hashlib.blake2b | None = None
         self.depth = 0
 
     @property
@@ -87,7 +93,9 @@ class Reader:
             raise InvalidDocument(f"a data node has more than {LEVELS} levels")
         if self.depth == self._level:
             self._node_begins(name)
-        self._add("<", name, *(word for pair in sorted(attributes.items()) for word in pair))
+        self._text = 0
+        if self._digest is not None:
+            self._add("<", name, *(word for pair in sorted(attributes.items()) for word in pair))
         return None
 
     def _frame_begins(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -104,7 +112,7 @@ class Reader:
             raise InvalidDocument(f"data.xml has {name} before arc:data")
         if name.startswith(f"{{{NAMESPACE}}}"):
             raise InvalidDocument(f"data node {name} is of the archive's own namespace; use another, or none")
-        self._name, self._digest = name, hashlib.blake2b()
+        self._name, self._digest = name, hashlib.blake2b() if self._rules.digests else None
         self._rules.begins(name)
 
     def end(self, name: str) -> None:  # noqa: ARG002 # lxml's interface
@@ -112,7 +120,7 @@ class Reader:
         if self.inside:
             self._add(">")
         if self.depth == self._level:
-            self._rules.ends(self._name, self._digest.digest())
+            self._rules.ends(self._name, self._digest.digest() if self._digest is not None else b"")
         self.depth -= 1
 
     def data(self, text: str) -> None:
@@ -121,13 +129,12 @@ class Reader:
             if text.strip(SPACE):
                 raise InvalidDocument("there is text between data nodes; they are elements")
             return
-        if not self._text:
-            self._digest.update(b"\0=")
         raw = text.encode("utf-8")
+        if self._digest is not None:
+            self._digest.update(raw if self._text else b"\0=" + raw)
         self._text += len(raw)
         if self._text > LONGEST:
             raise InvalidDocument(f"a text of more than {LONGEST} bytes")
-        self._digest.update(raw)
 
     def comment(self, text: str) -> None:
         """A comment."""
@@ -159,7 +166,8 @@ class Reader:
     def _add(self, *words: str) -> None:
         # NUL is in no XML: so no two sequences of events are the same bytes.
         self._text = 0
-        self._digest.update(("\0" + "\0".join(words)).encode("utf-8"))
+        if self._digest is not None:
+            self._digest.update(("\0" + "\0".join(words)).encode("utf-8"))
 
 
 # lxml looks at the signature of a target for each parser, which is most of the cost of a small one; so it is told.
@@ -252,7 +260,8 @@ def serialised(node: etree._Element) -> bytes:
     """A data node as it will stand in data.xml, with all the prefixes that it could see where it stood."""
     text = etree.tostring(node, encoding="unicode", with_tail=False)
     # `arc` is bound in every data.xml already. Declarations come before attributes, whose values may look like one.
-    return _ARC_BOUND.sub(r"\1", text, count=1).encode("utf-8")
+    found = _ARC_BOUND.match(text)
+    return (found[1] + text[found.end() :] if found else text).encode("utf-8")
 
 
 def _parser(target: Reader) -> etree.XMLParser:

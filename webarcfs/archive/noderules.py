@@ -29,6 +29,8 @@ class Fresh(Rules):
 class Kept(Fresh):
     """The metadata and the old nodes must be there, in order and unchanged (/Xm-5/); others must be new."""
 
+    digests = True
+
     def __init__(self, old: bytes) -> None:
         super().__init__(())
         record = _Record()
@@ -63,6 +65,8 @@ class Kept(Fresh):
 
 class _Record(Rules):
     """Keeps what it is told."""
+
+    digests = True
 
     def __init__(self) -> None:
         self.fields: dict[str, str] = {}
