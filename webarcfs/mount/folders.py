@@ -118,7 +118,7 @@ class StoredFolder(Folder):
         if taking is not None and (self._is_overlaid(taking, name) or state.now() is not state):
             return None
         try:
-            size = state.reader.size(entry.oid)
+            size = self._size(entry)
         except Damaged:  # whoever looks its node up is told
             return None
         mtime = self._modified(name)
@@ -185,6 +185,10 @@ class StoredFolder(Folder):
     def _version(self, entry: Entry) -> Version:
         """A file in it, as it is in this state."""
         return Version(self.state.reader.domain, self._path(entry.name), entry.oid, self._modified(entry.name))
+
+    def _size(self, entry: Entry) -> int:
+        """The size of a file in it."""
+        return self.state.reader.size(entry.oid)
 
     def _modified(self, name: str) -> int:  # noqa: ARG002 # in most folders they are all alike
         """The mtime of a file in it."""
@@ -260,6 +264,11 @@ class Arc(StoredFolder):
 
     def xattrs(self) -> Mapping[str, bytes]:
         return metadata_xattrs(self.meta)
+
+    def _size(self, entry: Entry) -> int:
+        if self.dates is not None and entry.oid == self.document:
+            return self.dates.size
+        return super()._size(entry)
 
     def _modified(self, name: str) -> int:
         if self.dates is None:

@@ -38,15 +38,17 @@ class Bodies(Protocol):
 
 
 class Dates:
-    """When an ARC's version was stored, as its data.xml has it, that in seconds, and the createTime in seconds."""
+    """When an ARC's version was stored, as its data.xml has it, that in seconds, and the createTime in seconds; and how
+    large that data.xml is."""
 
-    __slots__ = ("crawl", "crawled", "created")
+    __slots__ = ("crawl", "crawled", "created", "size")
 
-    def __init__(self, crawl: str, create: str) -> None:
+    def __init__(self, crawl: str, create: str, size: int) -> None:
         """Raises Damaged for what is no time."""
         self.crawl = crawl
         self.crawled = seconds(parse_time(crawl))
         self.created = seconds(parse_time(create))
+        self.size = size
 
 
 class Caches:
@@ -177,13 +179,16 @@ class Reader:
 
     def _dated(self, blob: str) -> Dates | None:
         try:
-            times = arcxml.times(self.store.read(blob))
+            document = self.store.read(blob)
+            times = arcxml.times(document)
             if times is not None:
-                return Dates(*times)
+                return Dates(times[0], times[1], len(document))
         except Damaged:
             pass  # `described` says so
         meta = self.described(blob)
-        return Dates(format_time(meta.crawl_time), format_time(meta.create_time)) if meta is not None else None
+        if meta is None:
+            return None
+        return Dates(format_time(meta.crawl_time), format_time(meta.create_time), self.store.size(blob))
 
     def _parse(self, blob: str) -> MetaData | None:
         try:
