@@ -78,7 +78,7 @@ def _shown(body: bytes, mime_type: str) -> str:
     In XHTML `<script/>` is a whole element, and for a parser of HTML 5 the beginning of one: libxml2 knows both.
     """
     page = _as_utf8(body)
-    if mime_type == XHTML or page.count(b"<") - 2 * page.count(b"</") > DEEP:
+    if mime_type == XHTML or _may_be_deep(page):
         return _shown_by_libxml2(page)
     try:
         tree = LexborHTMLParser(page)
@@ -86,6 +86,11 @@ def _shown(body: bytes, mime_type: str) -> str:
         raise ValueError(str(error)) from None
     tree.strip_tags(_UNSEEN)
     return tree.text(separator=" ")
+
+
+def _may_be_deep(page: bytes) -> bool:
+    tags = page.count(b"<")
+    return tags > DEEP and tags - 2 * page.count(b"</") > DEEP
 
 
 def _as_utf8(body: bytes) -> bytes:
