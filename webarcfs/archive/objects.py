@@ -72,6 +72,7 @@ class Objects:
             raise NotFound(f"there is no repository {path}")
         self._objects = str(path / "objects")
         self._packs = Packs(path)
+        self._lately_loose = False
         self._open()
 
     def _open(self) -> None:
@@ -171,40 +172,44 @@ class Objects:
         return found
 
     def _object(self, oid: str) -> object:
-        self._refuse_cut_off(oid)
+        self._is_loose(oid)
         try:
             return self._repo[oid]
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
 
     def _raw(self, oid: str) -> tuple[int, bytes]:
-        try:
-            kind, raw = self._packed.read(oid)
-        except (KeyError, ValueError, pygit2.GitError):
-            return self._raw_of_any(oid)
-        return kind, raw
-
-    def _raw_of_any(self, oid: str) -> tuple[int, bytes]:
-        """One that no pack has, or that is damaged there."""
-        self._refuse_cut_off(oid)
+        if not self._lately_loose:
+            try:
+                kind, raw = self._packed.read(oid)
+            except (KeyError, ValueError, pygit2.GitError):
+                pass
+            else:
+                return kind, raw
+        # No pack has it, or it is damaged there, or none had the last one: to look into all in vain is dear.
+        self._lately_loose = self._is_loose(oid)
         try:
             kind, raw = self._odb.read(oid)
             return kind, raw
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
 
-    def _refuse_cut_off(self, oid: str) -> None:
-        """Raises Damaged for a loose object whose file ends too early: libgit2 (1.7 to 1.9) would read it for ever."""
+    def _is_loose(self, oid: str) -> bool:
+        """Whether an object has a file of its own.
+
+        Raises Damaged if that ends too early: libgit2 (1.7 to 1.9) would read it for ever.
+        """
         loose = f"{self._objects}/{oid[:2]}/{oid[2:]}"
         try:
             file = open(loose, "rb", buffering=0)  # noqa: SIM115, PTH123 # a Path for each would be as dear again
         except FileNotFoundError:
-            return
+            return False
         except OSError as error:
             raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
         with file:
             if not _is_whole(file):
                 raise Damaged(f"{self.path}: object {oid} cannot be read: its file is cut off")
+        return True
 
     # -- writing -------------------------------------------------------------------------------------------------
 
