@@ -12,7 +12,7 @@ import pytest
 from tests.support import archives
 from tests.support.agents import until
 from tests.support.archives import DOMAIN
-from webarcfs.archive.additions import AddFile, AddNodes
+from webarcfs.archive.additions import AddFile, AddNodes, Place
 from webarcfs.archive.errors import Exists, Stale, WebarcError
 from webarcfs.archive.journal import Journal
 from webarcfs.archive.locks import Turnstile
@@ -22,6 +22,7 @@ from webarcfs.mount.authors import Caller
 from webarcfs.mount.closing import Closing
 from webarcfs.mount.committer import Committer
 from webarcfs.mount.drafts import Draft
+from webarcfs.mount.overlay import Pending
 from webarcfs.mount.tree import Tree
 from webarcfs.mount.view import View
 from webarcfs.mount.workers import Workers
@@ -179,6 +180,21 @@ def test_more_than_are_taken_at_once(mount: Mount, monkeypatch: pytest.MonkeyPat
         for name, each in opened.items():
             mount.close(name, each)
     assert mount.told(30) == dict.fromkeys(opened, 0)
+
+
+def test_what_cannot_be_shown_is_nothing_to_the_others(mount: Mount, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal has them all by then."""
+    confirmed = mount.view.overlay.confirmed
+
+    def fail(place: Place, path: str, pending: Pending) -> None:
+        if path == "n1":
+            raise MemoryError
+        confirmed(place, path, pending)
+
+    monkeypatch.setattr(mount.view.overlay, "confirmed", fail)
+    outcomes = list(mount.writer.confirm_all([mount.file("p0.html", f"n{number}") for number in range(3)]))
+    assert [type(each) for each in outcomes] == [type(None), MemoryError, type(None)]
+    assert mount.pending() == ["n0", "n1", "n2"]
 
 
 def test_whatever_goes_wrong_everybody_is_answered(mount: Mount, monkeypatch: pytest.MonkeyPatch) -> None:

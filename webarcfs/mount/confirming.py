@@ -128,6 +128,13 @@ class _Attempt:
             self.outcome = error
             self.addition.refused(error)
 
+    def show(self, ticket: Ticket) -> None:
+        try:
+            self.addition.confirmed(ticket)
+            self.outcome = True
+        except BaseException as error:  # the journal has the others, too: they are not to be told that they failed
+            self.fail(error)
+
 
 class Confirmer:
     """Confirms the additions of one mount."""
@@ -191,8 +198,7 @@ class Confirmer:
             if isinstance(ticket, BaseException):
                 each.fail(ticket)
             else:
-                each.addition.confirmed(ticket)
-                each.outcome = True
+                each.show(ticket)
 
 
 def _take(locks: Sequence[Lock], held: ExitStack, *, wait: bool) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 #: Sends an answer; may be called by any thread, once.
 Answer = Callable[[bytes | int | BaseException], None]
 
-#: Closes under way at a time. They share what the journal syncs, so more of them cost little.
+#: Closes under way at a time: one of each large file, and one for all others of a domain (closing.py).
 THREADS = 16
 #: Requests that wait for an answer to a condition. Most of them wait for their turn (queries.py), which costs little.
 ASKING = 64
