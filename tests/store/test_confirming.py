@@ -50,11 +50,13 @@ class Mount:
         self.workers = Workers()
         self.closing = Closing(lambda: self.writer, self.workers)
         self.answers: Queue[tuple[str, Answer]] = Queue()
+        self._opened: list[Opened] = []
 
     def file(self, page: str, name: str, body: bytes = b"1", domain: str = DOMAIN) -> Opened:
         """A new file that was written and not closed."""
         opened, _ = self.writer.create(Tree(self.view).find(f"/{domain}/{page}"), name, ME)
         self.writer.write(opened, body, 0)
+        self._opened.append(opened)
         return opened
 
     def nodes(self, page: str, nodes: bytes) -> Opened:
@@ -67,6 +69,13 @@ class Mount:
     def close(self, name: str, opened: Opened) -> None:
         """Close it; the answer comes."""
         self.closing.close(opened).start(lambda answer: self.answers.put((name, answer)))
+
+    def end(self) -> None:
+        """Let go of what it holds: the process runs other tests, too."""
+        self.workers.stop()
+        for opened in self._opened:
+            opened.draft.let_go()
+        self.journal.close()
 
     def told(self, number: int) -> dict[str, Answer]:
         """The next answers."""
@@ -84,8 +93,7 @@ class Mount:
 def mount(tmp_path: Path) -> Iterator[Mount]:
     found = Mount(tmp_path)
     yield found
-    found.workers.stop()
-    found.journal.close()
+    found.end()
 
 
 def test_what_is_closed_while_the_domain_is_held_is_confirmed_with_one_sync(
