@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +42,45 @@ def test_by_a_word_in_the_environment_it_runs_the_sources(folder: Path, page: Ar
     mounted = mount(page, environment={**copied(folder), compiled.INTERPRETED: "1"})
     assert reads(mounted)
     assert not runs_compiled(mounted.pid)
+
+
+#: Makes garbage of each kind of folder, with what it has read of git, which somebody else has, too: what is young is
+#: garbage if its references are as many as those that young objects show.
+_COLLECTED = """
+import gc
+import sys
+from webarcfs import compiled
+assert compiled.use()
+from webarcfs.archive.model import CommitTag
+from webarcfs.archive.store import Store
+from webarcfs.mount.base import remember
+from webarcfs.mount.files import State
+from webarcfs.mount.folders import AddedFolder, Arc, StoredFolder
+from webarcfs.mount.history import Snapshot
+from webarcfs.mount.reader import Caches, Reader
+from pathlib import Path
+
+tag = CommitTag.parse("2026-11-21T03:00:00@" + sys.argv[2])
+state = State(Reader(tag.domain, Store(Path(sys.argv[1])), Caches()), tag, "", lambda: state)
+arc = Arc(state, "a", "", "", None, False)
+kept = {}
+for kind, more in ((StoredFolder, ()), (Arc, ("", None, False)), (AddedFolder, (arc,)), (Snapshot, ())):
+    gc.collect()
+    kept[kind] = {"name": ["value"]}
+    knot = [kind(state, "a", "", *more)]
+    remember(knot[0], "_entries", kept[kind])
+    knot.append(knot)
+    del knot
+    gc.collect(0)
+print(*kept.values())
+"""
+
+
+def test_garbage_takes_nothing_with_it_that_is_in_use(folder: Path, page: Archive) -> None:
+    """mypyc (2.4) has a frozen dataclass show what it inherits twice: what listings had read was emptied."""
+    of = page.repository(archives.DOMAIN), archives.DOMAIN
+    done = run(sys.executable, "-c", _COLLECTED, *of, env={**os.environ, **copied(folder)}, cwd=folder)
+    assert (done.stdout.split("\n"), done.stderr) == (["{'name': ['value']} " * 3 + "{'name': ['value']}", ""], "")
 
 
 def cut_off(library: Path) -> None:

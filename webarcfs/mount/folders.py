@@ -2,13 +2,16 @@
 
 Knows no FUSE, no absolute path and no handle. The methods mean what base.py says; the shape above the domains' trees is
 tree.py's. Immutable, safe for any thread.
+
+No dataclasses: where one that is frozen inherits the fields of another, mypyc shows them twice to Python's garbage
+collector, which then takes what somebody still has for garbage, and empties it.
 """
 
 # ruff: noqa: D102 # what the methods mean stands in base.py, once
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from typing import Final
 
 from webarcfs.archive import layout
 from webarcfs.archive.additions import Place
@@ -17,20 +20,34 @@ from webarcfs.archive.model import MetaData
 from webarcfs.archive.objects import Entry
 from webarcfs.mount.base import FILE, Attrs, Folder, Node, number, remember, seconds
 from webarcfs.mount.files import State, StoredFile, Version, metadata_xattrs, version_ino
-from webarcfs.mount.links import Link
 from webarcfs.mount.overlay import Item, is_gone
 from webarcfs.mount.reader import Dates
 
 
-@dataclass(frozen=True)
 class StoredFolder(Folder):
     """A folder of the repository that leads to ARCs; `path` is inside the domain, empty for the domain's own."""
 
-    state: State
-    path: str
-    tree: str
-    _ino: int = field(init=False, repr=False, compare=False)
-    _entries: Mapping[str, Entry] = field(init=False, repr=False, compare=False)
+    _ino: int
+    _entries: Mapping[str, Entry]
+
+    def __init__(self, state: State, path: str, tree: str) -> None:
+        self.state: Final = state
+        self.path: Final = path
+        self.tree: Final = tree
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same folder in the same state: all else follows from these."""
+        return (
+            isinstance(other, StoredFolder)
+            and type(other) is type(self)
+            and (other.tree, other.path, other.state) == (self.tree, self.path, self.state)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.tree, self.path))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.state!r}, {self.path!r}, {self.tree!r})"
 
     @property
     def old(self) -> bool:
@@ -171,13 +188,17 @@ class StoredFolder(Folder):
 
     def _at_same_path(self, state: State) -> Node:
         if not self.path:
-            return replace(self, state=state, tree=state.tree)
+            return self._top(state)
         node: Node = StoredFolder(state, "", state.tree)
         for name in self.path.split("/"):
             if not isinstance(node, Folder):
                 raise NotFound(f"{self.path!r} leads through a file now")
             node = node.lookup(name)
         return node
+
+    def _top(self, state: State) -> StoredFolder:
+        """What the domain's own folder is in another state."""
+        return StoredFolder(state, "", state.tree)
 
     def _path(self, name: str) -> str:
         return f"{self.path}/{name}" if self.path else name
@@ -214,7 +235,6 @@ class StoredFolder(Folder):
         return StoredFolder(self.state, path, tree)
 
 
-@dataclass(frozen=True)
 class Arc(StoredFolder):
     """The folder of an archived file. Its version is the crawl that stored it: additions do not make it another.
 
@@ -222,10 +242,15 @@ class Arc(StoredFolder):
     and all that is known of them stay where they are when it is replaced.
     """
 
-    document: str
-    dates: Dates | None
-    leads: bool
-    _place: Place | None = field(init=False, repr=False, compare=False)
+    _place: Place | None
+
+    def __init__(  # noqa: PLR0917 # what is read of a tree, in order
+        self, state: State, path: str, tree: str, document: str, dates: Dates | None, leads: bool
+    ) -> None:
+        super().__init__(state, path, tree)
+        self.document: Final = document
+        self.dates: Final = dates
+        self.leads: Final = leads
 
     @property
     def lasts(self) -> bool:
@@ -281,11 +306,12 @@ class Arc(StoredFolder):
         return StoredFile(self.state, self._version(entry), self.document)
 
 
-@dataclass(frozen=True)
 class AddedFolder(StoredFolder):
     """A folder that a user made inside an ARC."""
 
-    arc: Arc
+    def __init__(self, state: State, path: str, tree: str, arc: Arc) -> None:
+        super().__init__(state, path, tree)
+        self.arc: Final = arc
 
     def _number(self) -> int:
         return number("added", str(self.arc.ino), self.path)
@@ -313,20 +339,6 @@ class AddedFolder(StoredFolder):
     @property
     def mtime(self) -> int:
         return self.arc.mtime
-
-
-@dataclass(frozen=True)
-class Snapshot(StoredFolder):
-    """`.snapshots/<commitTag>/`: the tree of one crawl."""
-
-    def lookup(self, name: str) -> Node:
-        try:
-            return super().lookup(name)
-        except NotFound:
-            # A document's path starts with its domain, so `.snapshots/$tag$path` must go through it.
-            if name != self.state.tag.domain:
-                raise
-            return Link(f"{self.state.place}/{name}", ".", self.mtime)
 
 
 def _is_in(stored: Mapping[str, Entry], added: Item) -> bool:

@@ -10,7 +10,7 @@ from webarcfs.archive.errors import NotFound
 from webarcfs.archive.model import CommitTag
 from webarcfs.mount.base import Attrs, Folder, Node, number, seconds
 from webarcfs.mount.files import State
-from webarcfs.mount.folders import Snapshot, StoredFolder
+from webarcfs.mount.folders import StoredFolder
 from webarcfs.mount.links import Link
 from webarcfs.mount.states import DomainState
 from webarcfs.mount.view import View
@@ -33,6 +33,22 @@ def _snapshot_state(view: View, domain: DomainState, tag: str) -> State:
 
     state = State(domain.reader, commit.message.tag, commit.tree, now, tag)
     return state
+
+
+class Snapshot(StoredFolder):
+    """`.snapshots/<commitTag>/`: the tree of one crawl."""
+
+    def lookup(self, name: str) -> Node:
+        try:
+            return super().lookup(name)
+        except NotFound:
+            # A document's path starts with its domain, so `.snapshots/$tag$path` must go through it.
+            if name != self.state.tag.domain:
+                raise
+            return Link(f"{self.state.place}/{name}", ".", self.mtime)
+
+    def _top(self, state: State) -> StoredFolder:
+        return Snapshot(state, "", state.tree)
 
 
 @dataclass(frozen=True)
