@@ -106,6 +106,27 @@ def test_rewriting(desk: Desk) -> None:
     assert (desk.in_git(committed), committed.exists()) == (None, False)
 
 
+@pytest.mark.parametrize("kept", ["open", "closed", "committed"])
+def test_what_was_renamed_onto_data_xml_is_written_to_as_that_at_once(desk: Desk, kept: str) -> None:
+    """S-xml-2: the kernel is told after the rename, and until then takes the one for the other."""
+    document = desk.arc() / "data.xml"
+    wanted = []
+    for number in range(20):
+        new = document.with_name(f"{number}.xml")
+        with new.open("xb", buffering=0) as file:
+            file.write(with_node(b"<saved%d/>" % number)(document.read_bytes()))
+            if kept != "open":
+                file.close()
+            if kept == "committed":
+                desk.commit(document.parent)
+            new.replace(document)
+            with document.open("ab", buffering=0) as appending:
+                appending.write(b"<added%d/>" % number)
+        wanted += [f"saved{number}", f"added{number}"]
+    desk.commit(document.parent)
+    assert names(desk.in_git(document) or b"") == tuple(wanted)
+
+
 REFUSED: dict[str, tuple[bytes, int]] = {
     "a name that is there": (b"<words/>", errno.EEXIST),
     "cut": (b"<cut><in>", errno.EINVAL),

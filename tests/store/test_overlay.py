@@ -296,8 +296,11 @@ def test_a_close_waits_for_the_rename_that_makes_the_file_data_xml(tree: Tree, m
         assert [type(each.addition) for each in journal.pending()] == [AddNodes]
         assert listing(tree) == set()
         handles = opened.draft.handles
-        with pytest.raises(Stale):  # by way of /proc/self/fd
-            writer.open(node, os.O_RDWR | os.O_TRUNC, me)
+        for flags in (os.O_RDWR | os.O_TRUNC, os.O_WRONLY | os.O_APPEND):
+            with pytest.raises(Stale):  # by way of /proc/self/fd, or as data.xml, while the kernel thinks it is that
+                writer.open(node, flags, me)
+        with pytest.raises(Stale):
+            node.open()
         assert opened.draft.handles == handles
         writer.release(opened)
         with pytest.raises(Stale, match="closed"):  # nobody keeps its bytes

@@ -117,10 +117,9 @@ class Draft:
         return digest.hexdigest(), Body(size, fd=self._fd)
 
     def hold(self) -> None:
-        """One user more. Raises Stale when it is closed for good: its name means a version by now."""
+        """One user more. Raises Stale when its name means a version by now: it is closed for good, or is data.xml."""
         with self.lock:
-            if not self._users:
-                raise Stale(f"{self.path} is closed")
+            self._check_there()
             self._users += 1
 
     def let_go(self) -> None:
@@ -131,11 +130,14 @@ class Draft:
             if not self._users:
                 os.close(self._fd)
 
-    def _change(self) -> None:
+    def _check_there(self) -> None:
         if not self._users:  # its descriptor is somebody else's by now (truncate(2) by way of an O_PATH descriptor)
             raise Stale(f"{self.path} is closed")
         if self.gone:
             raise Stale(f"{self.path} was renamed onto data.xml")
+
+    def _change(self) -> None:
+        self._check_there()
         self.dirty, self.failed = True, False
         if self._lent:  # the journal has this file now: go on with another
             self._copy()
