@@ -53,7 +53,8 @@ DEEP = 5_000
 _WORD = re.compile(r"\w++(?:['\u2019-]\w++)*+")
 #: What no word has in it, of ASCII, as a space: the rest is left to the expression, which is slower.
 _SPACED = bytes(byte if byte > 127 or chr(byte).isalnum() or chr(byte) in "_'-" else 32 for byte in range(256))
-_UNSEEN = ["script", "style", "template", "noscript"]  # comments are no text
+_UNSEEN = ("script", "style", "template", "noscript")  # comments are no text
+_UNSEEN_AT_ONCE = ",".join(_UNSEEN)
 _TEXTS = etree.XPath("descendant::text()", smart_strings=False)
 
 
@@ -84,7 +85,8 @@ def _shown(body: bytes, mime_type: str) -> str:
         tree = LexborHTMLParser(page)
     except SelectolaxError as error:
         raise ValueError(str(error)) from None
-    tree.strip_tags(_UNSEEN)
+    for node in reversed(tree.css(_UNSEEN_AT_ONCE)):  # what is within another before that
+        node.decompose()
     return tree.text(separator=" ")
 
 

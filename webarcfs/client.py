@@ -159,7 +159,7 @@ class WebarchiveClient:
             family(f"{meta.path}/{DATA_XML}"),
             _opened(DATA_XML, os.O_WRONLY | os.O_APPEND, folder) as fd,
         ):
-            os.write(fd, ElementTree.tostring(element, "utf-8", xml_declaration=False))
+            os.write(fd, ElementTree.tostring(element, "unicode").encode("utf-8", "xmlcharrefreplace"))
 
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
