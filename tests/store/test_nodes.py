@@ -24,7 +24,8 @@ from webarcfs.mount.base import File, Folder, Kind, Node
 from webarcfs.mount.blobs import SMALL, Blobs
 from webarcfs.mount.contents import HELD, Kept
 from webarcfs.mount.files import StoredFile
-from webarcfs.mount.folders import AddedFolder, Arc, Snapshot, StoredFolder
+from webarcfs.mount.folders import AddedFolder, Arc, StoredFolder
+from webarcfs.mount.history import Snapshot
 from webarcfs.mount.links import Link
 from webarcfs.mount.makers import Made
 from webarcfs.mount.overlay import Pending

@@ -17,7 +17,6 @@ from webarcfs.mount import bounds
 from webarcfs.mount.base import Folder, Kind, Node
 from webarcfs.mount.folders import Arc
 from webarcfs.mount.queryfolder import AnswerFolder, Beginning
-from webarcfs.mount.wire import first_number
 
 #: Set in the kernel's number of what is history. A version that is also current has one st_ino in both places, but what
 #: may be done to it differs, and so the kernel must know it as two.
@@ -44,13 +43,13 @@ def old_nodeid(ino: int) -> int:
 class Told:
     """What the kernel was told of a name in a listing: right as long as the name's stamp is this (`Folder.stamp`)."""
 
-    __slots__ = ("entry", "ino", "kind", "stamp")
+    __slots__ = ("ino", "kind", "number", "stamp")
 
-    def __init__(self, stamp: str, ino: int, kind: Kind, entry: bytes) -> None:
+    def __init__(self, stamp: str, ino: int, kind: Kind, number: int) -> None:
         self.stamp = stamp
         self.ino = ino
         self.kind = kind
-        self.entry = entry
+        self.number = number
 
 
 class Briefed:
@@ -147,18 +146,11 @@ class Inodes(Container[int]):
 
     # -- listings ----------------------------------------------------------------------------------------------------
 
-    def tell_again(self, folder: int, name: str, stamp: str) -> Told | None:
-        """What was told of a name in a folder, counted as told again, if it is still right and the kernel knows it."""
+    def told(self, folder: int, name: str, stamp: str) -> Told | None:
+        """What was told of a name in a folder, if it is right and the kernel knows it: it need not be told again."""
         known = self._known.get(folder)
         told = known.told.get(name) if known is not None and known.told is not None else None
-        if told is None or told.stamp != stamp:
-            return None
-        with self._lock:
-            child = self._known.get(first_number(told.entry))
-            if child is None:
-                return None
-            child.lookups += 1
-        return told
+        return told if told is not None and told.stamp == stamp and told.number in self._known else None
 
     def remember(self, folder: int, name: str, told: Told) -> None:
         """Remember what was told of a name in a folder, as long as the folder is known."""

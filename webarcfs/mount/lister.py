@@ -1,7 +1,8 @@
 """Answers readdir and readdirplus: as many entries of a folder as fit, each behind what tells the kernel of its node.
 
 When one ARC of a large folder changed, the kernel asks for the whole folder again. What it was told of the others is
-remembered with the folder and told again, without a look at what they hold.
+remembered with the folder: of those it is told the names, without a look at what they hold, and goes on with what it
+knows.
 
 A listing that began before a publication goes on with the names that it began with. Of what is another node by now it
 tells the name only: the kernel has dropped the old node already, and would keep it for good if it were told again.
@@ -16,7 +17,7 @@ from typing import Final
 from webarcfs.archive.errors import NotADirectory, NotFound, WebarcError
 from webarcfs.mount import wire
 from webarcfs.mount.base import FOLDER, Folder, Node
-from webarcfs.mount.inodes import Briefed, Inodes, Told, ino_of, undo
+from webarcfs.mount.inodes import Briefed, Inodes, Told, ino_of, nodeid, undo
 from webarcfs.mount.listings import DOTS, Listing, Listings
 
 #: How os.fsencode encodes: a walk has it do so for each name, and its way there costs as much again.
@@ -110,9 +111,9 @@ class Lister:
         stamp = folder.stamp(name)
         if not going.is_same(name, stamp):
             return wire.direntplus(None, self._name(going, name, raw, following))
-        told = self._inodes.tell_again(inode, name, stamp) if stamp is not None else None
+        told = self._inodes.told(inode, name, stamp) if stamp is not None else None
         if told is not None:
-            return wire.direntplus(told.entry, wire.dirent(raw, told.ino, told.kind, following))
+            return wire.direntplus(None, wire.dirent(raw, told.ino, told.kind, following))
         node = _listed(folder, name)
         ino, kind = node.ino, node.kind
         try:
@@ -120,7 +121,7 @@ class Lister:
         except WebarcError:  # whoever looks the name up is told
             return wire.direntplus(None, wire.dirent(raw, ino, kind, following))
         if stamp is not None:
-            self._inodes.remember(inode, name, Told(stamp, ino, kind, entry))
+            self._inodes.remember(inode, name, Told(stamp, ino, kind, nodeid(node)))
         return wire.direntplus(entry, wire.dirent(raw, ino, kind, following))
 
     def _dot(self, inode: int, name: str) -> int:
