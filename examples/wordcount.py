@@ -205,7 +205,7 @@ def main() -> None:
     parser.add_argument("--once", action="store_true", help="count what is there, and end")
     given = parser.parse_args()
     with (
-        WebarchiveClient(given.mount, interval=0.1) as client,
+        WebarchiveClient(given.mount, interval=0.05) as client,
         ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("fork"), begin, (given.mount,)) as pool,
     ):
         if client.mount is None:

@@ -25,9 +25,9 @@ from webarcfs.mount.schemafolder import Watch
 from webarcfs.mount.states import Change, DomainState, States
 
 #: Seconds between two looks at the feed; a publication must show within a second.
-FEED_INTERVAL = 0.1
+FEED_INTERVAL = 0.05
 #: Looks at the feed between two looks at the refs of all domains in use (additions make no line in the feed).
-REFS_EVERY = 8
+REFS_EVERY = 16
 
 _log = logging.getLogger(__name__)
 
