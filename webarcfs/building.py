@@ -59,7 +59,8 @@ def _check_visits() -> None:
     """
     found = [twice for path in Path(_C).rglob("*.c") for twice in _visited_twice(path)]
     if found:
-        sys.exit("\n".join(["mypyc shows these to the garbage collector twice:", *found]))
+        wrong = "mypyc shows these to the garbage collector twice; make plain classes of them (CONTRIBUTING.md):"
+        sys.exit("\n".join([wrong, *found]))
 
 
 def _visited_twice(source: Path) -> Iterator[str]:

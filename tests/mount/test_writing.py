@@ -331,6 +331,16 @@ def test_renames(desk: Desk, binding: str) -> None:
     assert sorted(set(os.listdir(arc)) - set(os.listdir(other))) == ["in", "open"]
 
 
+def test_what_was_renamed_is_its_makers_by_its_new_name_at_once(desk: Desk) -> None:
+    """S-rename-1: the kernel is told after the rename, and until then has the file by its old name."""
+    arc = desk.arc()
+    for number in range(40):
+        write(arc / f"old{number}", b"1")
+        new = (arc / f"old{number}").rename(arc / f"new{number}")
+        new.chmod(0o640)
+        os.utime(new, (1, 1))
+
+
 def test_what_became_a_document_takes_no_more(desk: Desk) -> None:
     """S-rename-1, S-xml-4: who has the file open gets ESTALE; who appends to data.xml meanwhile goes on."""
     arc = desk.arc()

@@ -25,7 +25,7 @@ from webarcfs.mount.folders import StoredFolder
 from webarcfs.mount.judging import OnDisk
 from webarcfs.mount.makers import Made
 from webarcfs.mount.newnodes import Documents
-from webarcfs.mount.overlay import Pending
+from webarcfs.mount.overlay import Pending, is_gone
 from webarcfs.mount.view import View
 
 #: renameat2(2).
@@ -92,13 +92,22 @@ class Naming:
         return [source, target]
 
     def may_change(self, node: Node, caller: Caller) -> None:
-        """Whether mode, owner and times of a node may be set, which changes nothing. Raises its refusal."""
+        """Whether mode, owner and times of a node may be set, which changes nothing. Raises its refusal, and Stale."""
         if isinstance(node, DraftFile):
             return
+        self.check_given(node)
         place = node.place if isinstance(node, StoredFile | StoredFolder) else None
         if place is None or not isinstance(node, StoredFile | StoredFolder):
             raise node.refusal()
         self._check_owner(place, node.inner, caller, node)
+
+    def check_given(self, node: Node) -> None:
+        """Raise Stale if the name that a file had was given up: the kernel, not told yet, takes it for what has its new
+        name, and looks again."""
+        if isinstance(node, StoredFile) and node.place is not None:
+            folder, _, name = node.inner.rpartition("/")
+            if is_gone(self._view.overlay.get(node.place, folder, name)):
+                raise Stale(f"{node.inner} has another name")
 
     def _check_owner(self, place: Place, path: str, caller: Caller, node: Node) -> None:
         made = self._view.overlay.makers.of(place, path)

@@ -28,7 +28,6 @@ from webarcfs.mount.folders import StoredFolder
 from webarcfs.mount.makers import Made
 from webarcfs.mount.naming import Naming, has, lookup
 from webarcfs.mount.newnodes import Documents, Written
-from webarcfs.mount.overlay import is_gone
 from webarcfs.mount.schemadrafts import SchemaDraft
 from webarcfs.mount.schemafolder import SchemaFolder
 from webarcfs.mount.states import DomainState
@@ -114,7 +113,7 @@ class Writer:
             return Opened(document, direct=True, append=append)
         draft = node.draft if isinstance(node, DraftFile) else self._draft_of(node)
         if draft is None or draft.maker.uid != caller.uid:
-            self._check_name(node)
+            self.names.check_given(node)
             raise node.refusal()
         draft.hold()
         with draft.lock:
@@ -129,14 +128,6 @@ class Writer:
         direct = not isinstance(node, DraftFile)
         draft.shared |= direct
         return Opened(draft, direct, direct and append)
-
-    def _check_name(self, node: Node) -> None:
-        """Raise Stale if the name that a file had was given up: the kernel, not told yet, takes it for what has its new
-        name, and looks again."""
-        if isinstance(node, StoredFile) and node.place is not None:
-            folder, _, name = node.inner.rpartition("/")
-            if is_gone(self._view.overlay.get(node.place, folder, name)):
-                raise Stale(f"{node.inner} has another name")
 
     def _draft_of(self, node: Node) -> Draft | None:
         if not isinstance(node, StoredFile) or node.place is None:
