@@ -14,24 +14,24 @@ directory reads the repositories, and writes nothing (SEMANTICS.md says what a m
 from __future__ import annotations
 
 import builtins
-import errno
 import io
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 from xml.etree import ElementTree
 
 from webarcfs import mounted
+from webarcfs.arcfolders import ArcFolders
 from webarcfs.archive import directory, versions
 from webarcfs.archive.arcxml import parse_element
 from webarcfs.archive.asking import ask
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Exists, InvalidDocument, NotAnArchive, NotFound, NotPermitted, Stale
+from webarcfs.archive.errors import Exists, InvalidDocument, NotAnArchive, NotFound
 from webarcfs.archive.layout import DATA_XML, is_data_file, is_reserved
-from webarcfs.archive.model import CommitTag, MetaData, format_time, from_epoch
+from webarcfs.archive.model import CommitTag, MetaData
 from webarcfs.mounted import family
 from webarcfs.news import INTERVAL, News, Observer
 from webarcfs.repositories import Repositories
@@ -55,6 +55,7 @@ class WebarchiveClient:
         feed = self.mount / ".changes" if self.mount is not None else self.archive.changes
         self._news = News(feed, interval)
         self._repositories = Repositories(self.archive)
+        self._folders = ArcFolders(self.mount, self._repositories)
 
     def __enter__(self) -> WebarchiveClient:
         return self
@@ -95,17 +96,17 @@ class WebarchiveClient:
         arc, name = self._repositories.arc(meta), name.strip("/")
         if ".." in name.split("/"):
             raise NotFound(f"{name!r} leads out of {meta.path}")
+        store, found = arc.store, arc.entries.get(name)
         # What a crawl stored is the same in git, and quicker there if it is small; what was just added is not there.
-        entry = arc.entries.get(name)
-        crawled = entry if entry is not None and name != DATA_XML and is_reserved(name) else None
-        small = crawled is not None and not crawled.is_tree and arc.store.size(crawled.oid) <= LARGE
+        crawled = found is not None and not found.is_tree and name != DATA_XML and is_reserved(name)
+        small = found is not None and crawled and store.size(found.oid) <= LARGE
         if not small and (folder := self._shown_in(meta)):
             with family(f"{meta.path}/{name}"):
                 return open(f"{folder}/{name}", "rb")  # noqa: PTH123 # the caller closes it
-        store, found = arc.store, arc.store.find(arc.tree, name)
+        found = found or store.find(arc.tree, name)
         if found is None or found.is_tree:
             raise NotFound(f"{meta.path} has no file {name!r} in {meta.commit_tag}")
-        if store.size(found.oid) <= LARGE:
+        if small or store.size(found.oid) <= LARGE:
             return io.BytesIO(store.read(found.oid))
         with family(name):
             body = tempfile.TemporaryFile()  # noqa: SIM115 # the caller closes it
@@ -121,14 +122,14 @@ class WebarchiveClient:
         where no addition may be or the client was given no mount.
         """
         place = f"{meta.path}/{name}"
-        with self._current_folder(meta) as folder, tempfile.SpooledTemporaryFile(LARGE) as body:
-            with suppress(OSError):
-                os.stat(name, dir_fd=folder)
+        with self._folders.current(meta) as folder, tempfile.SpooledTemporaryFile(LARGE) as body:
+            if folder.has(name):
                 raise Exists(f"{place} is there already")
             # What is closed in a mount stays for ever, so nothing of a block that fails may get there.
             yield cast(BinaryIO, body)
             body.seek(0)
-            with family(place), _opened(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder) as fd:
+            folder.check()
+            with family(place), folder.opened(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as fd:
                 while piece := memoryview(body.read(_PIECE)):
                     while piece:
                         piece = piece[os.write(fd, piece) :]
@@ -155,9 +156,9 @@ class WebarchiveClient:
         if element.tag != tag:
             raise InvalidDocument(f"the element is called {element.tag}, not {tag}")
         with (
-            self._current_folder(meta) as folder,
+            self._folders.current(meta) as folder,
             family(f"{meta.path}/{DATA_XML}"),
-            _opened(DATA_XML, os.O_WRONLY | os.O_APPEND, folder) as fd,
+            folder.opened(DATA_XML, os.O_WRONLY | os.O_APPEND) as fd,
         ):
             os.write(fd, ElementTree.tostring(element, "unicode").encode("utf-8", "xmlcharrefreplace"))
 
@@ -206,39 +207,6 @@ class WebarchiveClient:
         if self._repositories.is_newest(meta.commit_tag):
             return f"{self.mount}{meta.path}"
         return f"{self.mount}/.snapshots/{meta.commit_tag}{meta.path}"
-
-    @contextmanager
-    def _current_folder(self, meta: MetaData) -> Iterator[int]:
-        """The folder of a document's ARC in the mount, if that is still the version that `meta` speaks of."""
-        if self.mount is None:
-            raise NotPermitted("writing goes through a mount; give the client one: WebarchiveClient('/mnt/archive')")
-        stored = self._repositories.stored(self._repositories.arc(meta))
-        with family(meta.path, {errno.ENOENT: Stale}):
-            folder = os.open(f"{self.mount}{meta.path}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            # What its attributes say is asked of no process, as the kernel has them (SEMANTICS.md).
-            shown = int(os.fstat(folder).st_mtime)
-            if shown != int(stored.timestamp()):
-                raise Stale(f"{meta.path} was replaced by a crawl; it is of {format_time(from_epoch(shown))} now")
-            yield folder
-        finally:
-            os.close(folder)
-
-
-@contextmanager
-def _opened(name: str, flags: int, folder: int) -> Iterator[int]:
-    """A descriptor of a file in a folder; what closing it raises is told, unless something else was wrong before.
-
-    Without a file object, which asks what it is that it writes to: each question goes to the mount's process.
-    """
-    fd = os.open(name, flags | os.O_CLOEXEC, 0o644, dir_fd=folder)
-    try:
-        yield fd
-    except BaseException:
-        with suppress(OSError):
-            os.close(fd)
-        raise
-    os.close(fd)
 
 
 def _found(place: Path) -> tuple[Path | None, Archive]:

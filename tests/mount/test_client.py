@@ -62,6 +62,36 @@ def test_nothing_is_left_of_a_block_that_fails(client: WebarchiveClient) -> None
     assert client.open_read(meta, "half.txt").read() == b"whole"
 
 
+def test_what_is_added_at_once_ends_in_any_order(client: WebarchiveClient) -> None:
+    """Additions to one document share its open folder, which the last of them closes."""
+    meta = client.select("path LIKE '%index.html'")[0]
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    one, other = client.open_write(meta, "one.txt"), client.open_write(meta, "other.txt")
+    one.__enter__().write(b"1")
+    other.__enter__().write(b"2")
+    client.add_data(meta, "between", "3")
+    one.__exit__(None, None, None)
+    other.__exit__(None, None, None)
+    assert [client.open_read(meta, name).read() for name in ("one.txt", "other.txt")] == [b"1", b"2"]
+    assert client.get_data(meta, "between") is not None
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_what_is_replaced_while_it_is_added_to_takes_nothing(archive: Archive, client: WebarchiveClient) -> None:
+    """/Ar-10/: neither the file nor a node that is added beside it, though the folder was found before."""
+    meta = client.select("path LIKE '%index.html'")[0]
+    seen: list[object] = []
+    client.add_observer(seen.extend)
+    with pytest.raises(Stale), client.open_write(meta, "late.txt") as stream:
+        stream.write(b"late")
+        _until_seen(client, str(archives.publish(archive, pages={"index.html": b"<title>two</title>"})))
+        with pytest.raises(Stale):
+            client.add_data(meta, "late", "x")
+    new = client.select("path LIKE '%index.html'", "crawlTime DESC")[0]
+    assert client.list(new) == ["data.html", "data.xml", "headers.http"]
+    assert client.get_data(new, "late") is None
+
+
 def test_elements_are_added_and_found(client: WebarchiveClient) -> None:
     """/Cl-10/, /Cl-11/"""
     meta = client.select("path LIKE '%index.html'")[0]
