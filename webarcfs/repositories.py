@@ -93,8 +93,10 @@ class Repositories:
     def arc(self, meta: MetaData) -> FoundArc:
         """The ARC of a document in its snapshot. Raises NotFound, Damaged."""
         store = self.store(meta.domain)
-        path = meta.path.removeprefix(f"/{meta.domain}/")
-        tree = self._trees(store, self._roots(store, versions.commit_of(store, meta.commit_tag)), path)
+        above, _, name = meta.path.removeprefix(f"/{meta.domain}/").rpartition("/")
+        root = self._roots(store, versions.commit_of(store, meta.commit_tag))
+        # By two steps: the folder is most often the one of the last document, too.
+        tree = self._trees(store, self._trees(store, root, above), name)
         found = self._arcs(store, tree) if tree else None
         if found is None:
             raise NotFound(f"{meta.commit_tag} has no document {meta.path}")
@@ -114,9 +116,9 @@ def _root(store: Store, commit: str) -> str:
     return store.commit(commit).tree
 
 
-def _tree(store: Store, root: str, path: str) -> str:
-    """The folder at `path`; empty where there is none."""
-    found = store.find(root, path)
+def _tree(store: Store, folder: str, path: str) -> str:
+    """The folder at `path` in `folder`, which may be none; empty where there is none."""
+    found = store.find(folder, path) if folder else None
     return found.oid if found is not None and found.is_tree else ""
 
 

@@ -73,6 +73,7 @@ class Objects:
         self._objects = str(path / "objects")
         self._packs = Packs(path)
         self._lately_loose = False
+        self._latest: tuple[str, pygit2.Tree] | None = None
         self._open()
 
     def _open(self) -> None:
@@ -84,6 +85,7 @@ class Objects:
         # Most objects are in packs, and libgit2 looks for a file of each first: two system calls an object.
         self._packed = pygit2.Odb()
         self._packed.add_backend(pygit2.OdbBackendPack(self._objects), 1)
+        self._latest = None
 
     def let_go(self) -> bool:
         """Close packs that a repack removed, which libgit2 never does; whether there were any. One thread at a time."""
@@ -166,9 +168,14 @@ class Objects:
             yield from self.differences(_tree(was), _tree(now), f"{path}/")
 
     def _tree(self, oid: str) -> pygit2.Tree:
+        """A tree. The latest one is at hand: who looks for a document often looks for its neighbour next."""
+        latest = self._latest
+        if latest is not None and latest[0] == oid:
+            return latest[1]
         found = self._object(oid)
         if not isinstance(found, pygit2.Tree):
             raise Damaged(f"{self.path}: {oid} is no tree")
+        self._latest = oid, found
         return found
 
     def _object(self, oid: str) -> object:
