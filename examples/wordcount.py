@@ -21,7 +21,7 @@ import re
 import signal
 import sys
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import CancelledError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -49,10 +49,13 @@ PROCESSES = 6 * (os.cpu_count() or 1)
 #: Pages that a process takes at a time, so that handing them out costs little.
 AT_ONCE = 4
 #: Tags that are not closed, beyond which a page is not read as browsers do: that grows with the square of the depth.
-DEEP = 5_000
+DEEP = 10_000
 _WORD = re.compile(r"\w++(?:['\u2019-]\w++)*+")
-#: What no word has in it, of ASCII, as a space: the rest is left to the expression, which is slower.
-_SPACED = bytes(byte if byte > 127 or chr(byte).isalnum() or chr(byte) in "_'-" else 32 for byte in range(256))
+#: Of ASCII: what no word has in it as a space, letters as small ones. The rest is left to what is slower.
+_SPACED = bytes(
+    byte if byte > 127 or chr(byte) in "_'-" else ord(chr(byte).lower()) if chr(byte).isalnum() else 32
+    for byte in range(256)
+)
 _UNSEEN = ("script", "style", "template", "noscript")  # comments are no text
 _UNSEEN_AT_ONCE = ",".join(_UNSEEN)
 _TEXTS = etree.XPath("descendant::text()", smart_strings=False)
@@ -63,13 +66,13 @@ def count(body: bytes, mime_type: str = HTML) -> Counter[str]:
 
     Raises ValueError where it is nothing that can be read.
     """
-    text = _shown(body, mime_type).lower().encode().translate(_SPACED).decode()
+    text = _shown(body, mime_type).encode().translate(_SPACED).decode()
     words = Counter(text.split())
     # Most are words by now. What may be more than one, or less, is looked at once, however often it occurs.
-    for several in [each for each in words if not each.isalnum()]:
+    for several in [each for each in words if not (each.isascii() and (each.isalnum() or each.isidentifier()))]:
         times = words.pop(several)
-        for word in _WORD.findall(several):
-            words[word] += times
+        for word in _WORD.findall(several.lower()):
+            words[word] = words.get(word, 0) + times
     return words
 
 
@@ -116,9 +119,11 @@ def _shown_by_libxml2(page: bytes) -> str:
 
 def listed(words: Counter[str]) -> bytes:
     """The words, the most frequent first, in the order of the alphabet where they are as frequent."""
-    ordered = sorted(words)
-    ordered.sort(key=words.__getitem__, reverse=True)
-    return "".join([f"{words[word]}\t{word}\n" for word in ordered]).encode()
+    alike = defaultdict(list)
+    for word, times in words.items():
+        alike[times].append(word)
+    groups = [f"{times}\t" + f"\n{times}\t".join(sorted(alike[times])) for times in sorted(alike, reverse=True)]
+    return "\n".join([*groups, ""]).encode()
 
 
 # -- in the processes that count ---------------------------------------------------------------------------------------
