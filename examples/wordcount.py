@@ -6,8 +6,8 @@
 The result is a file `wordcount.txt` in the page's ARC, the words by how often they occur, and a data node in its
 data.xml with the figures, which the schema wordcount.xsd describes. What is counted stays counted: a page that a crawl
 left alone keeps both, and one that it changed is a new ARC without them. So whatever ended the program, it goes on
-where it was. Each page is read, counted and stored by one of several processes; there are more of them than processors,
-since results are on the disk before the next step, and who waits for that counts nothing.
+where it was. There are several processes, since one has one processor at most for what is Python; and in each several
+threads, since a result is on the disk before its thread goes on, and while one waits for that another one counts.
 """
 
 # ruff: noqa: T201 # what it prints is for whoever started it
@@ -22,9 +22,10 @@ import signal
 import sys
 import threading
 from collections import Counter, defaultdict
-from concurrent.futures import CancelledError, ProcessPoolExecutor
+from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -45,9 +46,10 @@ FILE = "wordcount.txt"
 SCHEMA = "wordcount.xsd"
 HTML, XHTML = "text/html", "application/xhtml+xml"
 PAGES = (HTML, XHTML)
-PROCESSES = 6 * (os.cpu_count() or 1)
+PROCESSES = 2 * (os.cpu_count() or 1)
+THREADS = 6  # in each
 #: Pages that a process takes at a time, so that handing them out costs little.
-AT_ONCE = 4
+AT_ONCE = 2 * THREADS
 #: Tags that are not closed, beyond which a page is not read as browsers do: that grows with the square of the depth.
 DEEP = 10_000
 _WORD = re.compile(r"\w++(?:['\u2019-]\w++)*+")
@@ -131,10 +133,11 @@ def listed(words: Counter[str]) -> bytes:
 
 def begin(mount: Path) -> None:
     """Make this process one that counts, until the one that started it ends."""
-    global _client  # noqa: PLW0603 # a process has one
+    global _client, _threads  # noqa: PLW0603 # a process has one
     for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C is for the process that started this one
         signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
     _client = WebarchiveClient(mount)
+    _threads = ThreadPoolExecutor(THREADS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -143,6 +146,11 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
+
+
+def count_pages(pages: list[MetaData]) -> list[bool]:
+    """Count several; of each whether it was done now."""
+    return list(_threads.map(count_page, pages))
 
 
 def count_page(meta: MetaData) -> bool:
@@ -185,7 +193,8 @@ class WordCount:
             try:
                 # The first ones are counted while the others are still looked for.
                 pages = (meta for meta in self._client.changed(tag) if meta.mime_type in PAGES)
-                done = list(self._pool.map(count_page, pages, chunksize=AT_ONCE))
+                batches = iter(lambda: list(islice(pages, AT_ONCE)), [])  # noqa: B023 # it is called for this one
+                done = list(chain.from_iterable(self._pool.map(count_pages, batches)))
             except BrokenProcessPool:
                 self.broken.set()
             except (CancelledError, RuntimeError):  # it is the end, and the pool takes no more
