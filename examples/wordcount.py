@@ -22,6 +22,7 @@ import signal
 import sys
 import threading
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -51,7 +52,7 @@ THREADS = 6  # in each
 #: Pages that a process takes at a time, so that handing them out costs little.
 AT_ONCE = 2 * THREADS
 #: Tags that are not closed, beyond which a page is not read as browsers do: that grows with the square of the depth.
-DEEP = 10_000
+DEEP = 5_000
 _WORD = re.compile(r"\w++(?:['\u2019-]\w++)*+")
 #: Of ASCII: what no word has in it as a space, letters as small ones. The rest is left to what is slower.
 _SPACED = bytes(
@@ -193,8 +194,7 @@ class WordCount:
             try:
                 # The first ones are counted while the others are still looked for.
                 pages = (meta for meta in self._client.changed(tag) if meta.mime_type in PAGES)
-                batches = iter(lambda: list(islice(pages, AT_ONCE)), [])  # noqa: B023 # it is called for this one
-                done = list(chain.from_iterable(self._pool.map(count_pages, batches)))
+                done = list(chain.from_iterable(self._pool.map(count_pages, batches(pages))))
             except BrokenProcessPool:
                 self.broken.set()
             except (CancelledError, RuntimeError):  # it is the end, and the pool takes no more
@@ -202,6 +202,12 @@ class WordCount:
             else:
                 print(f"{tag}: {sum(done)} of {len(done)} new pages counted", flush=True)
                 self.counted += sum(done)
+
+
+def batches(pages: Iterator[MetaData]) -> Iterator[list[MetaData]]:
+    """As many at a time as a process takes."""
+    while batch := list(islice(pages, AT_ONCE)):
+        yield batch
 
 
 def install_schema(client: WebarchiveClient) -> None:

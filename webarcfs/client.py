@@ -98,15 +98,16 @@ class WebarchiveClient:
             raise NotFound(f"{name!r} leads out of {meta.path}")
         store, found = arc.store, arc.entries.get(name)
         # What a crawl stored is the same in git, and quicker there if it is small; what was just added is not there.
-        crawled = found is not None and not found.is_tree and name != DATA_XML and is_reserved(name)
-        small = found is not None and crawled and store.size(found.oid) <= LARGE
-        if not small and (folder := self._shown_in(meta)):
+        crawled = found if name != DATA_XML and is_reserved(name) else None
+        if crawled is not None and not crawled.is_tree and store.size(crawled.oid) <= LARGE:
+            return io.BytesIO(store.read(crawled.oid))
+        if folder := self._shown_in(meta):
             with family(f"{meta.path}/{name}"):
                 return open(f"{folder}/{name}", "rb")  # noqa: PTH123 # the caller closes it
         found = found or store.find(arc.tree, name)
         if found is None or found.is_tree:
             raise NotFound(f"{meta.path} has no file {name!r} in {meta.commit_tag}")
-        if small or store.size(found.oid) <= LARGE:
+        if store.size(found.oid) <= LARGE:
             return io.BytesIO(store.read(found.oid))
         with family(name):
             body = tempfile.TemporaryFile()  # noqa: SIM115 # the caller closes it

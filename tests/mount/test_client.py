@@ -80,14 +80,13 @@ def test_what_is_added_at_once_ends_in_any_order(client: WebarchiveClient) -> No
 def test_what_is_replaced_while_it_is_added_to_takes_nothing(archive: Archive, client: WebarchiveClient) -> None:
     """/Ar-10/: neither the file nor a node that is added beside it, though the folder was found before."""
     meta = client.select("path LIKE '%index.html'")[0]
-    seen: list[object] = []
-    client.add_observer(seen.extend)
     with pytest.raises(Stale), client.open_write(meta, "late.txt") as stream:
         stream.write(b"late")
-        _until_seen(client, str(archives.publish(archive, pages={"index.html": b"<title>two</title>"})))
+        tag = archives.publish(archive, pages={"index.html": b"<title>two</title>"})
+        _until_seen(client, str(tag))
         with pytest.raises(Stale):
             client.add_data(meta, "late", "x")
-    new = client.select("path LIKE '%index.html'", "crawlTime DESC")[0]
+    [new] = client.changed(tag)
     assert client.list(new) == ["data.html", "data.xml", "headers.http"]
     assert client.get_data(new, "late") is None
 

@@ -73,7 +73,6 @@ class Objects:
         self._objects = str(path / "objects")
         self._packs = Packs(path)
         self._lately_loose = False
-        self._latest: tuple[str, pygit2.Tree] | None = None
         self._open()
 
     def _open(self) -> None:
@@ -85,7 +84,7 @@ class Objects:
         # Most objects are in packs, and libgit2 looks for a file of each first: two system calls an object.
         self._packed = pygit2.Odb()
         self._packed.add_backend(pygit2.OdbBackendPack(self._objects), 1)
-        self._latest = None
+        self._latest: tuple[str, pygit2.Tree] | None = None  # one of before would hold its packs open
 
     def let_go(self) -> bool:
         """Close packs that a repack removed, which libgit2 never does; whether there were any. One thread at a time."""
