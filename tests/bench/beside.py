@@ -1,0 +1,180 @@
+"""Processor seconds of all processes beside those of another commit: `python -m tests.bench.beside COMMIT`.
+
+Each round measures three in turn: the other commit, this checkout's last commit, and the other one again. The other
+one's two series differ by the noise of this machine alone; only a difference beyond it says anything of the change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.measure import cost
+from tests.bench.serve import Generated, running
+from tests.support import warcs
+from tests.support.mounts import eventually
+
+_ROOT = Path(__file__).parents[2]
+_ADDITIONS = 400
+_APPENDS = 100
+#: The three that are measured in turn.
+_BEFORE, _AGAIN, _NOW = "before", "again", "now"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """The sources of one commit, with their compiled modules, run by this interpreter and its libraries."""
+
+    root: Path
+
+    def command(self, script: str, *arguments: str) -> list[str]:
+        """The command line of one of its console scripts."""
+        with (self.root / "pyproject.toml").open("rb") as file:
+            module, _, function = tomllib.load(file)["project"]["scripts"][script].partition(":")
+        run = f"import sys; from {module} import {function} as main; sys.argv[0] = {script!r}; sys.exit(main())"
+        return [sys.executable, "-c", run, *arguments]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Its modules come before the ones that are installed."""
+        return os.environ | {"PYTHONPATH": str(self.root)}
+
+    def run(self, script: str, *arguments: str) -> float:
+        """Run a console script to its end; the processor seconds of all its processes."""
+        done = cost(["env", f"PYTHONPATH={self.root}", *self.command(script, *arguments)], self.root)
+        if done.exit_code:
+            raise SystemExit(f"{script} {' '.join(arguments)} ended with {done.exit_code}")
+        return done.processor
+
+
+def beside(commit: str, rounds: int, pages: int) -> None:
+    """Measure, and print a line for each kind of work."""
+    with _folder() as folder, running("--generate", str(pages)) as port:
+        before, now = _checkout(folder / "before", commit), _checkout(folder / "now", "HEAD")
+        file = _warc(folder / "site.warc", pages)
+        found: dict[str, dict[str, list[float]]] = {}
+        for number in range(rounds):
+            for name, checkout in ((_BEFORE, before), (_NOW, now), (_AGAIN, before)):
+                for work, seconds in _work(checkout, folder / "work", file, port):
+                    found.setdefault(work, {}).setdefault(name, []).append(seconds)
+            print(f"  round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+    print(f"\nprocessor seconds of all processes, {pages} pages, {rounds} rounds: median (least to most)")
+    print(f"  {'':18}{commit:>24}{'the same again':>24}{'now':>24}   now / before")
+    for work, values in found.items():
+        columns = "".join(f"{_told(values[name]):>24}" for name in (_BEFORE, _AGAIN, _NOW))
+        ratio = statistics.median(values[_NOW]) / statistics.median(values[_BEFORE] + values[_AGAIN])
+        spread = values[_BEFORE] + values[_AGAIN]
+        within = min(spread) <= statistics.median(values[_NOW]) <= max(spread)
+        print(f"  {work:18}{columns}   {ratio:.3f}{'' if within else ', beyond the spread'}", flush=True)
+
+
+def _told(values: list[float]) -> str:
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def _work(checkout: Checkout, folder: Path, file: Path, port: int) -> Iterator[tuple[str, float]]:
+    """What is measured, each with its processor seconds, on an archive of its own."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    archive = str(folder / "archive")
+    checkout.run("webarc-agent", "--quiet", "init", archive)
+    crawl = ("--quiet", "crawl", "--archive", archive, "--wait", "0", f"http://127.0.0.1:{port}/")
+    yield "import", checkout.run("webarc-agent", "--quiet", "import", "--archive", archive, str(file))
+    yield "first crawl", checkout.run("webarc-agent", *crawl)
+    yield "unchanged crawl", checkout.run("webarc-agent", *crawl)
+    yield from _mount(checkout, Path(archive), folder / "mnt")
+
+
+def _mount(checkout: Checkout, archive: Path, point: Path) -> Iterator[tuple[str, float]]:
+    """A mount that is walked and added to: what its process and its users take."""
+    point.mkdir()
+    command = checkout.command("mount.webarcfs", "-f", str(archive), str(point))
+    process = subprocess.Popen(command, cwd=checkout.root, env=checkout.environment, stderr=subprocess.DEVNULL)
+    try:
+        eventually(point.is_mount, 60)
+        own = _own()
+        for pattern in ("no_such_word", "another_one"):
+            subprocess.run(["grep", "-r", pattern, "."], cwd=point, check=False, stdout=subprocess.DEVNULL)
+        subprocess.run(["find", ".", "-size", "+1k"], cwd=point, check=True, stdout=subprocess.DEVNULL)
+        _add(point)
+        users = _own() - own
+        process.send_signal(signal.SIGTERM)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            process.wait()
+            subprocess.run(["umount", "-i", "-l", str(point)], check=False)
+    yield "mount: process", usage.ru_utime + usage.ru_stime
+    yield "mount: its users", users
+
+
+def _add(point: Path) -> None:
+    """Files and data nodes, as tools add them."""
+    arcs = [Path(folder) for folder, _, names in os.walk(point) if "data.xml" in names]
+    for arc in arcs[:_ADDITIONS]:
+        (arc / "words.txt").write_bytes(b"some words\n" * 100)
+    for number, arc in enumerate(arcs[:_APPENDS]):
+        with (arc / "data.xml").open("ab") as document:
+            document.write(b"<note number='%d'/>" % number)
+
+
+def _own() -> float:
+    """Processor seconds of this process and of the children that it waited for."""
+    both = (resource.getrusage(each) for each in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in both)
+
+
+def _checkout(folder: Path, commit: str) -> Checkout:
+    """The sources of a commit, without its history, compiled."""
+    folder.mkdir()
+    with subprocess.Popen(["git", "archive", commit], cwd=_ROOT, stdout=subprocess.PIPE) as packed:
+        subprocess.run(["tar", "x", "-C", str(folder)], stdin=packed.stdout, check=True)
+    if packed.returncode:
+        raise SystemExit(f"there is no commit {commit}")
+    made = Checkout(folder)
+    subprocess.run([sys.executable, "-m", "webarcfs.compiling"], cwd=folder, env=made.environment, check=True)
+    return made
+
+
+def _warc(path: Path, pages: int) -> Path:
+    """The generated site as a WARC of another host."""
+    tree = Generated(pages)
+    records = (warcs.response(f"http://imported.example{tree.path(each)}", tree.body(each)) for each in range(pages))
+    return warcs.write(path, records)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="webarc-beside-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    """Measure this commit beside another one."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.beside", description=__doc__)
+    parser.add_argument("commit")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--pages", type=int, default=1_500)
+    given = parser.parse_args()
+    beside(given.commit, given.rounds, given.pages)
+
+
+if __name__ == "__main__":
+    main()
