@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -52,7 +53,7 @@ CREATIONS: dict[str, Attempt] = {
     "mkdir": Path.mkdir,
     "symlink": lambda path: path.symlink_to("x"),
     "fifo": os.mkfifo,
-    "mknod": os.mknod,
+    "mknod": lambda path: os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 3)),
     "socket": listen,
 }
 CHANGES: dict[str, Attempt] = {

@@ -35,7 +35,8 @@ class Steps(Run):
     #: How often each step is taken, in proportion.
     names = (
         ["create"] * 6 + ["write"] * 8 + ["close_one"] * 6 + ["fsync"] * 2 + ["paper"] * 3
-        + ["reopen", "reopen_anew", "mkdir", "mkdir", "truncate"]
+        + ["reopen", "reopen_anew", "reopen_open", "reopen_open", "mkdir", "mkdir", "truncate"]
+        + ["write_at", "write_at", "close_copy", "close_copy", "write_mapped", "see", "see"]
         + ["rename"] * 3 + ["rewrite", "save", "crawl", "crawl"]
         + ["hold", "hold", "change", "change", "fsync_folder"]
     )  # fmt: skip
@@ -50,7 +51,10 @@ class Steps(Run):
             if what == "anew":
                 self.model.truncate(thing, 0)
         if thing is not None:
-            self.open.append(Open(hands, fd, thing))
+            handle = Open(hands, fd, thing, append=what == "append draft")
+            self.open.append(handle)
+            if isinstance(thing, Draft):
+                self.model.use(thing, id(handle))
 
     def create(self) -> None:
         arc, path = self.some(ARCS), self.some_path()
@@ -64,16 +68,76 @@ class Steps(Run):
         """open(O_WRONLY | O_TRUNC): one's own open file is empty then, what is there is refused."""
         arc, path = self.some(ARCS), self.some_path()
         error, draft = self.model.reopen(arc, path)
-        if draft is not None:
-            self.model.truncate(draft, 0)
+        if draft is not None and self.model.truncate(draft, 0):
+            error, draft = errno.ESTALE, None
         self.opened("anew", arc, path, (error, draft))
+
+    def reopen_open(self) -> None:
+        """One more handle of a file that is open, by its name: it is the same file."""
+        drafts = [(name, path) for name, arc in self.model.arcs.items() for path in arc.drafts]
+        if drafts:
+            arc, path = self.some(drafts)
+            self.opened(self.some(("write", "append draft")), arc, path, self.model.reopen(arc, path))
+
+    def _draft(self) -> Iterator[tuple[Open, Draft]]:
+        """Some handle of a file that is being written."""
+        handles = [(each, each.thing) for each in self.open if isinstance(each.thing, Draft)]
+        if handles:
+            yield self.some(handles)
 
     def truncate(self) -> None:
         """ftruncate(2) of one's own open file."""
-        for each in self._one():
-            if isinstance(each.thing, Draft):
-                size = self.some((0, 1, 5, 3000))
-                self.same("truncate", (each.fd, size), self.model.truncate(each.thing, size), each.hands)
+        for each, draft in self._draft():
+            size = self.some((0, 1, 5, 3000))
+            expected = self.model.truncate(draft, size)
+            if not expected:
+                self.model.use(draft, id(each))
+            self.same("truncate", (each.fd, size), expected, each.hands)
+
+    def write_at(self) -> None:
+        """pwrite(2) anywhere; with O_APPEND that is at the end (pwrite(2), BUGS)."""
+        for each, draft in self._draft():
+            data, at = self.data(), self.some((0, 1, 4095, 5000))
+            self.same("pwrite", (each.fd, data, at), self._written(each, draft, data, at), each.hands)
+
+    def _written(self, each: Open, draft: Draft, data: str, at: int) -> int:
+        """The model's answer to a write."""
+        expected = self.model.write(draft, data.encode(), len(draft.buffer) if each.append else at)
+        if not expected:
+            self.model.use(draft, id(each))
+        return expected
+
+    def close_copy(self) -> None:
+        """close(2) of a copy (dup): what was written is confirmed, and the file goes on."""
+        for each, draft in self._draft():
+            self.same("close copy", (each.fd,), self.model.flush(draft, id(each)), each.hands)
+
+    def write_mapped(self) -> None:
+        """Bytes written through a mapping, by whichever handle, are those that all handles see."""
+        for each, draft in self._draft():
+            if draft.arc.stale or draft.gone or not draft.buffer:
+                continue
+            at, data = self.some((0, len(draft.buffer) // 2)), "m"
+            if self.binding == "fusepy":
+                self.same("map", (each.fd, at, data), errno.ENODEV, each.hands)
+                self.model.flush(draft, id(each))  # mmap in Python closes a copy of the handle all the same
+                continue
+            assert not self.model.write(draft, data.encode(), at)
+            draft.hidden = False
+            assert not self.model.flush(draft, id(each))
+            answer = self.same("map", (each.fd, at, data), 0, each.hands)
+            assert answer == digest(draft.buffer), "\n".join(self.told[-60:])
+
+    def see(self) -> None:
+        """Every handle of a draft tells its size, its end and its bytes as they are now."""
+        for each, draft in self._draft():
+            if not draft.arc.stale and not draft.gone:
+                size = len(draft.buffer)
+                answer = self.same("seen", (each.fd, size + 1), 0, each.hands)
+                assert answer == [size, size, digest(draft.buffer)], "\n".join(
+                    [*self.told[-60:], str(answer), str(size)]
+                )
+                each.at = size  # lseek moved it there
 
     def paper(self) -> None:
         arc = self.some(ARCS)
@@ -85,9 +149,9 @@ class Steps(Run):
                 self.read_held(each, each.thing)
             elif isinstance(each.thing, Draft):
                 data = self.data()
-                expected = self.model.write(each.thing, data.encode(), each.at)
+                expected = self._written(each, each.thing, data, each.at)
                 self.same("write", (each.fd, data), expected, each.hands)
-                each.at += 0 if expected else len(data)
+                each.at = each.at if expected else len(each.thing.buffer) if each.append else each.at + len(data)
             else:
                 self._write_node(each, each.thing)
 
@@ -199,10 +263,11 @@ class Steps(Run):
             return
         each = Open(hands, fd, draft)
         self.open.append(each)
+        self.model.use(draft, id(each))
         old = self.same("read", (self.path(arc, "data.xml"),), 0, hands).decode()
         self.count += 1
         new, expected = self._rewritten(old, draft.arc.nodes, name, how)
-        self.same("write", (fd, new), self.model.write(draft, new.encode(), 0), hands)
+        self.same("write", (fd, new), self._written(each, draft, new, 0), hands)
         each.at = len(new)
         if not early:
             self.close_handle(each)

@@ -19,6 +19,7 @@ from webarcfs.archive.locks import Turnstile
 from webarcfs.archive.schemas import Schemas
 from webarcfs.mount import closing
 from webarcfs.mount.authors import Caller
+from webarcfs.mount.base import Node
 from webarcfs.mount.closing import Closing
 from webarcfs.mount.committer import Committer
 from webarcfs.mount.drafts import Draft
@@ -194,10 +195,10 @@ def test_what_cannot_be_shown_is_nothing_to_the_others(mount: Mount, monkeypatch
     """The journal has them all by then."""
     confirmed = mount.view.overlay.confirmed
 
-    def fail(place: Place, path: str, pending: Pending) -> None:
+    def fail(place: Place, path: str, pending: Pending, shown: Node | None) -> None:
         if path == "n1":
             raise MemoryError
-        confirmed(place, path, pending)
+        confirmed(place, path, pending, shown)
 
     monkeypatch.setattr(mount.view.overlay, "confirmed", fail)
     outcomes = list(mount.writer.confirm_all([mount.file("p0.html", f"n{number}") for number in range(3)]))

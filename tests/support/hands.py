@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import mmap
 import os
 import stat
 import subprocess
@@ -20,7 +21,8 @@ from webarcfs.archive.durable import sync_folder
 
 FLAGS = {
     "create": os.O_CREAT | os.O_EXCL | os.O_RDWR,
-    "write": os.O_WRONLY,
+    "write": os.O_RDWR,
+    "append draft": os.O_RDWR | os.O_APPEND,
     "anew": os.O_WRONLY | os.O_TRUNC,
     "append": os.O_WRONLY | os.O_APPEND,
     "rewrite": os.O_WRONLY | os.O_TRUNC,
@@ -84,6 +86,13 @@ def look(top: str, whole: str, but: Iterable[str] = ()) -> dict[str, Any]:
     return {"found": found, "bytes": base64.b64encode(document).decode()}
 
 
+def mapped(fd: int, at: int, text: str) -> str:
+    """Write through a mapping of a file, within its size; a digest of all that the mapping shows then."""
+    with mmap.mmap(fd, 0) as mapping:  # which copies the handle, and closes the copy
+        mapping[at : at + len(text)] = text.encode("latin-1")
+        return digest(mapping[:])
+
+
 def do(what: str, words: list[Any]) -> Any:
     """One system call, or the few that reading takes."""
     match what:
@@ -100,6 +109,14 @@ def do(what: str, words: list[Any]) -> Any:
                 "fsync": os.fsync,
                 "look": look,
                 "held": lambda fd, size: digest(os.pread(fd, size, 0)),
+                "seen": lambda fd, size: [
+                    os.fstat(fd).st_size,
+                    os.lseek(fd, 0, os.SEEK_END),
+                    digest(os.pread(fd, size, 0)),
+                ],
+                "pwrite": lambda fd, text, at: os.pwrite(fd, text.encode("latin-1"), at),
+                "close copy": lambda fd: os.close(os.dup(fd)),
+                "map": mapped,
                 "truncate": os.ftruncate,
                 "mkdir": os.mkdir,
                 "rename": os.rename,

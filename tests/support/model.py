@@ -20,7 +20,11 @@ SOON = 10.0
 
 @dataclass
 class Draft:
-    """A file being written; `shown` is what the last close or fsync confirmed."""
+    """A file being written; `shown` is what the last close or fsync confirmed.
+
+    Its name means the buffer while a handle is `in_use`: until it is closed as far as a close can tell (one that was
+    copied goes on), and again from then on when one is written through.
+    """
 
     arc: Arc
     path: str
@@ -29,6 +33,8 @@ class Draft:
     dirty: bool = True
     handles: int = 0
     gone: bool = False
+    in_use: set[int] = field(default_factory=set)
+    hidden: bool = False
 
 
 @dataclass
@@ -75,7 +81,7 @@ class Arc:
 
     def shown(self) -> dict[str, bytes]:
         """Every addition that is seen, with its content."""
-        drafts = {path: draft.buffer for path, draft in self.drafts.items() if draft.shown is None}
+        drafts = {path: draft.buffer for path, draft in self.drafts.items() if not draft.hidden}
         return self.files | drafts
 
 
@@ -145,6 +151,11 @@ class Model:
         found.made[path] = None
         return draft
 
+    def use(self, draft: Draft, handle: int) -> None:
+        """A handle is opened, or written through."""
+        draft.in_use.add(handle)
+        draft.hidden = False
+
     def write(self, draft: Draft, data: bytes, at: int) -> int:
         """pwrite(2)."""
         if draft.gone and not draft.arc.stale:
@@ -166,17 +177,22 @@ class Model:
 
     def confirm(self, draft: Draft) -> int:
         """fsync, or the flush of a close."""
-        if not draft.dirty:
-            return 0
-        if draft.arc.stale:
+        if draft.dirty and draft.arc.stale:
             return errno.ESTALE
-        draft.shown, draft.dirty = draft.buffer, False
-        draft.arc.files[draft.path] = draft.buffer
+        if draft.dirty:
+            draft.shown, draft.dirty = draft.buffer, False
+            draft.arc.files[draft.path] = draft.buffer
+        draft.hidden = not draft.in_use
         return 0
 
-    def close(self, draft: Draft) -> int:
-        """close(2)."""
-        error = self.confirm(draft)
+    def flush(self, draft: Draft, handle: int) -> int:
+        """close(2) of a copy of a handle."""
+        draft.in_use.discard(handle)
+        return self.confirm(draft)
+
+    def close(self, draft: Draft, handle: int) -> int:
+        """close(2) of a handle."""
+        error = self.flush(draft, handle)
         draft.handles -= 1
         if not draft.handles and not draft.gone:
             draft.arc.drafts.pop(draft.path, None)
@@ -244,7 +260,8 @@ class Model:
         if how in ("chmod", "utime"):
             own = path in found.own if folder else self.may_rename(arc, path)
             return None if own is None else 0 if own else errno.EPERM
-        if how == "cut" and draft is not None and draft.shown is None:
+        if how == "cut" and draft is not None:
+            draft.hidden = False
             return self.truncate(draft, 0)
         return errno.EPERM
 
@@ -254,7 +271,7 @@ class Model:
             return error, None
         found = self.arcs[arc]
         draft = found.drafts.get(path)
-        if path in found.folders or (draft is not None and draft.shown is None):
+        if path in found.folders or (draft is not None and not draft.hidden):
             return 0, None
         body = {"data.html": found.body, "headers.http": archives.HEAD, **found.files}.get(path)
         return (errno.ENOENT, None) if body is None else (0, Held(found, path, body))

@@ -45,6 +45,7 @@ class Open:
     thing: Draft | Paper | Held
     at: int = 0
     spoilt: bool = False
+    append: bool = False
 
 
 @lru_cache(maxsize=len(ARCS))
@@ -122,7 +123,7 @@ class Run:
         thing = each.thing
         expected = 0
         if not isinstance(thing, Held):
-            expected = self.model.close(thing) if isinstance(thing, Draft) else self.model.finish(thing)
+            expected = self.model.close(thing, id(each)) if isinstance(thing, Draft) else self.model.finish(thing)
         self.same("close", (each.fd,), expected, each.hands)
         self.open.remove(each)
 

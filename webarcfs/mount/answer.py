@@ -13,7 +13,7 @@ from webarcfs.archive.errors import WebarcError, errno_of
 
 # Errors of the system that mean to the caller what they mean to us. Any other is about files of the archive that the
 # caller never named, and ENOENT for one of those would tell him that *his* file is not there.
-_RESOURCES = frozenset((errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO))
+_RESOURCES = frozenset((errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EFBIG, errno.EIO))
 
 _HINTS = {
     errno.EMFILE: "; each file being written takes one of the mount's descriptors, and its hard limit is reached "

@@ -19,7 +19,7 @@ from webarcfs.archive.journal import Body, Journal, Ticket, Wanted
 from webarcfs.archive.locks import Turnstile
 from webarcfs.mount.authors import author
 from webarcfs.mount.committer import Committer
-from webarcfs.mount.drafts import Draft
+from webarcfs.mount.drafts import Draft, DraftFile
 from webarcfs.mount.judging import OnDisk
 from webarcfs.mount.overlay import Pending
 from webarcfs.mount.view import View
@@ -103,11 +103,11 @@ class NewFile(Confirming):
         return AddFile(draft.place, draft.path, self._blob, size, by, int(time.time()), draft.blob), self._body
 
     def confirmed(self, ticket: Ticket) -> None:
-        """From now on its name means this version."""
+        """Git will have this version; its name means the draft until its handles are closed."""
         draft = self._draft
         pending = Pending(self._blob, self._body.size, (ticket.log, ticket.number))
-        self._overlay.confirmed(draft.place, draft.path, pending)
-        draft.blob, draft.dirty, draft.failed = self._blob, False, False
+        self._overlay.confirmed(draft.place, draft.path, pending, DraftFile(draft) if draft.shown else None)
+        draft.blob, draft.blob_size, draft.dirty, draft.failed = self._blob, self._body.size, False, False
         draft.blobs.add(self._blob)
 
 

@@ -9,6 +9,7 @@ something.
 # ruff: noqa: D102 # what the methods of a node mean stands in base.py
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import threading
@@ -26,6 +27,8 @@ from webarcfs.mount.makers import Made
 _PIECE = 1 << 20
 _numbers = itertools.count(1)
 
+#: Bytes of a hole that are taken without a look at the room on the disk.
+LARGE_HOLE = 1 << 30
 #: fallocate(2): reserve space beyond the end without making the file longer.
 KEEP_SIZE = 1
 
@@ -43,14 +46,18 @@ class Draft:
         self.handles = 1
         #: Whether there is something that no close or fsync has confirmed; the empty file is, too.
         self.dirty = True
-        #: The blob that was confirmed last.
+        #: The blob that was confirmed last, and its size.
         self.blob = ""
+        self.blob_size = 0
         #: All that were: git may have any of them by now.
         self.blobs: set[str] = set()
         #: Whether it was renamed onto data.xml, and is no file any more.
         self.gone = False
-        #: Whether it is written to as a version of the file too, which for the kernel is another inode.
-        self.shared = False
+        #: Whether its name means the draft, and not the version that was confirmed last: from the start until all its
+        #: handles were closed, as far as a close can tell, and again when one of them is used all the same (dup, mmap).
+        self.shown = True
+        #: The handles that were used since they were closed last (a close cannot tell whether it is the last one).
+        self.in_use: set[object] = set()
         #: Whether confirming failed since the last write.
         self.failed = False
         self._new_file = new_file
@@ -72,19 +79,22 @@ class Draft:
         with self.lock:
             self._change()
             at = self.size if offset is None else offset
+            self._check_hole(at)
             view = memoryview(data)
             try:
                 while view:
                     done = os.pwrite(self._fd, view, at)
                     view, at = view[done:], at + done
             except OSError as error:
-                self._fault = error
+                if error.errno != errno.EFBIG:  # of that nothing was written: what is there is whole
+                    self._fault = error
                 raise
         return len(data)
 
     def truncate(self, size: int) -> None:
         with self.lock:
             if size != self.size:
+                self._check_hole(size)
                 self._change()
                 os.ftruncate(self._fd, size)
             if size == 0:
@@ -135,6 +145,16 @@ class Draft:
             raise Stale(f"{self.path} is closed")
         if self.gone:
             raise Stale(f"{self.path} was renamed onto data.xml")
+
+    def _check_hole(self, at: int) -> None:
+        """Raise EFBIG or ENOSPC for a hole that the disk has no room for: git keeps none, and hashes all its bytes."""
+        hole = at - self.size
+        if hole > LARGE_HOLE:
+            disk = os.fstatvfs(self._fd)
+            if at > disk.f_blocks * disk.f_frsize:
+                raise OSError(errno.EFBIG, "the file would be larger than the journal's disk")
+            if hole > disk.f_bavail * disk.f_frsize:
+                raise OSError(errno.ENOSPC, "the hole in the file is larger than the room on the journal's disk")
 
     def _change(self) -> None:
         self._check_there()

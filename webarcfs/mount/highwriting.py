@@ -16,6 +16,7 @@ import fuse
 from webarcfs.archive.errors import NotSupported
 from webarcfs.mount.additions import Additions
 from webarcfs.mount.authors import Caller
+from webarcfs.mount.base import Node
 from webarcfs.mount.binding import Mount
 from webarcfs.mount.drafts import DraftFile
 from webarcfs.mount.highlevel import Handle, Operations
@@ -40,10 +41,12 @@ class WritingOperations(Operations):
     # -- names -------------------------------------------------------------------------------------------------------
 
     def create(self, path: str, _mode: int, fi: Any) -> int:  # type: ignore[override]
-        if fi.flags == _MKNOD:
-            self._refuse_new(path)
         folder, _slash, name = path.rpartition("/")
         opened, node = self._writer.create(self._looked_up(folder), name, _caller())
+        if fi.flags == _MKNOD:  # libfuse closes it at once
+            self._writer.keep_open(opened)
+            self._writer.closing(opened)
+            self._writer.confirm(opened)
         return self._keep(opened, node, fi)
 
     def mkdir(self, path: str, _mode: int) -> None:
@@ -61,17 +64,21 @@ class WritingOperations(Operations):
 
     def truncate(self, path: str, length: int, fi: Any = None) -> None:
         opened = self._opened.get(fi.fh) if fi is not None else None
-        node = self._tree.find(path) if opened is None else None
         if opened is not None:
-            opened.draft.truncate(length)
-        elif isinstance(node, DraftFile):
-            node.draft.truncate(length)
-        elif node is not None:
+            self._writer.truncate(opened, length)
+            return
+        node = self._draft(self._tree.find(path))
+        if not isinstance(node, DraftFile):
             raise node.refusal()
+        node.draft.truncate(length)
+
+    def _draft(self, node: Node) -> Node:
+        """The draft of a version that its maker still writes to; else the node itself."""
+        return self._writer.open_draft(node, _caller()) or node
 
     def setxattr(self, path: str, name: str, *_: Any) -> None:
         node = self._tree.find(path)
-        if isinstance(node, DraftFile) or not name.startswith("user."):
+        if not name.startswith("user.") or self._writer.names.is_recent(node):
             raise NotSupported(name)
         raise node.refusal()
 
@@ -85,6 +92,7 @@ class WritingOperations(Operations):
         node = self._looked_up(path)
         if fi.flags & os.O_ACCMODE == os.O_RDONLY:
             raise node.refusal()
+        node = self._draft(node)
         return self._keep(self._writer.open(node, fi.flags, _caller()), node, fi)
 
     def read(self, path: str, size: int, offset: int, fi: Any) -> bytes:
@@ -92,16 +100,20 @@ class WritingOperations(Operations):
         return opened.draft.read(offset, size) if opened else super().read(path, size, offset, fi)
 
     def write(self, _path: str, data: bytes, offset: int, fi: Any) -> int:
-        return self._writer.write(self._opened[fi.fh], data, offset)
+        # The kernel's own offset is that of the size it knows, which others may have changed since.
+        return self._writer.write(self._opened[fi.fh], data, None if fi.flags & os.O_APPEND else offset)
 
-    def flush(self, _path: str, fi: Any) -> int:
+    def flush(self, path: str, fi: Any) -> int:
         opened = self._opened.get(fi.fh)
         if opened is not None:
+            self._writer.closing(opened)
+        return self.fsync(path, 0, fi)
+
+    def fsync(self, _path: str, _data: int, fi: Any) -> int:
+        opened = self._opened.get(fi.fh)
+        if opened is not None and not self._writer.is_confirmed(opened):
             self._writer.confirm(opened)
         return 0
-
-    def fsync(self, path: str, _data: int, fi: Any) -> int:
-        return self.flush(path, fi)
 
     def fsyncdir(self, path: str, _data: int, fh: int) -> int:
         done = threading.Event()

@@ -30,7 +30,8 @@ _OUT: Final = Struct("=IiQ")  # struct fuse_out_header: length, error, unique
 _READ: Final = Struct("=QQI")  # struct fuse_read_in: handle, offset, size
 _FLAGS: Final = Struct("=I")  # struct fuse_open_in begins so
 _NUMBER: Final = Struct("=Q")  # struct fuse_release_in begins with the handle
-_WRITE: Final = Struct("=QQI")  # struct fuse_write_in begins so: handle, offset, size
+_WRITE: Final = Struct("=QQII")  # struct fuse_write_in begins so: handle, offset, size, flags of the write
+_MAPPED: Final = 1  # FUSE_WRITE_CACHE: of a page that was mapped
 _WRITTEN: Final = 40  # its size; the data follow
 _NAMED: Final = 8  # size of struct fuse_getxattr_in; the name follows
 _CREATED: Final = 16  # size of struct fuse_create_in; the name follows
@@ -195,9 +196,9 @@ class Lane:
         return self._operations.create(Caller(uid, gid), parent, name, 0, None)
 
     def _write(self, request: memoryview, _inode: int) -> Any:
-        handle, offset, size = _WRITE.unpack_from(request, _BODY)
+        handle, offset, size, flags = _WRITE.unpack_from(request, _BODY)
         begin = _BODY + _WRITTEN
-        return self._operations.take(handle, bytes(request[begin : begin + size]), offset)
+        return self._operations.take(handle, bytes(request[begin : begin + size]), offset, bool(flags & _MAPPED))
 
     def _flush(self, request: memoryview, inode: int) -> Any:
         return self._operations.flush(inode, Info(0, _NUMBER.unpack_from(request, _BODY)[0]))

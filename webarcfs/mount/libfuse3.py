@@ -65,9 +65,12 @@ class ConnInfo(ctypes.Structure):
 
 
 class FileInfo(ctypes.Structure):
-    """struct fuse_file_info, what we read of it; the bits between are left alone."""
+    """struct fuse_file_info, what we read of it; the other bits are left alone.
 
-    _fields_ = [("flags", c_int), ("bits", c_uint32 * 3), ("fh", c_uint64)]
+    `writepage`: the write is of a page that was mapped, and the handle one of those that the file has.
+    """
+
+    _fields_ = [("flags", c_int), ("writepage", c_uint32, 1), ("more", c_uint32 * 2), ("fh", c_uint64)]
 
 
 class Ctx(ctypes.Structure):

@@ -198,7 +198,6 @@ class Loop:
         self._mount.live()
         # Until now the kernel has nothing that could be expired.
         kernel = KernelCaches(self._session)
-        self._operations.distrust = kernel.forget_attributes
         self._mount.tree.view.listener = Expiry(self._mount.tree, self._inodes, kernel)
         if self._mount.additions is not None and self._mount.additions.writer is not None:
             self._mount.additions.writer.tell = kernel.forget
@@ -228,10 +227,6 @@ class KernelCaches(Kernel):
 
     def forget_inode(self, inode: int) -> None:  # noqa: D102 # see Kernel
         self._check(self._library.fuse_lowlevel_notify_inval_inode(self._session, inode, 0, 0))
-
-    def forget_attributes(self, inode: int) -> None:
-        """Drop what the kernel knows of an inode but its pages; unlike the others, this waits for nothing there."""
-        self._check(self._library.fuse_lowlevel_notify_inval_inode(self._session, inode, -1, 0))
 
     def _check(self, result: int) -> None:
         # It does not know it, has put something on it, or is not there any more: nothing to expire.

@@ -39,7 +39,7 @@ from webarcfs.mount.wire import ALWAYS
 from webarcfs.mount.workers import Later, Workers
 
 #: Operations that are told who asks.
-CALLED = frozenset(("create", "mkdir", "open", "rename", "setattr"))
+CALLED = frozenset(("create", "mkdir", "mknod", "open", "rename", "setattr"))
 
 #: The answer to open where no handle is needed: the inode says which version is read.
 _OPENED = wire.opened(0, wire.KEEP_CACHE | wire.NOFLUSH)
@@ -66,8 +66,6 @@ class Operations:
         self._kept = Kept()
         #: Called before what may take long: other requests are answered meanwhile.
         self.aside: Callable[[], None] = _go_on
-        #: Has the kernel drop the attributes of an inode. It waits for no folder and no page.
-        self.distrust: Callable[[int], None] = _trust
 
     # -- names -------------------------------------------------------------------------------------------------------
 
@@ -233,7 +231,7 @@ class Operations:
     def mkdir(self, _caller: Caller, parent: int, name: bytes, _mode: int) -> bytes:
         return self._refuse_new(parent, name)
 
-    def mknod(self, parent: int, name: bytes, *_: Any) -> bytes:
+    def mknod(self, _caller: Caller, parent: int, name: bytes, _mode: int, _device: int) -> bytes:
         return self._refuse_new(parent, name)
 
     def _refuse_new(self, parent: int, name: bytes) -> bytes:
@@ -260,8 +258,8 @@ class Operations:
     def write(self, _inode: int, _address: int, _size: int, _offset: int, _fi: Any) -> bytes | int:
         return errno.EBADF
 
-    def take(self, _handle: int, _data: bytes, _offset: int) -> bytes | int:
-        """A write, its data at hand."""
+    def take(self, _handle: int, _data: bytes, _offset: int, _mapped: bool) -> bytes | int:
+        """A write, its data at hand; `_mapped`: of a page that was mapped, by any handle of the file."""
         return errno.EBADF
 
     def _known(self, folder: int, name: bytes) -> Node:
@@ -280,16 +278,12 @@ def _go_on() -> None:
     """Nobody else waits for requests."""
 
 
-def _trust(_inode: int) -> None:
-    """There is no kernel that keeps anything."""
-
-
 def _valid(node: Node, attrs: Attrs) -> int:
     """Seconds for which the kernel may keep a node's attributes."""
     if node.settled and attrs.owner is None:
         return ALWAYS
-    # What is written by way of its own inode alone changes by what the kernel asks for: it keeps count of the size.
-    return ALWAYS if isinstance(node, DraftFile) and not node.draft.shared else 0
+    # A draft changes by what the kernel asks for, and all its handles are of one inode: it keeps count of the size.
+    return ALWAYS if isinstance(node, DraftFile) else 0
 
 
 def _sized(value: bytes, size: int) -> bytes | int:

@@ -1,25 +1,28 @@
 """The low-level adapter's operations of a mount that takes additions; reading is lowlevel.py's.
 
 A close is answered by a worker (workers.py), when the journal has the file and the kernel has dropped the name: the
-kernel then looks it up as the version that it became. Until then the name means the draft, an inode of its own.
+kernel then looks it up as the version that it became. Until then the name means the draft, an inode of its own. Where a
+copy of the handle (dup) goes on writing, the name means the draft again; so until the last release the kernel keeps no
+name of the version, and asks.
 """
 
 # ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md says what each answers
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from webarcfs.archive.errors import NotSupported
+from webarcfs.archive.errors import NotSupported, Stale
 from webarcfs.mount import libfuse3, wire
 from webarcfs.mount.additions import Additions
 from webarcfs.mount.authors import Caller
-from webarcfs.mount.base import Folder
+from webarcfs.mount.base import Folder, Node
 from webarcfs.mount.binding import Mount
 from webarcfs.mount.closing import Closing
-from webarcfs.mount.drafts import Draft, DraftFile
-from webarcfs.mount.inodes import Inodes, nodeid
+from webarcfs.mount.drafts import DraftFile
+from webarcfs.mount.inodes import Inodes
 from webarcfs.mount.lowlevel import Operations
 from webarcfs.mount.naming import Spot
 from webarcfs.mount.tree import Tree
@@ -54,6 +57,28 @@ class WritingOperations(Operations):
         self.lookup_undone(reply)
         self._release(wire.handle_of_create(reply))
 
+    def mknod(self, caller: Caller, parent: int, name: bytes, mode: int, device: int) -> bytes:
+        if not stat.S_ISREG(mode):
+            return super().mknod(caller, parent, name, mode, device)
+        text, writer = os.fsdecode(name), self._writer
+        opened, node = writer.create(self._known(parent, name), text, caller)
+        writer.keep_open(opened)
+        writer.closing(opened)
+
+        def close() -> None:
+            try:
+                writer.confirm(opened)
+            finally:
+                writer.release(opened)
+
+        reply = self._entry(node, parent, text)
+        self._workers.release(close)  # the kernel holds the folder until it has the answer
+        return reply
+
+    def mknod_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        self.lookup_undone(reply)
+
     def mkdir(self, caller: Caller, parent: int, name: bytes, _mode: int) -> bytes:
         text = os.fsdecode(name)
         folder = self._known(parent, name)
@@ -86,17 +111,21 @@ class WritingOperations(Operations):
         node = self._inodes.node(inode)
         opened = self._opened.get(fi.contents.fh) if fi else None
         if to_set & libfuse3.SET_SIZE:
-            draft = opened.draft if opened else node.draft if isinstance(node, DraftFile) else None
-            if draft is None:
+            size = libfuse3.size_of_stat(attr)
+            if opened is not None:
+                self._writer.truncate(opened, size)
+            elif isinstance(node, DraftFile):
+                node.draft.truncate(size)
+            else:
+                self._look_again(node, caller)
                 raise node.refusal()
-            draft.truncate(libfuse3.size_of_stat(attr))
         elif opened is None:
             self._writer.names.may_change(node, caller)
         return self.getattr(inode, fi)
 
     def setxattr(self, inode: int, name: bytes, *_: Any) -> bytes:
         node = self._inodes.node(inode)
-        if isinstance(node, DraftFile) or not name.startswith(b"user."):
+        if not name.startswith(b"user.") or self._writer.names.is_recent(node):
             raise NotSupported(os.fsdecode(name))
         raise node.refusal()
 
@@ -109,20 +138,24 @@ class WritingOperations(Operations):
         flags = fi.contents.flags
         if flags & os.O_ACCMODE == os.O_RDONLY and not flags & os.O_TRUNC:
             return super().open(caller, inode, fi)
+        node = self._inodes.node(inode)
         if flags & os.O_ACCMODE == os.O_RDONLY:
-            raise self._inodes.node(inode).refusal()
-        opened = self._writer.open(self._inodes.node(inode), flags, caller)
-        reply = wire.opened(self._keep(opened), wire.DIRECT_IO if opened.direct else wire.KEEP_CACHE)
-        if not opened.direct or not isinstance(opened.draft, Draft):
-            return reply
-        draft = nodeid(DraftFile(opened.draft))
+            raise node.refusal()
+        self._look_again(node, caller)
+        opened = self._writer.open(node, flags, caller)
+        return wire.opened(self._keep(opened), wire.DIRECT_IO if opened.direct else wire.KEEP_CACHE)
 
-        def distrusted() -> bytes:
-            self.distrust(draft)
-            return reply
+    def _look_again(self, node: Node, caller: Caller) -> None:
+        """Raise Stale for a version that its maker still writes to: the kernel looks the name up, and finds the draft.
 
-        # Another inode, that of the draft, changes from now on without the kernel's knowing.
-        return self._workers.ask(distrusted)
+        Of one file, the kernel thus writes to one inode, so that all handles see one size and one page cache.
+        """
+        if self._writer.open_draft(node, caller) is not None:
+            raise Stale("the file is still open; its name means what is being written")
+
+    def _entry(self, node: Node, parent: int, name: str, valid: int = wire.ALWAYS) -> bytes:
+        # Its maker may write to it once more, without waiting for the kernel to drop the name.
+        return super()._entry(node, parent, name, 0 if self._writer.is_open(node) else valid)
 
     def open_undone(self, reply: bytes) -> None:
         """The kernel did not take the answer."""
@@ -134,23 +167,28 @@ class WritingOperations(Operations):
         return opened.draft.read(offset, size) if opened else super().read(inode, size, offset, fi)
 
     def write(self, _inode: int, address: int, size: int, offset: int, fi: Any) -> bytes:
-        return self.take(fi.contents.fh, libfuse3.memory(address, size), offset)
+        return self.take(fi.contents.fh, libfuse3.memory(address, size), offset, bool(fi.contents.writepage))
 
-    def take(self, handle: int, data: bytes, offset: int) -> bytes:
-        return wire.written(self._writer.write(self._opened[handle], data, offset))
+    def take(self, handle: int, data: bytes, offset: int, mapped: bool) -> bytes:
+        return wire.written(self._writer.write(self._opened[handle], data, offset, mapped=mapped))
 
     def fallocate(self, _inode: int, mode: int, offset: int, length: int, fi: Any) -> int:
-        self._opened[fi.contents.fh].draft.allocate(mode, offset, length)
+        self._writer.allocate(self._opened[fi.contents.fh], mode, offset, length)
         return 0
 
     def flush(self, _inode: int, fi: Any) -> int | Later:
         opened = self._opened.get(fi.contents.fh)
-        if opened is None or not opened.draft.dirty:
+        if opened is not None:
+            self._writer.closing(opened)
+        return self._confirm(opened)
+
+    def fsync(self, _inode: int, _data: int, fi: Any) -> int | Later:
+        return self._confirm(self._opened.get(fi.contents.fh))
+
+    def _confirm(self, opened: Opened | None) -> int | Later:
+        if opened is None or self._writer.is_confirmed(opened):
             return 0
         return self._closing.close(opened)
-
-    def fsync(self, inode: int, _data: int, fi: Any) -> int | Later:
-        return self.flush(inode, fi)
 
     def fsyncdir(self, inode: int, _data: int, _fi: Any) -> Later:
         folder, writer = self._inodes.node(inode), self._writer

@@ -19,7 +19,7 @@ from webarcfs.mount.authors import Caller, author
 from webarcfs.mount.base import File, Folder, Node
 from webarcfs.mount.committer import Committer
 from webarcfs.mount.documents import whole
-from webarcfs.mount.drafts import DraftFile, Drafts
+from webarcfs.mount.drafts import Draft, DraftFile, Drafts
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import StoredFolder
 from webarcfs.mount.judging import OnDisk
@@ -101,6 +101,13 @@ class Naming:
             raise node.refusal()
         self._check_owner(place, node.inner, caller, node)
 
+    def is_recent(self, node: Node) -> bool:
+        """Whether a file or folder is somebody's own addition, whose mode, owner and times may be set."""
+        place = node.place if isinstance(node, StoredFile | StoredFolder) else None
+        if place is None or not isinstance(node, StoredFile | StoredFolder):
+            return isinstance(node, DraftFile)
+        return self._view.overlay.makers.of(place, node.inner) is not None
+
     def check_given(self, node: Node) -> None:
         """Raise Stale if the name that a file had was given up: the kernel, not told yet, takes it for what has its new
         name, and looks again."""
@@ -135,23 +142,30 @@ class Naming:
             return
         with draft.lock:
             if draft.blob:
-                self._move_confirmed(place, old, new, who)
+                self._move_confirmed(place, old, new, who, draft)
             else:
                 self._view.overlay.renamed(place, old, new)
             draft.path = new
             if self._drafts.pop((place, old), None) is draft:  # its last handle may be gone since
                 self._drafts[place, new] = draft
 
-    def _move_confirmed(self, place: Place, old: str, new: str, who: tuple[Spot, Caller]) -> None:
+    def _move_confirmed(
+        self, place: Place, old: str, new: str, who: tuple[Spot, Caller], draft: Draft | None = None
+    ) -> None:
         spot, caller = who
-        file = lookup(*spot)  # anew: it may have been closed since it was looked up, and is a version now
-        if not isinstance(file, StoredFile):
-            raise Stale(f"{old!r} is not what it was")
+        shown = DraftFile(draft) if draft is not None and draft.shown else None
+        if draft is not None:
+            blob, size = draft.blob, draft.blob_size
+        else:
+            file = lookup(*spot)  # anew: it may have been closed since it was looked up, and is a version now
+            if not isinstance(file, StoredFile):
+                raise Stale(f"{old!r} is not what it was")
+            blob, size = file.version.blob, file.attrs().size
         with Turnstile(self._view.archive.lock(place.domain)).shared():
             OnDisk.now(self._view, place.domain).check_free(place, new)
             ticket = self._journal.confirm(Move(place, old, new, author(caller.uid), int(time.time())))
-            pending = Pending(file.version.blob, file.attrs().size, (ticket.log, ticket.number))
-            self._view.overlay.moved(place, old, new, pending)
+            pending = Pending(blob, size, (ticket.log, ticket.number))
+            self._view.overlay.moved(place, old, new, pending, shown)
         self._committer.added(place.domain)
 
 

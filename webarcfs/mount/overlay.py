@@ -115,8 +115,8 @@ class Overlay:
             (self.makers.folder if isinstance(item, Entry) else self.makers.file)(place, path, made)
         return True
 
-    def confirmed(self, place: Place, path: str, pending: Pending) -> None:
-        """A file is in the journal: from now on it is this version."""
+    def confirmed(self, place: Place, path: str, pending: Pending, shown: Node | None = None) -> None:
+        """A file is in the journal: from now on its name means this version, or `shown`, which is still written to."""
         folder, name = _split(path)
         with self._lock:
             known = self._pending.setdefault(place.domain, {})
@@ -129,7 +129,26 @@ class Overlay:
             self._sizes[pending.blob] = pending.size
             if pending.body is not None:
                 self._bodies[pending.blob] = pending.body
-            self._folders.setdefault(place, {}).setdefault(folder, {})[name] = Entry(name, pending.blob, False)
+            item = Entry(name, pending.blob, False) if shown is None else shown
+            self._folders.setdefault(place, {}).setdefault(folder, {})[name] = item
+
+    def shown(self, place: Place, path: str, node: Node) -> None:
+        """A file is written to again: its name means `node`, whatever was confirmed of it."""
+        folder, name = _split(path)
+        with self._lock:
+            self._folders.setdefault(place, {}).setdefault(folder, {})[name] = node
+
+    def closed(self, place: Place, path: str, node: Node) -> None:
+        """A file is not written to any more: its name, if it means `node`, means the version confirmed last."""
+        folder, name = _split(path)
+        with self._lock:
+            if self._item(place, path) != node:
+                return
+            pending = self._pending.get(place.domain, {}).get((place, path))
+            if pending is None:  # a state is in force that has it
+                self._remove(place, path)
+            else:
+                self._folders[place][folder][name] = Entry(name, pending.blob, False)
 
     def nodes(self, place: Place) -> tuple[bytes, ...]:
         """The data nodes that were added to an ARC, as far as states do not show them yet."""
@@ -156,9 +175,9 @@ class Overlay:
                 self._folders.setdefault(place, {}).setdefault(new_folder, {})[new_name] = item
             self.makers.renamed(place, old, new)
 
-    def moved(self, place: Place, old: str, new: str, pending: Pending) -> None:
+    def moved(self, place: Place, old: str, new: str, pending: Pending, shown: Node | None = None) -> None:
         """A confirmed file has another name now, and its old one is not there, whatever states say."""
-        self.confirmed(place, new, pending)
+        self.confirmed(place, new, pending, shown)
         self.gone(place, old, pending.number)
         self.makers.renamed(place, old, new)
 

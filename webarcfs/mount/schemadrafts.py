@@ -29,6 +29,7 @@ class SchemaDraft(Draft):
             raise InvalidDocument(f"{name!r} is no name for a schema; it is called <element>.xsd")
         super().__init__(Place("", SCHEMAS, ""), name, maker, folder.attrs().mtime, new_file)
         self.folder = folder
+        self.shown = False  # by the overlay; the folder does that
         self._stored = False
         self._node: Node | None = None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ from webarcfs.mount.documents import Document, whole
 from webarcfs.mount.drafts import Draft, DraftFile, Drafts
 from webarcfs.mount.files import StoredFile
 from webarcfs.mount.folders import StoredFolder
-from webarcfs.mount.makers import Made
+from webarcfs.mount.makers import GRACE, Made
 from webarcfs.mount.naming import Naming, has, lookup
 from webarcfs.mount.newnodes import Documents, Written
 from webarcfs.mount.schemadrafts import SchemaDraft
@@ -42,9 +43,12 @@ LITTLE = 1 << 20
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """A handle that writes. `direct`: the kernel may not keep its pages. `append`: whatever the offset says."""
+    """A handle that writes. `direct`: the kernel may not keep its pages. `append`: whatever the offset says.
+
+    Each is another one, whatever it is a handle of.
+    """
 
     draft: Draft | Document
     direct: bool = False
@@ -70,6 +74,8 @@ class Writer:
         self._documents = Documents(view, self._confirmer, schemas)
         self._schemas = schemas
         self._drafts: Drafts = {}
+        #: Files that mknod(2) made: a handle that keeps each open for its maker, and when that was (monotonic).
+        self._made: dict[Draft, tuple[Opened, float]] = {}
         self.names = Naming(view, journal, committer, self._documents, self._drafts)
         self.tell: Callable[[Folder, str], None] = _tell_nobody
         self._near: tuple[DomainState | None, dict[str, Node]] = (None, {})
@@ -86,7 +92,22 @@ class Writer:
             draft.let_go()
             raise Exists(f"{name!r} is there")
         self._drafts[place, path] = draft
-        return Opened(draft), node
+        return _in_use(Opened(draft)), node
+
+    def keep_open(self, opened: Opened) -> None:
+        """A file was made, and not opened (mknod(2)): for a while its maker may open it to write."""
+        draft = opened.draft
+        if not isinstance(draft, Draft):
+            return
+        now = time.monotonic()
+        for other, (kept, since) in list(self._made.items()):
+            if since + GRACE < now and other in self._made:
+                del self._made[other]
+                self.release(kept)
+        draft.hold()
+        with draft.lock:
+            draft.handles += 1
+        self._made[draft] = Opened(draft), now
 
     def _create_schema(self, folder: SchemaFolder, name: str, maker: Made) -> tuple[Opened, DraftFile]:
         draft = SchemaDraft(folder, name, maker, self._journal.draft)
@@ -99,7 +120,7 @@ class Writer:
         return Opened(draft), node
 
     def open(self, node: Node, flags: int, caller: Caller) -> Opened:
-        """Open what is there for writing: one's own new file, or data.xml.
+        """Open what is there for writing: one's own new file (`open_draft` tells its node), or data.xml.
 
         Raises the node's refusal, and Stale for what has another name by now.
         """
@@ -111,31 +132,61 @@ class Writer:
                 old = self._documents.current(node.place)
             document = Document(node.place, old, Made(caller.uid), rewriting=bool(flags & os.O_TRUNC))
             return Opened(document, direct=True, append=append)
-        draft = node.draft if isinstance(node, DraftFile) else self._draft_of(node)
-        if draft is None or draft.maker.uid != caller.uid:
+        if not isinstance(node, DraftFile) or node.draft.maker.uid != caller.uid:
             self.names.check_given(node)
             raise node.refusal()
+        draft = node.draft
         draft.hold()
         with draft.lock:
             draft.handles += 1
+        if draft in self._made:
+            self.release(self._made.pop(draft)[0])
+        opened = Opened(draft)
         try:
             if flags & os.O_TRUNC:
-                draft.truncate(0)
+                self.truncate(opened, 0)
         except BaseException:
-            self.release(Opened(draft))
+            self.release(opened)
             raise
-        # Under the name of a version that was confirmed already: its pages are not the draft's.
-        direct = not isinstance(node, DraftFile)
-        draft.shared |= direct
-        return Opened(draft, direct, direct and append)
+        return _in_use(opened)
+
+    def open_draft(self, node: Node, caller: Caller) -> DraftFile | None:
+        """The draft of a version that its maker still has open, which its name means again from now on; or None."""
+        draft = self._draft_of(node)
+        if draft is None or draft.maker.uid != caller.uid:
+            return None
+        with draft.lock:
+            self._show(draft)
+        return DraftFile(draft)
+
+    def is_open(self, node: Node) -> bool:
+        """Whether a version is that of a file that somebody still has open: its name may mean the draft again."""
+        return bool(self._drafts) and self._draft_of(node) is not None
 
     def _draft_of(self, node: Node) -> Draft | None:
         if not isinstance(node, StoredFile) or node.place is None:
             return None
         return self._drafts.get((node.place, node.inner))
 
-    def write(self, opened: Opened, data: bytes, offset: int) -> int:
-        """Write; Stale as soon as it is known that it is in vain."""
+    def _show(self, draft: Draft) -> None:
+        """Have the name of a draft mean it again, and not the version that was confirmed last. Under its lock."""
+        if not draft.shown and draft.blob and not draft.gone:
+            self._view.overlay.shown(draft.place, draft.path, DraftFile(draft))
+            draft.shown = True
+
+    def _hide(self, draft: Draft) -> bool:
+        """Have the name of a draft mean the version confirmed last; whether it meant the draft. Under its lock."""
+        if not draft.shown or not draft.blob or draft.gone:
+            return False
+        self._view.overlay.closed(draft.place, draft.path, DraftFile(draft))
+        draft.shown = False
+        return True
+
+    def write(self, opened: Opened, data: bytes, offset: int | None, *, mapped: bool = False) -> int:
+        """Write at `offset`, or at the end; Stale as soon as it is known that it is in vain.
+
+        What was `mapped` comes from the kernel's pages, by any handle of the file: that one need not be in use.
+        """
         draft = opened.draft
         try:
             if not isinstance(draft, SchemaDraft):
@@ -144,11 +195,42 @@ class Writer:
             draft.dirty = True  # so that its close says so, too
             raise
         try:
-            return draft.write(data, None if opened.append else offset)
+            with draft.lock:
+                self._use(opened, mapped=mapped)
+                return draft.write(data, None if opened.append else offset)
         except WebarcError as error:
             if isinstance(draft, Document):
                 self._documents.refused(draft.place, draft.maker.uid, error)
             raise
+
+    def truncate(self, opened: Opened, size: int) -> None:
+        """Give a file another length (ftruncate(2)). Raises OSError, Stale, InvalidDocument."""
+        with opened.draft.lock:
+            self._use(opened)
+            opened.draft.truncate(size)
+
+    def allocate(self, opened: Opened, mode: int, offset: int, length: int) -> None:
+        """Reserve space for a file (fallocate(2)). Raises OSError, Stale, NotSupported."""
+        with opened.draft.lock:
+            self._use(opened)
+            opened.draft.allocate(mode, offset, length)
+
+    def _use(self, opened: Opened, *, mapped: bool = False) -> None:
+        """Note that a handle is used, though all may have been closed. Under the draft's lock."""
+        if isinstance(opened.draft, Draft):
+            if not mapped:
+                _in_use(opened)
+            self._show(opened.draft)
+
+    def closing(self, opened: Opened) -> None:
+        """Note that a handle is being closed: unless it was copied, it is not used any more. `confirm` is next."""
+        if isinstance(opened.draft, Draft):
+            opened.draft.in_use.discard(opened)
+
+    def is_confirmed(self, opened: Opened) -> bool:
+        """Whether a close or fsync has nothing to do."""
+        draft = opened.draft
+        return not draft.dirty and not (isinstance(draft, Draft) and draft.shown and not draft.in_use)
 
     def confirm(self, opened: Opened) -> None:
         """A close or an fsync: what is new becomes durable, and then visible. Raises Stale, Exists, OSError."""
@@ -173,16 +255,21 @@ class Writer:
         return Written(self._documents, draft) if isinstance(draft, Document) else NewFile(draft, self._view)
 
     def _confirmed(self, draft: Draft | Document, outcome: Outcome) -> BaseException | None:
-        """Let the kernel know what became of it."""
-        error = None
+        """Let the kernel know what became of it. A file that nobody uses any more is a version from now on."""
+        error, closed = None, False
         if isinstance(outcome, BaseException):
             error = outcome
             draft.failed = True
             _log.warning("%s of %s: %s was not added: %s", draft.place.arc, draft.place.domain, draft.path, error)
             if isinstance(draft, Draft) and not draft.blob:
                 self._view.overlay.removed(draft.place, draft.path)
+        if isinstance(draft, Draft):
+            with draft.lock:
+                closed = not draft.dirty and not draft.in_use and self._hide(draft)
+        elif outcome is True:
+            closed = True
         # Of what was refused, too: the kernel thinks that there is a file, or that data.xml is as long as was written.
-        if outcome is True or (error is not None and (isinstance(draft, Document) or not draft.blob)):
+        if closed or (error is not None and (isinstance(draft, Document) or not draft.blob)):
             self._tell(draft.place, draft.path)
         return error
 
@@ -196,7 +283,7 @@ class Writer:
         if draft.size > LITTLE or not draft.lock.acquire(blocking=False):
             return False
         try:
-            if draft.dirty:
+            if draft.dirty or (isinstance(draft, Draft) and draft.shown):
                 return False
             self.release(opened)
         finally:
@@ -206,6 +293,7 @@ class Writer:
     def release(self, opened: Opened) -> None:
         """A handle is no more; with the last one the file is final. Takes in what was written after the last close."""
         draft = opened.draft
+        self.closing(opened)
         with draft.lock:
             draft.handles -= 1
             last = not draft.handles
@@ -217,8 +305,12 @@ class Writer:
                 draft.hide()
                 self.tell(draft.folder, draft.path)
             elif last and isinstance(draft, Draft) and self._drafts.get((draft.place, draft.path), draft) is draft:
-                self._drafts.pop((draft.place, draft.path), None)  # and not one that came after it
+                with draft.lock:
+                    hidden = self._hide(draft)
+                    self._drafts.pop((draft.place, draft.path), None)  # and not one that came after it
                 self._view.overlay.makers.closed(draft.place, draft.path)
+                if hidden:
+                    self._tell(draft.place, draft.path)
             draft.let_go()
 
     def sync_folder(self, folder: Node, done: Done) -> None:
@@ -275,6 +367,13 @@ class Writer:
             node = lookup(self._folder(place, above) if above else current_folder(self._view, state), name)
             folders[path] = node
         return node
+
+
+def _in_use(opened: Opened) -> Opened:
+    """A handle that is used from now on."""
+    if isinstance(opened.draft, Draft):
+        opened.draft.in_use.add(opened)
+    return opened
 
 
 def _tell_nobody(_folder: Folder, _name: str) -> None:
