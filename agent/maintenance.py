@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from agent.jobnames import publication_of
-from webarcfs.archive import locks, upkeep
+from webarcfs.archive import leftlocks, locks, upkeep
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import WebarcError
 from webarcfs.archive.model import from_epoch
@@ -66,13 +66,15 @@ def maintain(archive: Archive) -> Maintained:
 def _maintain_domain(archive: Archive, domain: str) -> list[str]:
     """The caller holds the publishing lock: no crawl is preparing a commit here, and what one left is nobody's."""
     store = Store(archive.repository(domain))
-    removed = [f"{domain}: {INCOMING}{name}" for name in store.refs(INCOMING)]
+    removed = [str(path.relative_to(archive.root)) for path in leftlocks.remove(store.path)]
+    scratch = [f"{domain}: {INCOMING}{name}" for name in store.refs(INCOMING)]
     stale = upkeep.stale_files(store.path)
-    if removed or stale:
+    if scratch or stale:
         # Nobody commits additions meanwhile either: a mount's unfinished pack looks like one that a crash left.
         with locks.exclusive(archive.committing_lock(domain)), locks.Turnstile(archive.lock(domain)).exclusive():
-            if removed:
+            if scratch:
                 store.drop_scratch()
+                removed += scratch
             for path in filter(upkeep.is_stale, stale):
                 path.unlink(missing_ok=True)
                 removed.append(str(path.relative_to(archive.root)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from agent import linkupkeep
 from agent.stages.index import index
-from webarcfs.archive import sequence
+from webarcfs.archive import leftlocks, sequence
 from webarcfs.archive.committing import replay
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
@@ -52,8 +52,10 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
     """Make webarc.db, `changes` and, if it is wanted, links.db anew from the repositories alone.
 
     Publications wait meanwhile, but not for links.db, which takes longest. What dead mounts left in the journal is
-    taken into git first.
+    taken into git first, and locks that a killed git left are removed before that.
     """
+    for domain in archive.domains():
+        leftlocks.remove(archive.repository(domain))
     replay(archive)
     with sequence.hold(archive):
         snapshots, damaged = _all_snapshots(archive, {})

@@ -16,7 +16,7 @@ from agent import item, jsonfile
 from agent.frontier import Frontier
 from agent.jobnames import publication_of
 from agent.verifydomain import Domain, documents, history, read_refs
-from webarcfs.archive import locks, sequence
+from webarcfs.archive import leftlocks, locks, sequence
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, DatabaseDamaged, WebarcError
@@ -89,6 +89,9 @@ def _known(archive: Archive) -> dict[str, str]:
 
 def _domain(domain: Domain, sound: str | None, quick: bool) -> Iterator[str]:
     yield from domain.findings
+    for path in leftlocks.left(domain.store.path):
+        name = path.relative_to(domain.store.path)
+        yield f"{name} was left by a git that was killed; `webarc-agent recover` removes it, or the next crawl"
     try:
         if not quick:
             lines = domain.store.check()

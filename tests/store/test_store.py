@@ -175,21 +175,6 @@ def test_names_of_loose_objects_are_synced_whatever_the_clock_says(
     assert sorted(synced) == ["00", "01", "03", "04"]
 
 
-def test_a_lock_that_a_crash_left_is_no_obstacle_for_ever(store: Store) -> None:
-    """A machine that lost its power in the middle of a swap: `main.lock` stays, and nobody holds it."""
-    one = commit(store, tree_of(store, {"a": b"1"}))
-    locks = [store.path / f"{MAIN}.lock", store.path / f"{TAG.ref}.lock"]
-    for lock in locks:
-        lock.parent.mkdir(exist_ok=True)
-        lock.touch()
-    with pytest.raises(Busy):
-        store.update_refs([RefUpdate(MAIN, one, None)])  # somebody may hold it
-    for lock in locks:
-        os.utime(lock, (time.time() - 3600,) * 2)
-    store.update_refs([RefUpdate(MAIN, one, None), RefUpdate(TAG.ref, one, None)])
-    assert store.ref(MAIN) == one and not any(lock.exists() for lock in locks)
-
-
 def test_refs_to_what_is_not_there_are_damage_and_not_rivalry(store: Store) -> None:
     with pytest.raises(Damaged, match="nonexistent"):
         store.update_refs([RefUpdate(MAIN, "1" * 40, None)])

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-from webarcfs.archive.errors import Damaged
+from webarcfs.archive.errors import Busy, Damaged
 
 _NEXT_TO_NOTHING = 1 << 16  # bytes
+_LOCK_IN_THE_WAY = re.compile(rb"Unable to create '([^'\n]+\.lock)': File exists")
 #: How every git command starts.
 GIT = ("git", "-c", "core.hooksPath=/dev/null")
 
@@ -35,7 +37,7 @@ def run(
     check: bool = True,
     stdout: int = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run `git <arguments>` in `path`. With `check`, raises OSError on a full disk and Damaged on other failures."""
+    """Run `git <arguments>` in `path`. With `check`, raises OSError on a full disk, else Busy or Damaged."""
     done = subprocess.run(
         [*GIT, *arguments],
         cwd=path,
@@ -51,13 +53,27 @@ def run(
 
 
 def fail(what: str, complaint: bytes, path: Path | None) -> NoReturn:
-    """Raise what git's complaint about the repository `path` means: OSError for a full disk, else Damaged."""
+    """Raise what git's complaint about the repository `path` means: OSError for a full disk, Busy for a lock in the
+    way, else Damaged.
+    """
     for number in (errno.ENOSPC, errno.EDQUOT):
         if os.strerror(number).encode() in complaint:
             raise OSError(number, f"{what}: {os.strerror(number)}")
     if path is not None and _is_full(path):  # git says just "couldn't write" in places
         raise OSError(errno.ENOSPC, f"{what}: {os.strerror(errno.ENOSPC)}")
+    lock = lock_in_the_way(complaint)
+    if lock is not None:
+        raise Busy(
+            f"{what}: {path / lock if path else lock} is in the way; the git that made it is still at work, or was"
+            " killed: when nobody holds it, the next try removes it, or `webarc-agent recover`"
+        )
     raise Damaged(f"{what}: {reason(complaint)}")
+
+
+def lock_in_the_way(complaint: bytes) -> Path | None:
+    """The lock file that git says it fell over; as git says it, which may be relative to the repository."""
+    match = _LOCK_IN_THE_WAY.search(complaint)
+    return Path(os.fsdecode(match[1])) if match else None
 
 
 def _is_full(path: Path) -> bool:

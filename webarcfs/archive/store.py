@@ -9,16 +9,14 @@ A `Store` may be read by several threads at once; it holds no lock and caches no
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pygit2
 
-from webarcfs.archive import commits, gitprocess, gitsync
+from webarcfs.archive import commits, gitprocess, gitsync, leftlocks
 from webarcfs.archive.durable import sync_folder, sync_tree
 from webarcfs.archive.errors import Busy, Damaged
 from webarcfs.archive.gitprocess import fail, reason
@@ -30,8 +28,6 @@ CRAWLS = "refs/crawls/"
 PUBLICATIONS = "refs/publications/"
 INCOMING = "refs/incoming/"
 
-_LOCK_IN_THE_WAY = re.compile(rb"Unable to create '([^'\n]+\.lock)': File exists")
-_STALE = 60.0  # seconds
 #: How long git waits for another git that holds a ref's lock, in ms. Its default of 100 is too little while that one
 #: syncs on a busy disk, as one may whose caller was killed, and whose lock on the domain is gone.
 _PATIENT = ("-c", "core.filesRefLockTimeout=1000")
@@ -120,23 +116,20 @@ class Store(Objects):
             if not done.returncode:
                 gitsync.refs(self.path, [update.ref for update in updates])
                 return
-            if not self._drop_stale_lock(done.stderr):
+            if not self._drop_left_lock(done.stderr):
                 break
-        if b"cannot lock ref" in done.stderr and b"No space left" not in done.stderr:
+        rivalry = b"cannot lock ref" in done.stderr and b"No space left" not in done.stderr
+        if rivalry and gitprocess.lock_in_the_way(done.stderr) is None:
             raise Busy(f"{self.path}: refs were not moved: {reason(done.stderr)}")
         fail(f"{self.path}: refs were not moved", done.stderr, self.path)
 
-    def _drop_stale_lock(self, stderr: bytes) -> bool:
-        """Remove the lock file that git fell over, if a crash left it; git itself holds one for milliseconds."""
-        match = _LOCK_IN_THE_WAY.search(stderr)
-        lock = self.path / os.fsdecode(match[1]) if match else None
-        try:
-            if lock is None or time.time() - lock.stat().st_mtime < _STALE:
-                return False
-            lock.unlink()
-        except FileNotFoundError:
-            pass  # its holder was done just now
-        return True
+    def _drop_left_lock(self, stderr: bytes) -> bool:
+        """Remove the lock file that git fell over, if a git that was killed left it; whether it is gone."""
+        lock = gitprocess.lock_in_the_way(stderr)
+        if lock is None:
+            return False
+        leftlocks.remove(self.path)
+        return not (self.path / lock).exists()
 
     # -- states ------------------------------------------------------------------------------------------------------
 
@@ -177,7 +170,8 @@ class Store(Objects):
         return str(self._repo[oid].peel(pygit2.Tree).id)
 
     def drop_scratch(self) -> None:
-        """Remove what killed imports left: scratch refs, unfinished packs, crash reports. Call it under the lock."""
+        """Remove what killed ones left: locks, scratch refs, unfinished packs, crash reports. Call it under the lock."""
+        leftlocks.remove(self.path)
         stale = self.refs(INCOMING)
         if stale:
             self.update_refs([RefUpdate(INCOMING + name, None, oid) for name, oid in stale.items()])

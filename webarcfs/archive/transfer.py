@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from webarcfs.archive import gitprocess
+from webarcfs.archive import gitprocess, leftlocks
 from webarcfs.archive.gitprocess import reason
 from webarcfs.archive.store import INCOMING, Store
 
@@ -20,6 +20,7 @@ _MANY_PACKS = 20
 def fetch(source: Path, copy: Store) -> None:
     """Bring `copy` to where the repository `source` is, all refs in one transaction. Raises OSError, Damaged."""
     settings = ["-c", "fetch.unpackLimit=1", "-c", "pack.compression=1", "-c", "protocol.version=2"]
+    leftlocks.remove(copy.path)  # of a backup that was killed
     command = ["fetch", "--quiet", "--atomic", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"]
     gitprocess.run([*settings, *command, str(source), *(f"+{each}:{each}" for each in _REFS)], copy.path)
 
