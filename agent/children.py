@@ -24,6 +24,7 @@ class Child:
     name: str
     process: subprocess.Popen[bytes]
     reader: threading.Thread
+    said: list[str]  # its last line, if it said any
     since: float = field(default_factory=time.monotonic)
 
 
@@ -32,6 +33,7 @@ class Children:
 
     def __init__(self) -> None:
         self._running: dict[str, Child] = {}
+        self._last_words: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._running)
@@ -50,9 +52,10 @@ class Children:
             start_new_session=True,
         )
         assert process.stderr is not None
-        reader = threading.Thread(target=_take_lines, args=(name, process.stderr), daemon=True)
+        said: list[str] = []
+        reader = threading.Thread(target=_take_lines, args=(name, process.stderr, said), daemon=True)
         reader.start()
-        self._running[name] = Child(name, process, reader)
+        self._running[name] = Child(name, process, reader, said)
 
     def ended(self) -> list[tuple[str, int]]:
         """Name and exit code of those that have ended since; a signal's number is negative."""
@@ -60,6 +63,10 @@ class Children:
         for child in done:
             self._forget(child)
         return [(child.name, child.process.returncode) for child in done]
+
+    def last_words(self, name: str) -> str:
+        """The last line of one that has ended, which says why where it failed; told once."""
+        return self._last_words.pop(name, "")
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to each."""
@@ -71,14 +78,16 @@ class Children:
         child.reader.join(1)  # a process of it may hold stderr still; the others are not to wait for that
         assert child.process.stdin is not None
         child.process.stdin.close()
+        self._last_words[child.name] = "".join(child.said)
 
 
-def _take_lines(name: str, stream: IO[bytes]) -> None:
+def _take_lines(name: str, stream: IO[bytes], said: list[str]) -> None:
     """Log what a child says, line by line: its first word is the level."""
     with stream:
         for raw in stream:
             line = raw.decode("utf-8", "replace").rstrip()
             word, _, rest = line.partition(" ")
+            said[:] = [rest if word in _LEVELS else line]
             if word in _LEVELS:
                 _log.log(_LEVELS[word], "%s: %s", name, rest)
             else:

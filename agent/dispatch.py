@@ -1,11 +1,13 @@
 """Begins jobs, goes on with interrupted ones, and notes how they ended: the agent's dealings with its jobs.
 
-What is due is `agent.scheduler`'s to say; what ran, `agent.history`'s. A job that fails hurts nobody else, and is tried
-again when its publication is due again.
+What is due is `agent.scheduler`'s to say; what ran, `agent.history`'s; when a job that failed is tried again,
+`agent.attempts`'. What is to be gone on with is asked at each turn, and not once: a job that the agent before left may
+run on for a while, and its process stops some time after this agent began.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import signal
@@ -13,12 +15,12 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 
-from agent import definition, history, item, jobs, scheduler
+from agent import attempts, definition, history, item, jobs, scheduler
 from agent.children import Children
 from agent.definition import Definition
-from agent.history import Past
-from agent.item import AT_WORK, Item, State
-from agent.jobnames import is_import, kind_of
+from agent.history import History, Past
+from agent.item import Item, State
+from agent.jobnames import is_import, kind_of, publication_of
 from agent.worker import End
 from webarcfs.archive.config import Publication, Settings
 from webarcfs.archive.directory import Archive
@@ -29,8 +31,12 @@ _log = logging.getLogger("webarc")
 #: Jobs at once, for each wget that may run: a job that waits for its turn or goes through the pipeline needs no wget.
 #: A bound all the same, since each is a process of some 50 MB.
 JOBS_PER_INSTANCE = 4
-#: Seconds until a publication that somebody else was crawling is looked at again.
+#: Seconds until a publication that somebody else was crawling is looked at again; and a job that was left.
 _ELSEWHERE_SECONDS = 5.0
+_LEFT_SECONDS = 0.5
+#: Seconds that `start --once` waits for a left job whose publication somebody holds and whose item names no process: it
+#: may be one that the agent before had just begun. One that is named is waited for as long as it runs.
+_NAMELESS_SECONDS = 30.0
 #: Seconds until one is tried again that could not be begun at all.
 _AGAIN_SECONDS = 30.0
 
@@ -44,17 +50,24 @@ class Dispatch:
         self.children = Children()
         self.publications: Sequence[Publication] = ()
         self.settings = Settings()
-        self.history = self._past.read()
-        self.resume = [each.job for each in self.history.open if not each.runs]
         self._not_before: dict[str, float] = {}
+        self._untold: dict[str, Item] = {}  # failures that the disk is too full to say
+        self.history = self._read()
+        #: What was there when this agent began, and is to be gone on with once nobody is at it.
+        self._left = {each.job for each in self.history.open}
+        self._aside: set[str] = set()  # what was looked at, and cannot be gone on with by an agent
+        self._held: dict[str, float] = {}  # jobs among these that somebody nameless holds, and since when
         self.ended: set[End] = set()  # how jobs ended
 
     def turn(self) -> None:
         """Take what ended, begin what is due; what was interrupted comes first."""
         self.take_ended()
-        self.history = self._past.read()
+        self._tell()
+        self.history = self._read()
+        # Whoever goes on with a job by hand is left to end it.
+        self._left -= {each.job for each in self.history.open if each.runs and not each.by_agent}
         room = self.settings.crawl.max_instances * JOBS_PER_INSTANCE
-        for job in list(self.resume):
+        for job in self.resume:
             if len(self.children) >= room:
                 break
             self._try_to_go_on(job)
@@ -62,6 +75,13 @@ class Dispatch:
             if len(self.children) >= room:
                 break
             self._try_to_begin(each.publication)
+
+    @property
+    def resume(self) -> list[str]:
+        """The jobs that are to be gone on with: those that were left, and those that failed and may be tried again."""
+        at, others = now(), self._aside | set(self.children)
+        wanted = (each for each in self.history.open if each.job in self._left or attempts.is_due(each, at))
+        return [each.job for each in wanted if each.job not in others and not each.runs]
 
     def due(self, at: datetime) -> list[scheduler.Due]:
         """What is due and nobody is at."""
@@ -72,8 +92,12 @@ class Dispatch:
         return scheduler.due(free, self.history.runs, at)
 
     def idle(self) -> bool:
-        """Whether nothing runs and nothing is due."""
-        return not self.children and all(map(self._has_to_wait, self.resume)) and not self.due(now())
+        """Whether nothing runs, of the agent before neither, and nothing is due."""
+        winding_down = any(each.job in self._left and each.runs for each in self.history.open)
+        latest = time.monotonic() - _NAMELESS_SECONDS
+        resume = self.resume
+        wait = all(self._has_to_wait(job) and self._held.get(job, latest) <= latest for job in resume)
+        return not self.children and not winding_down and wait and not self.due(now())
 
     def _has_to_wait(self, name: str) -> bool:
         """Whether a publication, or a job that is to be gone on with, failed to begin a moment ago."""
@@ -89,8 +113,15 @@ class Dispatch:
     def take_ended(self) -> None:
         """Note how those jobs ended whose processes have."""
         for job, code in self.children.ended():
-            self.history = self._past.read(surely=True)
+            self.history = self._read(surely=True)
             self._ended(job, code)
+
+    def _read(self, *, surely: bool = False) -> History:
+        """The history, with what could not be written down."""
+        past = self._past.read(surely=surely)
+        if not self._untold:
+            return past
+        return dataclasses.replace(past, open=tuple(self._untold.get(each.job, each) for each in past.open))
 
     # -- beginning -----------------------------------------------------------------------------------------------
 
@@ -117,7 +148,7 @@ class Dispatch:
         try:
             known = history.item_of(folder, name)
             stamp = format_time(now())
-            item.save(folder, dataclasses.replace(known, due=stamp, attempted=stamp, state=State.WAITING, reason=""))
+            item.save(folder, dataclasses.replace(_waiting(known), due=stamp, attempted=stamp))
             definition.save(folder, self._definition(publication))
         except BaseException:
             if not (folder / "frontier.db").exists():
@@ -130,32 +161,48 @@ class Dispatch:
         if self._has_to_wait(job):
             return
         try:
-            self._go_on(job)
-            self.resume.remove(job)
+            with jobs.alone(self._archive, publication_of(job)):
+                ready = self._make_ready(job)
+            self._left.discard(job)
+            if ready:
+                _log.info("going on with %s", job)
+                self._start(job)
+            else:
+                self._aside.add(job)
+        except Busy:  # its process has not yet said that it runs, or somebody else is at the publication
+            self._not_before[job] = time.monotonic() + _LEFT_SECONDS
+            self._held.setdefault(job, time.monotonic())
         except Damaged as error:
             _log.warning("%s", error)
-            self.resume.remove(job)
-        except Exception:
-            _log.exception("%s: could not be gone on with; it is tried again in %g s", job, _AGAIN_SECONDS)
+            self._left.discard(job)
+            self._aside.add(job)
+        except Exception as error:
+            _log.exception("%s: could not be gone on with", job)
             self.ended.add(End.FAILED)
-            self._not_before[job] = time.monotonic() + _AGAIN_SECONDS
+            self._note_failure(job, attempts.reason_of(error, self._archive.jobs / job))
+            self._left.discard(job)
 
-    def _go_on(self, job: str) -> None:
-        """Start a job that the agent before left; as the settings say now, or as it was defined if they do not."""
+    def _make_ready(self, job: str) -> bool:
+        """Make a job that was left ready for its process, as the settings say now, or as it was defined if they do not.
+
+        False where it is not the agent's to go on with, which is logged.
+        """
         folder = self._archive.jobs / job
         publication = next((each for each in self.publications if each.name == kind_of(job)), None)
         if not folder.is_dir() or not jobs.usable(folder):
-            return
+            return False
         if is_import(job):
             _log.info("%s is an import that was interrupted; the same command goes on with it", job)
-            return
+            return False
+        known = history.item_of(folder, kind_of(job))
+        if known.state is State.FAILED:  # what its process says of a failure from now on is new
+            item.save(folder, _waiting(known))
         if publication is not None:
             definition.save(folder, self._definition(publication))
         elif definition.load(folder) is None:
             _log.warning("%s has no definition; the crawl that made it goes on with it", folder)
-            return
-        _log.info("going on with %s", job)
-        self._start(job)
+            return False
+        return True
 
     def _definition(self, publication: Publication) -> Definition:
         profile = self.settings.profiles.get(publication.profile or "")
@@ -164,7 +211,9 @@ class Dispatch:
     def _start(self, job: str) -> None:
         self.children.start(job, "-m", "agent.worker", str(self._archive.root), job)
         _log.info("%s: begins", job)
-        self.history = self._past.read()
+        self._untold.pop(job, None)
+        self._held.pop(job, None)
+        self.history = self._read()
 
     # -- ending --------------------------------------------------------------------------------------------------
 
@@ -177,26 +226,45 @@ class Dispatch:
         elif code in (End.STOPPED, -signal.SIGTERM):  # the latter before it had begun
             _log.info("%s: stopped; the next start goes on from there", job)
         else:
-            how = f"was killed by signal {-code}" if code < 0 else "failed"
-            _log.error("%s: %s; it is tried again when it is due", job, how)
-            self._note_failure(job, how)
+            how = f"was killed by signal {-code}" if code < 0 else self.children.last_words(job) or "failed"
+            self._note_failure(job, how, killed=code < 0)
 
-    def _note_failure(self, job: str, how: str) -> None:
-        """Put a job whose process could not say so itself down as failed."""
+    def _note_failure(self, job: str, how: str, *, killed: bool = False) -> None:
+        """Put a job down as failed, and when it is tried again. What its process said of it goes before `how`."""
         folder = self._archive.jobs / job
         known = next((each for each in self.history.open if each.job == job), None)
-        if known is not None and folder.is_dir() and known.state in AT_WORK:
-            item.save(folder, _failed(known, how))
-            self.history = self._past.read()
+        if known is None or not folder.is_dir():
+            _log.error("%s: %s", job, how)
+            return
+        told = known.reason if known.state is State.FAILED and known.reason and not killed else how
+        failed = attempts.failed(known, told, now(), killed=killed)
+        _log.error("%s: %s; next try %s", job, told, failed.again or "when it is due")
+        self._untold[job] = failed
+        self._tell()
+        self.history = self._read()
+
+    def _tell(self) -> None:
+        """Write down what failed. Where the disk is too full even for that it is kept in mind, and tried each turn."""
+        for job, failed in list(self._untold.items()):
+            folder = self._archive.jobs / job
+            with contextlib.suppress(OSError):
+                if folder.is_dir():
+                    item.save_surely(folder, failed)
+                del self._untold[job]
 
     def _elsewhere(self, job: str) -> None:
         """Somebody else crawls the publication: drop the folder if nothing is in it, and look again in a while."""
         folder = self._archive.jobs / job
         self._not_before[kind_of(job)] = time.monotonic() + _ELSEWHERE_SECONDS
-        if folder.is_dir() and not (folder / "frontier.db").exists():
+        if not folder.is_dir():
+            return
+        if (folder / "frontier.db").exists():
+            self._left.add(job)
+            self._not_before[job] = time.monotonic() + _LEFT_SECONDS
+        else:
             jobs.drop(folder)
-            self.history = self._past.read()
+            self.history = self._read()
 
 
-def _failed(known: Item, how: str) -> Item:
-    return dataclasses.replace(known, state=State.FAILED, reason=how, updated=format_time(now()), pid=0, ticks=0)
+def _waiting(known: Item) -> Item:
+    return dataclasses.replace(known, state=State.WAITING, reason="", again="")

@@ -7,7 +7,9 @@ over its time is interrupted and keeps what it has. Pure but for `load` and `sav
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import errno
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +20,9 @@ from agent.processes import Process
 from webarcfs.archive.errors import Damaged
 
 FILE = "item.json"
+#: A file that is there to be removed where the disk is too full to say so otherwise, and its bytes.
+RESERVE = ".reserve"
+_RESERVED = 8192
 #: Version of item.json and definition.json; a job's folder with another one is left alone.
 VERSION = 1
 
@@ -58,6 +63,9 @@ class Item:
     warnings: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     reason: str = ""
+    failures: int = 0  # how often it failed in a row
+    again: str = ""  # when it is tried again; empty: when its publication is due
+    by_agent: bool = False  # whether its last process was the agent's, and no command's
     pid: int = 0
     ticks: int = 0
 
@@ -89,3 +97,22 @@ def load(folder: Path) -> Item | None:
 def save(folder: Path, item: Item, *, durable: bool = True) -> None:
     """Write an item down."""
     jsonfile.write(folder / FILE, item.as_json(), durable=durable)
+
+
+def reserve(folder: Path) -> None:
+    """Keep room for a last word. It only saves the reason of a failure, so that it may fail."""
+    path = folder / RESERVE
+    with contextlib.suppress(OSError):
+        if not path.exists():
+            path.write_bytes(bytes(_RESERVED))
+
+
+def save_surely(folder: Path, item: Item) -> None:
+    """Write an item down, also where the disk is full, as far as there is a reserve. Raises OSError."""
+    try:
+        save(folder, item)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        (folder / RESERVE).unlink(missing_ok=True)
+        save(folder, item)

@@ -13,6 +13,7 @@ from agent.frontier import Frontier
 from agent.item import Item, State
 from agent.job import Progress
 from agent.processes import Process
+from webarcfs.archive.errors import WebarcError
 from webarcfs.archive.model import format_time, now
 
 _SECONDS_BETWEEN = 2.0
@@ -22,19 +23,27 @@ _NO_COUNT = ("bytes",)
 class ItemKeeper:
     """The item of one job while its process works on it."""
 
-    def __init__(self, folder: Path, publication: str, progress: Progress) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, publication: str, progress: Progress, *, by_agent: bool = False) -> None:
+        self.folder = folder
         self._progress = progress
         self._frontier: Frontier | None = None
         self._told = 0.0
         known = item.load(folder) or Item(job=folder.name, publication=publication)
         process, begun = Process.current(), format_time(now())
         self.item = dataclasses.replace(
-            known, begun=known.begun or begun, attempted=begun, pid=process.pid, ticks=process.ticks, reason=""
+            known,
+            begun=known.begun or begun,
+            attempted=begun,
+            pid=process.pid,
+            ticks=process.ticks,
+            by_agent=by_agent,
+            reason="",
+            again="",
         )
 
     def begin(self, frontier: Frontier) -> None:
         """A process begins on the job, or goes on with it."""
+        item.reserve(self.folder)
         self._frontier = frontier
         captured = frontier.get("captured") is not None
         collected = frontier.counts().get("done", 0) > 0
@@ -44,7 +53,16 @@ class ItemKeeper:
     def to(self, state: State, **facts: Any) -> None:
         """The item is in another state now."""
         self.item = self.ended(state, **facts)
-        item.save(self._folder, self.item)
+        item.save(self.folder, self.item)
+
+    def failed(self, reason: str) -> None:
+        """The job has failed. Raises OSError on a disk that is too full even for that."""
+        counts: dict[str, Any] = {}
+        with contextlib.suppress(OSError, WebarcError):  # these say more, the reason is what matters
+            counts = self._counts()
+        stamp = format_time(now())
+        self.item = dataclasses.replace(self.item, state=State.FAILED, updated=stamp, reason=reason, **counts)
+        item.save_surely(self.folder, self.item)
 
     def ended(self, state: State, **facts: Any) -> Item:
         """The item as it is in a state, with what is known of it by now."""
@@ -63,7 +81,7 @@ class ItemKeeper:
                 self.item, state=state, updated=format_time(now()), stage=stage, done=done, known=known, **counts
             )
             with contextlib.suppress(OSError):  # a full disk ends the job where it matters, not here
-                item.save(self._folder, self.item, durable=collects)
+                item.save(self.folder, self.item, durable=collects)
 
     def _counts(self) -> dict[str, Any]:
         if self._frontier is None:

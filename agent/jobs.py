@@ -45,14 +45,16 @@ def run(
     accept_shrink: bool = False,
     instances: int = 0,
     folder: Path | None = None,
+    by_agent: bool = False,
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
 ) -> Outcome:
     """Crawl a publication, or go on with its interrupted job, and publish what came of it.
 
     `folder` is a certain job's, else it is the one that was interrupted last, or a new one. `instances` is how many
-    wgets the archive allows over all jobs. Raises Busy when it is being crawled already, SettingsError when its filters
-    cannot be loaded, NotFound when the job is done meanwhile, Damaged when it is of another version.
+    wgets the archive allows over all jobs; `by_agent`: nobody asked for it on a command line. Raises Busy when it is
+    being crawled already, SettingsError when its filters cannot be loaded, NotFound when the job is done meanwhile,
+    Damaged when it is of another version.
     """
     chain(publication.crawl.filters, archive.filters, profile)  # before anything is fetched
     asked = Definition(publication=publication, profile=profile, accept_shrink=accept_shrink, instances=instances)
@@ -60,7 +62,7 @@ def run(
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
         folder = folder or interrupted(archive, publication.name) or new_folder(archive, publication.name)
-        keeper = ItemKeeper(folder, publication.name, progress)
+        keeper = ItemKeeper(folder, publication.name, progress, by_agent=by_agent)
         with _opened(folder) as frontier, failures_noted(keeper):
             definition.save(folder, asked)
             keeper.begin(frontier)

@@ -18,18 +18,24 @@ def write(path: Path, content: dict[str, Any], *, durable: bool = True) -> None:
     """
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with scratch.open("w", encoding="utf-8") as file:
-            json.dump(content, file, indent=2, ensure_ascii=False)
-            file.write("\n")
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
+        _write(scratch, content, durable=durable)
         scratch.replace(path)
-    except BaseException:
+    except BaseException as error:
         scratch.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
     if durable:
         sync_folder(path.parent)
+
+
+def _write(path: Path, content: dict[str, Any], *, durable: bool) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(content, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def read(path: Path) -> dict[str, Any] | None:

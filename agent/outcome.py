@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent import report
+from agent.attempts import reason_of
 from agent.item import State
 from agent.itemkeeper import ItemKeeper
 from agent.job import Job
@@ -43,12 +44,12 @@ def until_stopped(job: Job, keeper: ItemKeeper, work: Callable[[], Outcome], how
 
 @contextmanager
 def failures_noted(keeper: ItemKeeper) -> Iterator[None]:
-    """Say in the item why a job failed; its folder stays, and it is tried again when it is due."""
+    """Say in the item why a job failed; its folder stays, so that it can be tried again."""
     try:
         yield
     except Exception as error:
-        with contextlib.suppress(OSError, WebarcError):
-            keeper.to(State.FAILED, reason=f"{type(error).__name__}: {error}")
+        with contextlib.suppress(OSError, WebarcError):  # the agent has heard it, and writes it down later
+            keeper.failed(reason_of(error, keeper.folder))
         raise
 
 

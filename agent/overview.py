@@ -89,10 +89,13 @@ def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
 
 
 def _job(each: Item) -> dict[str, Any]:
-    kept = ("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents")
+    kept = (
+        *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents"),
+        *("failures", "again"),
+    )
     values = dataclasses.asdict(each)
     return {name: values[name] for name in kept} | {
         "state": str(shown_state(each)),
         "running": each.runs,
-        "reason": each.reason,
+        "reason": each.reason or ("its process ended without a word" if shown_state(each) != each.state else ""),
     }

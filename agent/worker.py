@@ -18,7 +18,9 @@ from enum import IntEnum
 from pathlib import Path
 
 from agent import definition, item, jobs
+from agent.attempts import reason_of
 from agent.item import AT_WORK, State
+from agent.processes import Process
 from webarcfs.archive import directory
 from webarcfs.archive.errors import Busy, NotFound, WebarcError
 
@@ -45,6 +47,9 @@ def main(root: str, job: str) -> int:
     try:
         return _run(root, job, stop)
     except (Busy, NotFound) as error:
+        if _began(Path(root) / "jobs" / job):  # it met somebody on its way, such as a git that holds a lock
+            _log.error("%s", error)
+            return End.FAILED
         _log.warning("%s", error)
         return End.ELSEWHERE
     except WebarcError as error:
@@ -57,13 +62,21 @@ def main(root: str, job: str) -> int:
         return End.FAILED
 
 
+def _began(folder: Path) -> bool:
+    """Whether this process was at work on the job, and did not find it in other hands."""
+    try:
+        known = item.load(folder)
+    except (OSError, WebarcError):
+        return False
+    return known is not None and Process(known.pid, known.ticks) == Process.current()
+
+
 def _note(folder: Path, error: Exception) -> None:
     """Say in the item why the job could not even begin; `jobs.run` has said it of one that had."""
     with contextlib.suppress(OSError, WebarcError):
         known = item.load(folder)
         if known is not None and known.state in AT_WORK:
-            reason = f"{type(error).__name__}: {error}"
-            item.save(folder, dataclasses.replace(known, state=State.FAILED, reason=reason))
+            item.save_surely(folder, dataclasses.replace(known, state=State.FAILED, reason=reason_of(error, folder)))
 
 
 def _run(root: str, job: str, stop: threading.Event) -> End:
@@ -79,6 +92,7 @@ def _run(root: str, job: str, stop: threading.Event) -> End:
         accept_shrink=asked.accept_shrink,
         instances=asked.instances,
         folder=folder,
+        by_agent=True,
         stop=stop,
     )
     for warning in outcome.warnings:

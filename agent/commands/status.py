@@ -36,10 +36,17 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     yield from (f"  webarc.toml: {fault}" for fault in told["settings_faults"])
     yield from (f"  refused: {line}" for line in told["refused"])
     for job in told["jobs"]:
-        why = f" ({job['reason']})" if job["reason"] else ""
+        why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""
         yield f"  {job['job']}: {job['state']}{why}, {_progress(job)}, {job['bytes']} bytes"
     for each in told["publications"]:
         yield from _publication(each, "webarc.toml cannot be read" if told["settings_faults"] else "not in webarc.toml")
+
+
+def _next_try(job: dict[str, Any]) -> str:
+    """When a job that failed is tried again by an agent that runs."""
+    if job["state"] != "failed" or not job["failures"]:
+        return ""
+    return f"; failures in a row: {job['failures']}, next try {job['again'] or 'when it is due'}"
 
 
 def _progress(job: dict[str, Any]) -> str:

@@ -64,10 +64,12 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
             call()
         assert not isinstance(caught.value, Damaged)
     agent = Dispatch(archive)
+    assert agent.resume == [folder.name]
     agent.turn()
-    assert agent.resume == [folder.name] and agent.idle()
-    agent.turn()
-    assert agent.resume == [folder.name] and len(agent.children) == 0
+    assert agent.resume == [] and agent.idle() and len(agent.children) == 0
+    known = item.load(folder)
+    assert known is not None and "cannot be opened now" in known.reason
+    assert (known.state, known.failures, known.again > known.updated) == (State.FAILED, 1, True)
 
 
 def test_a_job_loses_no_warc_on_its_way_into_the_report(archive: Archive) -> None:

@@ -170,7 +170,7 @@ class Store(Objects):
         return str(self._repo[oid].peel(pygit2.Tree).id)
 
     def drop_scratch(self) -> None:
-        """Remove what killed ones left: locks, scratch refs, unfinished packs, crash reports. Call it under the lock."""
+        """Remove what crashes left: locks, scratch refs, unfinished packs, crash reports. Call it under the lock."""
         leftlocks.remove(self.path)
         stale = self.refs(INCOMING)
         if stale:
