@@ -103,7 +103,7 @@ def reserve(folder: Path) -> None:
     """Keep room for a last word. It only saves the reason of a failure, so that it may fail."""
     path = folder / RESERVE
     with contextlib.suppress(OSError):
-        if not path.exists():
+        if not path.exists() or path.stat().st_size < _RESERVED:
             path.write_bytes(bytes(_RESERVED))
 
 
@@ -116,3 +116,4 @@ def save_surely(folder: Path, item: Item) -> None:
             raise
         (folder / RESERVE).unlink(missing_ok=True)
         save(folder, item)
+        reserve(folder)  # at once, before a log takes the room: there may be more to say

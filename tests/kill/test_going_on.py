@@ -204,6 +204,21 @@ def test_a_lock_that_a_killed_git_left(archive: Archive, site: Site, which: str)
     assert twice(site) == []
 
 
+def test_a_lock_that_a_git_holds_fails_the_job_for_now(archive: Archive, site: Site) -> None:
+    """Somebody's git is at work on the repository: the reason names its lock, and the next try comes soon."""
+    configured(archive, site)
+    job = killed_worker(archive, "commit-written")
+    repository = archive.repository(next(archive.domains()))
+    with gitlocks.held(repository, MAIN) as (lock,):
+        assert run_command("start", "--archive", archive.root, "--once", timeout=240).code == 2
+        told = _failed(archive)
+        assert told is not None and told["again"] and "main.lock is in the way" in told["reason"]
+        assert lock.exists()
+    start_once(archive)
+    is_finished(archive, site, job)
+    assert twice(site) == []
+
+
 # -- by itself, while the agent lives ----------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -23,6 +24,7 @@ from agent.job import Job
 from agent.processes import Process
 from agent.service import Service
 from agent.slots import Slots
+from tests.support import disks
 from tests.support.agents import until
 from tests.support.crawls import publish_as
 from webarcfs.archive.config import CrawlSettings, Profile, Publication
@@ -70,6 +72,29 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     known = item.load(folder)
     assert known is not None and "cannot be opened now" in known.reason
     assert (known.state, known.failures, known.again > known.updated) == (State.FAILED, 1, True)
+
+
+def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: Path) -> None:
+    """Until then it is kept in mind, so that the job is not tried again at each turn."""
+    with disks.small_disk(tmp_path / "disk", "4m") as disk:
+        archive = create(disk / "archive")
+        folder = archive.jobs / "20261121T030000-nightly"
+        folder.mkdir()
+        item.save(folder, Item(job=folder.name, publication="nightly", failures=1))
+        agent = Dispatch(archive)
+        agent.children.start(folder.name, "-c", "raise OSError('no room for 000001.warc')")
+        with (disk / "ballast").open("wb", buffering=0) as ballast, contextlib.suppress(OSError):
+            while True:
+                ballast.write(bytes(4096))
+        until(lambda: (agent.take_ended(), len(agent.children) == 0)[1], "its process has ended")
+        agent.turn()
+        (known,) = agent.history.open
+        assert (known.state, known.reason, known.failures) == (State.FAILED, "OSError: no room for 000001.warc", 2)
+        on_disk = item.load(folder)
+        assert on_disk is not None and on_disk.state is State.WAITING
+        (disk / "ballast").unlink()
+        agent.turn()
+        assert item.load(folder) == known
 
 
 def test_a_job_loses_no_warc_on_its_way_into_the_report(archive: Archive) -> None:

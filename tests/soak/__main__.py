@@ -78,6 +78,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "tests/kill/test_kill_agent.py"),
         {"WEBARC_SOAK": "1"},
     ),
+    "going-on": Soak(
+        "an agent or its job killed at several stages, the next start at once or later, a left lock, a freed disk",
+        ("-m", "pytest", "tests/kill/test_going_on.py"),
+        {"WEBARC_SOAK": "1"},
+    ),
     "kill-random": Soak(
         "kill -9 at 50 random moments of crawls and imports; nothing lost, nothing doubled",
         ("-m", "pytest", "tests/kill/test_random.py"),
