@@ -247,8 +247,9 @@ class Dispatch:
         """Write down what failed. Where the disk is too full even for that it is kept in mind, and tried each turn."""
         for job, failed in list(self._untold.items()):
             folder = self._archive.jobs / job
-            with contextlib.suppress(OSError):
-                if folder.is_dir():
+            with contextlib.suppress(OSError, Damaged):
+                known = item.load(folder)
+                if folder.is_dir() and not (known is not None and known.runs):  # somebody may have gone on with it
                     item.save_surely(folder, failed)
                 del self._untold[job]
 

@@ -1,7 +1,7 @@
 """What ran when: read off the names in jobs/ and reports/, which are all the memory that the scheduler needs.
 
-A job's name begins with when it began. Of jobs that wait in jobs/ the last attempt counts, so that one which failed is
-tried again when its publication is due, and not at once and for ever.
+A job's name begins with when it began. Of jobs that wait in jobs/ the last attempt counts, so that one which failed
+makes its publication due no sooner; `agent.attempts` says when it is tried again.
 """
 
 from __future__ import annotations

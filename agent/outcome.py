@@ -38,7 +38,7 @@ def until_stopped(job: Job, keeper: ItemKeeper, work: Callable[[], Outcome], how
     try:
         return work()
     except Interrupted:
-        keeper.to(State.INTERRUPTED, reason="stopped")
+        keeper.to(State.INTERRUPTED, reason="stopped", failures=0)
         return Outcome(job.name, True, False, (how,), (), {}, None)
 
 

@@ -1,7 +1,8 @@
 """Brings what derives from git back in step with it: webarc.db, links.db and the feed (/Db-6/, /Cr-2.3/, DESIGN.md
 section 1).
 
-`recover` makes all anew; `catch_up` adds what a crash between publishing and indexing left out.
+`recover` makes all anew, and removes locks that a killed git left; `catch_up` adds what a crash between publishing and
+indexing left out.
 """
 
 from __future__ import annotations

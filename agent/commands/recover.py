@@ -15,7 +15,8 @@ from webarcfs.archive.errors import WebarcError
 def recover(archive: str | None) -> None:
     """Make anew what derives from the git repositories.
 
-    That is webarc.db, the feed `changes` and, with `[index] links`, links.db.
+    That is webarc.db, the feed `changes` and, with `[index] links`, links.db. Locks that a killed git left in a
+    repository are removed.
     """
     place = opened(archive)
     with Display(console) as display:
