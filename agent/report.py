@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent import jsonfile
+from agent import crawllog, jsonfile
 from agent.frontier import Frontier, Row
 from agent.item import Item, save
 from agent.job import Job
 from agent.run import Run
 from agent.stages.publish import Published
 from agent.status import seed3_code
-from webarcfs.archive.durable import sync_folder
+from webarcfs.archive.durable import sync_folder, sync_tree
 from webarcfs.archive.model import format_time, now, parse_time, utc
 
 _ARCS = ("added", "changed", "removed", "unchanged")
@@ -81,23 +81,34 @@ def summary(job: Job, complete: bool, parts: list[dict[str, Any]], seconds: dict
 
 
 def write(job: Job, content: dict[str, Any], item: Item | None = None) -> Path:
-    """Write the report, whole or not at all, with the item as it ended; returns its folder."""
+    """Write the report, whole or not at all, with the item as it ended; returns its folder.
+
+    It is on the disk when this returns. Raises OSError: the disk is full, say; then the next run of the job writes it.
+    """
     scratch = job.archive.reports / f".{job.name}"
     shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    with (scratch / "crawl.log").open("w", encoding="utf-8") as file:
-        file.writelines(f"{line(row, referrer)}\n" for row, referrer in job.frontier.all())
-    jsonfile.write(scratch / "summary.json", content)
-    if item is not None:
-        save(scratch, item)
-    if job.settings.keep_warc:
-        for path in sorted(job.folder.glob("*.warc")):
-            _keep(path, scratch / path.name)
+    try:
+        _fill(scratch, job, content, item)
+        sync_tree(scratch)  # a name without its content would be a report, and the job would go
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
     final = job.archive.reports / job.name
     shutil.rmtree(final, ignore_errors=True)
     scratch.rename(final)
     sync_folder(job.archive.reports)  # before the job goes
     return final
+
+
+def _fill(folder: Path, job: Job, content: dict[str, Any], item: Item | None) -> None:
+    folder.mkdir()
+    crawllog.write(folder, (line(row, referrer) for row, referrer in job.frontier.all()))
+    jsonfile.write(folder / "summary.json", content)
+    if item is not None:
+        save(folder, item)
+    if job.settings.keep_warc:
+        for path in sorted(job.folder.glob("*.warc")):
+            _keep(path, folder / path.name)
 
 
 def _keep(warc: Path, target: Path) -> None:

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from agent import tables
+from agent import crawllog, tables
 from agent.commands.common import archive_option, opened
 from agent.jobnames import kind_of
 from agent.tables import Tables
@@ -34,6 +34,9 @@ def report(job: str, archive: str | None, as_json: bool, as_csv: bool, top: int)
 
     That is its sums, and how many URLs of each host, MIME type, status and reason there were.
 
+    The log itself is crawl.log.gz in the job's folder in reports/, a line for each URL; zcat and zgrep read it. Older
+    versions wrote it plain, as crawl.log.
+
     A job is named as its folder in reports/, or by its publication (the last one is shown); a commitTag shows the part
     of the job that is on the tag's domain.
     """
@@ -42,7 +45,7 @@ def report(job: str, archive: str | None, as_json: bool, as_csv: bool, top: int)
     place = opened(archive)
     folder, host = find(place, job)
     summary = _summary(folder)
-    with (folder / "crawl.log").open(encoding="utf-8") as log:
+    with crawllog.reading(folder) as log:
         found = tables.tables(log, host)
     if as_json:
         json.dump({"summary": summary, "tables": list(tables.as_rows(found))}, sys.stdout, indent=2, ensure_ascii=False)

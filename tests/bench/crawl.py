@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent import crawllog
 from tests.bench.measure import Cost, agent, cost
 from tests.bench.serve import running
 from webarcfs.archive.database import Database
@@ -42,7 +43,7 @@ class Rounds:
 def whole_crawl(pages: int, rounds: int) -> None:
     """A first and an unchanged crawl against a recursive wget of the same site; then what the stages took."""
     first, again, stages, ratio_git, ratio_unchanged = Rounds(), Rounds(), [], Rounds(), Rounds()
-    grown = [0, 0]
+    grown, log = [0, 0], Rounds()
     with running("--generate", str(pages)) as port:
         for _ in range(rounds):
             wget = _wget(port)
@@ -55,6 +56,7 @@ def whole_crawl(pages: int, rounds: int) -> None:
                 before = _sizes(archive)
                 again.values.append(crawl_once(archive, port).seconds / wget.seconds)
                 grown = [new - old for new, old in zip(_sizes(archive), before, strict=True)]
+                log.values.append(_log_ratio(archive))
                 ratio_unchanged.values.append(summary_of(archive)["seconds"]["publish"] / summary["seconds"]["publish"])
     print(f"\n{pages} pages, {rounds} rounds; medians (least to most)")
     print(f"  whole crawl / wget -r --warc-file         {first}   aim < 1")
@@ -62,6 +64,7 @@ def whole_crawl(pages: int, rounds: int) -> None:
     print(f"  publish / git add -A && git commit        {ratio_git}   aim 0.5")
     print(f"  publish, unchanged crawl / first crawl    {ratio_unchanged}   aim 0.05")
     print(f"  an unchanged crawl added                  {grown[0]} git objects, {grown[1]} document versions")
+    print(f"  its report / its crawl.log, plain         {log}   aim at most 0.2")
     _print_stages(pages, stages)
 
 
@@ -120,6 +123,14 @@ def _sizes(archive: Archive) -> tuple[int, int]:
     listed = subprocess.run(command, cwd=path, capture_output=True, check=True)
     with Database(archive.database) as database:
         return listed.stdout.count(b"\n"), database.count_versions()
+
+
+def _log_ratio(archive: Archive) -> float:
+    """The bytes that the newest report takes, for each of its log's as plain text."""
+    newest = max(archive.reports.iterdir())
+    with crawllog.reading(newest) as lines:
+        plain = sum(len(line.encode()) for line in lines)
+    return sum(path.stat().st_size for path in newest.iterdir()) / plain
 
 
 @contextmanager

@@ -149,7 +149,8 @@ def test_reports(archive: Archive, site: Site) -> None:
     site.add_html("/a", "")
     outcome = crawl(archive, site.url(), keep_warc=True)
     folder = archive.reports / outcome.job
-    assert {path.name for path in folder.iterdir()} >= {"crawl.log", "summary.json", "000001.warc"}
+    assert {path.name for path in folder.iterdir()} >= {"crawl.log.gz", "summary.json", "item.json", "000001.warc"}
+    assert not (folder / "crawl.log").exists()
     log = crawls.log_lines(archive, outcome)
     assert set(log) == {
         site.url(),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agent import report
 from tests.bench.serve import Generated
 from tests.support import crawls, disks
 from tests.support.crawls import run_command, store
@@ -58,3 +61,37 @@ def test_a_crawl_on_a_disk_that_gets_full(disk: Path, site: Site, room: int) -> 
     assert len(list(Feed(archive.changes).lines())) == (1 if first.code == 2 else 2), "published once each"
     assert run_command("verify", "--archive", archive.root, timeout=240).out == "sound\n"
     assert list(archive.jobs.iterdir()) == []
+
+
+@pytest.mark.parametrize("room", [0, 28])
+def test_a_disk_that_is_full_when_the_report_is_written(
+    disk: Path, site: Site, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """Room for the compressed log alone is enough; with none at all the next run of the job does the rest."""
+    site.mount(Generated(5 * _PAGES), at="/")
+    archive = create(disk / "archive")
+    write = report.write
+
+    def write_when_full(*arguments: Any) -> Path:
+        leave(disk, room)
+        return write(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(report, "write", write_when_full)
+        if room:
+            outcome = crawls.crawl(archive, site.url("/"))
+        else:
+            with pytest.raises(OSError) as caught:
+                crawls.crawl(archive, site.url("/"))
+            assert caught.value.errno == errno.ENOSPC
+            assert list(archive.reports.iterdir()) == [], "what could not be written takes no room"
+            assert len(list(archive.jobs.iterdir())) == 1
+    (disk / "ballast").unlink()
+    if not room:
+        site.clear_log()
+        outcome = crawls.crawl(archive, site.url("/"))
+        assert site.requests == []
+    assert outcome.complete and list(archive.jobs.iterdir()) == []
+    text = crawls.log_text(archive, outcome.job)
+    assert len(text.splitlines()) > 5 * _PAGES and len(text) > 28 << 10
+    assert len(list(Feed(archive.changes).lines())) == 1

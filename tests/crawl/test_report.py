@@ -5,12 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agent import tables
+from agent import crawllog, tables
 from agent.status import Status
+from tests.bench.serve import Generated
 from tests.support import crawls
 from tests.support.crawls import crawl, run_command, through
 from tests.support.site import Site
@@ -39,6 +45,21 @@ def done(archive: Archive, site: Site) -> crawls.Outcome:
 
 def _report(archive: Archive, *arguments: str) -> crawls.Done:
     return run_command("report", "--archive", archive.root, *arguments)
+
+
+def _plain(archive: Archive, job: crawls.Outcome) -> Path:
+    """Make a report one of an older version; returns its log."""
+    folder = archive.reports / job.job
+    plain = folder / "crawl.log"
+    plain.write_text(crawls.log_text(archive, job.job), "utf-8")
+    (folder / "crawl.log.gz").unlink()
+    return plain
+
+
+def _flipped(log: bytes) -> bytes:
+    """With another byte in the middle."""
+    middle = len(log) // 2
+    return log[:middle] + bytes([log[middle] ^ 0x55]) + log[middle + 1 :]
 
 
 def test_the_tables(archive: Archive, done: crawls.Outcome) -> None:
@@ -101,12 +122,107 @@ def test_what_there_is_no_report_of(archive: Archive, done: crawls.Outcome) -> N
 
 
 def test_a_damaged_log_is_named(archive: Archive, done: crawls.Outcome) -> None:
-    log: Path = archive.reports / done.job / "crawl.log"
+    log = _plain(archive, done)
     log.write_text(log.read_text("utf-8") + "half a li", "utf-8")
     answer = _report(archive, done.job)
     assert answer.code == 2 and "line 11 of crawl.log" in answer.err
     with pytest.raises(Damaged):
         tables.parse("- x - http://e.org/ - - - - - - - seed3:-5", 1)
+
+
+@pytest.mark.parametrize("damage", [lambda log: log[:-9], lambda _: b"no gzip", _flipped, lambda _: b""])
+def test_a_compressed_log_that_is_damaged_is_named(
+    archive: Archive, done: crawls.Outcome, damage: Callable[[bytes], bytes]
+) -> None:
+    """Cut off, something else, with other bytes, empty: one line says which file, and nothing is counted."""
+    log = archive.reports / done.job / "crawl.log.gz"
+    log.write_bytes(damage(log.read_bytes()))
+    answer = _report(archive, done.job, "--json")
+    assert (answer.code, answer.out) == (2, ""), answer.err
+    assert f"{log} is damaged" in answer.err and len(answer.err.splitlines()) == 1
+
+
+def test_a_report_without_a_log(archive: Archive, done: crawls.Outcome) -> None:
+    (archive.reports / done.job / "crawl.log.gz").unlink()
+    answer = _report(archive, done.job)
+    assert (answer.code, answer.out) == (2, "")
+    assert f"{done.job} has no crawl.log" in answer.err and len(answer.err.splitlines()) == 1
+
+
+def test_the_log_is_gzip_that_depends_on_its_lines_alone(tmp_path: Path) -> None:
+    lines = [f"line {number} \u00fc" for number in range(1000)]
+    written = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        path = crawllog.write(folder, iter(lines))
+        assert [each.name for each in folder.iterdir()] == ["crawl.log.gz"]
+        os.utime(path, (1, 1))
+        written.append(path.read_bytes())
+    assert written[0] == written[1]
+    assert written[0][3:8] == bytes(5), "neither a name nor a time in its head"
+    for program, expected in ((["zcat"], lines), (["zgrep", "-F", "line 7 "], ["line 7 \u00fc"])):
+        out = subprocess.run([*program, path], check=True, capture_output=True).stdout
+        assert out.decode("utf-8").splitlines() == expected
+
+
+def test_plain_logs_of_older_versions_are_read(archive: Archive, done: crawls.Outcome) -> None:
+    """And where both are there, whoever unpacked it, the one that was written first."""
+    before = _report(archive, done.job, "--json").out
+    packed = (archive.reports / done.job / "crawl.log.gz").read_bytes()
+    plain = _plain(archive, done)
+    assert _report(archive, done.job, "--json").out == before
+    plain.with_name("crawl.log.gz").write_bytes(packed)
+    plain.write_text("half a li", "utf-8")
+    assert _report(archive, done.job, "--json").out == before
+
+
+def test_both_forms_are_in_a_backup_as_they_are(archive: Archive, done: crawls.Outcome, tmp_path: Path) -> None:
+    older = _plain(archive, done)
+    newer = crawl(archive, "http://a.example/", name="newer")  # whatever became of it
+    before = {job: _report(archive, job, "--json").out for job in (done.job, newer.job)}
+    for _ in range(2):
+        assert run_command("backup", "--archive", archive.root, tmp_path / "copy").code == 0
+        logs = sorted(path.relative_to(tmp_path / "copy") for path in (tmp_path / "copy").rglob("crawl.log*"))
+        assert logs == [Path("reports", done.job, "crawl.log"), Path("reports", newer.job, "crawl.log.gz")]
+        assert (tmp_path / "copy" / logs[0]).read_bytes() == older.read_bytes()
+    assert run_command("restore", tmp_path / "copy", tmp_path / "again").code == 0
+    for job, out in before.items():
+        assert run_command("report", "--archive", tmp_path / "again", job, "--json").out == out
+
+
+def test_the_report_of_an_unchanged_crawl_is_small(archive: Archive, site: Site) -> None:
+    """Its whole folder takes less than a fifth of its crawl.log, which says of each page that it did not change."""
+    site.mount(Generated(400), at="/")
+    for _ in range(2):
+        outcome = crawl(archive, site.url())
+    text = crawls.log_text(archive, outcome.job)
+    assert sum(line.endswith(",unchanged") for line in text.splitlines()) == crawls.count(outcome)[3] > 400
+    taken = sum(path.stat().st_size for path in (archive.reports / outcome.job).iterdir())
+    assert taken * 5 < len(text.encode())
+
+
+def test_a_report_is_on_the_disk_before_it_has_its_name_and_before_its_job_goes(
+    archive: Archive, site: Site, tmp_path: Path
+) -> None:
+    """By the system calls."""
+    site.add_html("/", "home")
+    trace = tmp_path / "trace"
+    command = [sys.executable, "-c", "from agent.cli import main; main()", "crawl", "--archive", archive.root]
+    traced = ["strace", "-f", "-y", "--seccomp-bpf", "-e", "trace=fsync,fdatasync,rename,renameat2", "-o", trace]
+    subprocess.run([*traced, *command, site.url()], check=True, capture_output=True)
+    calls = trace.read_text().splitlines()
+    reports = re.escape(str(archive.reports))
+
+    def last(pattern: str) -> int:
+        return max((number for number, call in enumerate(calls) if re.search(pattern, call)), default=-1)
+
+    synced = [last(rf"sync\(\d+<{reports}/\.[^/]*/{name}>") for name in ("crawl.log.gz", "summary.json", "item.json")]
+    folder = last(rf"sync\(\d+<{reports}/\.[^/]*>")
+    named = last(rf'rename.*"{reports}/\.[^/"]*".*"{reports}/[^/."][^/"]*"')
+    its_name = last(rf"sync\(\d+<{reports}>")
+    gone = last(rf'rename.*"{re.escape(str(archive.jobs))}/\.[^/"]*"')
+    assert min(synced) > -1 and max(synced) < folder < named < its_name < gone, calls
 
 
 def test_every_status_has_words() -> None:

@@ -16,6 +16,7 @@ from agent.pipeline import STAGES
 from tests.bench.serve import Generated
 from tests.kill.conftest import PAGES
 from tests.kill.victim import POINTS
+from tests.support.crawls import log_text
 from tests.support.mounts import Mounted
 from tests.support.nasty import slow
 from tests.support.site import Site, page
@@ -116,7 +117,7 @@ def _is_as_it_shall_be(archive: Archive) -> None:
     assert len(reports) == 2
     summary = json.loads((reports[-1] / "summary.json").read_text("utf-8"))
     assert summary["arcs"] == {"added": 1, "changed": 4, "removed": 1, "unchanged": PAGES + 11 - 5}
-    assert len((reports[-1] / "crawl.log").read_text("utf-8").splitlines()) == sum(summary["urls"].values())
+    assert len(log_text(archive, reports[-1].name).splitlines()) == sum(summary["urls"].values())
 
 
 def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:

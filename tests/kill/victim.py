@@ -78,6 +78,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "before-index": before(agent.pipeline, "catch_up_domain"),
     "in-index": before(agent.recover, "index"),
     "before-report": before(agent.report, "write"),
+    "in-report": before(agent.report, "sync_tree"),
     "report-written": before(agent.report, "remove_job"),
 }
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.mount.conftest import Mounter
 from tests.support import realsites
+from tests.support.crawls import log_text
 from tests.support.nasty import big_body, big_chunks, big_sha256
 from tests.support.nasty_pages import collisions
 from tests.support.realsites import RealSite
@@ -35,7 +36,7 @@ def crawl(archive: Archive, *arguments: str) -> list[str]:
     command = [sys.executable, "-c", "from agent.cli import main; main()", "--quiet", "crawl"]
     options = ["--archive", str(archive.root), "--wait", "0", "--depth", "20"]
     subprocess.run([*command, *options, *arguments], check=True, timeout=120, capture_output=True)
-    return (max(archive.reports.iterdir()) / "crawl.log").read_text("utf-8").splitlines()
+    return log_text(archive, max(archive.reports.iterdir()).name).splitlines()
 
 
 def in_mount(point: Path, url: str) -> Path:

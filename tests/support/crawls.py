@@ -265,11 +265,17 @@ class Line:
         return self.annotations[1:]
 
 
+def log_text(archive: Archive, job: str) -> str:
+    """crawl.log of a job, by another program than ours."""
+    command = ["zcat", str(archive.reports / job / "crawl.log.gz")]
+    return subprocess.run(command, check=True, capture_output=True).stdout.decode("utf-8")
+
+
 def log_lines(archive: Archive, job: Outcome | str) -> dict[str, Line]:
     """crawl.log of a job: URL → line, each held to the form."""
     name = job if isinstance(job, str) else job.job
     lines: dict[str, Line] = {}
-    for text in (archive.reports / name / "crawl.log").read_text("utf-8").splitlines():
+    for text in log_text(archive, name).splitlines():
         columns = text.split()
         assert len(columns) == len(COLUMNS), f"not twelve columns: {text}"
         values = dict(zip(COLUMNS, columns, strict=True))
