@@ -1,8 +1,27 @@
-"""For all tests: what hypothesis makes up may take as long as it takes, since the machine may be busy."""
+"""For all tests: another user, the umask, and time.
+
+What hypothesis makes up may take as long as it takes, since the machine may be busy.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
+
+from tests.support import users
+
+# Archives of tests are read by other users; a umask of 077 closes a checkout, and nothing that a test makes.
+os.umask(0o022)
 
 settings.register_profile("webarcfs", deadline=None)
 settings.load_profile("webarcfs")
+
+
+@pytest.fixture(scope="session")
+def other_user() -> Iterator[users.Other]:
+    """What another user can run, wherever this checkout lies. Only root can become one."""
+    with users.other() as other:
+        yield other

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 
 from tests.support import archives
 from tests.support.mounts import Mounted
+from tests.support.users import open_folder
 from webarcfs.archive.directory import Archive
 from webarcfs.mount.binding import BINDINGS
 
@@ -93,13 +92,11 @@ def site(binding: str) -> Iterator[Mounted]:
 
 
 def _folder() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="webarcfs-test-"))
-    path.chmod(0o755)
-    try:
-        yield path
-    finally:
-        assert str(path) not in Path("/proc/self/mountinfo").read_text("utf-8"), "a mount is left"
-        shutil.rmtree(path)
+    with open_folder() as path:
+        try:
+            yield path
+        finally:
+            assert str(path) not in Path("/proc/self/mountinfo").read_text("utf-8"), "a mount is left"
 
 
 class Desk:

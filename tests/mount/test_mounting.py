@@ -17,6 +17,7 @@ from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import MOUNT, UMOUNT, Mounted, eventually, run
+from tests.support.users import Other
 from webarcfs.archive.directory import Archive
 from webarcfs.mount import mountpoint
 from webarcfs.mount.binding import BINDINGS
@@ -169,7 +170,7 @@ def test_failures_say_what_to_do(filled: Archive, folder: Path, mount: Mounter) 
 
 
 @as_root
-def test_failures_of_the_system(filled: Archive, folder: Path) -> None:
+def test_failures_of_the_system(filled: Archive, folder: Path, other_user: Other) -> None:
     """S-mount-3"""
     point = folder / "point"
     point.mkdir()
@@ -180,7 +181,9 @@ def test_failures_of_the_system(filled: Archive, folder: Path) -> None:
         command = (MOUNT, filled.root, point, "-o", f"binding={each}")
         said = fails(32, "unshare", "-m", "sh", "-c", broken, "sh", *command)
         assert f"cannot mount {filled.root} on {point}: fuse" in said
-    assert "belongs to user" in fails(32, MOUNT, filled.root, point, user=65534, group=65534, extra_groups=[])
+    done = other_user.run(other_user.mount, filled.root, point)
+    assert (done.returncode, done.stdout) == (32, "") and "belongs to user" in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
 def test_options(filled: Archive, mount: Mounter) -> None:
@@ -226,14 +229,15 @@ as "$2" "$4/mnt"
 
 
 @as_root
-def test_mounted_by_its_owner(folder: Path) -> None:
+def test_mounted_by_its_owner(folder: Path, other_user: Other) -> None:
     """S-mount-5, S-umount-1"""
     mine = folder / "mine"
     (mine / "mnt").mkdir(parents=True)
     archive = archives.make_archive(mine)
     archives.publish(archive, pages={"index.html": b"page"})
     run("chown", "-R", "65534:65534", mine)
-    done = run("unshare", "-m", "sh", "-c", AS_ITS_OWNER, "sh", MOUNT, UMOUNT, archive.root, mine, PAGE)
+    programs = (other_user.mount, other_user.umount)
+    done = run("unshare", "-m", "sh", "-c", AS_ITS_OWNER, "sh", *programs, archive.root, mine, PAGE)
     assert (done.stdout, done.stderr, done.returncode) == ("page", "", 0)
     assert not processes_of(mine / "mnt")
 

@@ -8,8 +8,6 @@ import errno
 import os
 import socket
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from tests.mount.conftest import PAGES, Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import Mounted
+from tests.support.users import Other
 from webarcfs.archive.directory import Archive
 
 pytestmark = pytest.mark.mount
@@ -145,10 +144,9 @@ def test_read_only_mount(archive: Archive, mount: Mounter) -> None:
 
 AS_OTHER_USER = """
 import os, sys
-sys.path.insert(0, sys.argv[1])
 from tests.mount.test_refusals import CHANGES, CREATIONS, number_of
 from pathlib import Path
-arc = Path(sys.argv[2])
+arc = Path(sys.argv[1])
 assert (arc / "data.html").read_bytes() and os.listdir(arc)
 answers = {what: number_of(attempt, arc / "new") for what, attempt in CREATIONS.items()}
 answers |= {what: number_of(attempt, arc / "data.html") for what, attempt in CHANGES.items()}
@@ -157,13 +155,8 @@ print({what: number for what, number in answers.items() if number != 13})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
-def test_other_users(site: Mounted) -> None:
+def test_other_users(site: Mounted, other_user: Other) -> None:
     """S-perm-1, S-open-1"""
-    root = Path(__file__).parent.parent.parent
-    arc = site / f"{DOMAIN}/index.html"
-    command = [sys.executable, "-c", AS_OTHER_USER, str(root), str(arc)]
-    done = subprocess.run(
-        command, user=65534, group=65534, extra_groups=[], capture_output=True, text=True, check=False, cwd="/"
-    )
+    done = other_user.run(other_user.python, "-c", AS_OTHER_USER, site / f"{DOMAIN}/index.html")
     # chmod, chown and times are the owner's alone: the kernel says EPERM by itself.
     assert done.stdout.strip() == str(dict.fromkeys(("chmod", "chown", "utimens"), errno.EPERM)), done.stderr

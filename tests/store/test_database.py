@@ -3,8 +3,6 @@
 import errno
 import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.archives import CREATED, FIRST
+from tests.support.users import Other, open_folder
 from webarcfs.archive import resources, sqlitefile
 from webarcfs.archive.commits import Message
 from webarcfs.archive.database import Change, Database
@@ -161,26 +160,18 @@ print(connection.execute(sys.argv[2]).fetchone()[0])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_reader_of_another_user_can_open_it(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_reader_of_another_user_can_open_it(other_user: Other) -> None:
     """/Db-5.2/: readers without write permission on the archive."""
-    folder = tmp_path_factory.mktemp("readable")
-    for parent in (folder, *list(folder.parents)[:-2]):
-        parent.chmod(parent.stat().st_mode | 0o055)
-    with Database(folder / "webarc.db") as database:
-        a = meta("/a", tag(1))
-        database.record(message(tag(1), 1), [Change(a.path, a)])
-        (folder / "webarc.db").chmod(0o444)
-        folder.chmod(0o555)
-        python = sys.executable if _others_may_run(Path(sys.executable)) else "/usr/bin/python3"
-        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", python, "-c", READER]
-        query = "SELECT count(*) FROM metadata WHERE url = 'http://e.org/a'"
-        done = subprocess.run([*command, str(folder / "webarc.db"), query], check=False, capture_output=True, text=True)
-    assert done.stdout == "1\n", done.stderr
-    assert [path.name for path in folder.iterdir()] == ["webarc.db"]
-
-
-def _others_may_run(program: Path) -> bool:
-    return all(folder.stat().st_mode & 0o001 for folder in (*program.parents, *program.resolve().parents))
+    with open_folder() as folder:
+        with Database(folder / "webarc.db") as database:
+            a = meta("/a", tag(1))
+            database.record(message(tag(1), 1), [Change(a.path, a)])
+            (folder / "webarc.db").chmod(0o444)
+            folder.chmod(0o555)
+            query = "SELECT count(*) FROM metadata WHERE url = 'http://e.org/a'"
+            done = other_user.run(other_user.python, "-c", READER, folder / "webarc.db", query)
+        assert done.stdout == "1\n", done.stderr
+        assert [path.name for path in folder.iterdir()] == ["webarc.db"]
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000])

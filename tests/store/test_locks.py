@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.users import Other, open_folder
 from webarcfs.archive import locks
 from webarcfs.archive.errors import Busy
 from webarcfs.archive.locks import Turnstile
@@ -130,19 +131,21 @@ def test_an_exception_lets_go(tmp_path: Path) -> None:
     assert not [link for link in links if link.is_relative_to(tmp_path)], "nothing is left open"
 
 
-def test_readers_without_write_permission_can_share(tmp_path: Path) -> None:
-    path = tmp_path / "e.org"
-    with Turnstile(path).exclusive():
-        pass
-    tmp_path.chmod(0o755)
-    code = (
-        "import os, sys\nos.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-        "from pathlib import Path\nfrom webarcfs.archive import locks\n"
-        "with locks.Turnstile(Path(sys.argv[1])).shared():\n    pass\n"
-    )
-    if os.geteuid() != 0:
-        pytest.skip("only root can become another user")
-    for folder in list(tmp_path.parents)[:-2]:
-        if not folder.stat().st_mode & 0o001:
-            folder.chmod(folder.stat().st_mode | 0o711)
-    subprocess.run([sys.executable, "-c", code, str(path)], env=os.environ | {"PYTHONPATH": ROOT}, check=True)
+READER = """
+import os, sys
+from pathlib import Path
+from webarcfs.archive import locks
+path = Path(sys.argv[1])
+with locks.Turnstile(path).shared():
+    print(os.access(path, os.W_OK), os.access(path.parent, os.W_OK))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_readers_without_write_permission_can_share(other_user: Other) -> None:
+    with open_folder() as folder:
+        path = folder / "e.org"
+        with Turnstile(path).exclusive():
+            pass
+        done = other_user.run(other_user.python, "-c", READER, path)
+    assert (done.stdout, done.returncode) == ("False False\n", 0), done.stderr
