@@ -22,7 +22,7 @@ import pytest
 from tests.mount.conftest import PAGES, Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST
-from tests.support.mounts import Mounted, eventually, run
+from tests.support.mounts import DETACH, Mounted, eventually, run
 from webarcfs.archive.commits import COMMITTER, CrawlMessage
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.feed import Feed
@@ -380,7 +380,7 @@ def test_nothing_is_left(archive: Archive, mount: Mounter, number: signal.Signal
             os.kill(mounted.pid, number)
             eventually(lambda: not os.path.ismount(mounted.point))
         else:
-            assert run("umount", "-i", "-l", mounted.point).returncode == 0
+            assert run(*DETACH, mounted.point).returncode == 0
         assert len(file.read()) > 0
     assert mounted.ended()
     log = (archive.log / "mount.log").read_text()

@@ -19,7 +19,7 @@ import pytest
 from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import MOUNT, UMOUNT, Mounted, eventually, run
+from tests.support.mounts import DETACH, MOUNT, UMOUNT, Mounted, eventually, run
 from webarcfs.archive.directory import Archive
 from webarcfs.mount import mountpoint
 
@@ -72,7 +72,7 @@ def test_log_in_a_file(filled: Archive, mount: Mounter, folder: Path) -> None:
     done = run(MOUNT, filled.root, point, "-o", "log=/nowhere/at/all.log")
     assert done.returncode == 32 and "/nowhere/at/all.log cannot be written" in done.stderr
     found = mountpoint.mounted(point)
-    run("umount", "-il", point)
+    run(*DETACH, point)
     assert found is None
 
 
@@ -103,7 +103,7 @@ def test_log_in_the_systems_log(filled: Archive, folder: Path) -> None:
     point.mkdir()
     if not Path("/dev/log").exists():
         done = run(MOUNT, filled.root, point, "-o", "log=journal")
-        run("umount", "-il", point)
+        run(*DETACH, point)
         assert done.returncode == 32 and "-o log=FILE" in done.stderr
 
 
@@ -121,7 +121,7 @@ def test_lines_for_the_journal(filled: Archive, folder: Path) -> None:
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 0
         finally:
-            run("umount", "-il", point)
+            run(*DETACH, point)
             process.kill()
     with os.fdopen(read) as log:
         assert any(line.startswith("<6>") and "is mounted on" in line for line in log)
@@ -175,7 +175,7 @@ class Stuck:
     def clear(self) -> None:
         """Whatever happened: nothing of it is left."""
         run(UMOUNT, "-f", self.point)
-        run("umount", "-il", self.point)
+        run(*DETACH, self.point)
         for process in (self.mount, self.reader):
             process.kill()
             process.communicate(timeout=PATIENCE)

@@ -16,7 +16,7 @@ from tests.mount.conftest import Mounter
 from tests.mount.test_writing import error_of, write
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import UMOUNT, Mounted, eventually, run
+from tests.support.mounts import UMOUNT, UNMOUNT, Mounted, eventually, run
 from webarcfs.archive import committing
 from webarcfs.archive.datanodes import names
 from webarcfs.archive.directory import Archive
@@ -119,7 +119,7 @@ def test_ends_lose_nothing(archive: Archive, arcs: list[str], mount: Mounter, ho
     try:
         match how:
             case "umount":
-                assert run("umount", "-i", mounted.point).returncode == 0
+                assert run(*UNMOUNT, mounted.point).returncode == 0
             case "umount.webarcfs":
                 assert run(UMOUNT, mounted.point).returncode == 0
             case _:

@@ -16,7 +16,7 @@ import pytest
 from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import MOUNT, UMOUNT, Mounted, eventually, run
+from tests.support.mounts import DETACH, MOUNT, UMOUNT, Mounted, eventually, run
 from tests.support.users import Other
 from webarcfs.archive.directory import Archive
 from webarcfs.mount import mountpoint
@@ -74,7 +74,7 @@ def test_in_front(filled: Archive, folder: Path, number: signal.Signals) -> None
             process.send_signal(number)
             assert process.wait(10) == 0
         finally:
-            run("umount", "-il", point)
+            run(*DETACH, point)
             process.kill()
         assert process.stderr is not None
         log = process.stderr.read()
@@ -132,7 +132,7 @@ def test_called_by_mount(filled: Archive, folder: Path) -> None:
         assert (point / PAGE).read_bytes() == b"page"
         assert run("umount", point).returncode == 0
     finally:
-        run("umount", "-il", point)
+        run(*DETACH, point)
     done = run("mount", "-t", "webarcfs", filled.root, point / "nowhere")
     assert done.returncode == 32
 

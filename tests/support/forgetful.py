@@ -36,7 +36,7 @@ from typing import Any
 
 import fuse
 
-from tests.support.mounts import eventually, run
+from tests.support.mounts import DETACH, eventually, run
 
 CUT = "user.cut"
 MODELS = ("ordered", "posix")
@@ -347,7 +347,7 @@ class Forgetful:
         """No mount and no process is left."""
         self._process.kill()
         self._process.wait()
-        run("umount", "-i", "-l", self.point)
+        run(*DETACH, self.point)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,9 @@ from webarcfs.mount import binding, mountpoint
 SCRIPTS = Path(sys.executable).parent
 MOUNT = str(SCRIPTS / "mount.webarcfs")
 UMOUNT = str(SCRIPTS / "umount.webarcfs")
+#: How whoever runs the tests unmounts without our command, and detaches what is busy.
+UNMOUNT = ("umount", "-i") if os.geteuid() == 0 else ("fusermount3", "-u")
+DETACH = (*UNMOUNT, "-l" if os.geteuid() == 0 else "-z")
 
 
 def run(*command: str | Path, **more: object) -> subprocess.CompletedProcess[str]:
@@ -62,7 +65,9 @@ class Mounted:
         if self._process < 0:
             return
         while mountpoint.mounted(self.point):
-            run("umount", "-i", "-l", self.point)
+            done = run(*DETACH, self.point)
+            if done.returncode and mountpoint.mounted(self.point):
+                raise AssertionError(f"a mount is left: {done.stderr}")
         if not self.ended(1):
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._process, signal.SIGKILL)
