@@ -3,10 +3,14 @@
 #
 #   sudo tests/fresh-debian.sh [STEP…]      default: demo test ci
 #
-# STEP is a target of the Makefile, or `ci` for .ci/run. The root has Python, make and little else, and leaves out
-# /usr/share/doc as images for containers do. It uses this machine's apt sources, certificates and pip settings, shares its
-# network, and is gone afterwards, with every mount and process in it. Environment:
+# STEP is a target of the Makefile (`test ARGS="-m pure"`), or `ci` for .ci/run. The clone lies in /root, which nobody else may enter (mode 0700),
+# and root runs the steps; with FRESH_USER it lies in the home of a new user, who does, after root has installed Debian's
+# packages. The root has Python, make and little else, and leaves out /usr/share/doc as images for containers do. It uses
+# this machine's apt sources, certificates and pip settings, shares its network, and is gone afterwards, with every mount
+# and process in it. Environment:
 #
+#   FRESH_USER       who runs the steps (default: root); another name is made
+#   FRESH_PLACE      where the clone lies in the root (default: webarcfs in the home of that user)
 #   FRESH_DIR        where the root is made (default: $TMPDIR, else /tmp); about 2 GB
 #   FRESH_SOURCES    apt sources to use, a file (default: this machine's, where it is a Debian 12)
 #   FRESH_BIND       folders to show inside under the same path, read only (package mirrors that pip is told to use)
@@ -45,7 +49,9 @@ if [ "${FRESH_INSIDE:-}" = "" ]; then
   exit
 fi
 
-top=$FRESH_INSIDE root=$FRESH_INSIDE/root home=/home/newcomer
+top=$FRESH_INSIDE root=$FRESH_INSIDE/root user=${FRESH_USER:-root}
+if [ "$user" = root ]; then home=/root; else home=/home/$user; fi
+place=${FRESH_PLACE:-$home/webarcfs}
 
 sources() {
   if [ -n "${FRESH_SOURCES:-}" ]; then cat "$FRESH_SOURCES"
@@ -68,26 +74,33 @@ make_root() {
 
 # What lets the newcomer reach the same package servers as this machine.
 take_over_settings() {
-  mkdir -p "$root/etc/ssl/certs" "$root/usr/local/share/ca-certificates" "$root/root/.config/pip"
+  mkdir -p "$root/etc/ssl/certs" "$root/usr/local/share/ca-certificates" "$root$home/.config/pip"
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
   [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
   cp -RL /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/"
   [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/pip.conf"
-  [ ! -e "$HOME/.config/pip/pip.conf" ] || cp "$HOME/.config/pip/pip.conf" "$root/root/.config/pip/"
+  [ ! -e "$HOME/.config/pip/pip.conf" ] || cp "$HOME/.config/pip/pip.conf" "$root$home/.config/pip/"
   local name
   for name in $(compgen -e | grep -E '^PIP_|^(https?|ftp|all|no)_proxy$|^(HTTPS?|ALL|NO)_PROXY$' || true); do
     printf 'export %s=%q\n' "$name" "${!name}"
-  done > "$root/root/environment"
+  done > "$root/etc/environment-of-this-machine"
+}
+
+make_user() {
+  chmod 700 "$root/root"
+  [ "$user" = root ] || chroot "$root" useradd --create-home --shell /bin/bash "$user"
 }
 
 bring_in() {
-  mkdir -p "$root$home/webarcfs"
+  mkdir -p "$root$place"
   if [ "${FRESH_WORKTREE:-}" = 1 ]; then
     git -C "$here" ls-files -z -co --exclude-standard | tar -C "$here" --null --ignore-failed-read -T - -c |
-      tar -C "$root$home/webarcfs" --no-same-owner -x
+      tar -C "$root$place" --no-same-owner -x
   else
-    git -c safe.directory='*' clone --quiet "$here" "$root$home/webarcfs"
+    git -c safe.directory='*' clone --quiet "$here" "$root$place"
   fi
+  # Git trusts a folder only whose owner asks it.
+  chroot "$root" chown -R "$user:" "$home" "$place"
 }
 
 mount_kernel() {
@@ -95,6 +108,9 @@ mount_kernel() {
   mount -t proc proc "$root/proc"
   mount --rbind /sys "$root/sys"
   mount --rbind /dev "$root/dev"
+  # As udev makes it: every user may mount by way of fusermount3.
+  mknod -m 666 "$top/fuse" c 10 229
+  mount --bind "$top/fuse" "$root/dev/fuse"
   local folder
   for folder in ${FRESH_BIND:-}; do
     mkdir -p "$root$folder"
@@ -102,25 +118,33 @@ mount_kernel() {
   done
 }
 
+# inside USER COMMAND: in the clone, as that user.
 inside() {
-  chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-    CI=true bash -c ". /root/environment; cd $home/webarcfs; $1" < /dev/null
+  local as
+  as=$(chroot "$root" getent passwd "$1" | cut -d: -f6)
+  # shellcheck disable=SC2016 # the words are the inner shell's
+  chroot "$root" setpriv --reuid="$1" --regid="$1" --init-groups /usr/bin/env -i HOME="$as" USER="$1" LANG=C.UTF-8 CI=true \
+    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    bash -c '. /etc/environment-of-this-machine; cd "$1"; eval "$2"' bash "$place" "$2" < /dev/null
 }
 
 try() {
   local begun=$SECONDS
   echo "== $1: $2"
-  if inside "$2"; then echo "== $1: passed after $((SECONDS - begun)) s"
+  if inside "$user" "$2"; then echo "== $1: passed after $((SECONDS - begun)) s"
   else echo "== $1: FAILED after $((SECONDS - begun)) s"; return 1
   fi
 }
 
 begun=$SECONDS
 make_root
+make_user
 take_over_settings
 bring_in
 mount_kernel
 echo "== a Debian $(cat "$root/etc/debian_version") with $(chroot "$root" dpkg -l | grep -c ^ii) packages after $((SECONDS - begun)) s"
+echo "== $user in $place"
+[ "$user" = root ] || inside root "make system-packages demo-packages test-packages compile-packages bench-packages"
 failed=0
 for step in "${steps[@]}"; do
   case $step in
@@ -128,6 +152,6 @@ for step in "${steps[@]}"; do
     *) try "make $step" "make $step" || failed=1 ;;
   esac
 done
-left=$(inside "find /tmp /mnt -mindepth 1 -maxdepth 1 ! -name 'pytest-of-*'; grep -c 'fuse.webarcfs' /proc/self/mountinfo || true")
+left=$(inside root "find /tmp /mnt -mindepth 1 -maxdepth 1 ! -name 'pytest-of-*'; grep -c 'fuse.webarcfs' /proc/self/mountinfo || true")
 echo "== left in /tmp, and mounts of webarcfs: $(echo "$left" | tr '\n' ' ')"
 exit "$failed"
