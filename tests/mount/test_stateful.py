@@ -311,6 +311,7 @@ def compare(binding: str, chance: Chance, steps: int) -> None:
             taken.close()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, whom the kernel does not refuse by mode")
 @pytest.mark.timeout(max(300, STEPS * 5))
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_mount_answers_as_the_model_does(binding: str, seed: int) -> None:
@@ -328,6 +329,7 @@ class Drawn:
         return self._data.draw(st.sampled_from(seq))
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, whom the kernel does not refuse by mode")
 @pytest.mark.timeout(600)
 @settings(
     max_examples=2,

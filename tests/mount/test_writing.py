@@ -153,9 +153,10 @@ def test_a_final_file_is_final(desk: Desk) -> None:
     """S-add-2, S-change-1"""
     arc = desk.arc()
     write(arc / "final", b"1")
-    eventually(lambda: error_of(lambda: os.close(os.open(arc / "final", os.O_WRONLY))) == errno.EPERM, 60)
+    refusal = errno.EPERM if os.geteuid() == 0 else errno.EACCES  # by its mode, before the mount is asked
+    eventually(lambda: error_of(lambda: os.close(os.open(arc / "final", os.O_WRONLY))) == refusal, 60)
     assert number_of(Path.unlink, arc / "final") == errno.EPERM
-    assert number_of(lambda path: os.truncate(path, 0), arc / "final") == errno.EPERM
+    assert number_of(lambda path: os.truncate(path, 0), arc / "final") == refusal
     assert (arc / "final").read_bytes() == b"1"
 
 
