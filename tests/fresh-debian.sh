@@ -3,11 +3,11 @@
 #
 #   sudo tests/fresh-debian.sh [STEP…]      default: demo test ci
 #
-# STEP is a target of the Makefile (`test ARGS="-m pure"`), or `ci` for .ci/run. The clone lies in /root, which nobody else may enter (mode 0700),
-# and root runs the steps; with FRESH_USER it lies in the home of a new user, who does, after root has installed Debian's
-# packages. The root has Python, make and little else, and leaves out /usr/share/doc as images for containers do. It uses
-# this machine's apt sources, certificates and pip settings, shares its network, and is gone afterwards, with every mount
-# and process in it. Environment:
+# STEP is a target of the Makefile (`test ARGS="-m pure"`), or `ci` for .ci/run. The clone lies in /root, which nobody else
+# may enter (mode 0700), and root runs the steps. With FRESH_USER it lies in the home of a new user, who runs them after
+# root has installed Debian's packages. The root has Python, make and little else, and leaves out /usr/share/doc as images
+# for containers do. It uses this machine's apt sources, certificates and pip settings, shares its network, and is gone
+# afterwards, with every mount and process in it. Environment:
 #
 #   FRESH_USER       who runs the steps (default: root); another name is made
 #   FRESH_PLACE      where the clone lies in the root (default: webarcfs in the home of that user)
