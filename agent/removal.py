@@ -46,11 +46,14 @@ def removed_arcs(run: Run, seen: Seen, found: int) -> Verdict:
 
 def without(store: Store, tree: str, arcs: list[str]) -> str:
     """`tree` without these ARCs: their own files and additions, not the ARCs that lie inside them."""
-    changes: dict[str, str | None] = {}
+    if not arcs:
+        return tree
     shelf = Shelf(store, tree)
-    for arc in arcs:
-        changes |= dict.fromkeys(_own_files(store, shelf, arc))
-    return store.edit(tree, changes) if changes else tree
+    with store.rewriting(tree) as left:
+        for arc in arcs:
+            for path in _own(store, shelf, arc):
+                left.remove(path)
+        return left.finish()
 
 
 def _compare(store: Store, last: str, seen: str) -> tuple[list[str], int]:
@@ -72,10 +75,8 @@ def _holds(held: Shelf, arc: str) -> bool:
     return entry is not None and not entry.is_tree
 
 
-def _own_files(store: Store, shelf: Shelf, arc: str) -> Iterator[str]:
+def _own(store: Store, shelf: Shelf, arc: str) -> Iterator[str]:
+    """The files and folders of an ARC that lead to no other."""
     for entry in (shelf.folder(arc) or {}).values():
-        path = f"{arc}/{entry.name}"
-        if not entry.is_tree:
-            yield path
-        elif not leads_to_arcs(store, entry.oid):
-            yield from (difference.path for difference in store.differences(None, entry.oid, f"{path}/"))
+        if not entry.is_tree or not leads_to_arcs(store, entry.oid):
+            yield f"{arc}/{entry.name}"

@@ -1,7 +1,7 @@
 """Stage 8, publish: new and changed ARCs go into git, and main moves in one step (/Cr-14/, /Ar-1.2/, /Ar-8/).
 
-Objects first, without a lock, onto a scratch ref; then, under the domain's lock, the tree is put together from main as
-it is by then, main is compared and swapped, and the feed gets its line. A reader sees all of a crawl or nothing.
+Objects first, without a lock and without a ref; then, under the domain's lock, the tree is put together from main as it
+is by then, main is compared and swapped, and the feed gets its line. A reader sees all of a crawl or nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from webarcfs.archive.importer import Importer
 from webarcfs.archive.layout import DATA_XML, HEADERS, arc_path, is_reserved, split
 from webarcfs.archive.merge import additions_since
 from webarcfs.archive.objects import Entry
-from webarcfs.archive.store import INCOMING, MAIN, PUBLICATIONS, RefUpdate
+from webarcfs.archive.store import MAIN, PUBLICATIONS, RefUpdate
 
 _log = logging.getLogger(__name__)
+#: So many folders are remembered as looked at, since documents of a folder come together more or less.
+_FOLDERS_KEPT = 10_000
 #: Why nothing was removed, by whether the snapshot is older than what was there.
 _INCOMPLETE = {False: "crawl incomplete", True: "older than what is there, which stays the newest state"}
 
@@ -42,9 +44,8 @@ class Publisher:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._ref = INCOMING + run.job.name
         self._importer: Importer | None = None
-        self._cleared: set[str] = set()
+        self._roomy: set[str] = set()
 
     def __enter__(self) -> Publisher:
         # Mounts that commit additions have unfinished packs, too.
@@ -108,7 +109,7 @@ class Publisher:
 
     def _remove_old(self, importer: Importer, path: str, entry: Entry) -> None:
         """An ARC is replaced whole: its files and additions go, the ARCs inside it stay."""
-        if path in self._cleared or (entry.is_tree and leads_to_arcs(self._run.store, entry.oid)):
+        if entry.is_tree and leads_to_arcs(self._run.store, entry.oid):
             return
         importer.remove(path)
         if entry.is_tree or not is_reserved(entry.name):
@@ -117,16 +118,19 @@ class Publisher:
     def _make_room(self, importer: Importer, arc: str) -> None:
         """An addition goes whose name a crawled page needs, as its ARC or as a folder above it (section 3).
 
-        A path is looked at once, before anything new is put below it.
+        Only what lay there before goes, so nothing is lost where a folder is looked at more than once.
         """
         if self._run.base is None:
             return
         parts = arc.split("/")
-        for depth in range(1, len(parts) + 1):
+        for depth in range(1, len(parts)):
             path = "/".join(parts[:depth])
-            if path not in self._cleared:
-                self._cleared.add(path)
-                self._clear(importer, path, own=depth == len(parts))
+            if path not in self._roomy:
+                if len(self._roomy) >= _FOLDERS_KEPT:
+                    self._roomy.clear()
+                self._roomy.add(path)
+                self._clear(importer, path, own=False)
+        self._clear(importer, arc, own=True)
 
     def _clear(self, importer: Importer, path: str, *, own: bool) -> None:
         entry = self._run.shelf.find(path)
@@ -143,14 +147,13 @@ class Publisher:
     def _open_importer(self) -> Importer:
         if self._importer is None:
             base = self._run.base
-            self._importer = self._run.store.importer(self._ref, base.oid if base else None)
+            self._importer = self._run.store.importer(base.tree if base else None)
         return self._importer
 
     def _imported_tree(self) -> str:
         run = self._run
         if self._importer is not None:
-            self._importer.finish()
-            return run.store.scratch_tree(self._ref)
+            return self._importer.finish()
         return run.base.tree if run.base is not None else run.store.write_tree([])
 
     # -- what stays -------------------------------------------------------------------------------------------
@@ -196,7 +199,4 @@ class Publisher:
         last = store.ref(publication)
         if seen_tree is not None and seen_tree != last:
             updates.append(RefUpdate(publication, seen_tree, last))
-        incoming = store.ref(self._ref)
-        if incoming is not None:
-            updates.append(RefUpdate(self._ref, None, incoming))
         return updates

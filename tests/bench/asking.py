@@ -179,25 +179,25 @@ _WEBARC = (sys.executable, "-c", "from webarcfs.commands.cli import main; main()
 
 def _long_life(archive: Archive, snapshots: int) -> Store:
     """A repository of so many crawls, by the importer that crawls use; maintained, as the agent does once a day."""
-    store, ref = store_of(archive), "refs/incoming/bench"
+    store = store_of(archive)
     head: str | None = None
+    tree: str | None = None
     updates = []
     for number in range(snapshots):
         tag = CommitTag(FIRST + timedelta(hours=number), DOMAIN)
-        with store.importer(ref, head) as importer:
+        with store.importer(tree) as importer:
             for path in _changed(number):
                 meta = metadata(DOMAIN, path, tag)
                 files = {layout.DATA_XML: arcxml.describe(meta), layout.HEADERS: HEAD}
                 for name, body in (files | {"data.html": f"<p>{number}".encode()}).items():
                     importer.put(f"{path}/{name}", body)
-            importer.finish()
-        tree, message = store.scratch_tree(ref), str(CrawlMessage(tag, "bench", True, number + 1))
+            tree = importer.finish()
+        message = str(CrawlMessage(tag, "bench", True, number + 1))
         when = int(tag.crawl_time.timestamp())
         head = store.write_commit(tree, [head] if head else [], message, COMMITTER, when)
         updates.append(RefUpdate(tag.ref, head, None))
         Feed(archive.changes).append(tag)
     store.update_refs([*updates, RefUpdate(MAIN, head, None)])
-    store.drop_scratch()
     upkeep.repack(store.path)
     os.sync()
     return Store(store.path)

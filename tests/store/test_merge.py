@@ -122,11 +122,10 @@ def _arc(path: str) -> str:
 
 def test_many_additions_in_a_big_folder_are_quick(store: Store) -> None:
     """All happens under the domain's exclusive lock."""
-    with store.importer("refs/incoming/job", None) as importer:
+    with store.importer(None) as importer:
         for n in range(3000):
             importer.put(f"pages/{n}.html/data.xml", b"x")
-        importer.finish()
-    before = store.scratch_tree("refs/incoming/job")
+        before = importer.finish()
     blob = store.write_blob(b"42")
     after = store.edit(before, {f"pages/{n}.html/words.txt": blob for n in range(3000)})
     crawled = store.edit(before, {"pages/1.html/data.xml": blob, "pages/new.html/data.xml": blob})

@@ -147,9 +147,8 @@ def test_without_takes_an_arc_and_its_additions(archive: Archive) -> None:
 def test_removing_much_of_a_big_folder_is_quick(archive: Archive) -> None:
     store = store_of(archive)
     arcs = [f"pages/{n}.html" for n in range(3000)]
-    with store.importer("refs/incoming/job", None) as importer:
+    with store.importer(None) as importer:
         for arc in arcs:
             importer.put(f"{arc}/data.xml", b"x")
-        importer.finish()
-    tree = store.scratch_tree("refs/incoming/job")
+        tree = importer.finish()
     assert arcs_of(store, without(store, tree, arcs[:2999])) == {arcs[2999]}

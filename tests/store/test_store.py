@@ -203,12 +203,12 @@ def test_names_of_any_bytes(store: Store) -> None:
         assert found is not None and store.read(found.oid) == body and store.size(found.oid) == len(body)
     store.update_refs([RefUpdate(MAIN, commit(store, tree), None)])
     assert store.check() == []
-    with store.importer(INCOMING + "job", store.ref(MAIN)) as importer:
+    with store.importer(tree) as importer:
         for name in ODD:
             importer.remove(f"folder/{name}")
             importer.put(f"again/{name}", b"2")
-        importer.finish()
-    assert files_of(store, store.scratch_tree(INCOMING + "job")) == {f"again/{name}": b"2" for name in ODD}
+        tree = importer.finish()
+    assert files_of(store, tree) == {f"again/{name}": b"2" for name in ODD}
     assert store.check() == []
 
 
@@ -218,11 +218,10 @@ def test_names_of_urls_survive_git(tmp_path: Path, urls: list[str]) -> None:
     """`git fsck --full --strict` is content with the path of any URL, and it comes back as it went in."""
     fresh = Store.create(tmp_path / f"{len(list(tmp_path.iterdir()))}.git")
     files = {f"{split(arc_path(url))[1]}/data.xml": url.encode() for url in urls}
-    with fresh.importer(INCOMING + "job", None) as importer:
+    with fresh.importer(None) as importer:
         for path, body in files.items():
             importer.put(path, body)
-        importer.finish()
-    tree = fresh.scratch_tree(INCOMING + "job")
+        tree = importer.finish()
     fresh.update_refs([RefUpdate(MAIN, commit(fresh, tree), None)])
     assert fresh.check() == []
     assert files_of(fresh, tree) == files
@@ -292,10 +291,10 @@ def test_history(store: Store) -> None:
 def test_a_big_blob_is_copied_in_flat_memory(store: Store, tmp_path: Path) -> None:
     size = 40 << 20
     chunk = os.urandom(1 << 20)
-    with store.importer(INCOMING + "job", None) as importer:
+    with store.importer(None) as importer:
         importer.put_stream("big", size, (chunk for _ in range(40)))
-        importer.finish()
-    big = store.find(store.scratch_tree(INCOMING + "job"), "big")
+        tree = importer.finish()
+    big = store.find(tree, "big")
     assert big is not None
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert store.size(big.oid) == size
@@ -322,57 +321,63 @@ def test_threads_may_read_while_others_import(store: Store) -> None:
     threads = [threading.Thread(target=read) for _ in range(4)]
     for thread in threads:
         thread.start()
-    with store.importer(INCOMING + "job", None) as importer:
+    with store.importer(None) as importer:
         for n in range(2000):
             importer.put(f"n/{n}", b"%d" % n)
-        importer.finish()
+        imported = importer.finish()
     git(store, "repack", "-q", "--geometric=2", "-d")
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert len(files_of(store, store.scratch_tree(INCOMING + "job"))) == 2000
+    assert len(files_of(store, imported)) == 2000
 
 
 # -- the importer ------------------------------------------------------------------------------------------------------
 
 
-def test_the_importer_works_on_top_of_a_commit(store: Store) -> None:
-    base = commit(store, tree_of(store, {"a/x": b"1", "b/x": b"2", "c": b"3"}))
-    with store.importer(INCOMING + "job", base) as importer:
+def test_the_importer_works_on_top_of_a_tree(store: Store) -> None:
+    base = tree_of(store, {"a/x": b"1", "b/x": b"2", "c": b"3"})
+    with store.importer(base) as importer:
         importer.remove("a")
         importer.remove("not there")
         importer.put("b/y", b"new")
         importer.put_oid("d/c", store.write_blob(b"3"))
         importer.put_stream("e", 4, iter([b"ab", b"", b"cd"]))
-        importer.finish()
-    assert files_of(store, store.scratch_tree(INCOMING + "job")) == {
+        tree = importer.finish()
+    assert files_of(store, tree) == {
         "b/x": b"2",
         "b/y": b"new",
         "c": b"3",
         "d/c": b"3",
         "e": b"abcd",
     }
-    assert store.ref(MAIN) is None
+    assert store.refs("refs/") == {}
 
 
 @pytest.mark.parametrize("chunks", [[b"abc"], [b"abc", b"de"], []])
 def test_a_body_that_changes_its_size_leaves_nothing(store: Store, chunks: list[bytes]) -> None:
-    with pytest.raises(WebarcError, match="size"), store.importer(INCOMING + "job", None) as importer:
+    with pytest.raises(WebarcError, match="size"), store.importer(None) as importer:
         importer.put_stream("a", 4, iter(chunks))
     assert store.refs("refs/") == {}
 
 
 def test_an_importer_that_is_not_finished_leaves_nothing(store: Store) -> None:
-    with store.importer(INCOMING + "job", None) as importer:
+    with store.importer(None) as importer:
         importer.put("a", b"1" * 100_000)
     assert store.refs("refs/") == {} and store.check() == []
-    with pytest.raises(Damaged, match="left no"):
-        store.scratch_tree(INCOMING + "job")
+    assert not [path for path in store.path.rglob("*") if path.is_file() and path.parent.parent.name == "objects"]
+
+
+def test_an_import_onto_a_tree_that_is_not_there_fails(store: Store) -> None:
+    with pytest.raises(Damaged, match="1111"), store.importer("1" * 40) as importer:
+        importer.put("a", b"1")
+        importer.finish()
 
 
 def test_git_says_why_an_import_failed(store: Store) -> None:
-    with pytest.raises(Damaged, match="fatal: "), store.importer(INCOMING + "job", "1" * 40) as importer:
-        importer.put("a", b"1")
+    (store.path / "config").write_text("[core]\n\trepositoryFormatVersion = 7\n")
+    with pytest.raises(Damaged, match=r"(?i)version.* 7"), store.importer(None) as importer:
+        importer.put("a", b"1" * (1 << 20))
         importer.finish()
 
 
@@ -381,7 +386,7 @@ import os, sys, time
 from pathlib import Path
 from webarcfs.archive.store import Store
 store = Store(Path(sys.argv[1]))
-with store.importer("refs/incoming/job", store.ref("refs/heads/main")) as importer:
+with store.importer(store.head().tree) as importer:
     for n in range(500):
         importer.put(f"n/{n}", os.urandom(5000))
     print("half", flush=True)
@@ -415,7 +420,7 @@ def test_a_killed_import_leaves_nothing_that_stays(store: Store) -> None:
 
 def test_a_full_disk_is_an_oserror(small_disk: Path) -> None:
     store = Store.create(small_disk / "e.org.git")
-    with pytest.raises(OSError, match="space") as caught, store.importer(INCOMING + "job", None) as importer:
+    with pytest.raises(OSError, match="space") as caught, store.importer(None) as importer:
         for n in range(400):
             importer.put(f"{n}", os.urandom(10_000))
         importer.finish()

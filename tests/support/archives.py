@@ -116,16 +116,15 @@ def _own_files(store: Store, tree: str, path: str) -> Iterator[str]:
 
 def publish_many(archive: Archive, pages: Iterable[tuple[str, bytes]], domain: str = DOMAIN) -> CommitTag:
     """The first crawl of a domain with many ARCs, in one pack as the publish stage writes it."""
-    store, tag, ref = store_of(archive, domain), CommitTag(FIRST, domain), "refs/incoming/many"
-    with store.importer(ref, None) as importer:
+    store, tag = store_of(archive, domain), CommitTag(FIRST, domain)
+    with store.importer(None) as importer:
         for path, body in pages:
             meta = metadata(domain, path, tag)
             files = {layout.data_name(meta.url): body, layout.DATA_XML: arcxml.describe(meta), layout.HEADERS: HEAD}
             for name, content in files.items():
                 importer.put(f"{path}/{name}", content)
-        importer.finish()
+        tree = importer.finish()
     with Turnstile(archive.lock(domain)).exclusive():
-        _commit(store, store.scratch_tree(ref), str(CrawlMessage(tag, "test", True, 1)), tag, new_tag=True)
+        _commit(store, tree, str(CrawlMessage(tag, "test", True, 1)), tag, new_tag=True)
         Feed(archive.changes).append(tag)
-    store.drop_scratch()
     return tag

@@ -23,6 +23,8 @@ from webarcfs.archive.gitprocess import GIT, environment, fail
 FEW = 100
 _TRIES = 5
 _LEVEL = 1
+#: Bytes up to which an object is not compressed.
+_SMALL = 160
 _CHUNK = 1 << 20
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 
@@ -40,15 +42,20 @@ class Pack:
         self._repository = repository
         self._objects: dict[str, bytes | _Large] = {}
         self.shared_bytes = 0
+        #: What the objects take in memory.
+        self.bytes = 0
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def add(self, kind: str, raw: bytes) -> str:
         """Add a blob, tree or commit; returns its id."""
-        oid = hashlib.sha1(b"%s %d\0%s" % (kind.encode(), len(raw), raw), usedforsecurity=False).hexdigest()
+        digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(raw)), usedforsecurity=False)
+        digest.update(raw)
+        oid = digest.hexdigest()
         if oid not in self._objects:
-            self._objects[oid] = _head(_KINDS[kind], len(raw)) + zlib.compress(raw, _LEVEL)
+            packed = self._objects[oid] = _head(_KINDS[kind], len(raw)) + _compressed(raw)
+            self.bytes += len(packed)
         return oid
 
     def add_file(self, path: Path) -> str:
@@ -74,13 +81,19 @@ class Pack:
         """
         keep = None
         try:
-            keep = self._store() if self._objects else None
+            keep = self.store()
             yield
         finally:
             if keep is not None:
                 keep.unlink(missing_ok=True)
 
-    def _store(self) -> Path | None:
+    def store(self) -> Path | None:
+        """Store all; the file, if there is one, that keeps others from removing the objects is to be removed then.
+
+        Raises OSError on a full disk, Damaged when git refuses.
+        """
+        if not self._objects:
+            return None
         few = len(self._objects) < FEW and all(isinstance(each, bytes) for each in self._objects.values())
         # Not with core.fsyncMethod=batch: objects would have their names before their bytes are safe.
         command = ["unpack-objects", "-q"] if few else ["index-pack", "--stdin", "--keep"]
@@ -140,6 +153,20 @@ def _deflated(large: _Large) -> Iterator[bytes]:
     yield packer.flush()
     if size != large.size:
         raise Damaged(f"{large.path} changed while it was stored")
+
+
+def _compressed(raw: bytes) -> bytes:
+    """A zlib stream (RFC 1950). What is small would hardly shrink: an ARC's tree consists of ids for the most part."""
+    size = len(raw)
+    if size > _SMALL:
+        return zlib.compress(raw, _LEVEL)
+    # One block that is stored as it is (RFC 1951, 3.2.4): zlib takes 10 µs to begin.
+    return b"\x78\x01\x01%s%s%s%s" % (
+        size.to_bytes(2, "little"),
+        (size ^ 0xFFFF).to_bytes(2, "little"),
+        raw,
+        zlib.adler32(raw).to_bytes(4, "big"),
+    )
 
 
 def _head(kind: int, size: int) -> bytes:

@@ -22,6 +22,7 @@ from webarcfs.archive.errors import Busy, Damaged
 from webarcfs.archive.gitprocess import fail, reason
 from webarcfs.archive.importer import BIG_FILE, Importer
 from webarcfs.archive.objects import Objects
+from webarcfs.archive.rewriting import Rewriting
 
 MAIN = "refs/heads/main"
 CRAWLS = "refs/crawls/"
@@ -158,16 +159,13 @@ class Store(Objects):
 
     # -- publishing and upkeep ---------------------------------------------------------------------------------------
 
-    def importer(self, ref: str, base: str | None) -> Importer:
-        """A stream of changes on top of commit `base`, to be committed on the scratch ref `ref`."""
-        return Importer(self.path, ref, base)
+    def importer(self, tree: str | None) -> Importer:
+        """A stream of files to be put into `tree`; None for an empty one."""
+        return Importer(self.path, tree, self.read_tree)
 
-    def scratch_tree(self, ref: str) -> str:
-        """The tree that an importer left on `ref` (its commit has no message of ours)."""
-        oid = self.ref(ref)
-        if oid is None:
-            raise Damaged(f"{self.path}: git fast-import left no {ref}")
-        return str(self._repo[oid].peel(pygit2.Tree).id)
+    def rewriting(self, tree: str | None) -> Rewriting:
+        """Many changes to `tree`, of files that are in the repository."""
+        return Rewriting(self.path, tree, self.read_tree)
 
     def drop_scratch(self) -> None:
         """Remove what crashes left: locks, scratch refs, unfinished packs, crash reports. Call it under the lock."""
