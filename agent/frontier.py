@@ -22,6 +22,7 @@ from webarcfs.archive.resources import sql
 
 #: `PRAGMA user_version` of sql/frontier_schema.sql.
 SCHEMA_VERSION = 2
+_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,17 +272,21 @@ class Frontier:
         """The batches with answers of a domain that are to be archived, in order."""
         return [row["batch"] for row in self._query("frontier_document_batches", domain=domain)]
 
-    def documents(self, domain: str, batch: int) -> list[Row]:
-        """The answers of a batch that are to be archived."""
-        return self._rows("frontier_documents", domain=domain, batch=batch)
+    def documents(self, domain: str, batch: int) -> Iterator[Row]:
+        """The answers of a batch that are to be archived; what is noted of them meanwhile does no harm."""
+        # An import has one batch for a file, however large. Some at a time, since no question may stay open meanwhile.
+        last = {"position": -1, "id": 0}
+        while some := self._rows("frontier_documents", domain=domain, batch=batch, most=_AT_ONCE, **last):
+            yield from some
+            last = {"position": some[-1].position, "id": some[-1].id}
 
     def count_documents(self, domain: str) -> int:
         """How many answers of a domain are to be archived."""
         return int(self._connection.execute(sql("frontier_count_documents"), {"domain": domain}).fetchone()[0])
 
-    def rivals(self, domain: str) -> list[Row]:
+    def rivals(self, domain: str) -> Iterator[Row]:
         """Answers that share their ARC with another, those of an ARC together."""
-        return self._rows("frontier_rivals", domain=domain)
+        return (Row(**row) for row in self._query("frontier_rivals", domain=domain))
 
     def results(self, results: Iterable[dict[str, Any]]) -> None:
         """Note what became of documents: dicts of id, result, nested, mime, note."""

@@ -11,19 +11,24 @@ from agent.job import Job
 from agent.precedence import Later
 from webarcfs.archive.layout import DATA_XML
 from webarcfs.archive.model import CommitTag
-from webarcfs.archive.objects import Entry
+from webarcfs.archive.objects import Entry, Names
 from webarcfs.archive.store import Commit, Store
 
 _FOLDERS_KEPT = 64
+_NAMES_KEPT = 500_000
 
 
 class Shelf:
-    """Quick looks into one tree: the folders last asked for are kept, because documents of a folder come together."""
+    """Quick looks into one tree: the folders last asked for are kept, because documents of a folder come together.
+
+    Kept within bounds of names, but for the last one: a folder may have any number of them.
+    """
 
     def __init__(self, store: Store, tree: str | None) -> None:
         self._store = store
         self._root = tree
-        self._folders: OrderedDict[str, dict[str, Entry]] = OrderedDict()
+        self._folders: OrderedDict[str, Names] = OrderedDict()
+        self._names = 0
 
     def folder(self, path: str) -> dict[str, Entry] | None:
         """Name → entry of the folder at `path`; None when there is no such folder."""
@@ -34,7 +39,7 @@ class Shelf:
         """The entry at `path`."""
         parent, _, name = path.rpartition("/")
         folder = self._kept(parent)
-        return folder.get(name) if folder is not None else None
+        return folder.find(name) if folder is not None else None
 
     def _tree(self, path: str) -> str | None:
         if not path:
@@ -42,7 +47,7 @@ class Shelf:
         entry = self.find(path)
         return entry.oid if entry is not None and entry.is_tree else None
 
-    def _kept(self, path: str) -> dict[str, Entry] | None:
+    def _kept(self, path: str) -> Names | None:
         """The folder at `path`; looked for from the top on: pages link to what would lie thousands deep."""
         if path in self._folders:
             self._folders.move_to_end(path)
@@ -50,18 +55,19 @@ class Shelf:
         folder = self._keep("", self._root)
         inner = ""
         for name in path.split("/") if path else []:
-            entry = folder.get(name) if folder is not None else None
+            entry = folder.find(name) if folder is not None else None
             if entry is None or not entry.is_tree:
                 return None
             inner = f"{inner}/{name}" if inner else name
             folder = self._keep(inner, entry.oid)
         return folder
 
-    def _keep(self, path: str, tree: str | None) -> dict[str, Entry] | None:
+    def _keep(self, path: str, tree: str | None) -> Names | None:
         if path not in self._folders and tree is not None:
-            self._folders[path] = {entry.name: entry for entry in self._store.entries(tree)}
-            if len(self._folders) > _FOLDERS_KEPT:
-                self._folders.popitem(last=False)
+            folder = self._folders[path] = self._store.names(tree)
+            self._names += len(folder)
+            while len(self._folders) > 1 and (len(self._folders) > _FOLDERS_KEPT or self._names > _NAMES_KEPT):
+                self._names -= len(self._folders.popitem(last=False)[1])
         return self._folders.get(path)
 
 
@@ -111,5 +117,7 @@ def is_arc(entries: Iterable[Entry]) -> bool:
 
 def leads_to_arcs(store: Store, tree: str) -> bool:
     """Whether a folder is an ARC or has one inside, however deep."""
-    entries = store.entries(tree)
-    return is_arc(entries) or any(leads_to_arcs(store, entry.oid) for entry in entries if entry.is_tree)
+    document = store.names(tree).find(DATA_XML)
+    if document is not None and not document.is_tree:
+        return True
+    return any(leads_to_arcs(store, entry.oid) for entry in store.each(tree) if entry.is_tree)

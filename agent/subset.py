@@ -91,19 +91,45 @@ class _Cursor:
 
 def _subset(store: Store, tree: str, prefix: str, is_seen_arc: bool, cursor: _Cursor) -> str | None:
     """The part of the folder `prefix`; None when nothing of it was seen."""
-    entries = {entry.name: entry for entry in store.entries(tree)}
-    kept: dict[str, Entry] = {}
+    whole = store.names(tree)
+    part, same = _Part(), True
     if is_seen_arc:
-        own = (each for each in entries.values() if not each.is_tree or not leads_to_arcs(store, each.oid))
-        kept = {each.name: each for each in own}
+        for each in store.each(tree):
+            if not each.is_tree or not leads_to_arcs(store, each.oid):
+                part.add(each)
     while cursor.inside(prefix):
         name = str(cursor.path)[len(prefix) :].partition("/")[0]
-        part = _child(store, entries.get(name), f"{prefix}{name}", cursor)
-        if part is not None:
-            kept[name] = Entry(name, part, True)
-    if kept == entries:
+        entry = whole.find(name)
+        inner = _child(store, entry, f"{prefix}{name}", cursor)
+        if inner is not None:
+            part.add(Entry(name, inner, True))
+            same = same and entry is not None and entry.oid == inner
+    if same and len(part) == len(whole):
         return tree
-    return store.write_tree(list(kept.values())) if kept else None
+    return store.write_lines(part.lines()) if len(part) else None
+
+
+class _Part:
+    """The entries that a folder keeps, of which there may be hundreds of thousands."""
+
+    def __init__(self) -> None:
+        self._rows: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, entry: Entry) -> None:
+        """Take one; each name once."""
+        # As git sorts them: folders as if their names ended in a slash. No name has a zero byte.
+        name = os.fsencode(entry.name)
+        self._rows.append(b"%s%s\0%s" % (name, b"/" if entry.is_tree else b"", bytes.fromhex(entry.oid)))
+
+    def lines(self) -> Iterator[bytes]:
+        """As git writes them."""
+        self._rows.sort()
+        for row in self._rows:
+            name, _, oid = row.partition(b"\0")
+            yield b"40000 %s\0%s" % (name[:-1], oid) if name.endswith(b"/") else b"100644 %s" % row
 
 
 def _child(store: Store, entry: Entry | None, path: str, cursor: _Cursor) -> str | None:

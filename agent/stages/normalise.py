@@ -6,7 +6,7 @@ the directory, then the one found first; crawl.log says what it won over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from agent.document import Document, replace
@@ -26,7 +26,7 @@ def normalise(documents: Iterator[Document], run: Run) -> Iterator[Document]:
             yield replace(document, data_name=data_name(document.url))
 
 
-def _losers(rivals: list[Row]) -> dict[int, str]:
+def _losers(rivals: Iterable[Row]) -> dict[int, str]:
     """Row → note, for the answers that yield their ARC to another."""
     losers = {}
     for _, group in groupby(rivals, key=lambda row: row.arc):

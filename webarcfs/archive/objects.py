@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +32,7 @@ _TRIES = 30  # of writing an object
 _READ_AT_ONCE = 1 << 16
 _MAP_AT_ONCE = 1 << 20
 _MAP_AT_MOST = 64 << 20
+_CACHED_AT_MOST = 8 << 20
 _TREE: Final = int(ObjectType.TREE)
 _FILE: Final = b"100644"
 _MODES = {True: b"40000", False: _FILE}
@@ -59,6 +60,24 @@ class Difference:
     path: str
     old: str | None
     new: str | None
+
+
+class Names:
+    """The names in one tree, looked up one by one: in a quarter of the memory that its entries take."""
+
+    def __init__(self, tree: pygit2.Tree) -> None:
+        self._tree = tree
+
+    def __len__(self) -> int:
+        return len(self._tree)
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of that name; None when there is none."""
+        try:
+            found = self._tree[name]
+        except KeyError:
+            return None
+        return Entry(name, str(found.id), found.type == _TREE)
 
 
 class Objects:
@@ -110,6 +129,15 @@ class Objects:
             raise Damaged(f"{self.path}: {tree} is no tree that can be read")
         return entries
 
+    def each(self, tree: str) -> Iterator[Entry]:
+        """The same, one after the other."""
+        for line in _lines(self.read_tree(tree), f"{self.path}: {tree}"):
+            yield _entry(line)
+
+    def names(self, tree: str) -> Names:
+        """What lies in a tree, to look for some of it. Names with `/` are not to be asked for."""
+        return Names(self._tree(tree))
+
     def find(self, tree: str, path: str) -> Entry | None:
         """The entry at `path` below `tree`; None when there is none."""
         entry = Entry("", tree, True)
@@ -151,20 +179,42 @@ class Objects:
             raise Damaged(f"{self.path}: blob {blob} cannot be read: {reason(done.stderr)}")
 
     def differences(self, old: str | None, new: str | None, prefix: str = "") -> Iterator[Difference]:
-        """The files that differ between two trees, in order of path; equal subtrees cost nothing."""
+        """The files that differ between two trees, in order of path; equal subtrees cost nothing.
+
+        In memory are the folder at hand and those above it, as git's bytes.
+        """
+        stack = [(prefix, self._pairs(old, new))]
+        while stack:
+            above, pairs = stack[-1]
+            pair = next(pairs, None)
+            if pair is None:
+                stack.pop()
+                continue
+            was, now = pair
+            entry = was or now
+            assert entry is not None
+            path = above + entry.name
+            was_id, now_id = was.oid if was else None, now.oid if now else None
+            if entry.is_tree:
+                stack.append((f"{path}/", self._pairs(was_id, now_id)))
+            else:
+                yield Difference(path, was_id, now_id)
+
+    def _pairs(self, old: str | None, new: str | None) -> Iterator[tuple[Entry | None, Entry | None]]:
+        """What differs between two folders, in git's order; files are paired with files and folders with folders."""
         if old == new:
             return
-        before = {entry.name: entry for entry in self.entries(old)} if old else {}
-        after = {entry.name: entry for entry in self.entries(new)} if new else {}
-        for name in sorted(before.keys() | after.keys()):
-            was, now = before.get(name), after.get(name)
-            if was == now:
-                continue
-            path = f"{prefix}{name}"
-            old_blob, new_blob = _blob(was), _blob(now)
-            if old_blob != new_blob:
-                yield Difference(path, old_blob, new_blob)
-            yield from self.differences(_tree(was), _tree(now), f"{path}/")
+        before, after = (_lines(self.read_tree(tree) if tree else b"", f"{self.path}: {tree}") for tree in (old, new))
+        was, now = next(before, None), next(after, None)
+        while was is not None or now is not None:
+            first = was is not None and (now is None or _key(was) <= _key(now))
+            second = now is not None and (was is None or _key(now) <= _key(was))
+            if not (first and second and was == now):
+                yield (
+                    (_entry(was) if was is not None and first else None),
+                    (_entry(now) if now is not None and second else None),
+                )
+            was, now = next(before, None) if first else was, next(after, None) if second else now
 
     def _tree(self, oid: str) -> pygit2.Tree:
         """A tree. The latest one is at hand: who looks for a document often looks for its neighbour next."""
@@ -227,10 +277,14 @@ class Objects:
         """Store a tree of these entries."""
         # Not by TreeBuilder: it takes names in UTF-8 only, and users may add files of any name.
         lines = sorted((os.fsencode(entry.name) + (b"/" if entry.is_tree else b""), entry) for entry in entries)
-        raw = b"".join(
+        return self.write_lines(
             b"%s %s\0%s" % (_MODES[entry.is_tree], os.fsencode(entry.name), bytes.fromhex(entry.oid))
             for _, entry in lines
         )
+
+    def write_lines(self, lines: Iterable[bytes]) -> str:
+        """Store a tree of git's lines, in git's order."""
+        raw = b"".join(lines)
         return self._written(lambda: self._odb.write(ObjectType.TREE, raw))
 
     def write_commit(self, tree: str, parents: Sequence[str], message: str, author: tuple[str, str], when: int) -> str:
@@ -282,13 +336,35 @@ def _configure_library() -> None:
     # Packs are mapped in small pieces, and few at a time: by default all that was touched of a pack stays in memory.
     pygit2.option(Option.SET_MWINDOW_SIZE, _MAP_AT_ONCE)
     pygit2.option(Option.SET_MWINDOW_MAPPED_LIMIT, _MAP_AT_MOST)
+    # Small trees that were read once stay in memory, up to 256 MiB, in which libgit2 does not count what holds them.
+    pygit2.option(Option.SET_CACHE_MAX_SIZE, _CACHED_AT_MOST)
     # The repository's own settings only, as gitprocess has it; and a mount that was root may not look into root's home.
     for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
         pygit2.option(Option.SET_SEARCH_PATH, level, "")
 
 
-def _blob(entry: Entry | None) -> str | None:
-    return None if entry is None or entry.is_tree else entry.oid
+_Line = tuple[bytes, bytes, bytes]
+
+
+def _lines(raw: bytes, name: str) -> Iterator[_Line]:
+    """Mode, name and id, line by line; `name` is whose lines they are."""
+    upto = 0
+    for match in _LINE.finditer(raw):
+        mode, entry, oid = match.groups()
+        upto += len(mode) + len(entry) + 22
+        yield mode, entry, oid
+    if upto != len(raw):  # what the pattern does not know it leaves out
+        raise Damaged(f"{name} is no tree that can be read")
+
+
+def _entry(line: _Line) -> Entry:
+    mode, name, oid = line
+    return Entry(name.decode(_CODING, _ERRORS), oid.hex(), mode in _FOLDERS)
+
+
+def _key(line: _Line) -> bytes:
+    """What git sorts a tree by."""
+    return line[1] + b"/" if line[0] in _FOLDERS else line[1]
 
 
 def _tree(entry: Entry | None) -> str | None:
