@@ -1,7 +1,8 @@
 """Keeps an archive in good order, unasked: once a day by `webarc-agent start`, or by `webarc-agent maintain`.
 
 It never waits for a crawl: a domain or a job that somebody is at work on is left for the next time. A crawl that comes
-to publish on a domain which is just being put in order waits until that is done; readers are not concerned.
+to publish on a domain which is just being put in order waits until that is done; readers are not concerned, but for the
+moment in which refs are packed, once in some fifty crawls.
 """
 
 from __future__ import annotations
@@ -71,16 +72,26 @@ def _maintain_domain(archive: Archive, domain: str) -> list[str]:
     stale = upkeep.stale_files(store.path)
     if scratch or stale:
         # Nobody commits additions meanwhile either: a mount's unfinished pack looks like one that a crash left.
-        with locks.exclusive(archive.committing_lock(domain)), locks.Turnstile(archive.lock(domain)).exclusive():
+        with _refs_stand_still(archive, domain):
             if scratch:
                 store.drop_scratch()
                 removed += scratch
             for path in filter(upkeep.is_stale, stale):
                 path.unlink(missing_ok=True)
                 removed.append(str(path.relative_to(archive.root)))
+    if upkeep.has_many_refs(store.path):
+        with _refs_stand_still(archive, domain):
+            upkeep.pack_refs(store.path)
     upkeep.repack(store.path)
     upkeep.write_graph(store.path)
     return removed
+
+
+@contextmanager
+def _refs_stand_still(archive: Archive, domain: str) -> Iterator[None]:
+    """Keep all from moving refs and storing packs; readers from looking for them, for a moment."""
+    with locks.exclusive(archive.committing_lock(domain)), locks.Turnstile(archive.lock(domain)).exclusive():
+        yield
 
 
 def _remove_dead_jobs(archive: Archive, done: Maintained) -> None:

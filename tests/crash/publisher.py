@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from webarcfs.archive import committing, sequence
+from webarcfs.archive import committing, locks, sequence, upkeep
 from webarcfs.archive.commits import COMMITTER, CrawlMessage
 from webarcfs.archive.directory import Archive, open_archive
 from webarcfs.archive.errors import WebarcError
@@ -41,12 +42,20 @@ def publish(archive: Archive) -> CommitTag:
     return tag
 
 
+def pack(archive: Archive) -> None:
+    """The refs become one file, as `webarc-agent maintain` does it once there are many."""
+    with locks.exclusive(archive.committing_lock(DOMAIN)), Turnstile(archive.lock(DOMAIN)).exclusive():
+        upkeep.pack_refs(archive.repository(DOMAIN))
+
+
 def main() -> None:
-    """Publish until the disk is gone."""
+    """Publish until the disk is gone, and pack refs now and then."""
     archive = open_archive(Path(sys.argv[1]))
     report = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND)
-    while True:
+    for number in itertools.count():
         try:
+            if number % 3 == 2:
+                pack(archive)
             tag = publish(archive)
         except (OSError, WebarcError) as error:
             print(f"publisher: {error}", file=sys.stderr)

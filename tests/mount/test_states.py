@@ -60,6 +60,30 @@ def publish_rounds(archive: Archive) -> None:
         time.sleep(0.01 * (number % 4))
 
 
+def test_packing_refs_changes_nothing_that_is_shown(archive: Archive, mount: Mounter) -> None:
+    """S-state-6: whoever packs them, while crawls publish and additions come."""
+    archives.publish(archive, pages={"index.html": b"0"})
+    mounted = mount(archive)
+    snapshots = mounted / f".snapshots/{DOMAIN}"
+    repository = archive.repository(DOMAIN)
+    for number in range(1, 6):
+        packing = subprocess.Popen(["git", "pack-refs", "--all"], cwd=repository)
+        tag = archives.publish(archive, pages={"index.html": b"%d" % number})
+        assert packing.wait() == 0
+        eventually(lambda: (mounted / ".changes").read_text().split()[-1] == str(tag))  # noqa: B023 # it is waited for here
+        assert (mounted / f"{DOMAIN}/index.html/data.html").read_bytes() == b"%d" % number
+        (mounted / f"{DOMAIN}/index.html/notes.txt").write_bytes(b"%d" % number)
+        subprocess.run(["git", "pack-refs", "--all"], cwd=repository, check=True)
+        assert (mounted / f"{DOMAIN}/index.html/notes.txt").read_bytes() == b"%d" % number
+        assert len(os.listdir(snapshots)) == number + 1
+    shown = sorted(os.listdir(snapshots))
+    subprocess.run(["git", "pack-refs", "--all"], cwd=repository, check=True)
+    archives.add(archive, "index.html/theirs.txt", b"of another mount")
+    eventually((mounted / f"{DOMAIN}/index.html/theirs.txt").exists)
+    assert (mounted / f"{DOMAIN}/index.html/theirs.txt").read_bytes() == b"of another mount"
+    assert sorted(os.listdir(snapshots)) == shown
+
+
 def test_publications_show_within_a_second(archive: Archive, mount: Mounter) -> None:
     """S-state-2"""
     mounted = mount(archive)

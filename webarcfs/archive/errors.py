@@ -82,6 +82,10 @@ class Damaged(WebarcError):
     errno = errno.EIO
 
 
+class OtherFormat(Damaged):
+    """A git repository whose objects or refs are stored in a way that is not read here."""
+
+
 class DatabaseDamaged(Damaged):
     """webarc.db, which derives from git, cannot be used; `recover` makes it anew."""
 

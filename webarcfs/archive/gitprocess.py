@@ -18,15 +18,17 @@ from webarcfs.archive.errors import Busy, Damaged
 
 _NEXT_TO_NOTHING = 1 << 16  # bytes
 _LOCK_IN_THE_WAY = re.compile(rb"Unable to create '([^'\n]+\.lock)': File exists")
-#: How every git command starts.
-GIT = ("git", "-c", "core.hooksPath=/dev/null")
+#: How every git command starts. Git 3 takes a bare repository for one only where it is told so.
+GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "safe.bareRepository=all")
+#: What a new repository is made of, and what libgit2 reads: git 3 would take SHA-256 and reftable. git-init(1)
+_FORMATS = {"GIT_DEFAULT_HASH": "sha1", "GIT_DEFAULT_REF_FORMAT": "files"}
 
 
 @cache
 def environment() -> dict[str, str]:
-    """The environment of every git command: messages in English, no settings but the repository's own."""
+    """The environment of every git command: messages in English, no settings but the repository's own, our formats."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    return kept | {"LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
+    return kept | _FORMATS | {"LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
 
 
 def run(

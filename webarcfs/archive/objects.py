@@ -23,7 +23,7 @@ import pygit2
 from pygit2.enums import ConfigLevel, ObjectType, Option, RepositoryOpenFlag
 
 from webarcfs.archive import commits, gitprocess
-from webarcfs.archive.errors import Damaged, NotFound
+from webarcfs.archive.errors import Damaged, NotFound, OtherFormat
 from webarcfs.archive.gitprocess import fail, reason
 from webarcfs.archive.model import CET
 from webarcfs.archive.repacks import Packs
@@ -41,6 +41,8 @@ _CODING: Final = sys.getfilesystemencoding()
 _ERRORS: Final = sys.getfilesystemencodeerrors()
 #: A line of a tree: mode, name, id. By a pattern, which takes a fifth of what it takes to ask libgit2 for each of them.
 _LINE: Final = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+#: What libgit2 says of a repository with a format that it does not know.
+_OTHER_FORMAT: Final = re.compile("unknown object format|unsupported extension|unsupported repository version")
 #: Modes of folders; old programs wrote the second.
 _FOLDERS: Final = (b"40000", b"040000")
 
@@ -84,7 +86,10 @@ class Objects:
     """The objects of the repository at `path`; several threads may read at once."""
 
     def __init__(self, path: Path) -> None:
-        """Open the repository at `path`. Raises NotFound when there is none, Damaged when it is not one."""
+        """Open the repository at `path`.
+
+        Raises NotFound when there is none, OtherFormat for one of git's other formats, Damaged when it is not one.
+        """
         _configure_library()
         self.path = path
         if not path.is_dir():
@@ -98,6 +103,11 @@ class Objects:
         try:
             self._repo = pygit2.Repository(str(self.path), RepositoryOpenFlag.NO_SEARCH)
         except pygit2.GitError as error:
+            if _OTHER_FORMAT.search(str(error)):
+                raise OtherFormat(
+                    f"{self.path} is a git repository of another format ({error}); the archive's have objects named by "
+                    "SHA-1 and refs in files"
+                ) from None
             raise Damaged(f"{self.path} cannot be opened as a git repository: {error}") from None
         self._odb = self._repo.odb
         # Most objects are in packs, and libgit2 looks for a file of each first: two system calls an object.

@@ -33,6 +33,8 @@ INCOMING = "refs/incoming/"
 #: syncs on a busy disk, as one may whose caller was killed, and whose lock on the domain is gone.
 _PATIENT = ("-c", "core.filesRefLockTimeout=1000")
 _NO_OBJECT = "0" * 40
+# In files the refs are because of gitprocess.environment: git 2.39 has no option for that, and no other format.
+_INIT = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=sha1")
 _CONFIG = {
     "core.fsync": "all",  # git 2.39 syncs neither refs nor loose objects by default
     "core.bigFileThreshold": str(BIG_FILE),
@@ -72,7 +74,7 @@ class Store(Objects):
         """Make an empty bare repository at `path` in one step; one that somebody else made meanwhile is as good."""
         scratch = path.with_name(f".new-{os.getpid()}-{path.name}")
         shutil.rmtree(scratch, ignore_errors=True)
-        gitprocess.run(["init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(scratch)])
+        gitprocess.run([*_INIT, str(scratch)])
         for key, value in _CONFIG.items():
             gitprocess.run(["config", "--file", str(scratch / "config"), key, value])
         sync_tree(scratch)
@@ -102,8 +104,21 @@ class Store(Objects):
         return {name: oid for name, oid in found if oid is not None}
 
     def ref_names(self, prefix: str) -> list[str]:
-        """The names of these refs alone, in order and without the prefix: a listing, no file is read."""
-        return sorted(name[len(prefix) :] for name in self._repo.listall_references() if name.startswith(prefix))
+        """The names of these refs alone, in order and without the prefix: a listing, no ref is read."""
+        # Libgit2 reads packed-refs first, then it lists files: what is packed between those it would show nowhere.
+        while True:
+            packed = self._packed_refs()
+            names = self._repo.listall_references()
+            if self._packed_refs() == packed:
+                return sorted(name[len(prefix) :] for name in names if name.startswith(prefix))
+
+    def _packed_refs(self) -> tuple[int, int, int] | None:
+        """Changes whenever refs were packed."""
+        try:
+            found = os.stat(f"{self.path}/packed-refs")  # noqa: PTH116 # a Path for each would be as dear again
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
     def update_refs(self, updates: Sequence[RefUpdate]) -> None:
         """Move all refs or none; they have moved on disk when this returns. After a power cut some may have moved.

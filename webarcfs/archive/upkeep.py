@@ -1,4 +1,4 @@
-"""Keeps a repository quick without keeping anybody from it: packs, the commit-graph, what crashes left.
+"""Keeps a repository quick without keeping anybody from it: packs, refs, the commit-graph, what crashes left.
 
 Nothing here drops an object: a geometric repack takes along whatever lies in the packs that it rolls up, referenced or
 not, and loose objects go only where a pack has them. So readers and writers may be at work meanwhile; libgit2 looks for
@@ -8,11 +8,15 @@ repacking keeps the number of packs logarithmic.
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
 from webarcfs.archive import gitprocess
+from webarcfs.archive.durable import sync_folder
 
+#: So many refs may have a file of their own: each crawl makes one, and main moves with each.
+LOOSE_REFS = 50
 #: Seconds after which a lock file or a half-written object is nobody's any more: git holds them for moments.
 STALE = 3600.0
 _SCRATCH = (
@@ -38,6 +42,25 @@ def repack(repository: Path) -> None:
     done = gitprocess.run([*arguments, "repack", "--geometric=2", "-d", "--quiet"], repository, check=False)
     if done.returncode:
         gitprocess.fail(f"{repository} was not repacked", done.stderr, repository)
+
+
+def has_many_refs(repository: Path) -> bool:
+    """Whether so many refs have a file of their own that they should be packed."""
+    return sum(len(files) for _, _, files in os.walk(repository / "refs")) > LOOSE_REFS
+
+
+def pack_refs(repository: Path) -> None:
+    """Put all refs into one file (git-pack-refs(1)). No ref may move meanwhile.
+
+    Raises OSError on a full disk, Damaged where git cannot.
+    """
+    # Twice: after a power cut the names of single refs may be gone, and that of the new file not be there yet. So they
+    # go only when it is there for good.
+    for step in ("--no-prune", "--prune"):
+        done = gitprocess.run(["pack-refs", "--all", step], repository, check=False)
+        if done.returncode:
+            gitprocess.fail(f"{repository}: its refs were not packed", done.stderr, repository)
+        sync_folder(repository)
 
 
 def write_graph(repository: Path) -> None:
