@@ -153,6 +153,10 @@ class Frontier:
         """Domain → when its first waiting URL may be fetched (seconds since 1970)."""
         return {row["domain"]: row["ready"] for row in self._query("frontier_waiting_domains")}
 
+    def served(self) -> dict[str, int]:
+        """Domain → how many of its URLs wget was given. Goes through all URLs."""
+        return {row["domain"]: row["urls"] for row in self._query("frontier_served")}
+
     def next(self, domain: str, now: float, most: int) -> list[Row]:
         """The URLs of `domain` to fetch next, nearest to the start URLs first."""
         return self._rows("frontier_next", domain=domain, now=now, most=most)

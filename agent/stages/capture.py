@@ -1,14 +1,17 @@
 """Stage 1, capture: wget fetches, the frontier decides (/Cr-5/ … /Cr-8.1/).
 
 Up to `max_instances` wget processes run at once, never two on one server; each gets a batch of one server's URLs and
-writes a WARC. While wget is busy with the next batch, another process reads the last one's answers, and their links
-enter the frontier here. Whatever kills the job, what is whole in a WARC is never fetched again.
+writes a WARC. The server that was given the fewest URLs is next, and the more servers wait, the shorter batches are, so
+that each has its turn soon. While wget is busy with the next batch, another process reads the last one's answers, and
+their links enter the frontier here. Whatever kills the job, what is whole in a WARC is never fetched again.
 """
 
 from __future__ import annotations
 
+import heapq
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
 
@@ -30,6 +33,9 @@ from webarcfs.archive import locks
 LARGEST_BATCH = 400
 #: Seconds that a batch should take where a wait between requests makes it long.
 _LENGTH_OF_BATCH = 60.0
+#: What is left of both where many servers wait for the places of few: less would be wget's start and little else.
+_SMALLEST_BATCH = 10
+_SHORTEST_BATCH = 2.0
 #: Batches that wget may be ahead of the reader: what bounds the time until a limit or a trouble is noticed.
 _FURTHEST = 2
 _POLL = 0.02
@@ -66,6 +72,7 @@ class _Capture:
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
         self.waiting: dict[str, float] | None = None  # as the frontier has it; None when that may have changed
+        self.served = Counter(job.frontier.served())
         self.held: dict[str, float] = {}  # when servers are due (monotonic) that this job found to be waiting
         self.count_again = 0.0
         # Files of a run that was killed may be newer than what the frontier kept.
@@ -92,16 +99,26 @@ class _Capture:
         now = clock.steady()
         if self.waiting is None:
             self.waiting = self.frontier.waiting()
-        busy = self.wgets.domains
         self.wants_place = False
-        for domain, ready in sorted(self.waiting.items(), key=lambda item: item[1]):
-            if len(self.wgets) >= self.settings.max_instances or self.reader.backlog > _FURTHEST:
-                break
-            if domain not in busy and ready <= now and self.held.get(domain, 0.0) <= time.monotonic():
-                self._start(domain, now)
+        due = self._due(now)
+        while due and len(self.wgets) < self.settings.max_instances and self.reader.backlog <= _FURTHEST:
+            self._start(heapq.heappop(due)[-1], now)
         if not self.wants_place:
             self.slots.leave()
         return self.waiting is None or bool(self.waiting)
+
+    def _due(self, now: float) -> list[tuple[int, float, str]]:
+        """A heap of the servers that may be asked, the one that was given the fewest URLs first."""
+        if self.waiting is None or len(self.wgets) >= self.settings.max_instances:
+            return []
+        busy, moment = self.wgets.domains, time.monotonic()
+        due = [
+            (self.served[domain], ready, domain)
+            for domain, ready in self.waiting.items()
+            if ready <= now and domain not in busy and self.held.get(domain, 0.0) <= moment
+        ]
+        heapq.heapify(due)
+        return due
 
     def read(self, batch: Ended) -> None:
         """Take in what a batch came to, in one transaction."""
@@ -189,8 +206,9 @@ class _Capture:
 
     def _choose(self, domain: str, now: float, wait: float) -> tuple[list[Row], float]:
         """The next URLs of a server, as far as robots.txt is known and lets them be fetched."""
-        most = 1 if self.intake.is_doubtful(domain) else LARGEST_BATCH
-        most = _in_a_minute(most, wait)
+        share = self.settings.max_instances / max(len(self.waiting or ()), 1)
+        most = 1 if self.intake.is_doubtful(domain) else _share_of_batch(share)
+        most = _in_time(most, wait, share)
         allowed: list[Row] = []
         self.waiting = None
         with self.frontier.changes():
@@ -204,7 +222,7 @@ class _Capture:
                     break  # else all of them were refused
         if allowed:
             wait = max(wait, self.robots.delay(allowed[0].url, now))
-        return allowed[: _in_a_minute(most, wait)], wait
+        return allowed[: _in_time(most, wait, share)], wait
 
     def _ask(self, row: Row, now: float) -> Say:
         """What robots.txt says of a URL; one that may not be fetched is settled."""
@@ -222,6 +240,7 @@ class _Capture:
         fetch.write_list(files, [row.url for row in rows])
         with self.frontier.changes():
             self.frontier.take(rows, files.number, domain)
+        self.served[domain] += len(rows)
         self.wgets.start(files, rows, domain, wait, (lock, place))
 
     # -- ending early -------------------------------------------------------------------------------------------
@@ -253,6 +272,12 @@ class _Capture:
         self.count_again = time.monotonic() + max(_SECONDS_BETWEEN_COUNTS, 50 * (time.monotonic() - now))
 
 
-def _in_a_minute(most: int, wait: float) -> int:
+def _share_of_batch(share: float) -> int:
+    """How many URLs a batch may have where there are places for that `share` of the servers that wait."""
+    return max(_SMALLEST_BATCH, int(LARGEST_BATCH * min(share, 1.0)))
+
+
+def _in_time(most: int, wait: float, share: float) -> int:
     """How many URLs a batch may have so that its answers come back soon, however long the waits are."""
-    return max(1, min(most, int(_LENGTH_OF_BATCH / wait))) if wait else most
+    length = max(_SHORTEST_BATCH, _LENGTH_OF_BATCH * min(share, 1.0))
+    return max(1, min(most, int(length / wait))) if wait else most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -125,6 +126,20 @@ def test_several_hosts_at_once_but_each_by_one_connection(archive: Archive, site
         assert len(crawls.arcs(archive, host)) == 6
         assert site.max_open(host) == 1
     assert 2 <= _most_at_once([(r.time, r.host) for r in site.requests if r.path != "/robots.txt"]) <= 3
+
+
+def test_no_host_waits_until_others_are_done(archive: Archive, site: Site) -> None:
+    """Places are fewer than hosts, and each host has its share of them from the beginning, whatever it is called."""
+    hosts = [f"host{number:02}.example" for number in range(12)]
+    for host in hosts:
+        site.add_html("/", _links(*(f"/{number}" for number in range(80))), host=host)
+        for number in range(80):
+            site.add_html(f"/{number}", f"{host} {number}", host=host)
+    starts = [f"http://{host}/" for host in hosts]
+    assert crawl(archive, *starts, max_instances=1, wget_args=crawls.through(site.proxy)).complete
+    asked = [request.host for request in site.requests if request.path != "/robots.txt"]
+    half = Counter(asked[: len(asked) // 2])
+    assert min(half[host] for host in hosts) >= len(asked) / 2 / len(hosts) / 2
 
 
 def _most_at_once(requests: list[tuple[float, str]]) -> int:
