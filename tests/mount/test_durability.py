@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,10 +18,12 @@ from tests.mount.conftest import Mounter
 from tests.mount.test_writing import error_of, write
 from tests.support import archives
 from tests.support.archives import DOMAIN
+from tests.support.disks import small_disk
 from tests.support.mounts import UMOUNT, UNMOUNT, Mounted, eventually, run
 from webarcfs.archive import committing
 from webarcfs.archive.datanodes import names
 from webarcfs.archive.directory import Archive
+from webarcfs.archive.durable import sync_folder
 
 pytestmark = pytest.mark.mount
 
@@ -158,6 +162,48 @@ def test_no_room_in_the_journal(archive: Archive, arcs: list[str], mount: Mounte
         run("umount", "-l", journal)
     assert in_git(archive, f"{arcs[0]}/small") == b"fits"
     assert in_git(archive, f"{arcs[0]}/large") is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
+def test_a_disk_that_was_full_at_the_start(archive: Archive, arcs: list[str], mount: Mounter) -> None:
+    """S-full-1: it is ENOSPC, and not a mount that takes nothing; and additions are taken as soon as there is room."""
+    with small_disk(archive.root.parent / "disk", "16m") as disk:
+        moved = Archive(disk / "archive")
+        shutil.copytree(archive.root, moved.root)
+        filler = disk / "filler"
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 12))
+        mounted = mount(moved)
+        folder = mounted / f"{DOMAIN}/{arcs[0]}"
+        assert error_of(lambda: write(folder / "new", b"1")) == errno.ENOSPC
+        assert error_of((folder / "folder").mkdir) == errno.ENOSPC
+        filler.unlink()
+        eventually(lambda: error_of(lambda: write(folder / "new", b"1")) is None, 60)
+        with (folder / "data.xml").open("ab") as document:
+            document.write(b"<note/>")
+        mounted.clear()
+        committing.replay(moved)
+        assert in_git(moved, f"{arcs[0]}/new") == b"1"
+        assert names(in_git(moved, f"{arcs[0]}/data.xml") or b"") == ("note",)
+
+
+def test_an_archive_that_was_put_back_under_a_mount(archive: Archive, arcs: list[str], mount: Mounter) -> None:
+    """S-durable-1: nothing is confirmed into a journal that is not there any more."""
+    mounted = mount(archive)
+    folder = mounted / f"{DOMAIN}/{arcs[0]}"
+    write(folder / "before", b"1")
+    sync_folder(folder)
+    copy = archive.root.with_name("copy")
+    shutil.copytree(archive.root, copy)
+    shutil.rmtree(archive.root)
+    copy.rename(archive.root)
+    confirmed = [name for name in ("one", "two", "three") if error_of(lambda: write(folder / name, b"2")) is None]  # noqa: B023 # called at once
+    assert len(confirmed) >= 2, "only what was under way is refused"
+    assert error_of(lambda: sync_folder(folder)) is None
+    for name in ("before", *confirmed):
+        assert in_git(archive, f"{arcs[0]}/{name}") is not None
+    assert run(UMOUNT, mounted.point).returncode == 0
 
 
 def write_large(path: Path, size: int) -> None:

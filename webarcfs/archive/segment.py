@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import threading
@@ -80,6 +81,7 @@ class Segment:
         failure = None
         try:
             os.fdatasync(self.fd)
+            self._check_there()
         except OSError as error:
             failure = error
         finally:
@@ -92,6 +94,18 @@ class Segment:
             # What is on disk now is not known; nobody was told that it is there, so nobody may find it.
             self._failure = failure
             self._cut(self._synced)
+
+    def _check_there(self) -> None:
+        """Raise EIO unless the log is the one that its path leads to: nobody finds what is in another one.
+
+        The archive may have been removed, or put back from a copy, while this process had the log open.
+        """
+        try:
+            there = os.path.samestat(os.fstat(self.fd), self.path.stat())
+        except FileNotFoundError:
+            there = False
+        if not there:
+            raise OSError(errno.EIO, "the journal was removed or replaced while it was written to")
 
     def _cut(self, end: int) -> None:
         self.end = end

@@ -199,8 +199,8 @@ class Loop:
         # Until now the kernel has nothing that could be expired.
         kernel = KernelCaches(self._session)
         self._mount.tree.view.listener = Expiry(self._mount.tree, self._inodes, kernel)
-        if self._mount.additions is not None and self._mount.additions.writer is not None:
-            self._mount.additions.writer.tell = kernel.forget
+        if self._mount.additions is not None:
+            self._mount.additions.tell_by(kernel.forget)
 
     def _safely(self, function: Callable[..., None], *arguments: Any) -> None:
         try:

@@ -155,7 +155,8 @@ class WritingOperations(Operations):
 
     def _entry(self, node: Node, parent: int, name: str, valid: int = wire.ALWAYS) -> bytes:
         # Its maker may write to it once more, without waiting for the kernel to drop the name.
-        return super()._entry(node, parent, name, 0 if self._writer.is_open(node) else valid)
+        writer = self._additions.writer
+        return super()._entry(node, parent, name, 0 if writer is not None and writer.is_open(node) else valid)
 
     def open_undone(self, reply: bytes) -> None:
         """The kernel did not take the answer."""
