@@ -169,6 +169,25 @@ def test_failures_say_what_to_do(filled: Archive, folder: Path, mount: Mounter) 
     assert "layout 99" in fails(32, MOUNT, filled.root, point)
 
 
+def test_a_folder_of_the_archive_is_no_mount_point(filled: Archive, folder: Path) -> None:
+    """S-mount-3: mounted there, the mount would wait for itself, or hide what it shows."""
+    repository = next(iter(filled.content.iterdir()))
+    filled.schemas.mkdir(exist_ok=True)
+    (folder / "link").symlink_to(filled.content)
+    for point in (filled.root, filled.content, repository, filled.journal, filled.log, filled.schemas, folder / "link"):
+        point.mkdir(exist_ok=True)
+        assert "would hide" in fails(32, MOUNT, filled.root, point)
+
+
+@as_root
+def test_a_folder_of_the_archive_is_none_elsewhere_either(filled: Archive, folder: Path) -> None:
+    """S-mount-3"""
+    point = folder / "point"
+    point.mkdir()
+    bound = 'mount --bind "$1/content" "$2" && exec "$0" "$1" "$2"'
+    assert "would hide" in fails(32, "unshare", "-m", "sh", "-c", bound, MOUNT, filled.root, point)
+
+
 @as_root
 def test_failures_of_the_system(filled: Archive, folder: Path, other_user: Other) -> None:
     """S-mount-3"""

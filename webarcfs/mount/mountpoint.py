@@ -40,6 +40,19 @@ def check(point: Path, archive: Path) -> None:
         raise MountFailed(f"{point} is already mounted; unmount it first with `umount.webarcfs {point}`")
     if archive.is_relative_to(point):
         raise MountFailed(f"the mount point {point} would hide the archive {archive} from its own mount; give another")
+    if _is_inside(point, archive):
+        raise MountFailed(f"the mount point {point} would hide a part of the archive {archive}; give one outside of it")
+
+
+def _is_inside(point: Path, archive: Path) -> bool:
+    """Whether a folder is one of an archive, by its path or by that of the same folder elsewhere (mount --bind)."""
+    root = Path(os.path.realpath(archive))
+    if point.is_relative_to(root):
+        return True
+    itself = point.stat()
+    with os.scandir(root) as entries:
+        folders = [root, *(Path(each.path) for each in entries if each.is_dir(follow_symlinks=False))]
+    return any(os.path.samestat(itself, folder.stat()) for folder in folders)
 
 
 def mounted(point: Path) -> str | None:
