@@ -7,11 +7,15 @@ What only root can do, unmounting, is left to the keeper (keeper.py). No state.
 from __future__ import annotations
 
 import grp
+import importlib
 import os
 import pwd
 import resource
 
 from webarcfs.archive.errors import UsageError
+
+#: Modules that Python imports only when something of them is used for the first time.
+_LATER = ("_strptime", "concurrent.futures.thread", "encodings.idna", "linecache", "lxml.etree", "traceback")
 
 
 def allow_many_files() -> None:
@@ -22,6 +26,8 @@ def allow_many_files() -> None:
 
 def become(uid: int, gid: int) -> None:
     """Make the whole process, all its threads, run as this user for good."""
+    for name in _LATER:  # this user may not be allowed to read where Python lies
+        importlib.import_module(name)
     try:
         user = pwd.getpwuid(uid)
         os.initgroups(user.pw_name, gid)
