@@ -164,7 +164,9 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
         self._state = state
         self._model = model
         sys.setrecursionlimit(100_000)
-        found = pickle.loads(state.read_bytes()) if state.exists() else Node(stat.S_IFDIR | 0o755)
+        found = (
+            pickle.loads(state.read_bytes()) if state.exists() else Node(stat.S_IFDIR | 0o755, os.getuid(), os.getgid())
+        )
         self._disk = Disk(found)
         self._handles: dict[int, Node] = {}
         self._hidden: tuple[Node, str] | None = None
@@ -363,7 +365,9 @@ def forgetful(point: Path, state: Path, model: str) -> Iterator[Forgetful]:
 def main() -> None:
     """Be one."""
     point, state, model = sys.argv[1:]
-    options = {"foreground": True, "nothreads": True, "allow_other": True, "default_permissions": True}
+    # Only root may let others in, unless /etc/fuse.conf says otherwise.
+    others = {"allow_other": os.geteuid() == 0}
+    options = {"foreground": True, "nothreads": True, "default_permissions": True, **others}
     more = {"big_writes": True, "fsname": "forgetful"}
     fuse.FUSE(Operations(Path(state), model), point, **options, **more)
 
