@@ -109,8 +109,10 @@ mount_kernel() {
   mount --rbind /sys "$root/sys"
   mount --rbind /dev "$root/dev"
   # As udev makes it: every user may mount by way of fusermount3.
-  mknod -m 666 "$top/fuse" c 10 229
-  mount --bind "$top/fuse" "$root/dev/fuse"
+  mkdir "$top/node"
+  mount -t tmpfs -o size=64k,mode=755 tmpfs "$top/node" # where devices may be, unlike in some /tmp
+  mknod -m 666 "$top/node/fuse" c 10 229
+  mount --bind "$top/node/fuse" "$root/dev/fuse"
   local folder
   for folder in ${FRESH_BIND:-}; do
     mkdir -p "$root$folder"
