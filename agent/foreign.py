@@ -1,13 +1,15 @@
 """Reads foreign WARC files into a job: the frontier learns of each URL, the spool gets what is to be archived.
 
-Revisit records wait until all files were read (`revisits.py`).
+Revisit records wait until all files were read (`revisits.py`). An answer counts if its request was a GET: a request may
+stand before it or right behind it, so each answer is held until the next record was looked at.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,13 +24,52 @@ from agent.records import Record, records
 from agent.remarks import Remarks
 from agent.spool import Spool
 from agent.status import Status
-from agent.warcfields import base32, capture_key, digest_key, parse_date
+from agent.warcfields import base32, capture_key, declared_digest, digest_key, parse_date
 from webarcfs.archive.config import CrawlSettings
 from webarcfs.archive.errors import UrlRefused
 from webarcfs.archive.layout import arc_path, split
 from webarcfs.archive.url import canonical
 
-_SILENT = ("request", "metadata", "warcinfo")
+_SILENT = ("metadata", "warcinfo")
+#: Requests of other methods that are remembered while their answers are waited for.
+_MOST_REQUESTS = 10_000
+_METHOD = re.compile(rb"([A-Z]{1,32}) ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """The names by which a request and its answer know each other (ISO 28500, WARC-Concurrent-To)."""
+
+    own: str
+    other: str
+    uri: str
+    date: str
+
+    @classmethod
+    def of(cls, record: Record) -> _Exchange:
+        """Those of a record."""
+        get = record.fields.get
+        return cls(
+            get("warc-record-id", "").strip("<> "),
+            get("warc-concurrent-to", "").strip("<> "),
+            get("warc-target-uri", "").strip("<> "),
+            get("warc-date", ""),
+        )
+
+    def is_with(self, answer: _Exchange) -> bool:
+        """Whether a request is that of an answer: by an identifier, or, where neither has one, by URI and time."""
+        if self.other or answer.other:
+            return (bool(self.other) and self.other == answer.own) or (bool(answer.other) and answer.other == self.own)
+        return (self.uri, self.date) == (answer.uri, answer.date)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """An answer that was read: it is kept, or dropped, when the next record was looked at."""
+
+    exchange: _Exchange
+    keep: Callable[[], None]
+    drop: Callable[[], None]
 
 
 class Intake:
@@ -40,20 +81,54 @@ class Intake:
         self.losses = Remarks()
         self.remarks = Remarks()
         self.records = 0
+        self.held: _Held | None = None
+        self._posts: deque[_Exchange] = deque(maxlen=_MOST_REQUESTS)
 
     def file(self, path: Path, spool: Path, batch: int, step: Callable[[int], None]) -> None:
         """Read one file; `step` is told how many of its bytes were read, and may raise."""
         begun: dict[str, int] = {}
         with path.open("rb") as file, Spool(spool) as out:
             stream = Stream(file)
+            self._posts.clear()
             for record in records(stream, lambda what, where: self.losses.add(path.name, what, f"at byte {where}")):
                 self.records += 1
-                _Reading(self, path.name, record, out, batch, begun).take()
+                if record.type == "request":
+                    self._request(path.name, record)
+                else:
+                    self._keep_held()
+                    _Reading(self, path.name, record, out, batch, begun).take()
                 step(stream.taken)
+            self._keep_held()
         for domain, time in begun.items():
             key = f"begun:{domain}"
             known = self.frontier.get(key)
             self.frontier.set(key, time if known is None else min(time, known))
+
+    def _keep_held(self) -> None:
+        held, self.held = self.held, None
+        if held is not None:
+            held.keep()
+
+    def _request(self, file: str, record: Record) -> None:
+        """Look at a request: the answer to one of another method than GET is no page of its URL."""
+        method = _METHOD.match(record.readline(64))
+        if not record.whole() or method is None or method[1] == b"GET":
+            return
+        request, held = _Exchange.of(record), self.held
+        if held is not None and request.is_with(held.exchange):
+            self.held = None
+            held.drop()
+            self.not_asked_by_get(file, request.uri)
+        else:
+            self._posts.append(request)
+
+    def is_asked_by_get(self, exchange: _Exchange) -> bool:
+        """Whether no request of another method stood before an answer."""
+        return not any(request.is_with(exchange) for request in self._posts)
+
+    def not_asked_by_get(self, file: str, uri: str) -> None:
+        """Say that an answer is left out."""
+        self.remarks.add(file, "answers to requests of other methods than GET are passed over", uri)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +156,9 @@ class _Reading:
             return
         if "warc-segment-number" in self.record.fields:
             self.intake.losses.add(self.file, "a record in segments, which are not joined", capture.url)
+            return
+        if kind != "resource" and not self.intake.is_asked_by_get(_Exchange.of(self.record)):
+            self.intake.not_asked_by_get(self.file, capture.url)
             return
         taken = {"response": self._response, "resource": self._resource, "revisit": self._revisit}[kind](capture)
         if taken:
@@ -149,9 +227,11 @@ class _Reading:
             return self._settle(capture, replace(settled, state="refused", status=int(Status.QUOTA)), "too-big")
         body = warc.Hashed(self.record)
         plain = hashlib.sha1(usedforsecurity=False)
+        declared = declared_digest(self.record.fields.get("warc-payload-digest", ""))
+        payload = hashlib.new(declared.algorithm if declared else "sha1", usedforsecurity=False)
         try:
             parts = decoded(body, head, settled.size, lenient=True)
-            position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update))
+            position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update, payload.update))
         except BadBody as error:
             self.spool.drop()
             self.intake.remarks.add(self.file, "answers that did not come whole are passed over", capture.url)
@@ -161,6 +241,16 @@ class _Reading:
         if not self.record.whole():
             self.spool.drop(position)
             return False
+        digests = {f"sha1:{body.digest()}", f"sha1:{base32(plain.digest())}"}
+        key = digest_key(self.record.fields.get("warc-payload-digest", ""))
+        if declared is None or payload.digest() == declared.value or self.record.is_verified:
+            digests |= {key} - {""}  # of which codings it is, writers differ: a block as it was written bears it out
+        elif len(digests) == 1 and key not in digests:  # nothing was coded: it can only be of this body
+            self.spool.drop(position)
+            self.intake.losses.add(self.file, "a body that is not what its digest says", capture.url)
+            return self._settle(
+                capture, replace(settled, state="failed", status=int(Status.INVALID_RESPONSE)), "bad-digest"
+            )
         notes = [settled.note, *(f"coding:{coding}" for coding in unknown_codings(head))]
         settled = replace(
             settled,
@@ -169,16 +259,27 @@ class _Reading:
             arc=split(arc_path(capture.url))[1],
             note=",".join(filter(None, notes)),
         )
-        declared = digest_key(self.record.fields.get("warc-payload-digest", ""))
-        digests = {declared, f"sha1:{body.digest()}", f"sha1:{base32(plain.digest())}"} - {""}
         keys = [*sorted(digests), capture_key(capture.url, int(capture.time.timestamp()))]
-        self.intake.frontier.add_capture(keys, self.batch, position)
-        return self._settle(capture, settled)
+        return self._settle(capture, settled, keys=keys)
 
-    def _settle(self, capture: Capture, settled: Settled, note: str = "", kind: str = "link") -> bool:
+    def _settle(
+        self, capture: Capture, settled: Settled, note: str = "", kind: str = "link", keys: Sequence[str] = ()
+    ) -> bool:
+        """Hold what came of the record; `keys` name its body for revisits."""
         if not self.record.whole():
             return False
-        settle(self.intake.frontier, capture, replace(settled, note=note or settled.note), self.batch, kind)
+        frontier, batch, position = self.intake.frontier, self.batch, settled.position
+
+        def keep() -> None:
+            if keys:
+                frontier.add_capture(keys, batch, position)
+            settle(frontier, capture, replace(settled, note=note or settled.note), batch, kind)
+
+        def drop() -> None:
+            if keys:
+                self.spool.drop(position)
+
+        self.intake.held = _Held(_Exchange.of(self.record), keep, drop)
         return True
 
     def _archivable(self, capture: Capture, status: int) -> bool:
@@ -215,7 +316,8 @@ def _is_robots(capture: Capture) -> bool:
     return capture.url.partition("?")[0].endswith(f"//{capture.domain}/robots.txt")
 
 
-def _hashing(parts: Iterator[bytes], update: Callable[[bytes], None]) -> Iterator[bytes]:
+def _hashing(parts: Iterator[bytes], *updates: Callable[[bytes], None]) -> Iterator[bytes]:
     for part in parts:
-        update(part)
+        for update in updates:
+            update(part)
         yield part

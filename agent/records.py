@@ -1,16 +1,19 @@
 """Splits foreign WARC files (ISO 28500, versions 0.17 to 1.1) into records, and passes over what is none.
 
 Not by warcio, which stops at the first record that is broken and gives the stump of a cut one as if it were whole: a
-record counts here when its block is as long as it says, and another record or the end of the file follows it.
+record counts here when its block is as long as it says, has the digest that it says, and another record or the end of
+the file follows it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agent.inflate import Stream
+from agent.warcfields import declared_digest
 
 #: Longest head of a record that is read, in bytes.
 LONGEST_HEAD = 1 << 18
@@ -35,27 +38,39 @@ class Record:
         self._stream = stream
         self._left = length
         self._whole: bool | None = None
+        self._declared = declared_digest(fields.get("warc-block-digest", ""))
+        self._hash = hashlib.new(self._declared.algorithm, usedforsecurity=False) if self._declared else None
 
     @property
     def type(self) -> str:
         """WARC-Type, in lower case."""
         return self.fields.get("warc-type", "").lower()
 
+    @property
+    def is_verified(self) -> bool:
+        """Whether the block has a digest that is compared, once `whole` is asked."""
+        return self._declared is not None
+
     def read(self, size: int) -> bytes:
         """At most `size` bytes of what is left of the block."""
-        data = self._stream.read(min(size, self._left))
-        self._left -= len(data)
-        return data
+        return self._taken(self._stream.read(min(size, self._left)))
 
     def readline(self, size: int = -1) -> bytes:
         """The next line of the block."""
         limit = self._left if size < 0 else min(size, self._left)
-        line = self._stream.readline(min(limit, LONGEST_HEAD))
-        self._left -= len(line)
-        return line
+        return self._taken(self._stream.readline(min(limit, LONGEST_HEAD)))
+
+    def _taken(self, data: bytes) -> bytes:
+        self._left -= len(data)
+        if self._hash is not None:
+            self._hash.update(data)
+        return data
 
     def whole(self) -> bool:
-        """Whether all of the block was there, and the record ends where it says; reads what is left."""
+        """Whether all of the block was there, as its digest has it, and the record ends where it says.
+
+        Reads what is left.
+        """
         if self._whole is None:
             while self._left and self.read(_CHUNK):
                 pass
@@ -63,6 +78,8 @@ class Record:
             after = self._stream.peek(64).lstrip(_ENDS)
             follows = after.startswith(b"WARC/") or b"WARC/".startswith(after)
             self._whole = not self._left and follows and not any(each < end for each in self._stream.breaks)
+            if self._declared is not None and self._hash is not None:
+                self._whole = self._whole and self._hash.digest() == self._declared.value
         return self._whole
 
 
@@ -83,7 +100,7 @@ def records(stream: Stream, complain: Complain) -> Iterator[Record]:
             yield found
             if found.whole():
                 continue
-            found = _Broken("a record that is cut off, damaged, or not as long as it says")
+            found = _Broken("a record that is cut off, damaged, or not what its length or digest says")
         broken += 1
         complain(found.what, begin)
         if broken > MOST_BROKEN:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from webarcfs.archive.model import CET, now
@@ -14,6 +16,8 @@ _DATE = re.compile(
 )
 _OLDEST = datetime(1990, 1, 1, tzinfo=CET)  # the web is no older
 _CLOCK_SKEW = timedelta(days=1)
+#: Algorithms that writers use, and the size of their digests in bytes.
+_DIGESTS = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
 _HEX = re.compile(r"[0-9a-fA-F]{40}")
 
 
@@ -42,6 +46,30 @@ def digest_key(text: str) -> str:
     if algorithm == "sha1" and _HEX.fullmatch(value):
         value = base32(bytes.fromhex(value))
     return f"{algorithm}:{value.upper() if algorithm == 'sha1' else value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A digest that a field declares, of an algorithm that is known: its name for hashlib, and its bytes."""
+
+    algorithm: str
+    value: bytes
+
+
+def declared_digest(text: str) -> Digest | None:
+    """A digest in base32 or hex, as writers have it; None where it cannot be compared."""
+    algorithm, _, value = text.strip().partition(":")
+    algorithm = algorithm.lower().replace("-", "")
+    size = _DIGESTS.get(algorithm)
+    if size is None:
+        return None
+    with suppress(ValueError):
+        if len(value) == 2 * size:
+            return Digest(algorithm, bytes.fromhex(value))
+        value = value.rstrip("=").upper()
+        found = base64.b32decode(value + "=" * (-len(value) % 8))
+        return Digest(algorithm, found) if len(found) == size else None
+    return None
 
 
 def capture_key(url: str, seconds: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import hashlib
 import zlib
 from io import BytesIO
 from pathlib import Path
@@ -159,6 +161,78 @@ def test_kinds_of_records(archive: Archive, tmp_path: Path) -> None:
     told = "\n".join(result.remarks)
     for word in ("'conversion'", "'continuation'", "dns:www.example.org", "2 times"):
         assert word in told
+
+
+def digest_of(data: bytes, how: str = "sha1") -> str:
+    return f"{how}:{base64.b32encode(hashlib.new(how, data).digest()).decode()}"
+
+
+@pytest.mark.parametrize("declared", ["block", "payload", "both", "sha256"])
+def test_a_body_that_is_not_what_its_digest_says(archive: Archive, tmp_path: Path, declared: str) -> None:
+    """It is no page, a revisit of the true body does not get the false one, and the exit code says so."""
+    true, false = b"<title>true</title>", b"<title>fals</title>"
+    how = "sha256" if declared == "sha256" else "sha1"
+    fields = {}
+    if declared in ("block", "both"):
+        fields["Block_Digest"] = digest_of(warcs.http(true))
+    if declared != "block":
+        fields["Payload_Digest"] = digest_of(true, how)
+    revisit = warcs.record(
+        "revisit", url("again"), warcs.http(b""), Payload_Digest=digest_of(true, how), date="2025-06-02T12:00:00Z"
+    )
+    file = warcs.write(
+        tmp_path / "false.warc",
+        [
+            *pages("ok"),
+            warcs.record("response", url("false"), warcs.http(false), **fields),
+            warcs.record("response", url("fine"), warcs.http(b"fine"), Block_Digest=digest_of(warcs.http(b"fine"))),
+            revisit,
+        ],
+    )
+    result = import_files(archive, file)
+    assert result.outcome is not None
+    assert any("digest" in line for line in result.outcome.warnings)
+    assert arcs(archive, HOST) == {"ok", "fine"}
+
+
+def test_digests_as_writers_have_them(archive: Archive, tmp_path: Path) -> None:
+    """In hex or base32, of the body with its codings or without: none of these is damage."""
+    body = gzip.compress(TEXT)
+    head = {"Content_Encoding": "gzip"}
+    hexed = f"sha1:{hashlib.sha1(TEXT).hexdigest()}"
+    file = warcs.write(
+        tmp_path / "digests.warc",
+        [
+            warcs.record("response", url("sent"), warcs.http(body, **head), Payload_Digest=digest_of(body)),
+            warcs.record("response", url("decoded"), warcs.http(body, **head), Payload_Digest=hexed),
+            warcs.record("response", url("odd"), warcs.http(TEXT), Payload_Digest="crc32:12345678"),
+            warcs.record("response", url("md5"), warcs.http(TEXT), Payload_Digest=digest_of(TEXT, "md5")),
+        ],
+    )
+    result = import_files(archive, file)
+    assert result.outcome is not None
+    assert result.outcome.warnings == ()
+    assert arcs(archive, HOST) == {"sent", "decoded", "odd", "md5"}
+
+
+@pytest.mark.parametrize("order", ["request first", "answer first", "without identifiers"])
+def test_the_answer_to_a_post_is_no_page(archive: Archive, tmp_path: Path, order: str) -> None:
+    """A browser's recording has the answers to both; the page is the one to GET."""
+
+    def exchange(method: str, body: bytes, second: int) -> list[bytes]:
+        date, number = f"2025-06-01T12:00:0{second}Z", f"<urn:uuid:00000000-0000-4000-8000-00000000000{second}>"
+        asked = f"{method} /search HTTP/1.1\r\n\r\n".encode()
+        named = {} if order == "without identifiers" else {"Concurrent_To": number}
+        request = warcs.record("request", url("search"), asked, date, **named)
+        answer = warcs.record("response", url("search"), warcs.http(body), date)
+        if named:
+            answer = answer.replace(b"<urn:uuid:00000000-0000-4000-8000-000000000000>", number.encode(), 1)
+        return [answer, request] if order == "answer first" else [request, answer]
+
+    file = warcs.write(tmp_path / "post.warc", [*exchange("GET", b"the page", 5), *exchange("POST", b"found", 9)])
+    result = import_files(archive, file)
+    assert read(archive, HOST, "search") == b"the page"
+    assert [line for line in result.remarks if "other methods than GET" in line]
 
 
 def test_a_path_of_very_many_segments_costs_its_record_alone(archive: Archive, tmp_path: Path) -> None:
