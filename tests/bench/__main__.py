@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Callable
 
-from tests.bench import additions, asking, crawl, growth, links, mount, wordcount
+from tests.bench import additions, asking, crawl, folder, growth, links, mount, wordcount
 
 #: Name → the benchmark; with the full sizes where `large` is asked for.
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
@@ -16,6 +16,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "additions": lambda _: additions.additions(),
     "memory": lambda given: crawl.memory((1_000, 10_000, 30_000) if given.large else (1_000, 30_000)),
     "pipeline": lambda given: growth.pipeline((1_000, 10_000, 50_000) if given.large else (1_000, 5_000)),
+    "folder": lambda given: folder.folder(folder.SIZES if given.large else folder.SIZES[:2]),
     "frontier": lambda _: growth.frontier(),
     "asking": lambda given: asking.asking((100_000, 1_000_000) if given.large else (10_000, 100_000)),
     "log": lambda _: asking.log(),

@@ -68,6 +68,7 @@ PURE = (
     "webarcfs.archive.complaints",
     "webarcfs.archive.conditions",
     "webarcfs.archive.intervals",
+    "webarcfs.archive.treelines",
     "webarcfs.archive.treestream",
     "webarcfs.archive.checks",
     "webarcfs.archive.datanodes",

@@ -127,6 +127,23 @@ def test_a_document_costs_the_same_however_many_lie_in_its_folder(tmp_path: Path
     assert many < 2 * few
 
 
+def test_finding_a_document_costs_the_same_however_many_lie_in_its_folder(store: Store) -> None:
+    """As `verify` does, and a crawl for pages that failed: the way leads through a large folder each time."""
+    blob, sizes, spent = store.write_blob(b"x"), (1_000, 30_000), []
+    with store.rewriting(None) as changes:
+        for size in sizes:
+            for number in range(size):
+                changes.put(f"{size}/{number}/data.xml", blob)
+                changes.put(f"{size}/{number}/data.html", blob)
+        tree = changes.finish()
+    for size in sizes:
+        begun = _used()
+        for number in range(300):
+            assert store.find(tree, f"{size}/{number}/data.xml") and store.find(tree, f"{size}/{number}/data.html")
+        spent.append(_used() - begun)
+    assert spent[1] < 4 * spent[0] + 0.1
+
+
 def _processor(store: Store, count: int) -> float:
     """Seconds of the processor, of this process and its children, to store so many documents in one folder."""
     begun = _used()

@@ -268,6 +268,12 @@ def test_a_file_that_becomes_a_folder(store: Store) -> None:
     assert list(store.differences(after, after)) == []
 
 
+def test_differences_are_in_order_of_path_however_names_sort(store: Store) -> None:
+    before = tree_of(store, {"a/x": b"1", "a.b/x": b"1"})
+    found = [each.path for each in store.differences(None, before)]
+    assert found == sorted(found) == ["a.b/x", "a/x"]
+
+
 def test_editing_shares_what_it_leaves_alone(store: Store) -> None:
     tree = tree_of(store, {f"{n}/{m}/x": b"%d" % n for n in range(5) for m in range(5)})
     edited = store.edit(tree, {"3/4/x": None, "0/y": store.write_blob(b"new"), "none/x": None})
@@ -365,7 +371,8 @@ def test_an_importer_that_is_not_finished_leaves_nothing(store: Store) -> None:
     with store.importer(None) as importer:
         importer.put("a", b"1" * 100_000)
     assert store.refs("refs/") == {} and store.check() == []
-    assert not [path for path in store.path.rglob("*") if path.is_file() and path.parent.parent.name == "objects"]
+    assert not [path for path in store.path.glob("objects/??/*") if "tmp" not in path.name]
+    assert not list(store.path.glob("objects/pack/*.pack"))
 
 
 def test_an_import_onto_a_tree_that_is_not_there_fails(store: Store) -> None:

@@ -22,7 +22,7 @@ from typing import IO, Final, NamedTuple
 import pygit2
 from pygit2.enums import ConfigLevel, ObjectType, Option, RepositoryOpenFlag
 
-from webarcfs.archive import commits, gitprocess
+from webarcfs.archive import commits, gitprocess, treelines
 from webarcfs.archive.errors import Damaged, NotFound, OtherFormat
 from webarcfs.archive.gitprocess import fail, reason
 from webarcfs.archive.model import CET
@@ -33,18 +33,21 @@ _READ_AT_ONCE = 1 << 16
 _MAP_AT_ONCE = 1 << 20
 _MAP_AT_MOST = 64 << 20
 _CACHED_AT_MOST = 8 << 20
+#: Trees of more names than this are kept at hand; so many of them, of so many names together.
+_LARGE: Final = 64
+_LARGE_TREES: Final = 8
+_LARGE_AT_MOST: Final = 500_000
 _TREE: Final = int(ObjectType.TREE)
-_FILE: Final = b"100644"
-_MODES = {True: b"40000", False: _FILE}
+_FILE: Final = treelines.FILE
+_MODES = {True: treelines.FOLDER, False: _FILE}
 #: How os.fsdecode decodes: a walk has it do so for each name, and its way there costs as much again.
 _CODING: Final = sys.getfilesystemencoding()
 _ERRORS: Final = sys.getfilesystemencodeerrors()
-#: A line of a tree: mode, name, id. By a pattern, which takes a fifth of what it takes to ask libgit2 for each of them.
-_LINE: Final = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+_LINE: Final = treelines.LINE
 #: What libgit2 says of a repository with a format that it does not know.
 _OTHER_FORMAT: Final = re.compile("unknown object format|unsupported extension|unsupported repository version")
-#: Modes of folders; old programs wrote the second.
-_FOLDERS: Final = (b"40000", b"040000")
+_FOLDERS: Final = treelines.FOLDERS
+_NO_LINE: Final = b"", b"", b""
 
 
 class Entry(NamedTuple):
@@ -113,7 +116,9 @@ class Objects:
         # Most objects are in packs, and libgit2 looks for a file of each first: two system calls an object.
         self._packed = pygit2.Odb()
         self._packed.add_backend(pygit2.OdbBackendPack(self._objects), 1)
-        self._latest: tuple[str, pygit2.Tree] | None = None  # one of before would hold its packs open
+        # Those of before would hold its packs open.
+        self._latest: tuple[str, pygit2.Tree] | None = None
+        self._large: tuple[tuple[str, pygit2.Tree], ...] = ()
 
     def let_go(self) -> bool:
         """Close packs that a repack removed, which libgit2 never does; whether there were any. One thread at a time."""
@@ -141,8 +146,8 @@ class Objects:
 
     def each(self, tree: str) -> Iterator[Entry]:
         """The same, one after the other."""
-        for line in _lines(self.read_tree(tree), f"{self.path}: {tree}"):
-            yield _entry(line)
+        for mode, name, oid in self._lines(tree):
+            yield Entry(name.decode(_CODING, _ERRORS), oid.hex(), mode in _FOLDERS)
 
     def names(self, tree: str) -> Names:
         """What lies in a tree, to look for some of it. Names with `/` are not to be asked for."""
@@ -193,7 +198,7 @@ class Objects:
 
         In memory are the folder at hand and those above it, as git's bytes.
         """
-        stack = [(prefix, self._pairs(old, new))]
+        stack = [(prefix, self._changed(old, new))]
         while stack:
             above, pairs = stack[-1]
             pair = next(pairs, None)
@@ -201,40 +206,48 @@ class Objects:
                 stack.pop()
                 continue
             was, now = pair
-            entry = was or now
-            assert entry is not None
-            path = above + entry.name
-            was_id, now_id = was.oid if was else None, now.oid if now else None
-            if entry.is_tree:
-                stack.append((f"{path}/", self._pairs(was_id, now_id)))
+            mode, name, _ = was or now or _NO_LINE
+            path = above + name.decode(_CODING, _ERRORS)
+            was_id, now_id = was[2].hex() if was else None, now[2].hex() if now else None
+            if mode in _FOLDERS:
+                stack.append((f"{path}/", self._changed(was_id, now_id)))
             else:
                 yield Difference(path, was_id, now_id)
 
-    def _pairs(self, old: str | None, new: str | None) -> Iterator[tuple[Entry | None, Entry | None]]:
-        """What differs between two folders, in git's order; files are paired with files and folders with folders."""
+    def _changed(self, old: str | None, new: str | None) -> Iterator[treelines.Pair]:
+        """The lines that differ between two folders."""
         if old == new:
-            return
-        before, after = (_lines(self.read_tree(tree) if tree else b"", f"{self.path}: {tree}") for tree in (old, new))
-        was, now = next(before, None), next(after, None)
-        while was is not None or now is not None:
-            first = was is not None and (now is None or _key(was) <= _key(now))
-            second = now is not None and (was is None or _key(now) <= _key(was))
-            if not (first and second and was == now):
-                yield (
-                    (_entry(was) if was is not None and first else None),
-                    (_entry(now) if now is not None and second else None),
-                )
-            was, now = next(before, None) if first else was, next(after, None) if second else now
+            return iter(())
+        before, after = (self._lines(tree) if tree else iter(()) for tree in (old, new))
+        return treelines.changed(before, after)
+
+    def _lines(self, tree: str) -> Iterator[treelines.Line]:
+        return treelines.lines(self.read_tree(tree), f"{self.path}: {tree}")
 
     def _tree(self, oid: str) -> pygit2.Tree:
-        """A tree. The latest one is at hand: who looks for a document often looks for its neighbour next."""
+        """A tree. The latest one is at hand: who looks for a document often looks for its neighbour next.
+
+        So are a few large ones: on the way to that neighbour they would be taken apart again, name by name.
+        """
         latest = self._latest
         if latest is not None and latest[0] == oid:
             return latest[1]
+        large = self._large
+        for known, tree in large:
+            if known == oid:
+                return tree
         found = self._object(oid)
         if not isinstance(found, pygit2.Tree):
             raise Damaged(f"{self.path}: {oid} is no tree")
         self._latest = oid, found
+        if len(found) > _LARGE:
+            room = _LARGE_AT_MOST - len(found)
+            kept: list[tuple[str, pygit2.Tree]] = [(oid, found)]
+            for each in large[: _LARGE_TREES - 1]:
+                room -= len(each[1])
+                if room >= 0:
+                    kept.append(each)
+            self._large = tuple(kept)  # in one step: others may read
         return found
 
     def _object(self, oid: str) -> object:
@@ -351,30 +364,6 @@ def _configure_library() -> None:
     # The repository's own settings only, as gitprocess has it; and a mount that was root may not look into root's home.
     for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
         pygit2.option(Option.SET_SEARCH_PATH, level, "")
-
-
-_Line = tuple[bytes, bytes, bytes]
-
-
-def _lines(raw: bytes, name: str) -> Iterator[_Line]:
-    """Mode, name and id, line by line; `name` is whose lines they are."""
-    upto = 0
-    for match in _LINE.finditer(raw):
-        mode, entry, oid = match.groups()
-        upto += len(mode) + len(entry) + 22
-        yield mode, entry, oid
-    if upto != len(raw):  # what the pattern does not know it leaves out
-        raise Damaged(f"{name} is no tree that can be read")
-
-
-def _entry(line: _Line) -> Entry:
-    mode, name, oid = line
-    return Entry(name.decode(_CODING, _ERRORS), oid.hex(), mode in _FOLDERS)
-
-
-def _key(line: _Line) -> bytes:
-    """What git sorts a tree by."""
-    return line[1] + b"/" if line[0] in _FOLDERS else line[1]
 
 
 def _tree(entry: Entry | None) -> str | None:

@@ -9,15 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from webarcfs.archive.errors import Damaged
+from webarcfs.archive.treelines import FILE, FOLDER, FOLDERS, LINE
 
-_FOLDER: Final = b"40000"
-_FILE: Final = b"100644"
-#: Modes of folders; old programs wrote the second.
-_FOLDERS: Final = (_FOLDER, b"040000")
-_LINE: Final = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 #: A path and the id of its blob in 20 bytes; empty where what `base` has there, file or folder, is to go.
 Change = tuple[bytes, bytes]
 _Line = re.Match[bytes]
@@ -58,7 +53,7 @@ class _Folder:
         self._base = base
         self._old = read(base) if base else b""
         self._new = bytearray()
-        self._lines = _LINE.finditer(self._old)
+        self._lines = LINE.finditer(self._old)
         self._upto = 0
         self._line: _Line | None = None
         self._gone: set[bytes] = set()
@@ -74,13 +69,13 @@ class _Folder:
             self._gone.add(name)
         if blob:
             self._remember(name)
-            self._new += b"%s %s\0%s" % (_FILE, name, blob)
+            self._new += b"%s %s\0%s" % (FILE, name, blob)
 
     def enter(self, name: bytes) -> str | None:
         """The id of the folder of that name as it was; None when there was none. It goes, unless one is put back."""
         self._pass(name + b"/")
         line = self._line
-        if line is None or line[2] != name or line[1] not in _FOLDERS:
+        if line is None or line[2] != name or line[1] not in FOLDERS:
             return None
         self._next()
         return None if name in self._gone else line[3].hex()
@@ -91,8 +86,8 @@ class _Folder:
             self._files.pop()
         if self._files and self._files[-1][0] == name:
             start = self._files.pop()[1]
-            del self._new[start : start + len(_FILE) + len(name) + 22]
-        self._new += b"%s %s\0%s" % (_FOLDER, name, bytes.fromhex(tree))
+            del self._new[start : start + len(FILE) + len(name) + 22]
+        self._new += b"%s %s\0%s" % (FOLDER, name, bytes.fromhex(tree))
 
     def end(self, store: Callable[[bytes], str]) -> str | None:
         """The id of the new form; None when nothing is in it."""
@@ -107,7 +102,7 @@ class _Folder:
         """Take over what was there before `until`, as git sorts it."""
         while (line := self._line) is not None:
             mode, name = line[1], line[2]
-            is_folder = mode in _FOLDERS
+            is_folder = mode in FOLDERS
             if until is not None and (name + b"/" if is_folder else name) >= until:
                 if is_folder or name != until:
                     return
