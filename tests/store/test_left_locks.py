@@ -127,7 +127,9 @@ def test_a_publication_gets_over_what_a_killed_one_left(store: Store, name: str)
     (store.path / "objects/pack/tmp_pack_XYZ").touch()
     store.drop_scratch()
     assert not lock.exists() and list((store.path / "objects/pack").glob("tmp_*")) == []
-    with store.importer(INCOMING + "20261121T030000-nightly", main_of(store)) as importer:
+    head = store.head()
+    assert head is not None
+    with store.importer(head.tree) as importer:
         importer.put("b.html/data.html", b"2")
         importer.finish()
     store.drop_scratch()
