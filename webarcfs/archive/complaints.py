@@ -23,6 +23,7 @@ _NAME = re.compile(
     r"(?:no such (?:column|function|table): |ambiguous column name: |to use function: |"
     r"arguments to function |misuse of (?:aggregate|window function)(?: function)?:? |access to )([^\s()]+)"
 )
+_BRACKET = re.compile("[()]")
 # No word of SQL: SQLite stops at it wherever it comes to read it.
 _CUT = "\x01"
 _MOST_PLACES = 100
@@ -57,6 +58,23 @@ def explain(message: str, where: str, order_by: str, compiled: Compile) -> str:
     return "\n".join(lines)
 
 
+def unopened(where: str, order_by: str) -> list[str]:
+    """Tells of the first `)` that no `(` of its part opened, or of a `/*` that is never closed; empty if there is none.
+
+    SQLite cannot tell: to it the condition stands in a bracket of ours, and its order before a limit of ours.
+    """
+    for text in (where, order_by):
+        depth = 0
+        for bracket in _BRACKET.finditer(_blanked(text)):
+            depth += 1 if bracket[0] == "(" else -1
+            if depth < 0:
+                return ["a ) closes what was not opened", *_marked(text, bracket.start())]
+        for quoted in QUOTED.finditer(text):
+            if quoted[0].startswith("/*") and not quoted[0].endswith("*/", 2):
+                return ["this comment is never closed", *_marked(text, quoted.start())]
+    return []
+
+
 def _of_syntax(token: str, where: str, order_by: str, compiled: Compile) -> list[str]:
     """The word that SQLite names, at the place where it names it: the last at which a cut is what it complains of."""
     places = [(part, at) for part, text in enumerate((where, order_by)) for at in _ends_and(token, text)]
@@ -71,9 +89,7 @@ def _of_syntax(token: str, where: str, order_by: str, compiled: Compile) -> list
         return []
     part, at = reached
     text = (where, order_by)[part]
-    plain = _blanked(text)
-    why = "a ) closes what was not opened" if plain.count(")") > plain.count("(") else "it ends too early"
-    return [*_marked(text, at), *([why] if at == len(text) else [])]
+    return [*_marked(text, at), *(["it ends too early"] if at == len(text) else [])]
 
 
 def _ends_and(token: str, text: str) -> Iterator[int]:
