@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,53 @@ def test_python_saves(desk: Desk) -> None:
     assert desk.in_git(arc / "save") == b"saved"
     desk.commit(arc)
     assert {name: desk.in_git(arc / name) for name in expected} == expected
+
+
+#: What people would type, each of which means to change `data.html`, or to keep a database here.
+EDITING = {
+    "vim": ["vim.tiny", "-es", "-c", "%s/a/b/e", "-c", "wq!", "data.html"],
+    "vim writes anew": ["vim.tiny", "-es", "-c", "set backupcopy=no", "-c", "normal ox", "-c", "wq!", "data.html"],
+    "sed": ["sed", "-i", "s/a/b/", "data.html"],
+    "sed with a backup": ["sed", "-i.old", "s/a/b/", "data.html"],
+    "perl": ["perl", "-pi", "-e", "s/a/b/", "data.html"],
+    "sqlite": [
+        sys.executable, "-c", "import sqlite3; sqlite3.connect('notes.db').executescript('BEGIN; CREATE TABLE a (b);')"
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("editor", EDITING)
+def test_editors_leave_nothing_behind(desk: Desk, editor: str) -> None:
+    """S-tools-3, S-add-3: they say that they cannot, and what nobody could remove is not made."""
+    arc = desk.arc()
+    before = {path.name: path.read_bytes() for path in arc.iterdir()}
+    done = subprocess.run(
+        EDITING[editor], check=False, capture_output=True, cwd=arc, timeout=60, stdin=subprocess.DEVNULL
+    )
+    after = {path.name: path.read_bytes() for path in arc.iterdir()}
+    if editor == "sqlite":  # it makes the file that it was asked for before it looks for room for its journal
+        assert after.pop("notes.db") == b""
+    assert after == before
+    assert done.returncode != 0 or b"not permitted" in done.stderr  # perl says why, and answers 0
+    desk.commit(arc)
+    assert {path.name for path in arc.iterdir()} - {"notes.db"} == set(before)
+
+
+def test_recipes_for_editors(desk: Desk, tmp_path: Path) -> None:
+    """S-tools-3: as SEMANTICS.md has them."""
+    arc = desk.arc()
+    (tmp_path / "words.sql").write_text("CREATE TABLE word (text); INSERT INTO word VALUES ('colour');")
+    shell = (
+        "sed 's/a/b/g' data.html > spelling.html && cat data.html > $T/page.html && vim.tiny -es -c 'normal ox' -c wq"
+    )
+    shell += " $T/page.html && cp $T/page.html corrected.html"
+    run("sh", "-c", shell.replace("$T", str(tmp_path)), cwd=arc)
+    with closing(sqlite3.connect(tmp_path / "words.db")) as made:
+        made.executescript((tmp_path / "words.sql").read_text())
+    run("cp", tmp_path / "words.db", arc / "words.db")
+    desk.commit(arc)
+    page = (arc / "data.html").read_bytes()
+    assert desk.in_git(arc / "spelling.html") == page.replace(b"a", b"b")
+    assert desk.in_git(arc / "corrected.html") == (tmp_path / "page.html").read_bytes() != page
+    with closing(sqlite3.connect(f"{(arc / 'words.db').as_uri()}?immutable=1", uri=True)) as there:
+        assert there.execute("SELECT text FROM word").fetchall() == [("colour",)]

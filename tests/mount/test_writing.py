@@ -172,21 +172,33 @@ NAMES: dict[str, tuple[bytes, int | None]] = {
     "trailing dot": (b"x.", None),
     "a newline": (b"a\nb", None),
     "quotes": (b'"\\', None),
+    "swap file of vim": (b".notes.txt.swp", errno.EPERM),
+    "second swap file": (b".notes.txt.swo", errno.EPERM),
+    "trial of vim": (b"4913", errno.EPERM),
+    "written by sed": (b"sedAb3xYz", errno.EPERM),
+    "written by perl": (b"XXAb3xYz", errno.EPERM),
+    "journal of SQLite": (b"notes.db-journal", errno.EPERM),
+    "hidden": (b".notes.txt", None),
+    "number": (b"4914", None),
+    "sed's manual": (b"sed-1.txt", None),
+    "journal": (b"a-journal.txt", None),
 }
 
 
 def test_names(desk: Desk) -> None:
     """S-add-3"""
     arc = os.fsencode(desk.arc())
+    own = set(os.listdir(arc))
     answers = {what: error_of(lambda name=name: write(arc + b"/" + name, b"x")) for what, (name, _) in NAMES.items()}
     assert answers == {what: number for what, (_, number) in NAMES.items()}
     os.mkdir(arc + b"/more")
     assert error_of(lambda: write(arc + b"/more/data.xml", b"x")) == errno.EPERM
     write(arc + b"/more/data.txt", b"y")
     desk.commit(Path(os.fsdecode(arc)))
-    assert {name for name in os.listdir(arc) if name.startswith((b"n", b"caf", b"x", b"a", b'"'))} == {
-        name for name, number in NAMES.values() if number is None
-    }
+    assert set(os.listdir(arc)) - own == {b"more", *(name for name, number in NAMES.values() if number is None)}
+    for name in (b".a.swp", b"4913", b"sedAb3xYz", b"x-journal"):
+        assert error_of(lambda name=name: os.rename(arc + b"/x.", arc + b"/" + name)) == errno.EPERM
+        os.mkdir(arc + b"/" + name)
     assert desk.in_git(Path(os.fsdecode(arc + b"/caf\xe9"))) == b"x"
     assert archives.store_of(desk.archive).check() == []
 

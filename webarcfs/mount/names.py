@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from webarcfs.archive import layout
 from webarcfs.archive.errors import NameTooLong, NotPermitted
@@ -11,6 +12,9 @@ from webarcfs.archive.errors import NameTooLong, NotPermitted
 LONGEST_NAME = 255
 #: How deep folders may lie inside an ARC: who walks them (git does) goes as deep.
 DEEPEST = 64
+# Files that programs make beside the one that they edit, and remove again, which no user of an archive can: swap files
+# of vim, and the file by which it tries a folder; what `sed -i` and `perl -i` write; SQLite's journal.
+_LEFT_BEHIND = re.compile(r"\..*\.sw[a-z]|4913|(?:sed|XX)[A-Za-z0-9]{6}|.*-journal", re.DOTALL)
 
 
 def check(folder: str, name: str) -> None:
@@ -27,3 +31,14 @@ def check(folder: str, name: str) -> None:
         raise NotPermitted(f"git would take {name!r} for its own")
     if name == layout.DATA_XML or (not folder and layout.is_reserved(name)):
         raise NotPermitted(f"{name!r} is a name that ARCs keep for themselves")
+
+
+def check_file(name: str) -> None:
+    """Raise NotPermitted for a file's name that only an editor gives, to a file that it removes again.
+
+    An addition stays for ever (/Ar-1.1/), so its user would never get rid of it. A folder may have such a name.
+    """
+    if _LEFT_BEHIND.fullmatch(name):
+        raise NotPermitted(
+            f"{name!r} is what an editor leaves behind, and nothing is removed here; edit a copy elsewhere"
+        )

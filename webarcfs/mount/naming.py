@@ -88,6 +88,7 @@ class Naming:
             raise node.refusal()
         else:
             names.check(above.inner, new_name)
+            names.check_file(new_name)
             self._move(place, old, new, (source, caller))
         return [source, target]
 

@@ -17,7 +17,7 @@ from webarcfs.archive.additions import Place
 from webarcfs.archive.errors import Exists, Stale, WebarcError
 from webarcfs.archive.journal import Journal
 from webarcfs.archive.schemas import Schemas
-from webarcfs.mount import judging
+from webarcfs.mount import judging, names
 from webarcfs.mount.authors import Caller
 from webarcfs.mount.base import Folder, Node
 from webarcfs.mount.committer import Committer, Done
@@ -81,11 +81,12 @@ class Writer:
         self._near: tuple[DomainState | None, dict[str, Node]] = (None, {})
 
     def create(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
-        """A new file, open for writing. Raises Exists, the folder's refusal, and what `names.check` raises."""
+        """A new file, open for writing. Raises Exists, the folder's refusal, and what `names` refuses."""
         maker = Made(caller.uid)
         if isinstance(folder, SchemaFolder) and not has(folder, name):
             return self._create_schema(folder, name, maker)
         place, path = self.names.free(folder, name)
+        names.check_file(name)
         draft = Draft(place, path, maker, folder.attrs().mtime, self._journal.draft)
         node = DraftFile(draft)
         if not self._view.overlay.reserve(place, path, node, maker):
