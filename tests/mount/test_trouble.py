@@ -4,16 +4,19 @@
 # ruff: noqa: PTH115
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.mount.conftest import Mounter
+from tests.mount.test_schemas import SCHEMA
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import UMOUNT, Mounted, eventually, run
@@ -105,6 +108,44 @@ def test_an_archive_that_goes_and_comes_back(archive: Archive, mount: Mounter) -
     done = run(UMOUNT, mounted.point)
     assert (done.returncode, done.stderr) == (0, "")
     assert mounted.ended(PATIENCE)
+
+
+def test_nothing_of_an_archive_that_is_gone_looks_deleted(archive: Archive, mount: Mounter) -> None:
+    """S-state-7: EIO for all that was not read yet, and found again as soon as the archive is back."""
+    for domain in (DOMAIN, "b.example.org", "c.example.org"):
+        archives.publish(archive, domain=domain, pages={"index.html": b"page", "other": b"other"})
+    (archive.schemas / "words.xsd").write_bytes(SCHEMA)
+    mounted = mount(archive)
+    assert (mounted / PAGE).read_bytes() == b"page"
+    unread = ["b.example.org", "b.example.org/index.html/data.html", ".snapshots/c.example.org", ".schemas/words.xsd"]
+    absent = [".query/1", "never.example.org"]
+    away = archive.root.with_name("away")
+    for again in (set(), {0}, {0}):  # what was found meanwhile, the kernel knows
+        archive.root.rename(away)
+        asked = {path: number_of(mounted / path) for path in unread}
+        missing = {number_of(mounted / path) for path in absent}
+        listed = {path: number_of(mounted / path, os.listdir) for path in ("b.example.org", ".schemas", "")}
+        away.rename(archive.root)
+        assert set(asked.values()) <= {errno.EIO, *again}, asked
+        assert set(listed.values()) <= {errno.EIO, *again}, listed
+        if not again:
+            assert missing == {errno.EIO}
+        # At once, and not when what the kernel remembers of it has become old.
+        assert number_of(mounted / ".schemas/words.xsd") == 0
+        assert number_of(mounted / "never.example.org") == number_of(mounted / ".query/1") == errno.ENOENT
+    assert sorted(path.name for path in mounted.point.iterdir() if path.is_dir()) == [
+        "b.example.org", "c.example.org", DOMAIN
+    ]  # fmt: skip
+    assert (mounted / "b.example.org/index.html/data.html").read_bytes() == b"page"
+
+
+def number_of(path: Path, ask: Callable[[Path], object] = os.stat) -> int:
+    """The errno of a question, 0 for an answer."""
+    try:
+        ask(path)
+    except OSError as error:
+        return error.errno or -1
+    return 0
 
 
 def fails(path: Path) -> bool:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from webarcfs.archive.durable import sync_tree
-from webarcfs.archive.errors import NotAnArchive, UsageError
+from webarcfs.archive.errors import Damaged, NotAnArchive, NotFound, UsageError, WebarcError
 
 #: Version of the layout that this program writes. Newer ones are refused, older ones need `webarc-agent upgrade`.
 LAYOUT = 1
@@ -126,6 +126,20 @@ class Archive:
     def publication_lock(self, publication: str) -> Path:
         """The lock file that lets one process at a time crawl a publication, or import for it."""
         return self.root / "lock" / f".publication-{publication}"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the archive can be found where it was: not removed, and its disk mounted."""
+        return self.content.is_dir()
+
+    def missing(self, what: str) -> WebarcError:
+        """The error for something that is not in the archive: NotFound, or Damaged while the archive itself is gone.
+
+        A program that mirrors a mount takes the first for deleted.
+        """
+        if self.is_there:
+            return NotFound(what)
+        return Damaged(f"{self.root} is gone: it was removed, or its disk is not mounted")
 
     def domains(self) -> Iterator[str]:
         """The domains that have a repository, in order."""

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from webarcfs.archive import asking, config
 from webarcfs.archive.conditions import Condition, from_name, parse
@@ -127,7 +126,7 @@ class Queries:
     def __init__(self, archive: Archive) -> None:
         self._settings = archive.settings
         self._database = archive.database
-        self._counter = _Counter(archive.database)
+        self._counter = _Counter(archive)
         self._turns = threading.BoundedSemaphore(AT_ONCE)
         self._lock = threading.Lock()
         self._answers: OrderedDict[Key, Answer] = OrderedDict()
@@ -142,7 +141,7 @@ class Queries:
             return config.MountSettings().query_seconds
 
     def stamp(self) -> Stamp:
-        """The state of webarc.db now. Raises NotFound when there is none."""
+        """The state of webarc.db now. Raises NotFound when there is none, Damaged while the archive is gone."""
         return self._counter.stamp()
 
     def is_known(self, name: str) -> bool:
@@ -211,8 +210,9 @@ class _Counter:
     threads of this process (sqlite.org/howtocorrupt, 2.2).
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._path = archive.database
         self._lock = threading.Lock()
         self._fd = -1
         self._file = (0, 0)
@@ -226,7 +226,8 @@ class _Counter:
                 found = os.fstat(self._fd)
                 counter = os.pread(self._fd, *_COUNTER)
         except FileNotFoundError:
-            raise NotFound(f"there is no {self._path} yet; a crawl makes it, or `webarc-agent recover`") from None
+            what = f"there is no {self._path} yet; a crawl makes it, or `webarc-agent recover`"
+            raise self._archive.missing(what) from None
         return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, counter)
 
     def _open(self) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import NotFound
 from webarcfs.archive.schemas import NAME, Stamp
 from webarcfs.mount.base import Attrs, File, Folder, Node, number
@@ -27,10 +28,15 @@ SCHEMAS = ".schemas"
 class SchemaFolder(Folder):
     """The folder. Other files than schemas, and folders in it, are not shown."""
 
-    path: Path
+    archive: Archive
     #: New ones that are being written through this mount, by name.
     drafts: MutableMapping[str, Node] = field(default_factory=dict, compare=False)
     settled: ClassVar[bool] = False
+
+    @property
+    def path(self) -> Path:
+        """The folder in the archive."""
+        return self.archive.schemas
 
     @property
     def ino(self) -> int:
@@ -44,7 +50,10 @@ class SchemaFolder(Folder):
         return Attrs(self.kind, 0, time, self.ino)
 
     def names(self) -> Iterator[str]:
-        return iter(sorted(stamps(self.path).keys() | self.drafts.keys()))
+        found = stamps(self.path)
+        if not found and not self.archive.is_there:
+            raise self.archive.missing("schemas")
+        return iter(sorted(found.keys() | self.drafts.keys()))
 
     def lookup(self, name: str) -> Node:
         draft = self.drafts.get(name)
@@ -52,7 +61,7 @@ class SchemaFolder(Folder):
             return draft
         found = _stamp(self.path / name) if NAME.fullmatch(name) else None
         if found is None:
-            raise NotFound(f"there is no schema {name!r}")
+            raise self.archive.missing(f"there is no schema {name!r}")
         return SchemaFile(self.path / name, found)
 
 

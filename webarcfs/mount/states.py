@@ -138,7 +138,7 @@ class States:
     def _take_over(self, name: str) -> DomainState:
         if not _is_domain(name) or not self._archive.repository(name).is_dir():
             self._states.pop(name, None)
-            raise NotFound(f"the archive has no domain {name}")
+            raise self._archive.missing(f"the archive has no domain {name}")
         with self._mutexes.setdefault(name, threading.Lock()):
             try:
                 state = self._states[name] = self._read(name)

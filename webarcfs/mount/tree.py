@@ -83,7 +83,7 @@ def _snapshots(view: View, name: str) -> Node:
 
 
 def _schemas(view: View, name: str) -> Node:
-    return SchemaFolder(view.archive.schemas, view.schema_drafts) if name == SCHEMAS else _missing(name)
+    return SchemaFolder(view.archive, view.schema_drafts) if name == SCHEMAS else _missing(name)
 
 
 def _queries(view: View, name: str) -> Node:
