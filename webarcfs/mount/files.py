@@ -93,15 +93,15 @@ class StoredFile(File):
         """Whether it is the data.xml of a current ARC, to which data nodes can be added."""
         return self.place is not None and self.inner == layout.DATA_XML
 
-    @property
-    def _maker(self) -> int | None:
-        made = self.state.reader.overlay.makers.of(self.place, self.inner) if self.place else None
-        return made.uid if made else None
-
     def attrs(self) -> Attrs:
         if self.place is None or not self.state.reader.takes_additions:
             return Attrs(self.kind, self._size, self.version.mtime, self.ino)
-        return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, self._maker, self.is_document)
+        made = self.state.reader.overlay.makers.of(self.place, self.inner)
+        if made is None:
+            return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, None, self.is_document)
+        # While it is open, its maker may open it again: the kernel looks at the mode before it asks.
+        writable = made.is_open or self.is_document
+        return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, made.uid, writable)
 
     @property
     def _size(self) -> int:

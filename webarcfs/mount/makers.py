@@ -24,6 +24,11 @@ class Made:
     uid: int
     until: float | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a handle of it may write still."""
+        return self.until is None
+
 
 class Makers:
     """The makers of what was added through one mount. Paths are inside the ARC."""
