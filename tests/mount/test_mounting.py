@@ -3,16 +3,19 @@
 # The tests speak in system calls.
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import webarcfs
 from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
@@ -239,6 +242,36 @@ def test_becomes_the_owner(filled: Archive, mount: Mounter) -> None:
         assert not processes_of(again.point)
 
 
+@as_root
+def test_becomes_an_owner_who_cannot_read_python(filled: Archive, mount: Mounter, folder: Path) -> None:
+    """S-mount-5: whatever is imported was so before, wherever Python and its packages lie."""
+    home = folder / "home"
+    (home / "lib").mkdir(parents=True)
+    home.chmod(0o700)
+    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    (home / "lib" / python).symlink_to(sysconfig.get_path("stdlib"))
+    places = {"packages": sysconfig.get_path("purelib"), "sources": Path(webarcfs.__file__).parents[1]}
+    for name, place in places.items():
+        (home / name).symlink_to(place)
+    environment = {"PYTHONHOME": str(home), "PYTHONPATH": f"{home}/sources:{home}/packages"}
+    run("chown", "-R", "65534:65534", filled.root)
+    mounted = mount(filled, environment=environment)
+    assert (mounted / PAGE).read_bytes() == b"page"
+    tag = (mounted / ".changes").read_text().split()[-1]
+    arc = (mounted / PAGE).parent
+    (arc / "note.txt").write_bytes(b"mine")
+    with (arc / "data.xml").open("rb") as document:
+        document.read()
+    assert os.listxattr(arc)
+    assert sorted(os.listdir(mounted / ".snapshots" / tag / "index.html"))  # noqa: PTH208
+    folder_fd = os.open(arc, os.O_RDONLY)
+    os.fsync(folder_fd)
+    os.close(folder_fd)
+    assert run(UMOUNT, mounted.point).returncode == 0
+    assert mounted.ended()
+    assert "No module named" not in (filled.log / "mount.log").read_text()
+
+
 AS_ITS_OWNER = """
 set -e
 mknod -m 666 "$4/fuse" c 10 229 && mount --bind "$4/fuse" /dev/fuse   # as udev makes it; here for this namespace
@@ -315,6 +348,23 @@ def test_killed(filled: Archive, mount: Mounter) -> None:
     again = Mounted(filled.root, mounted.point)
     assert (again / PAGE).read_bytes() == b"page"
     again.clear()
+
+
+def test_a_stale_point_is_unmounted_though_somebody_is_inside(filled: Archive, mount: Mounter) -> None:
+    """S-crash-1: nobody can do anything there, so it is detached."""
+    mounted = mount(filled)
+    inside = os.open(mounted / DOMAIN, os.O_RDONLY | os.O_DIRECTORY)
+    file = (mounted / PAGE).open("rb")
+    try:
+        os.kill(mounted.pid, signal.SIGKILL)
+        assert mounted.ended()
+        done = run(UMOUNT, mounted.point)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert mountpoint.mounted(mounted.point) is None
+    finally:
+        os.close(inside)
+        with contextlib.suppress(OSError):  # ENOTCONN on fusepy
+            file.close()
 
 
 def test_nobody_waits_for_the_daemon(filled: Archive, folder: Path) -> None:

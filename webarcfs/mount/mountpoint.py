@@ -55,6 +55,15 @@ def _is_inside(point: Path, archive: Path) -> bool:
     return any(os.path.samestat(itself, folder.stat()) for folder in folders)
 
 
+def is_stale(point: Path) -> bool:
+    """Whether a mount point's process is gone, so that everything on it is ENOTCONN."""
+    try:
+        os.statvfs(point)
+    except OSError as error:
+        return error.errno == errno.ENOTCONN
+    return False
+
+
 def mounted(point: Path) -> str | None:
     """Type of the file system mounted on `point`, the topmost one; None when nothing is."""
     found = _found(point)
@@ -108,7 +117,10 @@ def _found(point: Path) -> tuple[str, str] | None:
 
 
 def unmount(point: Path, *, lazy: bool = False) -> None:
-    """Unmount. `lazy` detaches what is busy; otherwise raises Busy for it. Raises MountFailed for any other reason."""
+    """Unmount. `lazy` detaches what is busy; otherwise raises Busy for it, unless it is stale, and serves nobody.
+
+    Raises MountFailed for any other reason.
+    """
     command = _unmount_command() + (["-l" if os.geteuid() == 0 else "-z"] if lazy else [])
     done = subprocess.run(
         [*command, "--", str(point)], env=os.environ | {"LC_ALL": "C"}, capture_output=True, check=False
@@ -118,6 +130,9 @@ def unmount(point: Path, *, lazy: bool = False) -> None:
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
     reason = said[-1] if said else f"{command[0]} ended with {done.returncode}"
     if "busy" in reason:
+        if not lazy and is_stale(point):
+            unmount(point, lazy=True)
+            return
         raise Busy(f"{point} is busy; `fuser -vm {point}` shows who uses it, `umount.webarcfs -l {point}` detaches it")
     raise MountFailed(f"{point} cannot be unmounted: {reason}")
 
