@@ -228,6 +228,19 @@ def test_a_handle_goes_on_appending_after_an_fsync(desk: Desk) -> None:
     assert names(path.read_bytes()) == ("n0", "n1", "n2")
 
 
+def test_tee_tells_of_a_refusal(desk: Desk) -> None:
+    """S-xml-3: the way to append from a shell that README.md shows."""
+    arc = desk.arc()
+    script = "echo '<words xmlns=\"urn:example\">61</words>' | tee -a data.xml > /dev/null"
+    assert subprocess.run(["sh", "-c", script], cwd=arc, check=False).returncode == 0
+    assert names((arc / "data.xml").read_bytes())[-1] == "{urn:example}words"
+    refused = subprocess.run(
+        ["sh", "-c", "echo '<words>' | tee -a data.xml"], cwd=arc, check=False, capture_output=True
+    )
+    assert refused.returncode == 1
+    assert b"Invalid argument" in refused.stderr
+
+
 def test_a_document_that_would_be_too_large(desk: Desk) -> None:
     """S-xml-3"""
     path = desk.arc() / "data.xml"
