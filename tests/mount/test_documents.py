@@ -6,17 +6,20 @@ import errno
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.mount.conftest import Desk
+from tests.mount.conftest import Desk, Mounter
 from tests.mount.test_writing import error_of
 from tests.support import archives
+from tests.support.archives import DOMAIN
 from tests.support.mounts import eventually
 from webarcfs.archive.arcxml import LARGEST
 from webarcfs.archive.datanodes import names
+from webarcfs.archive.directory import Archive
 
 pytestmark = pytest.mark.mount
 
@@ -226,6 +229,25 @@ def test_a_handle_goes_on_appending_after_an_fsync(desk: Desk) -> None:
     assert error_of(lambda: os.fsync(fd)) == errno.EINVAL
     assert error_of(lambda: os.close(fd)) == errno.EINVAL
     assert names(path.read_bytes()) == ("n0", "n1", "n2")
+
+
+def test_memory_for_a_large_document_is_given_back(archive: Archive, mount: Mounter) -> None:
+    """S-xml-1: a node of 200,000 attributes takes a hundred megabytes while it is parsed, and not for ever."""
+    archives.publish(archive, pages={"a.html": b"page"})
+    mounted = mount(archive)
+    document = mounted / f"{DOMAIN}/a.html/data.xml"
+    large = b"<n %s/>" % b" ".join(b'a%d="1"' % number for number in range(200_000))
+    for node in (large, *(b"<m%d/>" % number for number in range(6))):
+        assert append(document, node) is None
+
+    def held(what: str) -> int:
+        return int(Path(f"/proc/{mounted.pid}/status").read_text().partition(f"{what}:")[2].split()[0])
+
+    def is_given_back() -> bool:
+        assert append(document.with_name(f"note-{time.monotonic_ns()}.txt"), b"so that there is a commit") is None
+        return held("VmRSS") < held("VmHWM") * 2 // 3
+
+    eventually(is_given_back, 60)
 
 
 def test_tee_tells_of_a_refusal(desk: Desk) -> None:

@@ -8,6 +8,7 @@ start.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import resource
 from functools import cache
@@ -22,7 +23,12 @@ LEAST, MOST = 50_000, 1_000_000
 #: Inodes of an ARC without additions: the folder and its three files.
 OF_AN_ARC = 4
 
+#: How many pools of memory the C library has, by default eight for each processor. Each keeps the most that was ever
+#: needed from it, and a data.xml of some megabytes takes a hundred while it is parsed.
+POOLS = 2
+
 _CGROUP = Path("/sys/fs/cgroup")
+_M_ARENA_MAX = -8  # malloc.h
 
 
 @cache
@@ -53,3 +59,31 @@ def memory(cgroups: Path = _CGROUP, own: Path = Path("/proc/self/cgroup")) -> in
             if folder == cgroups:
                 break
     return min(found)
+
+
+def share_pools() -> None:
+    """Have the C library use few pools of memory (mallopt(3)). Called before there are threads."""
+    _libc().mallopt(_M_ARENA_MAX, POOLS)
+
+
+class Memory:
+    """What the process holds of the memory, and gives back when it grew. For one thread."""
+
+    def __init__(self) -> None:
+        self._held = 0
+
+    def give_back(self) -> None:
+        """Give the system what is free (malloc_trim(3)), if more is held than a quarter beyond the last time."""
+        if _resident() > self._held * 5 // 4:
+            _libc().malloc_trim(0)
+            self._held = _resident()
+
+
+def _resident() -> int:
+    """Pages of memory that the process holds (proc(5))."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1])
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

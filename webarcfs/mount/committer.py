@@ -17,6 +17,7 @@ from webarcfs.archive import committing
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.journal import Journal
 from webarcfs.archive.pace import Cost, next_commit
+from webarcfs.mount import bounds
 from webarcfs.mount.overlay import Overlay
 
 #: Seconds until a commit that failed is tried again.
@@ -77,9 +78,11 @@ class Committer(threading.Thread):
 
     def run(self) -> None:
         """Commit what is due, again and again."""
+        memory = bounds.Memory()
         while (name := self._next()) is not None:
             self._commit(name)
             self._overlay.makers.forget()
+            memory.give_back()
 
     def stop(self) -> None:
         """Commit what is left, and end. What cannot be committed now stays in the journal."""

@@ -21,7 +21,7 @@ from typing import IO
 from webarcfs import compiled
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import MountFailed
-from webarcfs.mount import logs, mountpoint, privileges
+from webarcfs.mount import bounds, logs, mountpoint, privileges
 from webarcfs.mount.additions import Additions
 from webarcfs.mount.base import Kind
 from webarcfs.mount.binding import Mount, Serve
@@ -73,6 +73,7 @@ class Server:
     def run(self) -> None:
         """Mount, and return when it is unmounted. Raises MountFailed."""
         privileges.allow_many_files()
+        bounds.share_pools()
         self._keeper = Keeper(self._order.point)  # before there are threads
         # Blocked here, and so in every thread to come but the one that waits for them.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
