@@ -45,6 +45,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "-n", "6", "tests/mount/test_stateful.py"),  # they wait more than they compute
         {"STATEFUL_SEEDS": "20", "STATEFUL_STEPS": "2000"},
     ),
+    "exerciser": Soak(
+        "40,000 random operations through several handles of open files, on each binding, against plain bytes",
+        ("-m", "pytest", "--timeout=7200", "-n", "2", "tests/mount/test_exerciser.py"),
+        {"EXERCISER_OPERATIONS": "40000"},
+    ),
     "crash": Soak(
         "fifty kill -9 of a mount, on each binding, while tools write; what close confirmed is there",
         ("-m", "pytest", "--timeout=7200", "tests/crash/test_crash.py"),
@@ -62,6 +67,10 @@ SOAKS: dict[str, Soak] = {
     "publications": Soak(
         "thirty publications with intervals of seconds under one agent for ten minutes",
         ("-m", "tests.soak.publications"),
+    ),
+    "hosts": Soak(
+        "forty hosts share four places of a crawl for a minute, each has its part",
+        ("-m", "tests.soak.hosts"),
     ),
     "sites": Soak(
         "whole sites byte for byte, in git and through each binding",
