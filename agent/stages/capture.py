@@ -72,6 +72,7 @@ class _Capture:
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
         self.waiting: dict[str, float] | None = None  # as the frontier has it; None when that may have changed
+        self.sharing = 1  # servers that places are wanted for, now or as soon as what they answered is read
         self.served = Counter(job.frontier.served())
         self.held: dict[str, float] = {}  # when servers are due (monotonic) that this job found to be waiting
         self.count_again = 0.0
@@ -99,6 +100,7 @@ class _Capture:
         now = clock.steady()
         if self.waiting is None:
             self.waiting = self.frontier.waiting()
+            self.sharing = max(1, len(self.waiting.keys() | self.wgets.domains) + self.reader.backlog)
         self.wants_place = False
         due = self._due(now)
         while due and len(self.wgets) < self.settings.max_instances and self.reader.backlog <= _FURTHEST:
@@ -206,7 +208,7 @@ class _Capture:
 
     def _choose(self, domain: str, now: float, wait: float) -> tuple[list[Row], float]:
         """The next URLs of a server, as far as robots.txt is known and lets them be fetched."""
-        share = self.settings.max_instances / max(len(self.waiting or ()), 1)
+        share = self.settings.max_instances / self.sharing
         most = 1 if self.intake.is_doubtful(domain) else _share_of_batch(share)
         most = _in_time(most, wait, share)
         allowed: list[Row] = []

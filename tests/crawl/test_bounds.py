@@ -10,7 +10,7 @@ import pytest
 from agent.status import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, run_command
-from tests.support.site import Site, page, redirect
+from tests.support.site import Everywhere, Site, page, redirect
 from webarcfs.archive.directory import Archive
 
 pytestmark = pytest.mark.crawl
@@ -140,6 +140,20 @@ def test_no_host_waits_until_others_are_done(archive: Archive, site: Site) -> No
     asked = [request.host for request in site.requests if request.path != "/robots.txt"]
     half = Counter(asked[: len(asked) // 2])
     assert min(half[host] for host in hosts) >= len(asked) / 2 / len(hosts) / 2
+
+
+def test_a_turn_is_short_where_many_hosts_share_the_places(archive: Archive, site: Site) -> None:
+    """Also of those that begin at one time: with a wait between requests, a long turn would be minutes."""
+    hosts = [f"host{number:02}.example" for number in range(12)]
+    for host in hosts:
+        site.add_html("/", _links(*(f"/{number}" for number in range(300))), host=host)
+        site.mount(Everywhere(page("<html></html>")), host=host)
+    stop = crawls.StopAfter(site, 600)
+    starts = [f"http://{host}/" for host in hosts]
+    crawl(archive, *starts, max_instances=3, wait=0.01, robots=False, stop=stop.event,
+          wget_args=crawls.through(site.proxy))  # fmt: skip
+    asked = Counter(request.host for request in site.requests[:600])
+    assert max(asked.values()) <= 102, asked
 
 
 def _most_at_once(requests: list[tuple[float, str]]) -> int:
