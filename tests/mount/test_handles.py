@@ -193,6 +193,21 @@ def test_a_file_beyond_the_disk_is_efbig_and_loses_nothing(
     assert "Traceback" not in (archive.root / "log/mount.log").read_text()
 
 
+def test_no_more_is_reserved_than_there_is(archive: Archive, arc: Path) -> None:
+    """S-full-3: at once, before the disk is full of it."""
+    disk = os.statvfs(archive.root)
+    fd = os.open(arc / "file", os.O_CREAT | os.O_EXCL | os.O_RDWR)
+    os.write(fd, b"kept")
+    for length, number in ((1 << 60, errno.EFBIG), ((disk.f_blocks - 1) * disk.f_frsize, errno.ENOSPC)):
+        with pytest.raises(OSError, match=r"File too large|No space left") as refused:
+            os.posix_fallocate(fd, 0, length)
+        assert refused.value.errno == number
+        assert os.statvfs(archive.root).f_bavail > disk.f_bavail // 2
+    assert os.fstat(fd).st_size == 4
+    os.close(fd)
+    assert (arc / "file").read_bytes() == b"kept"
+
+
 def test_mknod_makes_a_file_that_is_opened_later(arc: Path) -> None:
     """S-create-1, as servers of NFS do it."""
     os.mknod(arc / "file", stat.S_IFREG | 0o644)
@@ -204,6 +219,11 @@ def test_mknod_makes_a_file_that_is_opened_later(arc: Path) -> None:
     os.mknod(arc / "empty", stat.S_IFREG | 0o644)
     with pytest.raises(PermissionError):
         os.mknod(arc / "pipe", stat.S_IFIFO | 0o644)
+    with pytest.raises(PermissionError):
+        os.mknod(arc.parents[1] / ".schemas/words.xsd", stat.S_IFREG | 0o644)
+    assert [path.name for path in (arc.parents[1] / ".schemas").iterdir()] == []
+    with pytest.raises(FileExistsError):
+        os.mknod(arc / "empty", stat.S_IFREG | 0o644)
 
 
 def test_attributes_of_ones_own_additions_are_not_supported(arc: Path) -> None:

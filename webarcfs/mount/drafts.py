@@ -79,7 +79,7 @@ class Draft:
         with self.lock:
             self._change()
             at = self.size if offset is None else offset
-            self._check_hole(at)
+            self._check_room(at, LARGE_HOLE)
             view = memoryview(data)
             try:
                 while view:
@@ -94,7 +94,7 @@ class Draft:
     def truncate(self, size: int) -> None:
         with self.lock:
             if size != self.size:
-                self._check_hole(size)
+                self._check_room(size, LARGE_HOLE)
                 self._change()
                 os.ftruncate(self._fd, size)
             if size == 0:
@@ -106,8 +106,14 @@ class Draft:
             raise NotSupported(f"fallocate of mode {mode}")
         if mode == 0:
             with self.lock:
+                self._check_room(offset + length, 0)
                 self._change()
-                os.posix_fallocate(self._fd, offset, length)
+                size = self.size
+                try:
+                    os.posix_fallocate(self._fd, offset, length)
+                except OSError:
+                    os.ftruncate(self._fd, size)  # of what there was no room for, the disk keeps what it took
+                    raise
 
     def body(self) -> tuple[str, Body]:
         """The blob that it is now, and its bytes, which are not changed any more. The caller holds the lock.
@@ -146,15 +152,18 @@ class Draft:
         if self.gone:
             raise Stale(f"{self.path} was renamed onto data.xml")
 
-    def _check_hole(self, at: int) -> None:
-        """Raise EFBIG or ENOSPC for a hole that the disk has no room for: git keeps none, and hashes all its bytes."""
-        hole = at - self.size
-        if hole > LARGE_HOLE:
+    def _check_room(self, end: int, unasked: int) -> None:
+        """Raise EFBIG or ENOSPC for a file that the disk has no room for up to `end`, unless so few bytes are new.
+
+        Git keeps no holes, and hashes all their bytes. A disk fills up before it says that a reservation is too large.
+        """
+        more = end - self.size
+        if more > unasked:
             disk = os.fstatvfs(self._fd)
-            if at > disk.f_blocks * disk.f_frsize:
+            if end > disk.f_blocks * disk.f_frsize:
                 raise OSError(errno.EFBIG, "the file would be larger than the journal's disk")
-            if hole > disk.f_bavail * disk.f_frsize:
-                raise OSError(errno.ENOSPC, "the hole in the file is larger than the room on the journal's disk")
+            if more > disk.f_bavail * disk.f_frsize:
+                raise OSError(errno.ENOSPC, "the file would need more than the room on the journal's disk")
 
     def _change(self) -> None:
         self._check_there()

@@ -42,10 +42,9 @@ class WritingOperations(Operations):
 
     def create(self, path: str, _mode: int, fi: Any) -> int:  # type: ignore[override]
         folder, _slash, name = path.rpartition("/")
-        opened, node = self._writer.create(self._looked_up(folder), name, _caller())
-        if fi.flags == _MKNOD:  # libfuse closes it at once
-            self._writer.keep_open(opened)
-            self._writer.closing(opened)
+        made = fi.flags == _MKNOD  # libfuse closes it at once
+        opened, node = (self._writer.make if made else self._writer.create)(self._looked_up(folder), name, _caller())
+        if made:
             self._writer.confirm(opened)
         return self._keep(opened, node, fi)
 

@@ -61,9 +61,7 @@ class WritingOperations(Operations):
         if not stat.S_ISREG(mode):
             return super().mknod(caller, parent, name, mode, device)
         text, writer = os.fsdecode(name), self._writer
-        opened, node = writer.create(self._known(parent, name), text, caller)
-        writer.keep_open(opened)
-        writer.closing(opened)
+        opened, node = writer.make(self._known(parent, name), text, caller)
 
         def close() -> None:
             try:

@@ -95,11 +95,19 @@ class Writer:
         self._drafts[place, path] = draft
         return _in_use(Opened(draft)), node
 
-    def keep_open(self, opened: Opened) -> None:
-        """A file was made, and not opened (mknod(2)): for a while its maker may open it to write."""
-        draft = opened.draft
-        if not isinstance(draft, Draft):
-            return
+    def make(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
+        """A new file that nobody opens (mknod(2)): for a while its maker may open it to write. `confirm` is next.
+
+        Raises what `create` does, and the refusal of `.schemas/`, where an empty file would never become a schema.
+        """
+        if isinstance(folder, SchemaFolder):
+            raise Exists(f"{name!r} is there") if has(folder, name) else folder.refusal()
+        opened, node = self.create(folder, name, caller)
+        self._keep_open(node.draft)
+        self.closing(opened)
+        return opened, node
+
+    def _keep_open(self, draft: Draft) -> None:
         now = time.monotonic()
         for other, (kept, since) in list(self._made.items()):
             if since + GRACE < now and other in self._made:
