@@ -44,7 +44,12 @@ ONLY = {
         "agent.text",
     },
     "fuse": {f"webarcfs.mount.{name}" for name in ("binding", "highlevel", "highloop", "highwriting")},
-    "ctypes": {"webarcfs.mount.binding", "webarcfs.mount.libfuse3", "webarcfs.mount.mountpoint"},
+    "ctypes": {
+        "webarcfs.mount.binding",
+        "webarcfs.mount.bounds",
+        "webarcfs.mount.libfuse3",
+        "webarcfs.mount.mountpoint",
+    },
     "warcio": {"agent.warc"},
     "protego": {"agent.robots"},
     "magic": {"agent.sniff"},
