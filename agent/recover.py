@@ -1,8 +1,8 @@
 """Brings what derives from git back in step with it: webarc.db, links.db and the feed (/Db-6/, /Cr-2.3/, DESIGN.md
 section 1).
 
-`recover` makes all anew, and removes locks that a killed git left; `catch_up` adds what a crash between publishing and
-indexing left out.
+`recover` makes all anew, and mends what can be mended of the repositories' own small files; `catch_up` adds what a
+crash between publishing and indexing left out.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from agent import linkupkeep
+from agent.mending import mend
 from agent.stages.index import index
 from webarcfs.archive import leftlocks, sequence
 from webarcfs.archive.committing import replay
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged, DatabaseDamaged
+from webarcfs.archive.errors import Damaged, DatabaseDamaged, WebarcError
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.model import CommitTag, parse_compact_time
 from webarcfs.archive.sqlitefile import journal, remove
@@ -40,23 +41,28 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was rebuilt, and the repositories that could not be read. `links` is None where they are not wanted."""
+    """What was rebuilt, and the repositories that could not be read. `links` is None where they are not wanted.
+
+    `mended` and `left` are lines: what was mended in repositories, and what is damaged there still.
+    """
 
     snapshots: int
     versions: int
     lines: int
     damaged: tuple[str, ...]
     links: int | None = None
+    mended: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered:
     """Make webarc.db, `changes` and, if it is wanted, links.db anew from the repositories alone.
 
     Publications wait meanwhile, but not for links.db, which takes longest. What dead mounts left in the journal is
-    taken into git first, and locks that a killed git left are removed before that.
+    taken into git first. Before that, locks that a killed git left are removed, and HEAD, refs and settings are mended
+    as far as they can be told.
     """
-    for domain in archive.domains():
-        leftlocks.remove(archive.repository(domain))
+    mended, left = _mend(archive)
     replay(archive)
     with sequence.hold(archive):
         snapshots, damaged = _all_snapshots(archive, {})
@@ -72,7 +78,22 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
     links = linkupkeep.rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
     for domain in sorted(set(archive.domains()) - damaged) if links is not None else ():
         catch_up_links(archive, domain)  # what was published meanwhile
-    return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links)
+    return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links, mended, left)
+
+
+def _mend(archive: Archive) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Mend each repository; what is wrong with one costs no other."""
+    done, left = [], []
+    for domain in archive.domains():
+        leftlocks.remove(archive.repository(domain))
+        try:
+            mended = mend(archive, domain)
+        except WebarcError as error:
+            left.append(f"{domain}: {error}")
+            continue
+        done += [f"{domain}: {line}" for line in mended.done]
+        left += [f"{domain}: {line}" for line in mended.left]
+    return tuple(done), tuple(left)
 
 
 def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None:

@@ -15,8 +15,9 @@ from pathlib import Path
 from agent import item, jsonfile
 from agent.frontier import Frontier
 from agent.jobnames import publication_of
+from agent.mending import damaged_refs
 from agent.verifydomain import Domain, documents, history, read_refs
-from webarcfs.archive import leftlocks, locks, sequence
+from webarcfs.archive import leftlocks, locks, repofiles, sequence
 from webarcfs.archive.database import Database
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.errors import Damaged, DatabaseDamaged, WebarcError
@@ -29,7 +30,10 @@ from webarcfs.archive.store import Store
 
 #: How far the last verification came: domain → the commit whose documents were all sound.
 _NOTE = "verified.json"
+#: What the quick form does not read.
+LEFT_OUT = "objects (but for data.xml that is new), commit-graphs, the databases' pages"
 _RECOVER = "`webarc-agent recover` makes it anew"
+_MENDS = "`webarc-agent recover` mends it"
 _MOST_LINES = 20
 
 
@@ -49,9 +53,11 @@ class _Seen:
 def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
     """A line for each finding.
 
-    `quick` looks at the documents that came since the last verification, and does not have all objects read.
+    `quick` looks at the documents that came since the last verification, and does not read what `LEFT_OUT` says.
     """
     seen = _Seen()
+    for name in archive.domains():
+        yield from (f"{name}: {line}; {_MENDS}" for line in repofiles.faults(archive.repository(name)))
     # Under it no publication moves refs or writes to the feed.
     with sequence.hold(archive):
         for name in archive.domains():
@@ -63,7 +69,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
     sound = _known(archive) if quick else {}
     now_sound = dict(sound)
     for domain in seen.domains:
-        found = list(_domain(domain, sound.get(domain.name), quick))
+        found = list(_domain(archive, domain, sound.get(domain.name), quick))
         yield from (f"{domain.name}: {line}" for line in found)
         yield from _rows(archive, domain)
         domain.current = None  # memory stays flat
@@ -87,8 +93,11 @@ def _known(archive: Archive) -> dict[str, str]:
         return {}  # it only saves time
 
 
-def _domain(domain: Domain, sound: str | None, quick: bool) -> Iterator[str]:
+def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) -> Iterator[str]:
     yield from domain.findings
+    if not domain.findings:
+        with suppress(WebarcError):  # it is named elsewhere
+            yield from (f"{line}; {_MENDS}" for line in damaged_refs(archive, domain.name))
     for path in leftlocks.left(domain.store.path):
         name = path.relative_to(domain.store.path)
         yield f"{name} was left by a git that was killed; `webarc-agent recover` removes it, or the next crawl"

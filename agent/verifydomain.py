@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
-from webarcfs.archive import arcxml, sequence
+from webarcfs.archive import arcxml, marks, sequence
 from webarcfs.archive.errors import Damaged, InvalidDocument, WebarcError
 from webarcfs.archive.layout import DATA_XML, HEADERS
+from webarcfs.archive.marks import ADDITIONS
 from webarcfs.archive.model import CommitTag, parse_compact_time
 from webarcfs.archive.store import CRAWLS, MAIN, PUBLICATIONS, Store
 
@@ -28,7 +30,10 @@ class Domain:
 
 def read_refs(store: Store, name: str) -> Domain:
     """The refs of a domain, each looked at. Raises Damaged where they cannot be listed."""
-    domain = Domain(name, store, store.ref(MAIN), store.refs(CRAWLS))
+    domain = Domain(name, store)
+    domain.main = _target(domain, MAIN)
+    targets = ((time, _target(domain, CRAWLS + time)) for time in store.ref_names(CRAWLS))
+    domain.refs = {time: target for time, target in targets if target is not None}
     for time, target in domain.refs.items():
         try:
             _read_crawl(domain, time, target)
@@ -36,12 +41,27 @@ def read_refs(store: Store, name: str) -> Domain:
             domain.findings.append(f"{CRAWLS}{time}: {error}")
     if domain.refs and domain.main != domain.refs[max(domain.refs)]:
         domain.findings.append(f"{MAIN} is not where the newest crawl's ref is, {CRAWLS}{max(domain.refs)}")
-    for publication, tree in store.refs(PUBLICATIONS).items():
-        try:
-            store.entries(tree)
-        except Damaged as error:
-            domain.findings.append(f"{PUBLICATIONS}{publication}: {error}")
+    looks: tuple[tuple[str, Callable[[str], object]], ...] = (
+        (PUBLICATIONS, store.entries),
+        (ADDITIONS, partial(marks.number, store)),
+    )
+    for kind, look in looks:
+        for each in store.ref_names(kind):
+            try:
+                if (oid := _target(domain, kind + each)) is not None:
+                    look(oid)
+            except Damaged as error:
+                domain.findings.append(f"{kind}{each}: {error}")
     return domain
+
+
+def _target(domain: Domain, ref: str) -> str | None:
+    """Where a ref is; None, and a finding, where that cannot be told."""
+    try:
+        return domain.store.ref(ref)
+    except Damaged as error:
+        domain.findings.append(str(error).removeprefix(f"{domain.store.path}: "))
+        return None
 
 
 def _read_crawl(domain: Domain, time: str, target: str) -> None:

@@ -195,7 +195,8 @@ def test_each_program_is_started_in_its_place(module: str) -> None:
 def test_only_the_store_and_what_writes_for_it_use_git() -> None:
     users = {module for module in MODULES if "webarcfs.archive.gitprocess" in imports(module)}
     assert users == {
-        f"webarcfs.archive.{name}" for name in ("objects", "store", "importer", "packs", "upkeep", "transfer")
+        f"webarcfs.archive.{name}"
+        for name in ("objects", "store", "importer", "packs", "repofiles", "upkeep", "transfer")
     }
 
 

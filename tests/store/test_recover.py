@@ -225,7 +225,7 @@ def break_repository(archive: Archive, how: str) -> None:
     head = store.head()
     assert head is not None
     if how == "no repository":
-        (store.path / "HEAD").unlink()
+        (store.path / "objects").rename(store.path / "things")
         return
     found = store.find(head.tree, "c.html/data.xml")
     assert found is not None

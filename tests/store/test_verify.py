@@ -171,3 +171,14 @@ def test_quick_looks_at_what_came_since(sound: Archive) -> None:
     assert line.startswith(f"{DOMAIN}: /4.html/data.xml: ")
     (again,) = verify(sound, quick=True)
     assert again == line
+
+
+def test_quick_says_what_it_leaves_out(sound: Archive) -> None:
+    done = run_command("verify", "--archive", sound.root, "--quick")
+    assert (done.code, done.out) == (
+        0,
+        "sound; not read: objects (but for data.xml that is new), commit-graphs, the databases' pages\n",
+    )
+    assert "commit-graphs" in run_command("verify", "--help").out
+    _flip_bytes_in_a_pack(sound)
+    assert list(verify(sound)) and not [line for line in verify(sound, quick=True) if "fsck" in line]

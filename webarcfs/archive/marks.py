@@ -35,12 +35,12 @@ def done(store: Store, head: str | None, known: Mapping[str, int]) -> dict[str, 
 def marks(store: Store) -> dict[str, int]:
     """The same as the refs have it, which may be less. Raises Damaged."""
     found = {name: store.ref(ADDITIONS + name) for name in sorted(_names(store))}
-    return {name: _number(store, blob) for name, blob in found.items() if blob is not None}
+    return {name: number(store, blob) for name, blob in found.items() if blob is not None}
 
 
-def body(number: int) -> bytes:
+def body(upto: int) -> bytes:
     """The bytes of a mark."""
-    return b"%d\n" % number
+    return b"%d\n" % upto
 
 
 def moved(log: str, old: int | None, new: str | None) -> RefUpdate:
@@ -59,7 +59,8 @@ def _names(store: Store) -> set[str]:
     return names | {name.removeprefix(ADDITIONS) for name in lines if name.startswith(ADDITIONS)}
 
 
-def _number(store: Store, blob: str) -> int:
+def number(store: Store, blob: str) -> int:
+    """What a mark says. Raises Damaged."""
     text = store.read(blob).strip()
     if not text.isdigit():
         raise Damaged(f"{store.path}: the mark {blob} of a log of additions is no number")

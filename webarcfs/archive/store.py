@@ -35,7 +35,8 @@ _PATIENT = ("-c", "core.filesRefLockTimeout=1000")
 _NO_OBJECT = "0" * 40
 # In files the refs are because of gitprocess.environment: git 2.39 has no option for that, and no other format.
 _INIT = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=sha1")
-_CONFIG = {
+#: What a new repository is told beside the defaults.
+CONFIG = {
     "core.fsync": "all",  # git 2.39 syncs neither refs nor loose objects by default
     "core.bigFileThreshold": str(BIG_FILE),
     "core.logAllRefUpdates": "false",
@@ -75,7 +76,7 @@ class Store(Objects):
         scratch = path.with_name(f".new-{os.getpid()}-{path.name}")
         shutil.rmtree(scratch, ignore_errors=True)
         gitprocess.run([*_INIT, str(scratch)])
-        for key, value in _CONFIG.items():
+        for key, value in CONFIG.items():
             gitprocess.run(["config", "--file", str(scratch / "config"), key, value])
         sync_tree(scratch)
         try:
@@ -104,11 +105,14 @@ class Store(Objects):
         return {name: oid for name, oid in found if oid is not None}
 
     def ref_names(self, prefix: str) -> list[str]:
-        """The names of these refs alone, in order and without the prefix: a listing, no ref is read."""
+        """The names of these refs alone, in order and without the prefix: a listing, no ref is read. Raises Damaged."""
         # Libgit2 reads packed-refs first, then it lists files: what is packed between those it would show nowhere.
         while True:
             packed = self._packed_refs()
-            names = self._repo.listall_references()
+            try:
+                names = self._repo.listall_references()
+            except pygit2.GitError as error:
+                raise Damaged(f"{self.path}: its refs cannot be listed: {error}") from None
             if self._packed_refs() == packed:
                 return sorted(name[len(prefix) :] for name in names if name.startswith(prefix))
 

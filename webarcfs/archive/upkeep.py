@@ -19,6 +19,8 @@ from webarcfs.archive.durable import sync_folder
 LOOSE_REFS = 50
 #: Seconds after which a lock file or a half-written object is nobody's any more: git holds them for moments.
 STALE = 3600.0
+#: Where the commit-graph is: a file, or a folder with parts.
+GRAPHS = ("objects/info/commit-graph", "objects/info/commit-graphs")
 _SCRATCH = (
     "*.lock",
     "refs/**/*.lock",
@@ -72,6 +74,13 @@ def write_graph(repository: Path) -> None:
     done = gitprocess.run(arguments, repository, check=False)
     if done.returncode:
         gitprocess.fail(f"{repository} got no commit-graph", done.stderr, repository)
+
+
+def graph_is_sound(repository: Path) -> bool:
+    """Whether the commit-graph says what the commits say, or there is none (git-commit-graph(1))."""
+    if not any((repository / name).exists() for name in GRAPHS):
+        return True
+    return not gitprocess.run(["commit-graph", "verify", "--no-progress"], repository, check=False).returncode
 
 
 def stale_files(repository: Path) -> list[Path]:
