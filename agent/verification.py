@@ -16,10 +16,10 @@ from agent import item, jsonfile
 from agent.frontier import Frontier
 from agent.jobnames import publication_of
 from agent.mending import damaged_refs
-from agent.verifydomain import Domain, documents, history, read_refs
+from agent.verifydomain import Domain, documents, fsck, history, read_refs
 from webarcfs.archive import leftlocks, locks, repofiles, sequence
 from webarcfs.archive.database import Database
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.directory import MISSING, Archive
 from webarcfs.archive.errors import Damaged, DatabaseDamaged, WebarcError
 from webarcfs.archive.feed import Feed
 from webarcfs.archive.linkbase import LinkBase
@@ -34,7 +34,6 @@ _NOTE = "verified.json"
 LEFT_OUT = "objects (but for data.xml that is new), commit-graphs, the databases' pages"
 _RECOVER = "`webarc-agent recover` makes it anew"
 _MENDS = "`webarc-agent recover` mends it"
-_MOST_LINES = 20
 
 
 @dataclass
@@ -56,6 +55,9 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
     `quick` looks at the documents that came since the last verification, and does not read what `LEFT_OUT` says.
     """
     seen = _Seen()
+    with suppress(FileNotFoundError):
+        missing = (archive.root / MISSING).read_text("utf-8", "replace").splitlines()
+        yield from (f"{MISSING}: {line}" for line in missing)
     for name in archive.domains():
         yield from (f"{name}: {line}; {_MENDS}" for line in repofiles.faults(archive.repository(name)))
     # Under it no publication moves refs or writes to the feed.
@@ -80,7 +82,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
     yield from _feed(seen)
     yield from _database(archive, seen, quick)
     yield from _links(archive, quick)
-    yield from _journal(archive, {domain.name: domain for domain in seen.domains})
+    yield from journal(archive, {domain.name: domain for domain in seen.domains})
     yield from _jobs(archive)
     with suppress(OSError):  # the archive may be read-only, and this only saves time
         jsonfile.write(archive.log / _NOTE, dict(now_sound), durable=False)
@@ -103,10 +105,7 @@ def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) ->
         yield f"{name} was left by a git that was killed; `webarc-agent recover` removes it, or the next crawl"
     try:
         if not quick:
-            lines = domain.store.check()
-            yield from (f"git fsck: {line}" for line in lines[:_MOST_LINES])
-            if len(lines) > _MOST_LINES:
-                yield f"git fsck: and {len(lines) - _MOST_LINES} more lines"
+            yield from fsck(domain.store)
         yield from history(domain)
         yield from documents(domain, sound)
     except WebarcError as error:
@@ -181,7 +180,7 @@ def _rows(archive: Archive, domain: Domain) -> Iterator[str]:
         yield f"webarc.db: what it says of {wrong[0]}{more} is not what git holds; {_RECOVER}"
 
 
-def _journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:
+def journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:
     """What mounts confirmed and git has not yet can be committed: the logs can be read, and the bodies are there."""
     marks: dict[str, dict[str, int]] = {}
     for log in all_logs(archive):

@@ -13,6 +13,8 @@ from webarcfs.archive.marks import ADDITIONS
 from webarcfs.archive.model import CommitTag, parse_compact_time
 from webarcfs.archive.store import CRAWLS, MAIN, PUBLICATIONS, Store
 
+_MOST_LINES = 20
+
 
 @dataclass
 class Domain:
@@ -73,6 +75,14 @@ def _read_crawl(domain: Domain, time: str, target: str) -> None:
     if number in domain.sequence.values():
         raise Damaged(f"its number {number} is another crawl's, too")
     domain.sequence[str(tag)] = number
+
+
+def fsck(store: Store) -> Iterator[str]:
+    """What git finds wrong with the objects, all of which it reads."""
+    lines = store.check()
+    yield from (f"git fsck: {line}" for line in lines[:_MOST_LINES])
+    if len(lines) > _MOST_LINES:
+        yield f"git fsck: and {len(lines) - _MOST_LINES} more lines"
 
 
 def history(domain: Domain) -> Iterator[str]:

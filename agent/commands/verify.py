@@ -6,8 +6,10 @@ import sys
 
 import click
 
-from agent import verification
+from agent import verification, verifybackup
+from agent.backupmark import is_backup
 from agent.commands.common import archive_option, opened
+from webarcfs.archive import directory
 from webarcfs.archive.errors import Exit
 
 
@@ -23,12 +25,20 @@ def verify(archive: str | None, quick: bool) -> None:
     With --quick it looks at HEAD, settings, refs and history of each repository, and at the data.xml that came since
     the last verification. It does not read all objects of git, the commit-graphs, or all pages of webarc.db and
     links.db: what a disk damaged there only the full form finds.
+
+    The archive may also be a backup, to which nothing is written. Of one the quick form compares the checksums of the
+    files that hold objects, and looks whether all are there, but reads no object or document for itself.
     """
+    root = directory.default_root(archive)
+    if is_backup(root):
+        lines, left_out = verifybackup.verify_backup(root, quick=quick), verifybackup.LEFT_OUT
+    else:
+        lines, left_out = verification.verify(opened(archive), quick=quick), verification.LEFT_OUT
     findings = 0
-    for line in verification.verify(opened(archive), quick=quick):
+    for line in lines:
         click.echo(line)
         findings += 1
-    left_out = f"; not read: {verification.LEFT_OUT}" if quick else ""
-    click.echo(("sound" if not findings else f"{findings} findings") + left_out, err=bool(findings))
+    told = f"; not read: {left_out}" if quick else ""
+    click.echo(("sound" if not findings else f"{findings} findings") + told, err=bool(findings))
     if findings:
         sys.exit(Exit.FAILED)

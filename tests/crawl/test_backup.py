@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent import backup as module
-from agent.backup import MARK, backup, restore
+from agent.backup import backup, restore
+from agent.backupmark import MARK
 from agent.recover import catch_up
 from tests.support.archives import DOMAIN, add, publish, store_of
 from tests.support.disks import small_disk

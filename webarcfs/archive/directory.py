@@ -19,6 +19,11 @@ LAYOUT = 1
 #: Where the commands look when they are given no archive.
 DEFAULT = "/srv/webarc"
 
+#: The file that makes a folder a backup; and the one by which a folder is known whose restore has not ended.
+BACKUP = "backup.json"
+RESTORING = ".restoring"
+#: What a restore in part could not bring back, a line each, until somebody removes it.
+MISSING = "missing"
 _FOLDERS = ("content", "filters", "xsd", "journal", "jobs", "reports", "lock", "log")
 _SUFFIX = ".git"
 
@@ -163,17 +168,31 @@ def create(root: Path) -> Archive:
 
     Raises UsageError when there is something in it already, OSError when it cannot be made.
     """
+    refuse_full(root)
+    archive = make_folders(root)
+    archive.changes.touch()
+    finish(archive)
+    return archive
+
+
+def refuse_full(root: Path) -> None:
+    """Raises UsageError when there is something at `root` already, and it is no empty folder."""
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{root} is not an empty folder; give a new one, so that nothing of yours is mixed with it")
-    root.mkdir(parents=True, exist_ok=True)
+
+
+def make_folders(root: Path) -> Archive:
+    """Make the folders of an archive, those that are not there; without `format` it is none yet."""
     for name in _FOLDERS:
-        (root / name).mkdir()
-    archive = Archive(root.resolve())
-    archive.changes.touch()
-    # Last: a folder without it is no archive, so an interrupted `init` is told from a finished one.
+        (root / name).mkdir(parents=True, exist_ok=True)
+    return Archive(root.resolve())
+
+
+def finish(archive: Archive) -> None:
+    """Make an archive of its folders, durably."""
+    # Last: a folder without it is no archive, so an interrupted `init` or `restore` is told from a finished one.
     archive.format.write_text(f"{LAYOUT}\n", "ascii")
     sync_tree(archive.root)
-    return archive
 
 
 def open_archive(root: Path) -> Archive:
@@ -181,7 +200,7 @@ def open_archive(root: Path) -> Archive:
     try:
         text = (root / "format").read_text("ascii").strip()
     except (FileNotFoundError, NotADirectoryError):
-        raise NotAnArchive(f"{root} holds no archive; `webarc-agent init {root}` makes one") from None
+        raise NotAnArchive(f"{root} holds no archive; {_instead(root)}") from None
     except UnicodeDecodeError:
         text = "unreadable"
     if not text.isdecimal():
@@ -193,6 +212,15 @@ def open_archive(root: Path) -> Archive:
     if int(text) < LAYOUT:
         raise NotAnArchive(f"{root} has layout {text}; `webarc-agent upgrade --archive {root}` brings it to {LAYOUT}")
     return Archive(root.resolve())
+
+
+def _instead(root: Path) -> str:
+    """What a folder holds that is no archive, and what to do."""
+    if (root / RESTORING).exists():
+        return f"its restore has not ended: `webarc-agent restore BACKUP {root}` goes on with it"
+    if (root / BACKUP).exists():
+        return f"it is a backup, of which `webarc-agent restore {root} ARCHIVE` makes one"
+    return f"`webarc-agent init {root}` makes one"
 
 
 def default_root(given: str | None) -> Path:

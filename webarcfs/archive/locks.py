@@ -7,6 +7,7 @@ the turnstile, and later sharers queue behind (without one, overlapping sharers 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import threading
@@ -121,6 +122,8 @@ def _held(path: Path, how: int) -> Iterator[int]:
 def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except PermissionError:
-        # Readers who may not write to the archive can still share a lock that exists.
+    except OSError as error:
+        # Readers who may not write to the archive, or to its disk, can still share a lock that exists.
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
