@@ -150,7 +150,7 @@ def _bring(source: Archive, target: Archive, domain: str, *, live: bool, check: 
     """
     path = target.repository(domain)
     if not path.is_dir():
-        return _copy(source, Store.create(path), domain, live=live, check=check), []
+        return _copy_first(source, path, domain, live=live), []
     mended = mend_plain(path) if check else []
     damage = (list(repofiles.faults(path)) or transfer.rotten(path)) if check else []
     if not damage:
@@ -161,6 +161,17 @@ def _bring(source: Archive, target: Archive, domain: str, *, live: bool, check: 
             if not damage:
                 raise
     return True, [*mended, *_copy_anew(source, path, domain, damage, live=live)]
+
+
+def _copy_first(source: Archive, path: Path, domain: str, *, live: bool) -> bool:
+    """Copy a domain that was not there; nothing is there either where that fails, rather than an empty repository."""
+    copy = Store.create(path)
+    try:
+        return _copy(source, copy, domain, live=live, check=False)
+    except WebarcError:
+        if not copy.ref_names("refs/"):
+            shutil.rmtree(path)
+        raise
 
 
 def _damage(repository: Path) -> list[str]:

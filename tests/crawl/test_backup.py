@@ -184,12 +184,14 @@ def test_a_backup_that_is_killed_is_run_again(filled: Archive, tmp_path: Path, p
 
 
 def test_a_restore_that_is_killed_left_no_archive(filled: Archive, tmp_path: Path) -> None:
-    """`format` comes last."""
+    """`format` comes last; the next one goes on there."""
     target = tmp_path / "backup"
     backup(filled, target)
     killed_in(lambda: restore(target, tmp_path / "new"), module, "mirror")
-    with pytest.raises(NotAnArchive):
+    with pytest.raises(NotAnArchive, match="has not ended"):
         open_archive(tmp_path / "new")
+    assert command("restore", target, tmp_path / "new").code == 0
+    assert state(open_archive(tmp_path / "new")) == state(filled)
 
 
 def test_what_is_damaged_is_named_and_the_rest_is_copied(filled: Archive, tmp_path: Path) -> None:

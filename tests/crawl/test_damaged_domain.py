@@ -78,3 +78,26 @@ def test_a_stale_lock_of_git_is_passed_over(archive: Archive, site: Site) -> Non
     assert done.code == 0, done.err
     assert not lock.exists()
     assert all(f"second of {host}".encode() in crawls.read(archive, host, "index.html") for host in HOSTS)
+
+
+@pytest.mark.parametrize("name", ["HEAD", MAIN, "publications"])
+def test_a_damaged_small_file_is_mended_by_recover_and_crawls_go_on(archive: Archive, site: Site, name: str) -> None:
+    """Until then the crawl fails and says so, or does not need it; nobody has to use git."""
+    write(site, "first")
+    assert crawl_all(archive, site).code == 0
+    repository = archive.repository("b.example")
+    path = next((repository / "refs/publications").iterdir()) if name == "publications" else repository / name
+    content = path.read_bytes()
+    path.write_bytes(bytes([content[0] ^ 0x10]) + content[1:])
+    verified = run_command("verify", "--quick", "--archive", archive.root)
+    assert (verified.code, "`webarc-agent recover` mends it" in verified.out) == (2, True), verified
+    write(site, "second")
+    done = crawl_all(archive, site)
+    assert "Traceback" not in done.err, done.err
+    assert done.code == 0 or ("b.example" in done.err and "`webarc-agent recover`" in done.err), done.err
+    recovered = run_command("recover", "--archive", archive.root)
+    assert (recovered.code, "mended: b.example: " in recovered.out) == (0, True), recovered
+    again = crawl_all(archive, site)
+    assert again.code == 0, again.err
+    assert all(f"second of {host}".encode() in crawls.read(archive, host, "index.html") for host in HOSTS)
+    assert run_command("verify", "--archive", archive.root).out == "sound\n"

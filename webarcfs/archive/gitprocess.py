@@ -18,6 +18,10 @@ from webarcfs.archive.errors import Busy, Damaged
 
 _NEXT_TO_NOTHING = 1 << 16  # bytes
 _LOCK_IN_THE_WAY = re.compile(rb"Unable to create '([^'\n]+\.lock)': File exists")
+#: What git says of a repository whose HEAD, settings or refs are damaged.
+_SMALL_FILES = re.compile(
+    rb"not a git repository|bad (numeric |boolean )?config|packed-refs|(bad|broken) ref|not a valid ref"
+)
 #: How every git command starts. Git 3 takes a bare repository for one only where it is told so.
 GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "safe.bareRepository=all")
 #: What a new repository is made of, and what libgit2 reads: git 3 would take SHA-256 and reftable. git-init(1)
@@ -69,7 +73,8 @@ def fail(what: str, complaint: bytes, path: Path | None) -> NoReturn:
             f"{what}: {path / lock if path else lock} is in the way; the git that made it is still at work, or was"
             " killed: when nobody holds it, the next try removes it, or `webarc-agent recover`"
         )
-    raise Damaged(f"{what}: {reason(complaint)}")
+    advice = "; `webarc-agent recover` mends it, where it can" if _SMALL_FILES.search(complaint) else ""
+    raise Damaged(f"{what}: {reason(complaint)}{advice}")
 
 
 def lock_in_the_way(complaint: bytes) -> Path | None:

@@ -112,7 +112,10 @@ class Objects:
                     f"{self.path} is a git repository of another format ({error}); the archive's have objects named by "
                     "SHA-1 and refs in files"
                 ) from None
-            raise Damaged(f"{self.path} cannot be opened as a git repository: {error}") from None
+            raise Damaged(
+                f"{self.path} cannot be opened as a git repository: {error}; `webarc-agent recover` mends it, where it"
+                " can"
+            ) from None
         self._odb = self._repo.odb
         # Most objects are in packs, and libgit2 looks for a file of each first: two system calls an object.
         self._packed = pygit2.Odb()

@@ -32,6 +32,7 @@ INCOMING = "refs/incoming/"
 #: How long git waits for another git that holds a ref's lock, in ms. Its default of 100 is too little while that one
 #: syncs on a busy disk, as one may whose caller was killed, and whose lock on the domain is gone.
 _PATIENT = ("-c", "core.filesRefLockTimeout=1000")
+_MENDED = "`webarc-agent recover` mends it, where it can"
 _NO_OBJECT = "0" * 40
 # In files the refs are because of gitprocess.environment: git 2.39 has no option for that, and no other format.
 _INIT = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=sha1")
@@ -97,7 +98,7 @@ class Store(Objects):
         except KeyError:
             return None
         except (pygit2.GitError, ValueError) as error:
-            raise Damaged(f"{self.path}: {name} cannot be read: {error}") from None
+            raise Damaged(f"{self.path}: {name} cannot be read: {error}; {_MENDED}") from None
 
     def refs(self, prefix: str) -> dict[str, str]:
         """All refs whose names start with `prefix`, in order of name, without the prefix."""
@@ -112,7 +113,7 @@ class Store(Objects):
             try:
                 names = self._repo.listall_references()
             except pygit2.GitError as error:
-                raise Damaged(f"{self.path}: its refs cannot be listed: {error}") from None
+                raise Damaged(f"{self.path}: its refs cannot be listed: {error}; {_MENDED}") from None
             if self._packed_refs() == packed:
                 return sorted(name[len(prefix) :] for name in names if name.startswith(prefix))
 
