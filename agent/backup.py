@@ -125,6 +125,8 @@ def _begin(root: Path, own: str) -> Archive:
 def _copy_all(source: Archive, target: Archive, progress: Progress, *, live: bool, check: bool) -> Copied:
     """Copy every repository; one that cannot be copied is named, and does not keep the others."""
     target.content.mkdir(exist_ok=True)
+    for left in target.content.glob(".*"):  # being made when something died; who holds the target has it alone
+        shutil.rmtree(left, ignore_errors=True)
     domains = list(source.domains()) if source.content.is_dir() else []
     moved, failed, mended = 0, [], []
     for number, domain in enumerate(domains, 1):

@@ -15,7 +15,7 @@ from agent.backup import backup
 from agent.backupmark import MARK
 from agent.recover import catch_up
 from tests.support.archives import DOMAIN, add, make_archive, publish, store_of
-from tests.support.imports import command
+from tests.support.imports import command, killed_in
 from webarcfs.archive.directory import Archive, open_archive
 from webarcfs.archive.store import RefUpdate
 
@@ -146,6 +146,22 @@ def test_a_damaged_archive_takes_no_copy_away(filled: Archive, copy: Archive) ->
     assert "it does not fit its checksum, and there is no other copy, since the archive failed" in done.err
     assert tree(copy.content) == before
     assert json.loads((copy.root / MARK).read_text())["finished"] is None
+
+
+@pytest.mark.parametrize("call", [2, 3])
+def test_a_backup_that_is_killed_while_it_puts_a_damaged_repository_aside(
+    filled: Archive, copy: Archive, call: int
+) -> None:
+    """Before the damaged one is moved, and before the new one is: the next one goes on, and the damaged one is kept."""
+    pack = one(copy, "objects/pack/*.pack")
+    flip(pack)
+    content = pack.read_bytes()
+    killed_in(lambda: backup(filled, copy.root), Path, "rename", call)
+    backup(filled, copy.root)
+    assert [path.read_bytes() for path in copy.content.glob(f"*.damaged-*/objects/pack/{pack.name}")] == [content]
+    assert refs(copy) == refs(filled)
+    assert store_of(copy).check() == []
+    assert len(list(copy.content.iterdir())) == 3
 
 
 def test_what_only_the_backup_has_is_not_lost(filled: Archive, copy: Archive) -> None:
