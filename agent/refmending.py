@@ -21,12 +21,16 @@ from webarcfs.archive.model import CommitTag
 from webarcfs.archive.repofiles import PACKED, Packed
 from webarcfs.archive.store import CRAWLS, INCOMING, MAIN, PUBLICATIONS, Commit, Store
 
+#: What to do about what can be told.
+MENDS = "`webarc-agent recover` mends it"
 _HALF = 20  # hex digits of an id: objects that agree in so many are the same
 _OID = 40
 _MOST_WRONG = 2  # characters of a ref's name that may be damaged
 #: A line of packed-refs begins so many characters before this.
 _NAME = " refs/"
 _OURS = (CRAWLS, PUBLICATIONS, ADDITIONS, INCOMING)
+#: What a crawl or recover makes anew.
+_DERIVED = (PUBLICATIONS, ADDITIONS, INCOMING)
 _HEADER_WORDS = ("pack-refs", "peeled", "sorted")
 _ID = re.compile(r"[0-9a-f]{40}")
 _GOOD_NAME = re.compile(r"refs/[^\x00-\x20\x7f]+")
@@ -90,8 +94,9 @@ class Refs:
         for name, oid in newest.items():
             if name not in self._right:
                 self._settle(name, oid)
-        for name in [name for name in self._broken if name.startswith(CRAWLS)]:
-            self._tell_crawl(name)
+        for name, text in list(self._broken.items()):
+            if name.startswith(CRAWLS) and not _ID.fullmatch(text):
+                self._tell_crawl(name)
         self._rename({PUBLICATIONS + each for each in publications} | {ADDITIONS + each for each in done})
         for name in list(self._broken):
             self._give_up(name, done)
@@ -144,6 +149,8 @@ class Refs:
 
     def _tell_main(self) -> None:
         """Main is where the newest crawl's ref is, or at additions to it: after a power cut the ref may be behind."""
+        if _ID.fullmatch(self._broken.get(MAIN, "")):
+            return  # its text is sound, and what it names is damaged or gone: an older state is no way out
         there = [name for name in self._right if name.startswith(CRAWLS)]
         wanted = [name for name in self._broken if name.startswith(CRAWLS)]
         with suppress(WebarcError):
@@ -190,9 +197,11 @@ class Refs:
     def _give_up(self, name: str, done: dict[str, int]) -> None:
         """What could not be told of a ref."""
         log = name.removeprefix(ADDITIONS)
-        if name == MAIN:
-            return  # it is said already
-        if name.startswith(ADDITIONS) and log in done:
+        if _ID.fullmatch(self._broken[name]) and not name.startswith(_DERIVED):
+            self.left.append(f"{name}: it is at {self._broken[name]}, which cannot be read; a backup may have that")
+        elif name == MAIN:
+            pass  # it is said already
+        elif name.startswith(ADDITIONS) and log in done:
             self._settle(name, self._store.write_blob(marks.body(done[log])))
         elif name.startswith((ADDITIONS, INCOMING)):
             self._drop(name)  # what was done is done again, and dropped again
@@ -232,10 +241,11 @@ class Refs:
     def findings(self) -> Iterator[str]:
         """A line for each that is not as it must be."""
         yield from self.left
-        yield from (f"{name}: it is no ref of this archive; its name is damaged" for name in sorted(self._dropped))
+        for name in sorted(self._dropped):
+            yield f"{name}: its name is damaged; {MENDS}"
         for name, oid in sorted(self._right.items()):
             if self._before.get(name) != oid:
-                yield f"{name}: it should be at {oid}"
+                yield f"{name}: it should be at {oid}; {MENDS}"
 
     def write(self, keep: Callable[[str], object]) -> list[str]:
         """Write what is not as it must be; returns a line for each. `keep` hears of each file before that is."""

@@ -16,6 +16,7 @@ from agent import item, jsonfile
 from agent.frontier import Frontier
 from agent.jobnames import publication_of
 from agent.mending import damaged_refs
+from agent.refmending import MENDS
 from agent.verifydomain import Domain, documents, fsck, history, read_refs
 from webarcfs.archive import leftlocks, locks, repofiles, sequence
 from webarcfs.archive.database import Database
@@ -33,7 +34,6 @@ _NOTE = "verified.json"
 #: What the quick form does not read.
 LEFT_OUT = "objects (but for data.xml that is new), commit-graphs, the databases' pages"
 _RECOVER = "`webarc-agent recover` makes it anew"
-_MENDS = "`webarc-agent recover` mends it"
 
 
 @dataclass
@@ -59,7 +59,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
         missing = (archive.root / MISSING).read_text("utf-8", "replace").splitlines()
         yield from (f"{MISSING}: {line}" for line in missing)
     for name in archive.domains():
-        yield from (f"{name}: {line}; {_MENDS}" for line in repofiles.faults(archive.repository(name)))
+        yield from (f"{name}: {line}; {MENDS}" for line in repofiles.faults(archive.repository(name)))
     # Under it no publication moves refs or writes to the feed.
     with sequence.hold(archive):
         for name in archive.domains():
@@ -99,7 +99,7 @@ def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) ->
     yield from domain.findings
     if not domain.findings:
         with suppress(WebarcError):  # it is named elsewhere
-            yield from (f"{line}; {_MENDS}" for line in damaged_refs(archive, domain.name))
+            yield from damaged_refs(archive, domain.name)
     for path in leftlocks.left(domain.store.path):
         name = path.relative_to(domain.store.path)
         yield f"{name} was left by a git that was killed; `webarc-agent recover` removes it, or the next crawl"

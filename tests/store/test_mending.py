@@ -177,6 +177,23 @@ def test_main_is_not_moved_back(sound: Archive) -> None:
     assert (repository(sound) / MAIN).read_bytes() == b""
 
 
+def test_a_ref_to_an_object_that_is_damaged_is_not_moved(sound: Archive) -> None:
+    """Its text is sound. An older commit of the same crawl, without the additions since, is not taken for it."""
+    store, before = store_of(sound), {path: path.read_bytes() for path in repository(sound).glob("refs/*/*")}
+    head = store.head()
+    assert head is not None and not head.message.is_crawl
+    path = store.path / "objects" / head.oid[:2] / head.oid[2:]
+    for content in (path.read_bytes()[:40], None):
+        damage(path, content or b"")
+        if content is None:
+            path.unlink()
+        done = run_command("recover", "--archive", sound.root)
+        assert done.code == 2
+        for name in (MAIN, head.message.tag.ref):
+            assert f"not mended: {DOMAIN}: {name}: it is at {head.oid}, which cannot be read" in done.err
+        assert {path: path.read_bytes() for path in repository(sound).glob("refs/*/*")} == before
+
+
 def test_additions_that_main_had_and_the_crawls_ref_had_not(sound: Archive) -> None:
     """A power cut may leave that; main comes back with them."""
     store = store_of(sound)
@@ -203,6 +220,17 @@ def test_packed_refs_that_are_gone(sound: Archive, content: bytes) -> None:
     assert {name: oid for name, oid in after.items() if name.startswith("crawls/")}.items() < before.items()
     assert len(after) == 4
     publish(sound, DOMAIN, {"d.html": b"4"})
+
+
+@pytest.mark.parametrize("header", [b"", b"# pack-refs with: peeled\n", b"# pack-refs with: peeled fully-peeled \n"])
+def test_packed_refs_that_another_program_wrote_are_no_damage(sound: Archive, header: bytes) -> None:
+    """Only git's newer header says that they are in order."""
+    pack(sound)
+    path, before = repository(sound) / "packed-refs", state(sound)
+    lines = path.read_bytes().splitlines(keepends=True)[1:]
+    damage(path, header + b"".join(reversed(lines)))
+    assert list(verify(sound, quick=True)) == []
+    assert (mend(sound, DOMAIN).done, state(sound)) == ([], before)
 
 
 def test_the_commit_graph_is_made_anew(sound: Archive) -> None:

@@ -34,6 +34,8 @@ _LOOSE = re.compile(rb"[0-9a-f]{40}\n|ref: refs/\S+\n")
 _LINE = re.compile(r"([0-9a-f]{40}) (refs/[!-~\x80-\U0010ffff]+)")
 _PEELED = re.compile(r"\^[0-9a-f]{40}")
 _FILE_MODE = "core.filemode"
+#: Others write other headers, or none; only with `sorted` git looks for refs by bisection.
+_ANY_HEADER = re.compile("# pack-refs with:( (peeled|fully-peeled|sorted))+ ?")
 _HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
 
 
@@ -60,12 +62,13 @@ def parse_packed(content: bytes) -> Packed:
     packed, last, before, after_ref = Packed(), "", b"", False
     lines = _text(content).split("\n")
     rest = lines.pop()
-    if lines and lines[0] == _HEADER.rstrip("\n"):
-        del lines[0]
+    is_sorted = False
+    if lines and _ANY_HEADER.fullmatch(lines[0]):
+        is_sorted = "sorted" in lines.pop(0)
     for line in lines:
         if match := _LINE.fullmatch(line):
             last = match[2]
-            packed.ordered = packed.ordered and _raw(last) > before
+            packed.ordered = packed.ordered and (_raw(last) > before or not is_sorted)
             before = _raw(last)
             packed.refs[last] = match[1]
             after_ref = True
