@@ -38,7 +38,6 @@ _LARGE: Final = 64
 _LARGE_TREES: Final = 8
 _LARGE_AT_MOST: Final = 500_000
 _TREE: Final = int(ObjectType.TREE)
-_COMMIT: Final = int(ObjectType.COMMIT)
 _FILE: Final = treelines.FILE
 _MODES = {True: treelines.FOLDER, False: _FILE}
 #: How os.fsdecode decodes: a walk has it do so for each name, and its way there costs as much again.
@@ -293,19 +292,6 @@ class Objects:
             if not _is_whole(file):
                 raise Damaged(f"{self.path}: object {oid} cannot be read: its file is cut off")
         return True
-
-    def ids(self) -> Iterator[str]:
-        """The names of all objects, in no order, and some twice."""
-        for oid in self._odb:
-            yield str(oid)
-
-    def is_commit(self, oid: str) -> bool:
-        """Whether an object is a commit, without reading it. Raises Damaged."""
-        try:
-            kind: int = self._odb.read_header(oid)[0]
-        except (KeyError, ValueError, pygit2.GitError) as error:
-            raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
-        return kind == _COMMIT
 
     # -- writing -------------------------------------------------------------------------------------------------
 

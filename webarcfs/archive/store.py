@@ -13,8 +13,10 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pygit2
+from pygit2.enums import ObjectType
 
 from webarcfs.archive import commits, gitprocess, gitsync, leftlocks
 from webarcfs.archive.durable import sync_folder, sync_tree
@@ -33,6 +35,7 @@ INCOMING = "refs/incoming/"
 #: syncs on a busy disk, as one may whose caller was killed, and whose lock on the domain is gone.
 _PATIENT = ("-c", "core.filesRefLockTimeout=1000")
 _MENDED = "`webarc-agent recover` mends it, where it can"
+_COMMIT: Final = int(ObjectType.COMMIT)
 _NO_OBJECT = "0" * 40
 # In files the refs are because of gitprocess.environment: git 2.39 has no option for that, and no other format.
 _INIT = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=sha1")
@@ -176,6 +179,19 @@ class Store(Objects):
             commit = self.commit(oid)
             yield commit
             oid = commit.parents[0] if commit.parents else None
+
+    def ids(self) -> Iterator[str]:
+        """The names of all objects, in no order, and some twice."""
+        for oid in self._odb:
+            yield str(oid)
+
+    def is_commit(self, oid: str) -> bool:
+        """Whether an object is a commit, without reading it. Raises Damaged."""
+        try:
+            kind: int = self._odb.read_header(oid)[0]
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
+        return kind == _COMMIT
 
     # -- publishing and upkeep ---------------------------------------------------------------------------------------
 
