@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from typing import Any, cast
 from urllib.parse import unquote
-
-from lxml import etree
 
 from agent import css, text
 from agent.elements import LONGEST_LINK, NO_LINKS, REQUISITE_RELS, candidates, refreshed
 from agent.links import bare
+from agent.markup import ALL_TAGS, PIECE, Listener, told
 from agent.resolve import resolver
 from webarcfs.archive.linkwords import Kind, Link
 
@@ -27,7 +24,6 @@ LONGEST_PAGE = 64 << 20
 LONGEST_STYLE = 1 << 20
 #: How much of a srcset is looked at.
 LONGEST_SRCSET = 1 << 17
-_PIECE = 1 << 16
 # Text that cannot be in a title of text.LONGEST_TITLE characters any more, however much white space is in it.
 _ENOUGH_TEXT = 4 * text.LONGEST_TITLE
 _ADDRESS = re.compile(r"[^@\s]{1,64}@[^@\s/?#&]{1,255}")
@@ -59,6 +55,7 @@ _SRCSETS: Mapping[str, tuple[str, ...]] = {
     "source": ("srcset",),
     "link": ("imagesrcset",),
 }
+_ENDING = frozenset({"a", "script", "style"})
 
 #: A link as it is written in the page.
 _Raw = tuple[Kind, str, str]
@@ -67,13 +64,13 @@ _Raw = tuple[Kind, str, str]
 def anchors_of(chunks: Iterable[bytes], url: str, charset: str, base: str = "") -> Iterator[Link]:
     """Each link of a page each time it is there, in the order of the page; nothing that the page holds raises.
 
-    `chunks` are its bytes, `url` its canonical URL, `charset` what `text.decode_charset` says, `base` what `base_of`
-    says.
+    `chunks` are its bytes, which are gone through once more if it is nested deeply, `url` its canonical URL, `charset`
+    what `text.decode_charset` says, `base` what `base_of` says.
     """
     resolve = resolver(url, charset)
     if base and (based := resolve(bare(base))):
         resolve = resolver(based, charset)
-    for kind, raw, name in _parsed(_Reader(), chunks, charset):
+    for kind, raw, name in told(_Reader, lambda: _pieces(chunks, charset)):
         if len(raw) >= LONGEST_LINK:
             continue
         if raw.lstrip()[:7].lower() == "mailto:":
@@ -90,7 +87,7 @@ def may_have_base(body: bytes) -> bool:
 
 def base_of(chunks: Iterable[bytes], charset: str) -> str:
     """The first <base href> of a page, as it is written; empty if it has none."""
-    for _, base, _ in _parsed(_BaseReader(), chunks, charset):
+    for _, base, _ in told(_BaseReader, lambda: _pieces(chunks, charset)):
         return base
     return ""
 
@@ -104,11 +101,11 @@ def _addresses(raw: str) -> Iterator[str]:
             yield f"{local}@{domain.lower()}"
 
 
-class _Reader:
-    """What libxml2 tells of a page, as links as they are written; `found` is drained while the page streams."""
+class _Reader(Listener[_Raw]):
+    """Finds links as they are written."""
 
     def __init__(self) -> None:
-        self.found: list[_Raw] = []
+        super().__init__(ALL_TAGS, _ENDING)  # any element may have a style
         self._anchor: str | None = None  # the href of the <a> that is open
         self._title = ""
         self._text: list[str] = []
@@ -116,7 +113,7 @@ class _Reader:
         self._style: list[str] | None = None
         self._script = False
 
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+    def opened(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element begins."""
         if tag == "a":
             self._open(attributes)
@@ -142,7 +139,7 @@ class _Reader:
         if (style := attributes.get("style")) and "(" in style:
             self._styles(style[:LONGEST_STYLE])
 
-    def end(self, tag: str) -> None:
+    def ended(self, tag: str) -> None:
         """An element ends."""
         if tag == "a":
             self._close()
@@ -195,46 +192,25 @@ class _Reader:
         self.found += ((Kind.IMAGE, reference, "") for reference in references)
 
 
-class _BaseReader:
-    """Finds the first <base href>."""
+class _BaseReader(Listener[_Raw]):
+    """Finds the bases that a page names."""
 
     def __init__(self) -> None:
-        self.found: list[_Raw] = []
+        super().__init__(("base",), ())
 
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+    def opened(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element begins."""
-        if tag == "base" and not self.found and (href := attributes.get("href")):
+        if tag == "base" and (href := attributes.get("href")):
             self.found.append((Kind.HTTP, href, ""))
 
-    def end(self, _tag: str) -> None:
-        """An element ends."""
 
-    def data(self, _data: str) -> None:
-        """Text between tags."""
-
-    def close(self) -> None:
-        """The page ends."""
-
-
-def _parsed(reader: _Reader | _BaseReader, chunks: Iterable[bytes], charset: str) -> Iterator[_Raw]:
-    """What `reader` finds in a page, as the page streams through the parser."""
-    parser = etree.HTMLParser(target=cast(Any, reader), encoding="utf-8")
+def _pieces(chunks: Iterable[bytes], charset: str) -> Iterator[str]:
+    """The text of a page, up to the bound."""
     decode = text.decoder(charset).decode
     left = LONGEST_PAGE
-    with suppress(etree.LxmlError):  # what cannot be parsed any further has no further link
-        for chunk in chunks:
-            for at in range(0, min(len(chunk), left), _PIECE):
-                piece = decode(chunk[at : at + min(_PIECE, left)]).replace("\0", "").replace("\ufeff", "")
-                if piece:
-                    parser.feed(piece.encode("utf-8", "replace"))
-                    yield from _drained(reader)
-                left -= _PIECE
-            if left <= 0:
-                break
-        parser.close()
-    yield from _drained(reader)
-
-
-def _drained(reader: _Reader | _BaseReader) -> list[_Raw]:
-    found, reader.found = reader.found, []
-    return found
+    for chunk in chunks:
+        for at in range(0, min(len(chunk), left), PIECE):
+            yield decode(chunk[at : at + min(PIECE, left)]).replace("\0", "").replace("\ufeff", "")
+            left -= PIECE
+        if left <= 0:
+            break

@@ -6,13 +6,12 @@ URLs are told as they are written; links.py resolves them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from urllib.parse import urljoin
 
-from lxml import etree
-
 from agent import css
+from agent.markup import ALL_TAGS, Listener
 
 #: Longer attributes are `data:` or nonsense.
 LONGEST_LINK = 1 << 15
@@ -27,6 +26,7 @@ class Kind(StrEnum):
 
 #: A link as it is written in the document.
 Raw = tuple[str, Kind]
+_Attributes = Mapping[str, str]
 
 # Elements that hold a URL in an attribute. A form's action is not followed: sending a form is not reading.
 _ATTRIBUTES: tuple[tuple[str, str, Kind], ...] = (
@@ -69,39 +69,28 @@ REQUISITE_RELS = frozenset(
 _REFRESH = re.compile(r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))", re.IGNORECASE | re.DOTALL)
 
 
-def walk(root: etree._Element, styled: bool) -> Iterator[Raw]:
-    """What a tree of elements points to; in style attributes only if it is `styled`."""
-    elements = root.iter(etree.Element) if styled else root.iter(*_TAGS)
-    for element in elements:
-        reader = _READERS.get(element.tag)
-        if reader is not None:
-            yield from reader(element)
-        if styled and (style := element.get("style")):
-            yield from styles(style)
-
-
-def _attributes_of(tag: str) -> Callable[[etree._Element], Iterable[Raw]]:
+def _attributes_of(tag: str) -> Callable[[_Attributes], Iterable[Raw]]:
     rows = tuple((attribute, kind) for name, attribute, kind in _ATTRIBUTES if name == tag)
 
-    def read(element: etree._Element) -> Iterable[Raw]:
+    def read(element: _Attributes) -> Iterable[Raw]:
         return [(value, kind) for attribute, kind in rows if (value := element.get(attribute))]
 
     return read
 
 
-def _image(element: etree._Element) -> Iterator[Raw]:
+def _image(element: _Attributes) -> Iterator[Raw]:
     yield from _attributes_of_image(element)
     for name in ("srcset", "data-srcset"):
         if value := element.get(name):
             yield from _srcset(value)
 
 
-def _source(element: etree._Element) -> Iterator[Raw]:
+def _source(element: _Attributes) -> Iterator[Raw]:
     yield from _attributes_of_source(element)
     yield from _srcset(element.get("srcset", ""))
 
 
-def _link(element: etree._Element) -> Iterator[Raw]:
+def _link(element: _Attributes) -> Iterator[Raw]:
     rels = set(element.get("rel", "").lower().split())
     href = element.get("href")
     if href and not rels & NO_LINKS:
@@ -109,17 +98,17 @@ def _link(element: etree._Element) -> Iterator[Raw]:
     yield from _srcset(element.get("imagesrcset", ""))
 
 
-def _meta(element: etree._Element) -> Iterator[Raw]:
+def _meta(element: _Attributes) -> Iterator[Raw]:
     if element.get("http-equiv", "").strip().lower() == "refresh":
         yield refreshed(element.get("content", "")), Kind.LINK
 
 
-def _input(element: etree._Element) -> Iterator[Raw]:
+def _input(element: _Attributes) -> Iterator[Raw]:
     if element.get("type", "").strip().lower() == "image":
         yield element.get("src", ""), Kind.REQUISITE
 
 
-def _object(element: etree._Element) -> Iterator[Raw]:
+def _object(element: _Attributes) -> Iterator[Raw]:
     """<object> and <applet>: names relative to a codebase (HTML 4.01 section 13.3)."""
     names = [element.get("data", ""), element.get("code", ""), *element.get("archive", "").split(",")]
     codebase = element.get("codebase", "").strip()
@@ -130,10 +119,6 @@ def _object(element: etree._Element) -> Iterator[Raw]:
             yield urljoin(codebase, name), Kind.REQUISITE
         except ValueError:
             continue
-
-
-def _style(element: etree._Element) -> Iterator[Raw]:
-    return styles(element.text or "")
 
 
 def styles(text: str) -> Iterator[Raw]:
@@ -163,7 +148,7 @@ _attributes_of_image = _attributes_of("img")
 _attributes_of_source = _attributes_of("source")
 
 #: The reader of each element that can hold links.
-_READERS: dict[str, Callable[[etree._Element], Iterable[Raw]]] = {
+_READERS: dict[str, Callable[[_Attributes], Iterable[Raw]]] = {
     **{tag: _attributes_of(tag) for tag, _, _ in _ATTRIBUTES},
     "img": _image,
     "source": _source,
@@ -172,9 +157,50 @@ _READERS: dict[str, Callable[[etree._Element], Iterable[Raw]]] = {
     "input": _input,
     "object": _object,
     "applet": _object,
-    "style": _style,
 }
-_TAGS = tuple(_READERS)
+_TAGS = frozenset({*_READERS, "style", "base"})
+_ENDING = frozenset({"style"})
+
+
+class Links(Listener[Raw]):
+    """Finds what a page points to; in style attributes only if it is `styled`. What <base> says goes into `bases`."""
+
+    def __init__(self, bases: list[str], *, styled: bool) -> None:
+        super().__init__(ALL_TAGS if styled else _TAGS, _ENDING)
+        self._bases = bases
+        self._styled = styled
+        self._style: list[str] | None = None  # of the style element that is open
+
+    def opened(self, tag: str, attributes: _Attributes) -> None:
+        """An element begins."""
+        reader = _READERS.get(tag)
+        if reader is not None:
+            self.found += reader(attributes)
+        elif tag == "style":
+            self._style = []
+        elif tag == "base" and (base := attributes.get("href")):
+            self._bases.append(base)
+        if self._styled and (style := attributes.get("style")):
+            self.found += styles(style)
+
+    def ended(self, tag: str) -> None:
+        """An element ends."""
+        if tag == "style":
+            self._end_style()
+
+    def data(self, data: str) -> None:
+        """Text between tags."""
+        if self._style is not None:
+            self._style.append(data)
+
+    def close(self) -> None:
+        """The page ends."""
+        self._end_style()
+
+    def _end_style(self) -> None:
+        if self._style is not None:
+            self.found += styles("".join(self._style))
+            self._style = None
 
 
 def refreshed(content: str) -> str:

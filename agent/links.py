@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import chain
 from typing import NamedTuple
 
 from lxml import etree
 
-from agent.elements import LONGEST_LINK, Kind, Raw, styles, walk
+from agent.elements import LONGEST_LINK, Kind, Links, Raw, styles
+from agent.markup import PIECE, told
 from agent.resolve import resolver
 from agent.text import CAREFUL_XML, HTML_TYPES, decoder, is_xml
 
@@ -40,20 +40,21 @@ def links_of(body: bytes, url: str, mime_type: str, charset: str) -> list[Link]:
     """
     text = decoder(charset).decode(body[:LONGEST_BODY]).replace("\0", "").removeprefix("\ufeff")
     found: Iterable[Raw]
-    base = ""
+    bases: list[str] = []
     if mime_type in HTML_TYPES or mime_type == "image/svg+xml":
-        base, found = _html(text.encode("utf-8", "replace"))
+        found = _html(text, bases)
     elif is_xml(mime_type):
-        base, found = _feed(text.encode("utf-8", "replace"))
+        found = _feed(text.encode("utf-8", "replace"), bases)
     elif mime_type == "text/css":
         found = styles(text)
     else:
         return []
+    distinct = _distinct(found)
     resolve = resolver(url, charset)
-    if based := resolve(bare(base)):
+    if bases and (based := resolve(bare(bases[0]))):
         resolve = resolver(based, charset)
     links: dict[Link, None] = {}
-    for raw, kind in _distinct(found):
+    for raw, kind in distinct:
         if target := resolve(raw):
             links[Link(target, kind)] = None
     return list(links)
@@ -80,31 +81,25 @@ def bare(raw: str) -> str:
 # --- HTML
 
 
-def _html(data: bytes) -> tuple[str, Iterator[Raw]]:
-    """The base (the first <base href>, or empty) and the links of a page."""
-    parser = etree.HTMLParser(encoding="utf-8", collect_ids=False)
-    root = _parse(data, parser)
-    if root is None:
-        return "", iter(())
-    # What follows `</html>` is a tree of its own to libxml2, and part of the page to browsers.
-    trees = [root, *root.itersiblings()]
-    # Most pages have neither a base nor a URL in a style attribute, and need not be searched for them.
-    lowered = data.lower()
-    bases = (base.get("href", "") for tree in trees for base in tree.iter("base")) if b"<base" in lowered else iter(())
-    return next(filter(None, bases), ""), chain.from_iterable(walk(tree, styled=b"url(" in lowered) for tree in trees)
+def _html(text: str, bases: list[str]) -> Iterator[Raw]:
+    """The links of a page; `bases` is given each <base href> that is not empty, the first one first."""
+    # Most pages have no URL in a style attribute, and need not be searched for them.
+    styled = "url(" in text.lower()
+    pieces = range(0, len(text), PIECE)
+    return told(lambda: Links(bases, styled=styled), lambda: (text[at : at + PIECE] for at in pieces))
 
 
 # --- feeds
 
 
-def _feed(data: bytes) -> tuple[str, Iterator[Raw]]:
-    """The base (xml:base of the root) and the links of RSS, Atom and sitemaps."""
+def _feed(data: bytes, bases: list[str]) -> Iterator[Raw]:
+    """The links of RSS, Atom and sitemaps; `bases` is given xml:base of the root."""
     root = _parse(data, etree.XMLParser(collect_ids=False, **CAREFUL_XML))
     if root is None:
-        return "", iter(())
+        return iter(())
     with suppress(UnicodeDecodeError):
-        return root.get(_XML_BASE, ""), _entries(root)
-    return "", _entries(root)
+        bases.append(root.get(_XML_BASE, ""))
+    return _entries(root)
 
 
 def _entries(root: etree._Element) -> Iterator[Raw]:
@@ -116,7 +111,7 @@ def _entries(root: etree._Element) -> Iterator[Raw]:
                     yield value, Kind.LINK
 
 
-def _parse(data: bytes, parser: etree.HTMLParser | etree.XMLParser) -> etree._Element | None:
+def _parse(data: bytes, parser: etree.XMLParser) -> etree._Element | None:
     try:
         root: etree._Element | None = etree.fromstring(data, parser)
     except etree.LxmlError:

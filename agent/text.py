@@ -17,6 +17,8 @@ import charset_normalizer
 from lxml import etree
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, resolve_encoding
 
+from agent.markup import Listener, told
+
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 #: How many bytes of a body `decode_charset` looks at.
 SAMPLE = 1 << 16
@@ -65,6 +67,8 @@ _NOT_ASCII = re.compile("[^\0-\x7f]")
 
 # C0 and C1 controls but for white space, and what XML 1.0 cannot hold (its section 2.2).
 _UNWANTED = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# Elements that have a <title> of their own.
+_DRAWINGS = ("svg", "template")
 _FIRST_PIECE = 1 << 10
 _LONGEST_PIECE = 1 << 16
 
@@ -109,15 +113,10 @@ def title_of(chunks: Iterable[bytes], charset: str, mime_type: str) -> str:
     HTML's title is its first <title> that is not a drawing's; that of other XML (RSS, Atom, SVG) the first one at all.
     Never raises for what the body holds.
     """
+    decoded = _decoded_pieces(chunks, charset)
     if mime_type in HTML_TYPES:
-        parser: etree.HTMLPullParser | etree.XMLPullParser = etree.HTMLPullParser(
-            events=("start", "end"), tag="title", encoding="utf-8"
-        )
-    elif is_xml(mime_type):
-        parser = etree.XMLPullParser(events=("start", "end"), tag="{*}title", **CAREFUL_XML)
-    else:
-        return ""
-    return fold(_first_title(parser, _as_utf8(chunks, charset), skip_drawings=mime_type in HTML_TYPES))
+        return fold(_first_of_html(decoded))
+    return fold(_first_of_xml(decoded)) if is_xml(mime_type) else ""
 
 
 def is_xml(mime_type: str) -> bool:
@@ -187,11 +186,11 @@ def _detect(sample: bytes) -> str | None:
     return resolve_encoding(best.encoding)
 
 
-def _as_utf8(chunks: Iterable[bytes], charset: str) -> Iterator[bytes]:
-    """The body in UTF-8, without NULs (at which libxml2 stops) and byte order marks."""
+def _decoded_pieces(chunks: Iterable[bytes], charset: str) -> Iterator[str]:
+    """The body without NULs (at which libxml2 stops) and byte order marks."""
     decode = decoder(charset).decode
     for piece in _pieces(chunks):
-        yield decode(piece).replace("\0", "").replace("\ufeff", "").encode("utf-8", "replace")
+        yield decode(piece).replace("\0", "").replace("\ufeff", "")
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -209,25 +208,67 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
             return
 
 
-def _first_title(
-    parser: etree.HTMLPullParser | etree.XMLPullParser, pieces: Iterable[bytes], skip_drawings: bool
-) -> str:
-    """The text of the first title that `parser` meets; of one that does not end, as far as it was read."""
+class _Titles(Listener[str]):
+    """Finds titles that are no drawing's; one that does not end as far as it was read."""
+
+    def __init__(self) -> None:
+        super().__init__((*_DRAWINGS, "title"), (*_DRAWINGS, "title"))
+        self._drawings = 0
+        self._title: list[str] | None = None
+
+    def opened(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        if tag in _DRAWINGS:
+            self._drawings += 1
+        elif tag == "title" and not self._drawings and self._title is None:
+            self._title = []
+
+    def ended(self, tag: str) -> None:
+        """An element ends."""
+        if tag in _DRAWINGS:
+            self._drawings = max(self._drawings - 1, 0)
+        elif tag == "title":
+            self.close()
+
+    def data(self, data: str) -> None:
+        """Text between tags."""
+        if self._title is not None:
+            self._title.append(data)
+
+    def close(self) -> None:
+        """The page ends."""
+        if self._title is not None:
+            self.found.append("".join(self._title))
+            self._title = None
+
+
+def _first_of_html(pieces: Iterator[str]) -> str:
+    """The first title of a page; of one that does not end, as far as it was read."""
+    read: list[str] = []  # at most LONGEST_HEAD of them
+
+    def from_start() -> Iterator[str]:
+        yield from read
+        for piece in pieces:
+            read.append(piece)
+            yield piece
+
+    return next(told(_Titles, from_start), "")
+
+
+def _first_of_xml(pieces: Iterable[str]) -> str:
+    """The text of the first title of a document; of one that does not end, as far as it was read."""
+    parser = etree.XMLPullParser(events=("start", "end"), tag="{*}title", **CAREFUL_XML)
     title: etree._Element | None = None
     with suppress(etree.LxmlError):  # what cannot be parsed any further has no further title
         for piece in pieces:
-            parser.feed(piece)
+            parser.feed(piece.encode("utf-8", "replace"))
             for event, element in cast(Iterator[tuple[str, etree._Element]], parser.read_events()):
-                if title is None and not (skip_drawings and _is_drawing(element)):
+                if title is None:
                     title = element
                 if event == "end" and element is title:
                     return _text(element)
         parser.close()  # makes it take what it still holds of a title that is cut off
     return "" if title is None else _text(title)
-
-
-def _is_drawing(title: etree._Element) -> bool:
-    return next(title.iterancestors("svg", "template"), None) is not None
 
 
 def _text(title: etree._Element) -> str:

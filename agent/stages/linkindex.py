@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from agent import anchors, sniff, text
 from webarcfs.archive import arcxml
@@ -58,10 +59,10 @@ def links_of(store: Store, change: PageChange, head: str) -> Iterator[Link]:
 
 def _read_links(store: Store, url: str, blob: str, head: str) -> Iterator[Link]:
     with _body(store, blob) as chunks:
-        sample = next(iter(chunks()), b"")[: sniff.SAMPLE]
+        sample = next(iter(chunks), b"")[: sniff.SAMPLE]
         charset = text.decode_charset(sample, _content_type(store, head))
-        base = anchors.base_of(chunks(), charset) if any(map(anchors.may_have_base, chunks())) else ""
-        yield from anchors.anchors_of(chunks(), url, charset, base)
+        base = anchors.base_of(chunks, charset) if any(map(anchors.may_have_base, chunks)) else ""
+        yield from anchors.anchors_of(chunks, url, charset, base)
 
 
 def _changed(store: Store, old: str | None, new: str | None, prefix: str) -> Iterator[tuple[str, dict[str, Entry]]]:
@@ -91,22 +92,28 @@ def _page(store: Store, path: str, entries: dict[str, Entry]) -> tuple[str, str]
 
 
 @contextmanager
-def _body(store: Store, blob: str) -> Iterator[Callable[[], Iterable[bytes]]]:
-    """A function that streams a body from its start, as often as it is called."""
+def _body(store: Store, blob: str) -> Iterator[Iterable[bytes]]:
+    """A body, from its start as often as it is gone through."""
     if store.size(blob) <= _CHUNK:
-        body = store.read(blob)
-        yield lambda: (body,)
+        yield (store.read(blob),)
         return
     with tempfile.TemporaryFile() as file:
         store.copy(blob, file.fileno())
 
-        def chunks() -> Iterator[bytes]:
-            at = 0
-            while at < anchors.LONGEST_PAGE and (chunk := os.pread(file.fileno(), _CHUNK, at)):
-                yield chunk
-                at += len(chunk)
+        yield _Chunks(file.fileno())
 
-        yield chunks
+
+@dataclass(frozen=True, slots=True)
+class _Chunks:
+    """A body in a file, from its start as often as it is gone through."""
+
+    fd: int
+
+    def __iter__(self) -> Iterator[bytes]:
+        at = 0
+        while at < anchors.LONGEST_PAGE and (chunk := os.pread(self.fd, _CHUNK, at)):
+            yield chunk
+            at += len(chunk)
 
 
 def _content_type(store: Store, head: str) -> str:

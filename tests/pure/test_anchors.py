@@ -168,13 +168,14 @@ def test_words_can_be_stored(text: str) -> None:
 def test_a_page_of_very_many_links_streams(piece: bytes) -> None:
     """As long as the page comes in pieces and what was found is taken, memory is flat."""
 
-    def page() -> Iterator[bytes]:
-        for first in range(0, 12_000, 1000):
-            yield b"".join(piece % number if b"%" in piece else piece for number in range(first, first + 1000))
+    class Page:
+        def __iter__(self) -> Iterator[bytes]:
+            for first in range(0, 12_000, 1000):
+                yield b"".join(piece % number if b"%" in piece else piece for number in range(first, first + 1000))
 
     tracemalloc.start()
     try:
-        count = sum(1 for _ in anchors_of(page(), BASE, "utf-8"))
+        count = sum(1 for _ in anchors_of(Page(), BASE, "utf-8"))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -38,8 +38,7 @@ ONLY = {
         "webarcfs.archive.datanodes",
         "webarcfs.archive.nodereader",
         "webarcfs.archive.schemas",
-        "agent.anchors",
-        "agent.elements",
+        "agent.markup",
         "agent.links",
         "agent.text",
     },
@@ -94,6 +93,8 @@ PURE = (
     "agent.tables",
     "agent.elements",
     "agent.links",
+    "agent.markup",
+    "agent.tokens",
     "agent.robots",
 )
 IMPURE = {"os", "subprocess", "socket", "sqlite3", "pygit2", "shutil", "tempfile", "threading", "pathlib"}
