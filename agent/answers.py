@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urljoin
@@ -21,6 +21,9 @@ from webarcfs.archive.url import canonical
 #: Statuses whose body is a document.
 WHOLE = frozenset({200, 203})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+#: What crawl.log says of a page of which not all links were looked for, and of one whose reading killed its readers.
+LINKS_CUT = "links-cut"
+LINKS_UNREAD = "links-unread"
 _LINKING = ("text/", "application/", "image/svg")
 _NO_BODY = frozenset({204, 205, 304})
 #: How much of a robots.txt is kept (RFC 9309 section 2.5 asks for 500 KiB at least).
@@ -58,23 +61,30 @@ class Limits:
 class Batch:
     """What a run of wget left: the URLs it was given, its WARC, its log, and whether it was killed.
 
-    Where wget asked for something else than it was told, what is left without an outcome has failed, lest it be tried
-    for ever.
+    The links of answers at the positions `deadly` are not looked for. Where wget asked for something else than it was
+    told, what is left without an outcome has failed, lest it be tried for ever.
     """
 
     rows: list[Row]
     warc_file: Path
     log: str
     killed: Killed | None
+    deadly: frozenset[int] = frozenset()
 
 
-def answers(batch: Batch, limits: Limits, now: float) -> Iterator[Answer]:
-    """An Answer for each URL, in the order of the WARC; `now` in seconds since 1970 is what waits count from."""
+def answers(
+    batch: Batch, limits: Limits, now: float, begin: Callable[[warc.Response], None] = lambda _: None
+) -> Iterator[Answer]:
+    """An Answer for each URL, in the order of the WARC; `now` in seconds since 1970 is what waits count from.
+
+    `begin` is told of each response before it is read.
+    """
     open_rows = {row.url: row for row in batch.rows}
     for response in _responses(batch.warc_file):
         row = open_rows.pop(_canonical(response.url), None)
         if row is not None:
-            yield _of_response(row, response, limits, now)
+            begin(response)
+            yield _of_response(row, response, limits, now, response.offset in batch.deadly)
     attempts = wgetlog.attempts(batch.log)
     known = {row.url for row in batch.rows}
     estranged = False
@@ -95,28 +105,30 @@ def answers(batch: Batch, limits: Limits, now: float) -> Iterator[Answer]:
             yield Answer(row, again(row))
 
 
-def page_links(body: bytes, url: str, head: warc.Head) -> tuple[links.Link, ...]:
+def page_links(body: bytes, url: str, head: warc.Head) -> links.Found:
     """The links of a decoded body, as its type has them."""
     mime_type = sniff.likely_type(body[: sniff.SAMPLE], head.content_type)
     if not mime_type.startswith(_LINKING):
-        return ()
+        return links.Found()
     charset = text.decode_charset(body[: sniff.SAMPLE], head.content_type)
-    return tuple(links.links_of(body, url, mime_type, charset))
+    return links.find(body, url, mime_type, charset)
 
 
 def links_at(warc_file: Path, position: int, row: Row) -> tuple[links.Link, ...]:
-    """The links of a page that was answered before, read once more from its WARC."""
+    """The links of a page that was answered before, read once more from its WARC; none if that is deadly."""
+    if LINKS_UNREAD in row.note.split(","):
+        return ()
     with warc_file.open("rb") as file:
         response = plainwarc.response_at(file, position)
         body = _read(warc.Hashed(response.stream), response, _wanted(row, response.head))
-    return page_links(body, row.url, response.head)
+    return page_links(body, row.url, response.head).links
 
 
-def _of_response(row: Row, response: warc.Response, limits: Limits, now: float) -> Answer:
+def _of_response(row: Row, response: warc.Response, limits: Limits, now: float, deadly: bool) -> Answer:
     head = response.head
     stream = warc.Hashed(response.stream)
     try:
-        body = _read(stream, response, _wanted(row, head))
+        body = _read(stream, response, 0 if deadly else _wanted(row, head))
     except BadBody as error:
         if head.status not in REDIRECTS:  # whose body nobody reads
             status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
@@ -143,13 +155,17 @@ def _of_response(row: Row, response: warc.Response, limits: Limits, now: float) 
         return Answer(row, replace(settled, target=target, note="" if target else "bad-location"), target)
     if row.kind == "robots":
         return Answer(row, settled, robots=body)
-    return _of_document(row, settled, head, body, limits)
+    return _of_document(row, settled, head, None if deadly else body, limits)
 
 
-def _of_document(row: Row, settled: Settled, head: warc.Head, body: bytes, limits: Limits) -> Answer:
-    """A whole answer that is no redirect: to be archived, or only to be noted."""
+def _of_document(row: Row, settled: Settled, head: warc.Head, body: bytes | None, limits: Limits) -> Answer:
+    """A whole answer that is no redirect: to be archived, or only to be noted. Without `body` it has no links."""
     if head.status in WHOLE:
-        return Answer(row, _archived(row, settled, head), links=page_links(body, row.url, head))
+        found = links.Found() if body is None else page_links(body, row.url, head)
+        remark = LINKS_UNREAD if body is None else LINKS_CUT if found.is_cut else ""
+        archived = _archived(row, settled, head)
+        note = ",".join(filter(None, (archived.note, remark)))
+        return Answer(row, replace(archived, note=note), links=found.links)
     if limits.keep_errors and head.status >= 400:
         return Answer(row, _archived(row, replace(settled, state="done"), head))
     return Answer(row, settled)

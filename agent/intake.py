@@ -22,6 +22,8 @@ from agent.status import Status
 
 #: Batches in a row in which a server was never reached, after which it counts as down.
 _TRIES_OF_SERVER = TRIES
+#: The frontier's name for a page whose links could not be read.
+_UNREAD = "links_unread"
 _UNREACHED = frozenset({Status.DNS, Status.CONNECT_FAILED})
 
 
@@ -93,6 +95,8 @@ class Intake:
         """How the capture ended, when nothing is left to fetch."""
         if self._down:
             return Captured(False, f"server down: {', '.join(sorted(self._down))}")
+        if unread := self._frontier.get(_UNREAD):
+            return Captured(False, f"links not read: {unread}")
         failed = [row.url for row in self._frontier.seeds() if self._discovery.end_of(row).state == "failed"]
         if failed:
             return Captured(False, f"start URL failed: {failed[0]}")
@@ -117,6 +121,8 @@ class Intake:
             self._flush()  # a redirect looks at what is there
             self._discovery.redirect(row, answer.target)
         else:
+            if answers.LINKS_UNREAD in settled.note.split(","):
+                self._frontier.set(_UNREAD, row.url)  # what only this page links to must not count as no longer linked
             self._discovery.links(row, answer.links)
         return settled
 

@@ -33,8 +33,22 @@ class Link(NamedTuple):
     kind: Kind
 
 
+class Found(NamedTuple):
+    """The links of a document, each URL once per kind, in the order of their first appearance; `is_cut` if it may have
+    more than were looked for.
+    """
+
+    links: tuple[Link, ...] = ()
+    is_cut: bool = False
+
+
 def links_of(body: bytes, url: str, mime_type: str, charset: str) -> list[Link]:
-    """The links of a document, each URL once per kind, in the order of their first appearance.
+    """The links of a document; the parameters are `find`'s."""
+    return list(find(body, url, mime_type, charset).links)
+
+
+def find(body: bytes, url: str, mime_type: str, charset: str) -> Found:
+    """The links of a document.
 
     `body` is without content encoding, `url` its canonical URL, `charset` what `text.decode_charset` says.
     """
@@ -48,7 +62,7 @@ def links_of(body: bytes, url: str, mime_type: str, charset: str) -> list[Link]:
     elif mime_type == "text/css":
         found = styles(text)
     else:
-        return []
+        return Found()
     distinct = _distinct(found)
     resolve = resolver(url, charset)
     if bases and (based := resolve(bare(bases[0]))):
@@ -57,10 +71,10 @@ def links_of(body: bytes, url: str, mime_type: str, charset: str) -> list[Link]:
     for raw, kind in distinct:
         if target := resolve(raw):
             links[Link(target, kind)] = None
-    return list(links)
+    return Found(tuple(links), len(body) >= LONGEST_BODY or len(distinct) >= MOST_LINKS)
 
 
-def _distinct(found: Iterable[Raw]) -> Iterable[Raw]:
+def _distinct(found: Iterable[Raw]) -> dict[Raw, None]:
     """Each spelling once, without its fragment, up to the bound."""
     distinct: dict[Raw, None] = {}
     for raw, kind in found:

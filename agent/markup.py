@@ -8,7 +8,6 @@ deeper than DEEPEST (old pages do not end their <font>) is read by tokens.py, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast
 
 from lxml import etree
@@ -75,14 +74,15 @@ class Listener(Generic[T]):
 def told(listener: Callable[[], Listener[T]], pieces: Callable[[], Iterable[str]]) -> Iterator[T]:
     """What a listener finds in a page, while the page streams by; nothing that the page holds raises.
 
-    `pieces` gives the page's text from its start, without NULs; a second time, to another listener, where it is deep.
+    `pieces` gives the page's text from its start, without NULs; a second time, to another listener, where it is deep,
+    or libxml2 does not go on.
     """
     count = 0
     try:
         for each in _parsed(listener(), pieces()):
             count += 1
             yield each
-    except _TooDeep:
+    except (_TooDeep, etree.LxmlError):
         for each in _tokenized(listener(), pieces()):
             count -= 1
             if count < 0:
@@ -91,12 +91,11 @@ def told(listener: Callable[[], Listener[T]], pieces: Callable[[], Iterable[str]
 
 def _parsed(listener: Listener[T], pieces: Iterable[str]) -> Iterator[T]:
     parser = etree.HTMLParser(target=cast(Any, listener), encoding="utf-8")
-    with suppress(etree.LxmlError):  # what cannot be parsed any further has no further link
-        for piece in pieces:
-            if piece:
-                parser.feed(piece.encode("utf-8", "replace"))
-                yield from _drained(listener)
-        parser.close()
+    for piece in pieces:
+        if piece:
+            parser.feed(piece.encode("utf-8", "replace"))
+            yield from _drained(listener)
+    parser.close()
     yield from _drained(listener)
 
 

@@ -41,6 +41,8 @@ _FURTHEST = 2
 _POLL = 0.02
 _WATCH = 0.25
 _SECONDS_BETWEEN_COUNTS = 0.5
+#: Seconds that a job which must stop waits for answers that are being read.
+_LONGEST_STOP = 2.0
 
 
 def capture(job: Job, archived_links: Callable[[str], Iterable[Link]]) -> Captured:
@@ -124,14 +126,15 @@ class _Capture:
 
     def read(self, batch: Ended) -> None:
         """Take in what a batch came to, in one transaction."""
-        with self.frontier.changes(), closing(self.reader.answers(self.frontier.fetching(batch.number))) as answers:
+        rows = self.frontier.fetching(batch.number)
+        with self.frontier.changes(), closing(self.reader.answers(batch, rows)) as answers:
             self.intake.take_in(batch.domain, answers)
             self.frontier.batch_read(batch.number)
         self.waiting = None
         self._count()
 
     def read_unread(self) -> None:
-        """Take in the batches of a run that was killed: their answers are in WARCs, and are not fetched again.
+        """Have the batches of a run that was killed read: their answers are in WARCs, and are not fetched again.
 
         Its waits were by a clock that may have been set since.
         """
@@ -141,13 +144,19 @@ class _Capture:
             files = fetch.BatchFiles(self.job.folder, number)
             with locks.exclusive_until(self.job.archive.server_lock(domain), self.job.stop):  # its wget may be ending
                 self.reader.give(Ended(number, domain, self.frontier.fetching(number), files.warc, files.log))
-        self._read_all()
 
-    def _read_all(self) -> None:
+    def _read_all(self) -> bool:
+        """Take in what is left; returns whether that came to its end: a job that must stop does not wait for it."""
+        until: float | None = None
         while self.reader.backlog:
+            if self.job.stop.is_set():
+                until = until or time.monotonic() + _LONGEST_STOP
+                if time.monotonic() > until:
+                    return False  # it is in WARCs: the next run takes it in
             batch = self.reader.next([], _WATCH)
             if batch is not None:
                 self.read(batch)
+        return True
 
     def _collect(self) -> None:
         """Hand the batches of wgets that have ended to the reader."""
@@ -165,12 +174,12 @@ class _Capture:
             return _POLL * 2
         return _WATCH if len(self.wgets) >= self.settings.max_instances or not self.waiting else _POLL
 
-    def end(self) -> None:
-        """End all wgets that still run, and take in what they fetched."""
+    def end(self) -> bool:
+        """End all wgets that still run, and take in what they fetched; returns whether all of it was."""
         self.slots.leave()
         for each in self.wgets.end():
             self._give(each)
-        self._read_all()
+        return self._read_all()
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -257,7 +266,8 @@ class _Capture:
         return self._cut(Status.QUOTA, OVER_SIZE) if self.intake.is_full else None
 
     def _cut(self, status: Status, why: str) -> Captured:
-        self.end()
+        if not self.end():
+            return Captured(False, "stopped")
         with self.frontier.changes():
             self.frontier.give_up(status, why)
         return Captured(False, why)

@@ -80,6 +80,22 @@ def test_kill(archive: Archive, site: Site, point: str) -> None:
     _is_as_it_shall_be(archive)
 
 
+def test_a_page_that_kills_the_agent_is_read_by_another_process(archive: Archive, site: Site) -> None:
+    """A job is not killed again and again by the same page; nothing is fetched twice, and no page is left out."""
+    site.add("/", Generated(PAGES).body(0) + b'<a href="/poison.html">poison</a>')
+    site.add("/poison.html", b"<html><title>poison</title><a href='/behind.html'>behind</a>")
+    site.add("/behind.html", b"<html><title>behind</title>")
+    assert agent(archive, site, "/").returncode == -signal.SIGKILL
+    done = agent(archive, site, "/")
+    assert done.returncode == 0, done.stderr
+    assert [path for path, count in Counter(each.path for each in site.requests).items() if count > 1] == []
+    repository = store(archive)
+    head = repository.head()
+    assert head is not None and head.message.complete
+    assert repository.find(head.tree, "behind.html/data.html") is not None
+    assert repository.find(head.tree, "index.html/data.html") is not None
+
+
 def _mount_shows_the_old_state(archive: Archive, site: Site) -> None:
     """Every page is in the mount as it was before the crawl that was killed, and nothing else is."""
     pages = Generated(PAGES)

@@ -1,8 +1,8 @@
 """`python -m tests.kill.victim POINT ARGUMENT…`: webarc-agent, which kills itself with SIGKILL at a chosen point.
 
-A point is `<stage>:<n>` (the n-th document in that stage) or the name of a step in POINTS. The signal is real, and so
-is everything up to it: no handler, no clean-up, no buffer is written. With `worker:` before the point it is the process
-of one job, as `webarc-agent start` begins them.
+A point is `<stage>:<n>` (the n-th document in that stage), the path of a page that is read for its links, or the name
+of a step in POINTS. The signal is real, and so is everything up to it: no handler, no clean-up, no buffer is written.
+With `worker:` before the point it is the process of one job, as `webarc-agent start` begins them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import agent.answers
 import agent.jobs
 import agent.outcome
 import agent.pipeline
@@ -83,6 +84,18 @@ POINTS: dict[str, Callable[[], None]] = {
 }
 
 
+def at_page(path: str) -> None:
+    """Die whenever this process reads the page at `path` for its links."""
+    original = agent.answers.page_links
+
+    def dying(body: bytes, url: str, *arguments: Any) -> Any:
+        if url.endswith(path):
+            die()
+        return original(body, url, *arguments)
+
+    agent.answers.page_links = dying
+
+
 def in_stage(name: str, number: int) -> None:
     """Die on the `number`-th document that comes out of a stage."""
 
@@ -106,7 +119,9 @@ if __name__ == "__main__":
     point = sys.argv.pop(1)
     in_worker, point = point.startswith("worker:"), point.removeprefix("worker:")
     stage, _, number = point.partition(":")
-    if number:
+    if point.startswith("/"):
+        at_page(point)
+    elif number:
         in_stage(stage, int(number))
     else:
         POINTS[point]()
