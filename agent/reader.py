@@ -311,5 +311,6 @@ if __name__ == "__main__":
     # A signal to all of a terminal or of a service is for the agent, which then still wants answers.
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends it, whatever its parent made of that
     with contextlib.suppress(BrokenPipeError):  # the agent is gone
         _serve(sys.stdin.buffer, sys.stdout.buffer)
