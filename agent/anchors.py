@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from agent import css, text
 from agent.elements import LONGEST_LINK, NO_LINKS, REQUISITE_RELS, candidates, refreshed
 from agent.links import bare
-from agent.markup import ALL_TAGS, PIECE, Listener, told
+from agent.markup import PIECE, Listener, told
 from agent.resolve import resolver
 from webarcfs.archive.linkwords import Kind, Link
 
@@ -105,7 +105,7 @@ class _Reader(Listener[_Raw]):
     """Finds links as they are written."""
 
     def __init__(self) -> None:
-        super().__init__(ALL_TAGS, _ENDING)  # any element may have a style
+        super().__init__(None, _ENDING)  # any element may have a style
         self._anchor: str | None = None  # the href of the <a> that is open
         self._title = ""
         self._text: list[str] = []

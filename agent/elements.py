@@ -11,7 +11,7 @@ from enum import StrEnum
 from urllib.parse import urljoin
 
 from agent import css
-from agent.markup import ALL_TAGS, Listener
+from agent.markup import Listener
 
 #: Longer attributes are `data:` or nonsense.
 LONGEST_LINK = 1 << 15
@@ -166,7 +166,7 @@ class Links(Listener[Raw]):
     """Finds what a page points to; in style attributes only if it is `styled`. What <base> says goes into `bases`."""
 
     def __init__(self, bases: list[str], *, styled: bool) -> None:
-        super().__init__(ALL_TAGS if styled else _TAGS, _ENDING)
+        super().__init__(None if styled else _TAGS, _ENDING)
         self._bases = bases
         self._styled = styled
         self._style: list[str] | None = None  # of the style element that is open

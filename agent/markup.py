@@ -21,15 +21,6 @@ PIECE = 1 << 16
 T = TypeVar("T")
 
 
-class _AllTags:
-    def __contains__(self, _tag: object) -> bool:
-        return True
-
-
-#: For listeners that must hear of each element.
-ALL_TAGS = _AllTags()
-
-
 class _TooDeep(Exception):
     """A page is nested deeper than DEEPEST."""
 
@@ -37,8 +28,8 @@ class _TooDeep(Exception):
 class Listener(Generic[T]):
     """Hears a page, and puts into `found` what is to be told of it."""
 
-    def __init__(self, opening: Container[str], ending: Container[str]) -> None:
-        """`opening` and `ending` are the tags of which `opened` and `ended` must hear, lest they hear of all."""
+    def __init__(self, opening: Container[str] | None, ending: Container[str] | None) -> None:
+        """`opening` and `ending` are the tags of which `opened` and `ended` must hear; None: of all."""
         self.found: list[T] = []
         self._opening = opening
         self._ending = ending
@@ -49,13 +40,13 @@ class Listener(Generic[T]):
         self._depth += 1
         if self._depth > DEEPEST:
             raise _TooDeep
-        if tag in self._opening:
+        if self._opening is None or tag in self._opening:
             self.opened(tag, attributes)
 
     def end(self, tag: str) -> None:
         """An element ends, as libxml2 says: each one does, also where the page has no end tag."""
         self._depth -= 1
-        if tag in self._ending:
+        if self._ending is None or tag in self._ending:
             self.ended(tag)
 
     def opened(self, tag: str, attributes: Mapping[str, str]) -> None:
