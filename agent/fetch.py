@@ -106,6 +106,18 @@ def begun(log: Path) -> int:
     return start + lines[-1].end() if lines else 0
 
 
+def count_begun(log: Path, since: int) -> tuple[int, int]:
+    """How many documents wget has begun behind a position in its log, and the position up to which that is certain."""
+    try:
+        with log.open("rb") as file:
+            file.seek(since)
+            new = file.read()
+    except FileNotFoundError:
+        return 0, since
+    whole = new.rfind(b"\n") + 1
+    return len(_BEGIN.findall(new, 0, whole)), since + whole
+
+
 def bytes_so_far(pid: int, folder: Path) -> int:
     """How far the current document of a wget has come: the position in its deleted temporary file (proc(5)).
 

@@ -22,6 +22,8 @@ from webarcfs.archive.resources import sql
 
 #: `PRAGMA user_version` of sql/frontier_schema.sql.
 SCHEMA_VERSION = 2
+#: What `Frontier.counts` tells beside the states.
+NO_STATES = ("bytes", "documents")
 _AT_ONCE = 1000
 
 
@@ -239,9 +241,10 @@ class Frontier:
         return self._rows("frontier_seeds")
 
     def counts(self) -> dict[str, int]:
-        """State → number of URLs; `bytes` of all answers."""
+        """State → number of URLs; `bytes` of all answers, `documents` that came, robots.txt not counted."""
         rows = list(self._query("frontier_counts"))
-        return {row["state"]: row["urls"] for row in rows} | {"bytes": sum(row["bytes"] for row in rows)}
+        sums = {name: sum(row[name] for row in rows) for name in NO_STATES}
+        return {row["state"]: row["urls"] for row in rows} | sums
 
     def bytes_done(self) -> int:
         """Bytes of the answers that came whole and were not refused."""

@@ -56,6 +56,8 @@ class Item:
     stage: str = ""
     done: int = 0
     known: int = 0
+    a_second: float = 0.0  # how many of these were done in a second of late; 0: that cannot be told yet
+    left: int | None = None  # seconds until the known ones are done at this speed, where that can be told
     urls: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
     documents: int = 0

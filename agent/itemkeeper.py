@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from agent import item
-from agent.frontier import Frontier
+from agent.frontier import NO_STATES, Frontier
 from agent.item import Item, State
 from agent.job import Progress
 from agent.processes import Process
+from agent.speed import Speed
 from webarcfs.archive.errors import WebarcError
 from webarcfs.archive.model import format_time, now
 
 _SECONDS_BETWEEN = 2.0
-_NO_COUNT = ("bytes",)
 
 
 class ItemKeeper:
@@ -27,7 +27,8 @@ class ItemKeeper:
         self.folder = folder
         self._progress = progress
         self._frontier: Frontier | None = None
-        self._told = 0.0
+        self._again = 0.0
+        self._speed = Speed()
         known = item.load(folder) or Item(job=folder.name, publication=publication)
         process, begun = Process.current(), format_time(now())
         self.item = dataclasses.replace(
@@ -72,20 +73,35 @@ class ItemKeeper:
     def progress(self, stage: str, done: int, known: int) -> None:
         """What `Job.progress` calls: `done` of `known` things of a stage."""
         self._progress(stage, done, known)
+        moment = time.monotonic()
+        if stage != self.item.stage:
+            self._speed = Speed()
+        self._speed.note(moment, done)
         collects = stage == "capture" and done > 0 and self.item.state is State.WAITING
-        if collects or time.monotonic() - self._told > _SECONDS_BETWEEN:
-            self._told = time.monotonic()
+        if collects or stage != self.item.stage or moment >= self._again:
             state = State.COLLECTING if collects else self.item.state
             counts = self._counts() if stage == "capture" else {}
+            left = self._speed.left(known)
             self.item = dataclasses.replace(
-                self.item, state=state, updated=format_time(now()), stage=stage, done=done, known=known, **counts
+                self.item,
+                state=state,
+                updated=format_time(now()),
+                stage=stage,
+                done=done,
+                known=known,
+                a_second=round(self._speed.a_second or 0.0, 3),
+                left=None if left is None else round(left),
+                **counts,
             )
             with contextlib.suppress(OSError):  # a full disk ends the job where it matters, not here
                 item.save(self.folder, self.item, durable=collects)
+            self._again = time.monotonic() + max(
+                _SECONDS_BETWEEN, 50 * (time.monotonic() - moment)
+            )  # counting takes time
 
     def _counts(self) -> dict[str, Any]:
         if self._frontier is None:
             return {}
         counts = self._frontier.counts()
-        urls = {state: count for state, count in counts.items() if state not in _NO_COUNT}
-        return {"urls": urls, "bytes": counts["bytes"], "documents": counts.get("done", 0)}
+        urls = {state: count for state, count in counts.items() if state not in NO_STATES}
+        return {"urls": urls, **{name: counts[name] for name in NO_STATES}}

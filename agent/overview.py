@@ -91,7 +91,7 @@ def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
 def _job(each: Item) -> dict[str, Any]:
     kept = (
         *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents"),
-        *("failures", "again"),
+        *("failures", "again", "a_second", "left"),
     )
     values = dataclasses.asdict(each)
     return {name: values[name] for name in kept} | {

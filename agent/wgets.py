@@ -50,6 +50,8 @@ class Running:
     pidfd: int
     wait: float
     begun: int = 0
+    documents: int = 0  # that it has begun, and the place in its log up to which they were counted
+    counted: int = 0
     since: float = field(default_factory=time.monotonic)
     watched: float = 0.0
     seen: Seen = Seen()
@@ -84,6 +86,11 @@ class Wgets:
     def domains(self) -> set[str]:
         """The servers that are being asked."""
         return {each.domain for each in self._running}
+
+    @property
+    def answered(self) -> int:
+        """Documents that they are through with, as far as their logs were looked at."""
+        return sum(max(0, min(each.documents, len(each.rows)) - 1) for each in self._running)
 
     @property
     def descriptors(self) -> list[int]:
@@ -151,6 +158,8 @@ class Wgets:
         begun = fetch.begun(each.files.log)
         if begun != each.begun:
             each.begun, each.since = begun, now
+            new, each.counted = fetch.count_begun(each.files.log, each.counted)
+            each.documents += new
         why = self._too_much(each, room)  # first: on a busy machine what is too big may be too long under way as well
         if why is None and each.begun and now - each.since > self._settings.timeout + each.wait + _GRACE:
             why = Killed(Status.TIME_LIMIT, "time-limit")

@@ -1,1 +1,7 @@
-SELECT state, count(*) AS urls, coalesce(sum(size), 0) AS bytes FROM url GROUP BY state;
+SELECT
+    state,
+    count(*) AS urls,
+    coalesce(sum(size), 0) AS bytes,
+    sum(state = 'done' AND kind <> 'robots') AS documents
+FROM url
+GROUP BY state;

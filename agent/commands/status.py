@@ -11,6 +11,7 @@ import click
 from agent.commands.common import archive_option, opened
 from agent.jobnames import is_import
 from agent.overview import overview
+from agent.speed import described
 
 
 @click.command()
@@ -52,8 +53,11 @@ def _next_try(job: dict[str, Any]) -> str:
 def _progress(job: dict[str, Any]) -> str:
     """How far a job is: a crawl counts its URLs while it fetches, everything else what its stage is about."""
     urls = job["urls"]
-    if job["stage"] and job["stage"] != "capture" and job["running"]:
-        return f"{job['stage']}: {job['done']} of {job['known']}"
+    if job["stage"] and job["running"]:
+        kind = " URLs" if job["stage"] == "capture" else ""
+        what = "" if kind else f"{job['stage']}: "
+        speed = described(job["a_second"] or None, job["left"], in_bytes="(bytes)" in job["stage"])
+        return f"{what}{job['done']} of {job['known']}{kind}" + (f", {speed}" if speed else "")
     if is_import(job["job"]):
         return f"{urls.get('done', 0)} captures"
     fetched, known = urls.get("done", 0) + urls.get("failed", 0), sum(urls.values()) - urls.get("refused", 0)

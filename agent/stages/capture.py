@@ -17,7 +17,7 @@ from contextlib import closing
 
 from agent import clock, fetch, servers
 from agent.answers import Limits
-from agent.frontier import Row, Settled
+from agent.frontier import NO_STATES, Row, Settled
 from agent.intake import OVER_SIZE, OVER_TIME, Captured, Intake
 from agent.job import Job
 from agent.links import Link
@@ -40,7 +40,7 @@ _SHORTEST_BATCH = 2.0
 _FURTHEST = 2
 _POLL = 0.02
 _WATCH = 0.25
-_SECONDS_BETWEEN_COUNTS = 0.5
+_SECONDS_BETWEEN = 0.5
 #: Seconds that a job which must stop waits for answers that are being read.
 _LONGEST_STOP = 2.0
 
@@ -77,7 +77,9 @@ class _Capture:
         self.sharing = 1  # servers that places are wanted for, now or as soon as what they answered is read
         self.served = Counter(job.frontier.served())
         self.held: dict[str, float] = {}  # when servers are due (monotonic) that this job found to be waiting
-        self.count_again = 0.0
+        self.done = self.known = 0  # URLs, when they were counted last
+        self.unread: dict[int, int] = {}  # batches that wget is through with → their URLs
+        self.tell_again = self.count_again = 0.0
         # Files of a run that was killed may be newer than what the frontier kept.
         files = (int(path.stem) for path in job.folder.glob("[0-9]*.list") if path.stem.isdecimal())
         self.number = max([self.frontier.last_batch(), *files])
@@ -92,6 +94,7 @@ class _Capture:
             if not self.wgets and not waiting and not self.reader.backlog:
                 return self.intake.verdict()
             self._collect()
+            self._tell()
             batch = self.reader.next(self.wgets.descriptors, self._patience())
             if batch is not None:
                 self.start_batches()  # wget goes on while its last answers are taken in
@@ -131,7 +134,8 @@ class _Capture:
             self.intake.take_in(batch.domain, answers)
             self.frontier.batch_read(batch.number)
         self.waiting = None
-        self._count()
+        self.done += self.unread.pop(batch.number, 0)
+        self._tell()
 
     def read_unread(self) -> None:
         """Have the batches of a run that was killed read: their answers are in WARCs, and are not fetched again.
@@ -165,6 +169,7 @@ class _Capture:
 
     def _give(self, each: Running) -> None:
         files = each.files
+        self.unread[files.number] = len(each.rows)
         self.reader.give(Ended(files.number, each.domain, each.rows, files.warc, files.log, each.killed))
 
     def _patience(self) -> float:
@@ -272,16 +277,20 @@ class _Capture:
             self.frontier.give_up(status, why)
         return Captured(False, why)
 
-    def _count(self) -> None:
-        """Show, once in a while, how far the crawl is."""
+    def _tell(self) -> None:
+        """Show, now and then, how far the crawl is: also of what wget has that was not read yet."""
         now = time.monotonic()
-        if now < self.count_again:
+        if now < self.tell_again:
             return
-        counts = self.frontier.counts()
-        known = sum(count for state, count in counts.items() if state not in ("bytes", "refused"))
-        self.job.progress("capture", counts.get("done", 0) + counts.get("failed", 0), known)
-        # Counting goes through all rows: of a large crawl it is done more seldom, so that it stays a small part of it.
-        self.count_again = time.monotonic() + max(_SECONDS_BETWEEN_COUNTS, 50 * (time.monotonic() - now))
+        self.tell_again = now + _SECONDS_BETWEEN
+        if now >= self.count_again:
+            counts = self.frontier.counts()
+            self.done = counts.get("done", 0) + counts.get("failed", 0)
+            self.known = sum(count for state, count in counts.items() if state not in NO_STATES and state != "refused")
+            # Counting goes through all rows: the more there are the more seldom, so that it stays a small part of it.
+            self.count_again = time.monotonic() + 50 * (time.monotonic() - now)
+        done = self.done + self.wgets.answered + sum(self.unread.values())
+        self.job.progress("capture", done, max(done, self.known))
 
 
 def _share_of_batch(share: float) -> int:
