@@ -106,7 +106,7 @@ def _adapted(function: Callable[..., bool], first: str, named: dict[str, Any]) -
 
 def _settings(module: Any, path: Path) -> Any:
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        table = tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         table = {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -1,5 +1,6 @@
 """The settings (DESIGN.md section 6; /Cr-1/, /Cr-2.1/): defaults, what overrides what, and all faults at once."""
 
+import codecs
 import dataclasses
 from datetime import UTC, datetime
 from pathlib import Path
@@ -242,6 +243,22 @@ def test_a_file_that_can_be_read(tmp_path: Path) -> None:
     assert settings.crawl.depth == 3 and warning is None
     path.write_bytes(b"[crawl]\n# \xff\n")
     with pytest.raises(SettingsError, match="not UTF-8 at byte 10"):
+        config.load(path)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path, newline: str) -> None:
+    path = tmp_path / "webarc.toml"
+    path.write_bytes(f"\ufeff[crawl]{newline}depth = 7{newline}".encode())
+    settings, warning = config.load(path)
+    assert (settings.crawl.depth, warning) == (7, None)
+
+
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
+def test_utf_16_is_named(tmp_path: Path, mark: bytes) -> None:
+    path = tmp_path / "webarc.toml"
+    path.write_bytes(mark + "[crawl]\ndepth = 7\n".encode("utf-16-le" if mark[0] == 0xFF else "utf-16-be"))
+    with pytest.raises(SettingsError, match="it is UTF-16"):
         config.load(path)
 
 

@@ -7,6 +7,7 @@ keys, the publications' keys and the commands' options are read off it.
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import difflib
 import tomllib
@@ -22,6 +23,7 @@ from webarcfs.archive.errors import SettingsError
 from webarcfs.archive.intervals import Interval
 
 _T = TypeVar("_T")
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def _setting(check: checks.Check, default: Any, explain: str) -> Any:
@@ -137,10 +139,12 @@ def load(path: Path) -> tuple[Settings, str | None]:
     Raises SettingsError when it can be read and is wrong.
     """
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")  # some editors begin a file with a byte order mark
     except OSError as error:
         return Settings(), f"{path}: {error.strerror}; the built-in defaults are used"
     except UnicodeDecodeError as error:
+        if error.object.startswith(_UTF_16):
+            raise SettingsError(str(path), ["it is UTF-16, as some editors save a file; save it as UTF-8"]) from None
         raise SettingsError(str(path), [f"not UTF-8 at byte {error.start}"]) from None
     return parse(text, str(path)), None
 
