@@ -56,6 +56,8 @@ def decoded(stream: Readable, head: Head, size: int, *, lenient: bool = False) -
     else:
         if head.length is not None and size < head.length and not (lenient and _codings(head)):
             raise BadBody("truncated")
+        if head.has_bad_length and not size:
+            raise BadBody("bad-length")  # wget takes it for 0, and leaves the body on the line
         parts = _as_sent(stream, size)
     for coding in reversed(_codings(head)):
         if coding in _DECODERS:

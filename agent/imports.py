@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent import report
+from agent import otherformats, report
 from agent.fetch import BatchFiles
 from agent.filters import chain
 from agent.foreign import Intake
@@ -59,10 +59,14 @@ class Imported:
 
 
 def sources_of(paths: Sequence[Path], progress: Progress = lambda *_: None) -> list[Source]:
-    """The files with their hashes, each content once. Raises UsageError where one cannot be read."""
+    """The files with their hashes, each content once. Raises UsageError where one is no file, Damaged where it is of
+    another format.
+    """
     for path in paths:
         if not path.is_file():
             raise UsageError(f"{path} is no file")
+        if other := otherformats.named(path):
+            raise Damaged(other)
     whole = sum(path.stat().st_size for path in paths)
     found: dict[str, Source] = {}
     done = 0

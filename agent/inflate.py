@@ -11,8 +11,9 @@ import zlib
 from typing import IO
 
 _CHUNK = 1 << 16
-_MAGIC = b"\x1f\x8b\x08"
-_GZIP = zlib.MAX_WBITS | 16
+#: What a gzip member begins with, and zlib's word for members.
+MAGIC = b"\x1f\x8b\x08"
+GZIP = zlib.MAX_WBITS | 16
 _RECORD = re.compile(rb"(?:\A|\n)(?=WARC/[01]\.\d{1,3}[ \t]*\r?\n)")
 _LONGEST_START = 32
 
@@ -26,7 +27,7 @@ class Stream:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self.gzip = file.read(len(_MAGIC)) == _MAGIC
+        self.gzip = file.read(len(MAGIC)) == MAGIC
         self.size = file.seek(0, 2)
         file.seek(0)
         self.position = 0
@@ -138,18 +139,18 @@ class Stream:
 
     def _open_member(self) -> bool:
         """Begin the next member, where the input has one; what is none is passed over."""
-        while len(self._input) < len(_MAGIC) and self._feed():
+        while len(self._input) < len(MAGIC) and self._feed():
             pass
-        found = self._input.find(_MAGIC)
+        found = self._input.find(MAGIC)
         passed = self._input[:found] if found >= 0 else self._input
         if passed.strip(b"\0"):
             self._break()
         if found < 0:
-            keep = 0 if self._at_end() else len(_MAGIC) - 1
+            keep = 0 if self._at_end() else len(MAGIC) - 1
             self._input = self._input[len(self._input) - keep :]
             return False if self._feed() else self._no_more()
         self._input = self._input[found:]
-        self._member = zlib.decompressobj(_GZIP)
+        self._member = zlib.decompressobj(GZIP)
         self._member_start = self._input_end - len(self._input)
         self._starts.append((self.position + len(self._buffer), self._member_start))
         return True

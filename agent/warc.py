@@ -24,7 +24,10 @@ from webarcfs.archive.model import CET
 LONGEST_HEAD = 1 << 20
 #: Field of a record in a job's WARC whose body is stored without its codings, though the head names them (imports).
 DECODED = "webarcfs-decoded"
-_LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
+# One length, also if it is said several times (RFC 9110 section 8.6).
+_CONTENT_LENGTH = re.compile(r"[ \t]*([0-9]+)(?:[ \t]*,[ \t]*\1)*[ \t]*", re.ASCII)
+#: Stands for every length that is as large or larger: no body is.
+_BEYOND = 10**18
 _STATUS = re.compile(r"[0-9]{1,3}", re.ASCII)
 
 
@@ -58,12 +61,16 @@ class Head:
     @property
     def length(self) -> int | None:
         """Content-Length, where it says how long the body is (RFC 9112 section 6.3)."""
+        if self.get("transfer-encoding") or not (found := _CONTENT_LENGTH.fullmatch(self.get("content-length"))):
+            return None
+        digits = found[1].lstrip("0") or "0"
+        return int(digits) if len(digits) < len(str(_BEYOND)) else _BEYOND
+
+    @property
+    def has_bad_length(self) -> bool:
+        """Whether Content-Length says something that is no length: whoever fetched the body cannot know its end."""
         text = self.get("content-length").strip()
-        return (
-            int(text)
-            if text.isascii() and text.isdecimal() and len(text) < 19 and not self.get("transfer-encoding")
-            else None
-        )
+        return bool(text) and not self.get("transfer-encoding") and not _CONTENT_LENGTH.fullmatch(text)
 
 
 @dataclass(frozen=True, slots=True)

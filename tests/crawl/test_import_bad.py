@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import bz2
 import gzip
 import hashlib
+import lzma
+import subprocess
+import sys
 import zlib
 from io import BytesIO
 from pathlib import Path
@@ -119,6 +123,48 @@ def test_what_is_no_warc(archive: Archive, tmp_path: Path) -> None:
         done = command("import", "--archive", archive.root, path)
         assert (done.code, done.err) == (1, f"webarc-agent: {path} is no file\n")
     assert not [*archive.jobs.iterdir(), *archive.domains()]
+
+
+ARC = b"filedesc://a.arc 0.0.0.0 20261121000000 text/plain 76\n1 0 webarcfs\nURL IP-address Archive-date Content-type"
+OTHERS = {
+    "a.arc": (ARC, "ARC file"),
+    "a.arc.gz": (gzip.compress(ARC), "ARC file"),
+    "named.warc": (ARC, "ARC file"),
+    "a.warc.zst": (b"\x28\xb5\x2f\xfd\x04\x00" + bytes(99), "zstd"),
+    "dictionary.warc.zst": (b"\x5d\x2a\x4d\x18" + bytes(99), "zstd"),
+    "a.wacz": (b"PK\x03\x04" + bytes(99), "WACZ"),
+    "a.warc.bz2": (bz2.compress(b"WARC/1.0\r\n"), "bzip2"),
+    "a.warc.xz": (lzma.compress(b"WARC/1.0\r\n"), "xz"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_formats_are_named(archive: Archive, tmp_path: Path, name: str) -> None:
+    """By what is in them; with others that are WARC files, nothing is imported."""
+    body, word = OTHERS[name]
+    (tmp_path / name).write_bytes(body)
+    good = tmp_path / "good.warc"
+    good.write_bytes(b"".join(pages("a")))
+    for paths in ((tmp_path / name,), (good, tmp_path / name)):
+        done = command("import", "--archive", archive.root, *paths)
+        assert done.code == 2 and done.err.startswith(f"webarc-agent: {tmp_path / name} is ") and word in done.err
+    assert not [*archive.jobs.iterdir(), *archive.domains()]
+
+
+def test_an_arc_file_is_converted_as_the_message_says(archive: Archive, tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    block = head + b"<p>old</p>"
+    version = b"1 0 webarcfs\nURL IP-address Archive-date Content-type Archive-length\n"
+    arc = b"filedesc://a.arc 0.0.0.0 20061121000000 text/plain %d\n%s\n" % (len(version), version)
+    arc += b"http://e.example/ 127.0.0.1 20061121000000 text/html %d\n%s\n" % (len(block), block)
+    (tmp_path / "a.arc").write_bytes(arc)
+    said = command("import", "--archive", archive.root, tmp_path / "a.arc").err
+    words = said.split("`")[1].split()
+    subprocess.run(
+        [Path(sys.executable).with_name(words[0]), *words[1:]], cwd=tmp_path, check=True, capture_output=True
+    )
+    import_files(archive, tmp_path / "a.arc.warc.gz")
+    assert list(archive.domains()) == ["e.example"]
 
 
 def test_spellings_that_other_tools_use() -> None:

@@ -39,6 +39,8 @@ class Trouble:
 _TROUBLES = {
     "/short-body": Trouble(nasty.short_body(), Status.CONNECTION_LOST, ("truncated", _TRIES)),
     "/short-body-empty": Trouble(nasty.short_body(sent=0), Status.CONNECTION_LOST, ("truncated", _TRIES)),
+    "/length-beyond-all": Trouble(nasty.wrong_length(declared=10**30), Status.CONNECTION_LOST, ("truncated", _TRIES)),
+    "/length-that-is-none": Trouble(nasty.no_length("abc"), Status.CONNECTION_LOST, ("bad-length", _TRIES)),
     "/truncated-gzip": Trouble(nasty.truncated_gzip(), Status.CONNECTION_LOST, ("truncated-gzip", _TRIES)),
     "/false-gzip": Trouble(nasty.false_gzip(), Status.CONNECTION_LOST, ("bad-gzip", _TRIES)),
     "/broken-chunking": Trouble(nasty.broken_chunking(), Status.CONNECTION_LOST, ("broken-chunking", _TRIES)),

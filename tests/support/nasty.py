@@ -36,6 +36,11 @@ def wrong_length(body: bytes = BODY, declared: int | None = None) -> Answer:
     return _then_close(_declaring(len(body) // 2 if declared is None else declared) + body)
 
 
+def no_length(said: str, body: bytes = BODY) -> Answer:
+    """A Content-Length that is none, and then the whole body."""
+    return _then_close(head(200, {"Content-Type": HTML, "Content-Length": said}) + body)
+
+
 def truncated_gzip(body: bytes = BODY) -> Answer:
     """A gzip stream cut in the middle, with the Content-Length of what is sent: whole for HTTP, broken inside."""
     packed = gzip.compress(body, mtime=0)
