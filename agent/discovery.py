@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from agent import scope, traps
+from agent import addresses, scope, traps
 from agent.crowd import Crowd
 from agent.elements import Kind
 from agent.frontier import Find, Frontier, Row
@@ -48,6 +48,8 @@ class Discovery:
             page_requisites=publication.crawl.page_requisites,
             traps=_bounds(frontier, publication.crawl),
         )
+        if not addresses.may_be_private(publication.crawl, publication.urls):
+            self._scope = dataclasses.replace(self._scope, is_private=addresses.is_kept_out)
         self._crowd = Crowd(frontier, publication.crawl)
         # What was offered to the frontier lately, and how near it was: pages of a site share most of their links.
         self._offered: dict[tuple[str, str], int] = {}

@@ -18,6 +18,7 @@ from agent.job import Job
 from agent.links import Link
 from agent.manners import BUSY, PATIENCE, SERVER_BUSY
 from agent.retries import TRIES
+from agent.scope import PRIVATE_ADDRESS
 from agent.status import Status
 
 #: Batches in a row in which a server was never reached, after which it counts as down.
@@ -97,7 +98,7 @@ class Intake:
             return Captured(False, f"server down: {', '.join(sorted(self._down))}")
         if unread := self._frontier.get(_UNREAD):
             return Captured(False, f"links not read: {unread}")
-        failed = [row.url for row in self._frontier.seeds() if self._discovery.end_of(row).state == "failed"]
+        failed = [row.url for row in self._frontier.seeds() if _has_failed(self._discovery.end_of(row))]
         if failed:
             return Captured(False, f"start URL failed: {failed[0]}")
         return Captured(True)
@@ -160,6 +161,10 @@ class Intake:
         self._frontier.set("down", sorted(self._down))
         self._frontier.fail_domain(domain, status, note)
 
+    def keep_out(self, domain: str) -> None:
+        """Nothing more of a domain is asked for, since it is at a private address."""
+        self._frontier.fail_domain(domain, int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason)
+
     def _expand(self) -> None:
         """Pages that are nearer than was thought: their links may now be near enough."""
         while nearer := self._frontier.to_expand():  # one that comes nearer brings others nearer
@@ -167,3 +172,8 @@ class Intake:
                 warc = fetch.BatchFiles(self._folder, row.batch).warc
                 self._discovery.links(row, answers.links_at(warc, row.position, row) if row.position else ())
             self._discovery.flush()
+
+
+def _has_failed(row: Row) -> bool:
+    """Whether the end of a start URL's redirects did not come; what was kept out by its address alone counts so, too."""
+    return row.state == "failed" or PRIVATE_ADDRESS.reason in row.note.split(",")

@@ -9,18 +9,20 @@ their links enter the frontier here. Whatever kills the job, what is whole in a 
 from __future__ import annotations
 
 import heapq
+import logging
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
 
-from agent import clock, fetch, servers
+from agent import addresses, clock, fetch, servers
 from agent.answers import Limits
 from agent.frontier import NO_STATES, Row, Settled
 from agent.intake import OVER_SIZE, OVER_TIME, Captured, Intake
 from agent.job import Job
 from agent.links import Link
+from agent.lookups import Lookups, Reach
 from agent.manners import LONGEST_PAUSE
 from agent.reader import Ended, Reader
 from agent.robotsbook import RobotsBook, Say
@@ -41,6 +43,8 @@ _FURTHEST = 2
 _POLL = 0.02
 _WATCH = 0.25
 _SECONDS_BETWEEN = 0.5
+
+_log = logging.getLogger(__name__)
 #: Seconds that a job which must stop waits for answers that are being read.
 _LONGEST_STOP = 2.0
 
@@ -70,6 +74,9 @@ class _Capture:
         self.reader = Reader(Limits(job.settings.max_file_size, job.settings.keep_errors))
         self.robots = RobotsBook(job.frontier, job.settings.user_agent)
         self.wgets = Wgets(job.folder, job.settings)
+        self.lookups: Lookups | None = None  # where it may ask any address
+        if not addresses.may_be_private(job.settings, job.publication.urls):
+            self.lookups = Lookups(names=not addresses.is_proxied(job.settings.wget_args, os.environ))
         most = max(job.instances, self.settings.max_instances)
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
@@ -189,6 +196,8 @@ class _Capture:
     # -- starting ------------------------------------------------------------------------------------------------
 
     def _start(self, domain: str, now: float) -> None:
+        if not self._may_ask(domain):
+            return
         lock = locks.try_exclusive(self.job.archive.server_lock(domain))
         if lock is None:
             return  # another job is on this server
@@ -210,6 +219,21 @@ class _Capture:
                 os.close(lock)
                 if place is not None:
                     os.close(place)
+
+    def _may_ask(self, domain: str) -> bool:
+        """Whether a server's address is one that the crawl may ask, and is known by now."""
+        reach = Reach.PUBLIC if self.lookups is None else self.lookups.reach(addresses.host_of(domain))
+        if reach is Reach.PENDING:
+            self.held[domain] = time.monotonic() + _POLL
+        elif reach is Reach.PRIVATE:
+            _log.warning(
+                "%s is at a private address, and is not asked: `private_addresses = true` would let it be crawled",
+                domain,
+            )
+            with self.frontier.changes():
+                self.intake.keep_out(domain)
+            self.waiting = None
+        return reach is Reach.PUBLIC
 
     def _is_due(self, domain: str, lock: int, wait: float) -> bool:
         """Whether a server may be asked now, after all jobs' last request to it and the pause that it asked for."""

@@ -84,6 +84,7 @@ def test_defaults_are_those_of_the_design() -> None:
         "max_parameters": 32,
         "max_queries": 10_000,
         "max_years_ahead": 5,
+        "private_addresses": False,
         "page_requisites": True,
         "keep_errors": False,
         "keep_warc": False,

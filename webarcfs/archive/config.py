@@ -68,6 +68,11 @@ class CrawlSettings:
     max_years_ahead: int = _setting(
         checks.whole(0), 5, "How many years ahead of today a date in a URL may lie, as calendars have it; 0: any."
     )
+    private_addresses: bool = _setting(
+        checks.boolean,
+        False,
+        "Also crawl hosts at addresses of one's own network or machine; a start URL at one does so.",
+    )
     page_requisites: bool = _setting(
         checks.boolean, True, "Also fetch images, styles and scripts of a page, beyond depth, on accepted hosts."
     )

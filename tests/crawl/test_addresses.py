@@ -1,0 +1,75 @@
+"""Private addresses: a crawl of public sites keeps away from the machine and the network that it runs in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.crawls import COMMAND, crawl, log_lines, run_command, through
+from tests.support.site import Site, redirect
+from webarcfs.archive.directory import Archive
+
+pytestmark = pytest.mark.crawl
+
+
+@pytest.mark.parametrize("target", ["127.0.0.1", "127.1", "localhost", "2130706433"])
+def test_a_start_page_does_not_lead_inside(archive: Archive, site: Site, target: str) -> None:
+    """Neither its redirects nor its links, though where it redirects to belongs to the crawl."""
+    secret = f"http://{target}:{site.port}/secret"
+    site.add_html("/secret", "inside")
+    site.add_nasty("/", redirect(secret), host="start.example")
+    site.add_html("/page", f'<a href="{secret}">inside</a>', host="start.example")
+    starts = ["http://start.example/", "http://start.example/page"]
+    done = crawl(archive, *starts, wget_args=through(site.proxy), hosts=["*"])
+    assert [request for request in site.requests if "start.example" not in request.host] == []
+    assert not done.complete, "what is not seen of a site must not be removed"
+    lines = [line for url, line in log_lines(archive, done).items() if url.endswith("/secret")]
+    assert lines and all("private-address" in line.notes and line.status < 0 for line in lines)
+
+
+def test_the_setting_lets_it(archive: Archive, site: Site) -> None:
+    site.add_html("/secret", "inside")
+    site.add_nasty("/", redirect(site.url("/secret")), host="start.example")
+    done = crawl(archive, "http://start.example/", wget_args=through(site.proxy), private_addresses=True)
+    assert done.complete and "/secret" in {request.path for request in site.requests}
+
+
+def test_a_start_url_on_a_private_address_lets_it(archive: Archive, site: Site) -> None:
+    site.add_html("/", "inside")
+    assert crawl(archive, site.url("/")).complete
+
+
+_WITH_HOSTS = 'mount --bind "$1" /etc/hosts && shift && exec "$@"'
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to have an /etc/hosts of its own")
+def test_a_name_is_looked_up(archive: Archive, site: Site, tmp_path: Path) -> None:
+    """wget is not started for a host whose name leads inside, and the log tells what would let it."""
+    site.add_html("/", "inside")
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 localhost intranet.example\n")
+    start = f"http://intranet.example:{site.port}/"
+    site.add_host(f"intranet.example:{site.port}")
+    words = [*COMMAND, "crawl", "--archive", str(archive.root), "--wait", "0", start]
+    inside = ["unshare", "-m", "sh", "-c", _WITH_HOSTS, "sh", str(hosts)]
+    done = subprocess.run([*inside, *words], check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 3, done.stderr
+    assert "private_addresses = true" in done.stderr
+    assert site.requests == []
+    (report,) = archive.reports.iterdir()
+    assert "private-address" in log_lines(archive, report.name)[start].notes
+    done = subprocess.run(
+        [*inside, *words, "--private-addresses"], check=False, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert [request.path for request in site.requests] == ["/robots.txt", "/"]
+
+
+def test_a_name_that_nobody_knows_fails_as_ever(archive: Archive) -> None:
+    done = run_command("crawl", "--archive", archive.root, "--wait", "0", "http://nobody.invalid/")
+    assert done.code == 3
+    (report,) = archive.reports.iterdir()
+    assert "dns" in log_lines(archive, report.name)["http://nobody.invalid/"].notes
