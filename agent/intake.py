@@ -175,5 +175,5 @@ class Intake:
 
 
 def _has_failed(row: Row) -> bool:
-    """Whether the end of a start URL's redirects did not come; what was kept out by its address alone counts so, too."""
+    """Whether the end of a start URL's redirects did not come, also since it is at a private address."""
     return row.state == "failed" or PRIVATE_ADDRESS.reason in row.note.split(",")
