@@ -93,7 +93,7 @@ def _job(each: Item) -> dict[str, Any]:
         *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents"),
         *("failures", "again", "a_second", "left"),
     )
-    values = dataclasses.asdict(each)
+    values = dataclasses.asdict(each if each.runs else dataclasses.replace(each, a_second=0.0, left=None))
     return {name: values[name] for name in kept} | {
         "state": str(shown_state(each)),
         "running": each.runs,

@@ -330,7 +330,7 @@ def tells_how_far_it_is(archive: Archive, job: dict[str, Any]) -> None:
     """What status tells of an open job."""
     assert set(job) == {
         *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents"),
-        *("state", "running", "reason", "failures", "again"),
+        *("state", "running", "reason", "failures", "again", "a_second", "left"),
     }
     assert job["urls"].get("done", 0) >= 1 and job["bytes"] > 0
     assert definition.load(archive.jobs / job["job"]) is not None
