@@ -77,7 +77,10 @@ class ItemKeeper:
         if stage != self.item.stage:
             self._speed = Speed()
         self._speed.note(moment, done)
-        collects = stage == "capture" and done > 0 and self.item.state is State.WAITING
+        waits = stage == "capture" and done > 0 and self.item.state is State.WAITING
+        collects = (
+            waits and self._counts()["urls"].get("done", 0) > 0
+        )  # wget may have the first page, and it not be read
         if collects or stage != self.item.stage or moment >= self._again:
             state = State.COLLECTING if collects else self.item.state
             counts = self._counts() if stage == "capture" else {}

@@ -141,6 +141,8 @@ class _Capture:
             self.intake.take_in(batch.domain, answers)
             self.frontier.batch_read(batch.number)
         self.waiting = None
+        if not self.done:
+            self.tell_again = self.count_again = 0.0  # the first is told of at once
         self.done += self.unread.pop(batch.number, 0)
         self._tell()
 
