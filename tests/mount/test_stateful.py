@@ -65,7 +65,7 @@ class Steps(Run):
         self.opened("write", arc, path, self.model.reopen(arc, path))
 
     def reopen_anew(self) -> None:
-        """open(O_WRONLY | O_TRUNC): one's own open file is empty then, what is there is refused."""
+        """open(O_RDWR | O_TRUNC): one's own open file is empty then, what is there is refused."""
         arc, path = self.some(ARCS), self.some_path()
         error, draft = self.model.reopen(arc, path)
         if draft is not None and self.model.truncate(draft, 0):

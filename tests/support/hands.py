@@ -23,7 +23,7 @@ FLAGS = {
     "create": os.O_CREAT | os.O_EXCL | os.O_RDWR,
     "write": os.O_RDWR,
     "append draft": os.O_RDWR | os.O_APPEND,
-    "anew": os.O_WRONLY | os.O_TRUNC,
+    "anew": os.O_RDWR | os.O_TRUNC,
     "append": os.O_WRONLY | os.O_APPEND,
     "rewrite": os.O_WRONLY | os.O_TRUNC,
     "hold": os.O_RDONLY,
