@@ -30,6 +30,8 @@ def is_private(address: str) -> bool:
         inner += [ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) for each in _EMBEDDING if found in each]
         if any(each is not None and is_private(str(each)) for each in inner):
             return True
+        if found.is_site_local:  # out of use (RFC 3879), and still routed where somebody uses it
+            return True
     return not found.is_global or found.is_multicast
 
 

@@ -7,6 +7,7 @@ incomplete.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,8 @@ from agent.status import Status
 
 #: Batches in a row in which a server was never reached, after which it counts as down.
 _TRIES_OF_SERVER = TRIES
+#: URLs of a server that are settled at a time.
+_AT_ONCE = 1000
 #: The frontier's name for a page whose links could not be read.
 _UNREAD = "links_unread"
 _UNREACHED = frozenset({Status.DNS, Status.CONNECT_FAILED})
@@ -162,8 +165,16 @@ class Intake:
         self._frontier.fail_domain(domain, status, note)
 
     def keep_out(self, domain: str) -> None:
-        """Nothing more of a domain is asked for, since it is at a private address."""
-        self._frontier.fail_domain(domain, int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason)
+        """Nothing more of a domain is asked for, since it is at a private address. Archived versions of its pages stand
+        in for them, and rules of other servers that were to be found there are not known.
+        """
+        status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
+        while rows := self._frontier.next(domain, math.inf, _AT_ONCE):
+            for row in rows:
+                self._fail(Settled(id=row.id, state="failed", status=status, tried=0, note=note), row)
+                if row.kind == "robots":
+                    self._frontier.set_robots(row.url, status, b"", clock.steady())
+            self._flush()
 
     def _expand(self) -> None:
         """Pages that are nearer than was thought: their links may now be near enough."""

@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crawls import COMMAND, crawl, log_lines, run_command, through
+from agent.elements import Kind
+from agent.frontier import Find, Frontier
+from agent.intake import Intake
+from agent.job import Job
+from agent.links import Link
+from tests.support.crawls import COMMAND, crawl, log_lines, publish_as, run_command, through
 from tests.support.site import Site, redirect
 from webarcfs.archive.directory import Archive
+from webarcfs.archive.model import now
 
 pytestmark = pytest.mark.crawl
 
@@ -28,6 +34,45 @@ def test_a_start_page_does_not_lead_inside(archive: Archive, site: Site, target:
     assert not done.complete, "what is not seen of a site must not be removed"
     lines = [line for url, line in log_lines(archive, done).items() if url.endswith("/secret")]
     assert lines and all("private-address" in line.notes and line.status < 0 for line in lines)
+
+
+@pytest.mark.parametrize("target", ["169.254.169.254", "127.1", "[::ffff:a9fe:a9fe]", "[fd00:ec2::254]"])
+def test_rules_that_lead_inside_are_not_known(archive: Archive, site: Site, target: str) -> None:
+    """A robots.txt that redirects there: the crawl ends, and nothing of its server is fetched (RFC 9309, 2.3.1.4)."""
+    site.add_nasty("/robots.txt", redirect(f"http://{target}/robots.txt"), host="b.example")
+    site.add_html("/", "b", host="b.example")
+    site.add_html("/", '<a href="http://b.example/">b</a>', host="a.example")
+    done = crawl(archive, "http://a.example/", hosts=["*"], wget_args=through(site.proxy))
+    assert done.complete
+    assert {request.host for request in site.requests} == {"a.example", "b.example"}
+    log = log_lines(archive, done)
+    assert log["http://b.example/"].notes == ("robots-unavailable",)
+    assert log[f"http://{target}/robots.txt"].notes == ("private-address",)
+
+
+def test_pages_that_moved_inside_stay_with_what_only_they_lead_to(archive: Archive, tmp_path: Path) -> None:
+    """What is not asked for may be there still, as pages are that robots.txt forbids: none of it may be removed."""
+    frontier = Frontier(tmp_path / "frontier.db")
+    hub, deep = "http://moved.example/hub", "http://moved.example/deep"
+    publication = publish_as("http://start.example/", hosts=["moved.example"])
+    job = Job(
+        archive=archive,
+        name="job",
+        folder=tmp_path,
+        publication=publication,
+        profile=None,
+        frontier=frontier,
+        begun=now(),
+    )
+    try:
+        with frontier.changes():
+            frontier.add([Find(url=hub, domain="moved.example", kind="link", depth=1, hops="L")])
+            archived = {hub: [Link(deep, Kind.LINK)]}
+            Intake(job, lambda url: archived.get(url, [])).keep_out("moved.example")
+        rows = [frontier.by_url(url) for url in (hub, deep)]
+        assert [(row and row.state, row and row.note) for row in rows] == [("failed", "private-address")] * 2
+    finally:
+        frontier.close()
 
 
 def test_the_setting_lets_it(archive: Archive, site: Site) -> None:

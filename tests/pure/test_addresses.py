@@ -23,6 +23,7 @@ pytestmark = pytest.mark.pure
         ("224.0.0.1", True), ("239.255.255.250", True), ("255.255.255.255", True), ("240.0.0.1", True),
         ("192.0.2.1", True), ("198.18.0.1", True),
         ("::1", True), ("::", True), ("fe80::1", True), ("fe80::1%eth0", True), ("fc00::1", True), ("fd12::1", True),
+        ("fec0::1", True),
         ("ff02::1", True), ("2001:db8::1", True),
         # IPv4 addresses within those of IPv6.
         ("::ffff:127.0.0.1", True), ("::ffff:10.1.2.3", True), ("::127.0.0.1", True), ("64:ff9b::7f00:1", True),
