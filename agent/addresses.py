@@ -14,6 +14,7 @@ from functools import lru_cache
 from agent import scope
 from webarcfs.archive.config import CrawlSettings
 
+_PROXY = re.compile(r"(?:https?|ftp)proxy=")
 _LOCAL = re.compile(r"(?:.*\.)?localhost\.?", re.IGNORECASE)
 # IPv6 addresses in which an IPv4 address lies in the last four bytes (RFC 4291 section 2.5.5, RFC 6052).
 _EMBEDDING = tuple(ipaddress.IPv6Network(each) for each in ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
@@ -75,6 +76,6 @@ def is_kept_out(domain: str) -> bool | None:
 def is_proxied(wget_args: Iterable[str], environment: Mapping[str, str]) -> bool:
     """Whether wget asks a proxy, which looks names up by itself."""
     arguments = [each.lower() for each in wget_args]
-    if any("_proxy=" in each.replace(" ", "") for each in arguments):
+    if any(_PROXY.search(re.sub(r"[-_ ]", "", each)) for each in arguments):  # to wget, http-proxy is http_proxy
         return True
     return "--no-proxy" not in arguments and any(environment.get(name) for name in ("http_proxy", "https_proxy"))

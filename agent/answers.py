@@ -8,10 +8,12 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 from agent import links, plainwarc, robots, sniff, text, warc, wgetlog
+from agent.addresses import is_private
 from agent.decode import BadBody, Bomb, decoded, unknown_codings
 from agent.frontier import Row, Settled
 from agent.manners import asks_for_pause
 from agent.retries import PASSING, again, failed, passing
+from agent.scope import PRIVATE_ADDRESS
 from agent.status import Status
 from webarcfs.archive.errors import Damaged, UrlRefused
 from webarcfs.archive.layout import arc_path, split
@@ -51,10 +53,11 @@ class Killed:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds a document's answer."""
+    """What bounds a document's answer. With `public`, one that a private address gave is dropped unread."""
 
     max_file_size: int
     keep_errors: bool
+    public: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,9 @@ def answers(
     open_rows = {row.url: row for row in batch.rows}
     for response in _responses(batch.warc_file):
         row = open_rows.pop(_canonical(response.url), None)
-        if row is not None:
+        if row is not None and limits.public and response.address and is_private(response.address):
+            yield _kept_out(row)
+        elif row is not None:
             begin(response)
             yield _of_response(row, response, limits, now, response.offset in batch.deadly)
     attempts = wgetlog.attempts(batch.log)
@@ -103,6 +108,13 @@ def answers(
             yield Answer(row, failed(row, Status.RUNTIME, "wget", now))
         else:  # wget did not come to them
             yield Answer(row, again(row))
+
+
+def _kept_out(row: Row) -> Answer:
+    """The name of its server led elsewhere when it was looked up than when wget did (lookups.py)."""
+    return Answer(
+        row, Settled(id=row.id, state="failed", status=int(PRIVATE_ADDRESS.status), note=PRIVATE_ADDRESS.reason)
+    )
 
 
 def page_links(body: bytes, url: str, head: warc.Head) -> links.Found:

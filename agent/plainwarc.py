@@ -108,4 +108,5 @@ def _response(file: IO[bytes], fields: dict[str, str], offset: int, length: int)
         return None
     date = datetime.fromisoformat(fields["warc-date"].replace("Z", "+00:00")).astimezone(CET)
     url = fields.get("warc-target-uri", "").strip("<>")  # wget 1.21 writes it as WARC 0.18 did, in brackets
-    return Response(offset, url, date.replace(microsecond=0), head, block, length - len(raw), DECODED in fields)
+    size, address = length - len(raw), fields.get("warc-ip-address", "")
+    return Response(offset, url, date.replace(microsecond=0), head, block, size, DECODED in fields, address)

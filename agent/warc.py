@@ -84,6 +84,7 @@ class Response:
     stream: Readable
     size: int  # bytes of the body as sent, as far as they are in the record
     decoded: bool = False  # the body has no codings any more (`spool.py`)
+    address: str = ""  # of the server, where its record says it: wget's do, but for those that came through a proxy
 
 
 def responses(path: Path) -> Iterator[Response]:

@@ -71,12 +71,13 @@ class _Capture:
         self.frontier = job.frontier
         self.settings = job.settings
         self.intake = Intake(job, archived_links)
-        self.reader = Reader(Limits(job.settings.max_file_size, job.settings.keep_errors))
         self.robots = RobotsBook(job.frontier, job.settings.user_agent)
         self.wgets = Wgets(job.folder, job.settings)
         self.lookups: Lookups | None = None  # where it may ask any address
         if not addresses.may_be_private(job.settings, job.publication.urls):
             self.lookups = Lookups(names=not addresses.is_proxied(job.settings.wget_args, os.environ))
+        public = self.lookups is not None
+        self.reader = Reader(Limits(job.settings.max_file_size, job.settings.keep_errors, public))
         most = max(job.instances, self.settings.max_instances)
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
+from agent.answers import Answer, Limits
 from agent.elements import Kind
+from agent.fetch import BatchFiles, command, write_list
 from agent.frontier import Find, Frontier
 from agent.intake import Intake
 from agent.job import Job
 from agent.links import Link
-from tests.support.crawls import COMMAND, crawl, log_lines, publish_as, run_command, through
+from agent.reader import Ended, Reader
+from tests.support.crawls import COMMAND, crawl, end, log_lines, publish_as, run_command, through
 from tests.support.site import Site, redirect
+from webarcfs.archive.config import CrawlSettings
 from webarcfs.archive.directory import Archive
 from webarcfs.archive.model import now
 
@@ -118,3 +123,70 @@ def test_a_name_that_nobody_knows_fails_as_ever(archive: Archive) -> None:
     assert done.code == 3
     (report,) = archive.reports.iterdir()
     assert "dns" in log_lines(archive, report.name)["http://nobody.invalid/"].notes
+
+
+@pytest.mark.parametrize("number", [3, 60])
+def test_answers_from_inside_are_dropped_whatever_the_name_led_to_before(
+    tmp_path: Path, site: Site, number: int
+) -> None:
+    """wget looks names up itself: each record of its WARC has the address, also on a connection that was kept open."""
+    site.add_html("/", '<a href="/found">found</a>')
+    site.add_nasty("/1", redirect("/found"))
+    urls = [site.url("/"), *(site.url(f"/{each}") for each in range(1, number))]
+    files, settings = BatchFiles(tmp_path, 1), CrawlSettings(wait=0.0)
+    write_list(files, urls)
+    subprocess.run(command(files, settings, 0.0, tmp_path / "cookies"), cwd=tmp_path, check=False, timeout=60)
+    assert len(site.requests) == number
+    frontier = Frontier(tmp_path / "frontier.db")
+    with frontier.changes():
+        frontier.add(Find(url=url, domain=site.host, kind="seed", depth=0, hops="") for url in urls)
+        frontier.take(frontier.next(site.host, 0, number), 1, site.host)
+    rows = frontier.fetching(1)
+    frontier.close()
+    for public, state in ((True, "failed"), (False, "done")):
+        found = _read(Ended(1, site.host, rows, files.warc, files.log), Limits(0, keep_errors=False, public=public))
+        assert {answer.settled.state for answer in found} == {state} and len(found) == number
+        kept = [answer for answer in found if answer.settled.arc or answer.target or answer.links]
+        assert len(kept) == (0 if public else 2)
+        assert not public or {answer.settled.note for answer in found} == {"private-address"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to have an /etc/hosts of its own")
+def test_a_name_that_leads_inside_later_gives_nothing(archive: Archive, site: Site, tmp_path: Path) -> None:
+    """When it is looked up it leads nowhere, and when wget looks it up again, inside: wget asks, nothing is kept."""
+    site.add_html("/", '<a href="/a">a</a>')
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n")
+    start = f"http://later.example:{site.port}/"
+    site.add_host(f"later.example:{site.port}")
+    words = [*COMMAND, "crawl", "--archive", str(archive.root), "--wait", "0", "--no-robots", start]
+    process = subprocess.Popen(
+        ["unshare", "-m", "sh", "-c", _WITH_HOSTS, "sh", str(hosts), *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        while not list(archive.jobs.glob("*/000001.list")) and process.poll() is None:
+            time.sleep(0.02)
+        hosts.write_text("127.0.0.1 localhost later.example\n")
+        _, told = process.communicate(timeout=120)
+    finally:
+        end(process)
+    assert process.returncode == 3, told
+    assert {request.path for request in site.requests} == {"/"}
+    assert list(archive.domains()) == []
+    (report,) = archive.reports.iterdir()
+    assert "private-address" in log_lines(archive, report.name)[start].notes
+
+
+def _read(batch: Ended, limits: Limits) -> list[Answer]:
+    """What the agent makes of a batch: itself of a few URLs, its process of more."""
+    reader = Reader(limits)
+    try:
+        reader.give(batch)
+        while (ended := reader.next([], 1.0)) is None:
+            pass
+        return list(reader.answers(ended, batch.rows))
+    finally:
+        reader.close()
