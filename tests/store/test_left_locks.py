@@ -24,6 +24,7 @@ pytestmark = pytest.mark.store
 
 #: Everything of git's that is guarded by a lock in a repository of ours, beside refs.
 _OTHERS = (
+    "packed-refs.new",
     "HEAD.lock",
     "config.lock",
     "packed-refs.lock",

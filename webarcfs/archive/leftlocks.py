@@ -19,6 +19,7 @@ from pathlib import Path
 _log = logging.getLogger(__name__)
 _PATTERNS = (
     "*.lock",
+    "packed-refs.new",  # what becomes packed-refs, made by whoever holds packed-refs.lock: nobody else can make one
     "refs/**/*.lock",
     "objects/info/*.lock",
     "objects/info/commit-graphs/*.lock",
@@ -28,6 +29,7 @@ _PATTERNS = (
 #: packs and graphs as long as it takes to write them.
 _REFS_LOCK = 60.0
 _LOCK = 3600.0
+_SHORT = ("packed-refs.lock", "packed-refs.new", "HEAD.lock")
 _PROC = Path("/proc")
 #: Which file a lock is, so that one that was made anew meanwhile is another.
 _Identity = tuple[int, int, int]
@@ -81,7 +83,7 @@ def _is(path: Path, identity: _Identity) -> bool:
 
 def _is_old(repository: Path, path: Path) -> bool:
     name = path.relative_to(repository)
-    bound = _REFS_LOCK if name.parts[0] == "refs" or name.name in ("packed-refs.lock", "HEAD.lock") else _LOCK
+    bound = _REFS_LOCK if name.parts[0] == "refs" or name.name in _SHORT else _LOCK
     try:
         return time.time() - path.stat().st_mtime > bound
     except FileNotFoundError:
