@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from agent import links, plainwarc, robots, sniff, text, warc, wgetlog
 from agent.addresses import is_private
-from agent.decode import BadBody, Bomb, decoded, unknown_codings
+from agent.decode import BAD_LENGTH, BadBody, Bomb, decoded, unknown_codings
 from agent.frontier import Row, Settled
 from agent.manners import asks_for_pause
 from agent.retries import PASSING, again, failed, passing
@@ -85,8 +85,8 @@ def answers(
     open_rows = {row.url: row for row in batch.rows}
     for response in _responses(batch.warc_file):
         row = open_rows.pop(_canonical(response.url), None)
-        if row is not None and limits.public and response.address and is_private(response.address):
-            yield _kept_out(row)
+        if row is not None and (answer := _unread(row, response, limits)) is not None:
+            yield answer
         elif row is not None:
             begin(response)
             yield _of_response(row, response, limits, now, response.offset in batch.deadly)
@@ -110,11 +110,17 @@ def answers(
             yield Answer(row, again(row))
 
 
-def _kept_out(row: Row) -> Answer:
-    """The name of its server led elsewhere when it was looked up than when wget did (lookups.py)."""
-    return Answer(
-        row, Settled(id=row.id, state="failed", status=int(PRIVATE_ADDRESS.status), note=PRIVATE_ADDRESS.reason)
-    )
+def _unread(row: Row, response: warc.Response, limits: Limits) -> Answer | None:
+    """The outcome of a response that is dropped before it is read; None where it is to be read."""
+    if limits.public and response.address and is_private(response.address):
+        # The name of its server led elsewhere when it was looked up than when wget did (lookups.py).
+        status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
+        return Answer(row, Settled(id=row.id, state="failed", status=status, note=note))
+    head = response.head
+    if head.has_bad_length and row.note != BAD_LENGTH and _is_wanted(row, head, limits):
+        # wget took the digits that it begins with for the length, or 0; next time it looks for the end instead.
+        return Answer(row, Settled(id=row.id, state="waiting", status=head.status, note=BAD_LENGTH))
+    return None
 
 
 def page_links(body: bytes, url: str, head: warc.Head) -> links.Found:
@@ -184,8 +190,8 @@ def _of_document(row: Row, settled: Settled, head: warc.Head, body: bytes | None
 
 
 def _archived(row: Row, settled: Settled, head: warc.Head) -> Settled:
-    note = ",".join(f"coding:{coding}" for coding in unknown_codings(head))
-    return replace(settled, note=note, arc=split(arc_path(row.url))[1])
+    notes = [BAD_LENGTH] * head.has_bad_length + [f"coding:{coding}" for coding in unknown_codings(head)]
+    return replace(settled, note=",".join(notes), arc=split(arc_path(row.url))[1])
 
 
 def _of_log(row: Row, attempt: wgetlog.Attempt, now: float) -> Answer:
@@ -212,6 +218,11 @@ def _target(row: Row, head: warc.Head) -> str:
         return canonical(urljoin(row.url, location)) if location else ""
     except (UrlRefused, ValueError):
         return ""
+
+
+def _is_wanted(row: Row, head: warc.Head, limits: Limits) -> bool:
+    """Whether a body is read or archived."""
+    return head.status in WHOLE or row.kind == "robots" or (limits.keep_errors and head.status >= 400)
 
 
 def _wanted(row: Row, head: warc.Head) -> int:

@@ -16,6 +16,8 @@ import brotli
 
 from agent.warc import Head, Readable, Response
 
+#: What crawl.log says of a body whose length the head does not tell, though it has a field for that.
+BAD_LENGTH = "bad-length"
 _CHUNK = 1 << 16
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
 _LONGEST_SIGN = 512
@@ -56,8 +58,8 @@ def decoded(stream: Readable, head: Head, size: int, *, lenient: bool = False) -
     else:
         if head.length is not None and size < head.length and not (lenient and _codings(head)):
             raise BadBody("truncated")
-        if head.has_bad_length and not size:
-            raise BadBody("bad-length")  # wget takes it for 0, and leaves the body on the line
+        if lenient and head.has_bad_length and not size:
+            raise BadBody(BAD_LENGTH)  # wget takes it for 0, and leaves the body on the line
         parts = _as_sent(stream, size)
     for coding in reversed(_codings(head)):
         if coding in _DECODERS:

@@ -45,8 +45,11 @@ class BatchFiles:
         return self.folder / f"{self.number:06}.warc"
 
 
-def command(files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Path) -> list[str]:
-    """wget's arguments (wget(1)), for the folder of the job as its working folder.
+def command(
+    files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Path, *, to_the_end: bool = False
+) -> list[str]:
+    """wget's arguments (wget(1)), for the folder of the job as its working folder. `to_the_end`: a body is all that
+    comes until the server ends the connection, whatever Content-Length says.
 
     It fetches and records; every decision is ours (DESIGN.md section 6, capture).
 
@@ -78,6 +81,8 @@ def command(files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Pa
     if wait:
         # The heads of answers in the log: a Retry-After must be known before the next URL is asked for (pauses.py).
         arguments.append("--server-response")
+    if to_the_end:
+        arguments += ["--ignore-length", "--no-http-keep-alive"]
     if cookies.exists():
         arguments.append(f"--load-cookies={cookies}")
     # Behind what users add, since wget names no option behind it that it does not know.

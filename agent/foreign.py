@@ -17,7 +17,7 @@ from pathlib import Path
 from agent import sniff, traps, warc
 from agent.answers import WHOLE
 from agent.captures import NOT_MODIFIED, Capture, settle
-from agent.decode import BadBody, Bomb, decoded, unknown_codings
+from agent.decode import BAD_LENGTH, BadBody, Bomb, decoded, unknown_codings
 from agent.frontier import Frontier, Settled
 from agent.inflate import Stream
 from agent.records import Record, records
@@ -251,7 +251,11 @@ class _Reading:
             return self._settle(
                 capture, replace(settled, state="failed", status=int(Status.INVALID_RESPONSE)), "bad-digest"
             )
-        notes = [settled.note, *(f"coding:{coding}" for coding in unknown_codings(head))]
+        notes = [
+            settled.note,
+            BAD_LENGTH * head.has_bad_length,
+            *(f"coding:{coding}" for coding in unknown_codings(head)),
+        ]
         settled = replace(
             settled,
             position=position,

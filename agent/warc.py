@@ -69,8 +69,8 @@ class Head:
     @property
     def has_bad_length(self) -> bool:
         """Whether Content-Length says something that is no length: whoever fetched the body cannot know its end."""
-        text = self.get("content-length").strip()
-        return bool(text) and not self.get("transfer-encoding") and not _CONTENT_LENGTH.fullmatch(text)
+        says = self.fields.get("content-length")
+        return says is not None and not self.get("transfer-encoding") and not _CONTENT_LENGTH.fullmatch(says)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from agent import fetch, pauses, servers
 from agent.answers import Killed
+from agent.decode import BAD_LENGTH
 from agent.frontier import Row
 from agent.intake import OVER_SIZE
 from agent.manners import PATIENCE
@@ -103,10 +104,15 @@ class Wgets:
         return any(each.wait for each in self._running)
 
     def start(self, files: fetch.BatchFiles, rows: list[Row], domain: str, wait: float, held: tuple[int, int]) -> None:
-        """Start one on a batch, whose list is written. `held` is (the server's lock, a place): ours from now on."""
+        """Start one on a batch, whose list is written: `rows` that are all to be read to the end (BAD_LENGTH), or none.
+
+        `held` is (the server's lock, a place): ours from now on.
+        """
         with files.errors.open("wb") as errors:
             process = subprocess.Popen(
-                fetch.command(files, self._settings, wait, self._cookies / domain),
+                fetch.command(
+                    files, self._settings, wait, self._cookies / domain, to_the_end=rows[0].note == BAD_LENGTH
+                ),
                 env=fetch.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,

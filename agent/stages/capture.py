@@ -18,6 +18,7 @@ from contextlib import closing
 
 from agent import addresses, clock, fetch, servers
 from agent.answers import Limits
+from agent.decode import BAD_LENGTH
 from agent.frontier import NO_STATES, Row, Settled
 from agent.intake import OVER_SIZE, OVER_TIME, Captured, Intake
 from agent.job import Job
@@ -278,6 +279,8 @@ class _Capture:
         return say
 
     def _launch(self, domain: str, rows: list[Row], wait: float, lock: int, place: int) -> None:
+        to_the_end = rows[0].note == BAD_LENGTH  # wget reads all bodies of a batch one way; the others wait
+        rows = [row for row in rows if (row.note == BAD_LENGTH) == to_the_end]
         self.number += 1
         files = fetch.BatchFiles(self.job.folder, self.number)
         fetch.write_list(files, [row.url for row in rows])

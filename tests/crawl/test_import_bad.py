@@ -339,6 +339,21 @@ BODIES = {
 }
 
 
+@pytest.mark.parametrize("said", ["abc", "5abc", "", "-5", "1.5e3", "5, 6"])
+def test_a_length_that_is_none(archive: Archive, tmp_path: Path, said: str) -> None:
+    """What the record holds counts, and crawl.log tells; where it holds nothing, its crawler believed the head."""
+    responses = [
+        warcs.record("response", url(name), warcs.http(body, Content_Length=said))
+        for name, body in (("whole", TEXT), ("empty", b""))
+    ]
+    outcome = import_files(archive, warcs.write(tmp_path / "lengths.warc", responses)).outcome
+    assert outcome is not None
+    assert arcs(archive, HOST) == {"whole"} and read(archive, HOST, "whole") == TEXT
+    log = log_lines(archive, outcome)
+    assert "bad-length" in log[url("whole")].notes and log[url("whole")].status == 200
+    assert "bad-length" in log[url("empty")].notes and log[url("empty")].status < 0
+
+
 def test_bodies_in_their_codings_and_without(archive: Archive, tmp_path: Path) -> None:
     """Some tools store bodies decoded and leave the head as it was: the body is the same either way."""
     made = [warcs.record("response", url(name), warcs.http(body, **how)) for name, (body, how) in BODIES.items()]

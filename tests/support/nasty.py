@@ -41,6 +41,17 @@ def no_length(said: str, body: bytes = BODY) -> Answer:
     return _then_close(head(200, {"Content-Type": HTML, "Content-Length": said}) + body)
 
 
+def no_length_and_reset(said: str, body: bytes = BODY) -> Answer:
+    """A Content-Length that is none, and RST in the middle of the body."""
+
+    def answer(exchange: Exchange) -> None:
+        exchange.send(head(200, {"Content-Type": HTML, "Content-Length": said}) + body[: len(body) // 2])
+        exchange.wait(0.05)
+        exchange.reset()
+
+    return answer
+
+
 def truncated_gzip(body: bytes = BODY) -> Answer:
     """A gzip stream cut in the middle, with the Content-Length of what is sent: whole for HTTP, broken inside."""
     packed = gzip.compress(body, mtime=0)
