@@ -47,7 +47,8 @@ def in_git(archive: Archive, path: str) -> bytes | None:
 
 
 def kill(mounted: Mounted) -> None:
-    os.kill(mounted.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):  # it may be dead, and its parent have seen that
+        os.kill(mounted.pid, signal.SIGKILL)
     assert mounted.ended(60)
     mounted.clear()
 
