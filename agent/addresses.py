@@ -11,8 +11,8 @@ import socket
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from agent import scope
 from webarcfs.archive.config import CrawlSettings
+from webarcfs.archive.url import domain_of
 
 _PROXY = re.compile(r"(?:https?|ftp)proxy=")
 _LOCAL = re.compile(r"(?:.*\.)?localhost\.?", re.IGNORECASE)
@@ -57,20 +57,15 @@ def host_of(domain: str) -> str:
     return domain.partition(":")[0]
 
 
-def are_private(urls: Iterable[str]) -> bool:
-    """Whether one of these URLs (canonical) is on a private address, by what it says itself."""
-    return any(is_private_host(host_of(scope.domain_in(url))) for url in urls)
+@lru_cache(maxsize=4096)
+def is_private_domain(domain: str) -> bool | None:
+    """The same for a domain (`host[:port]`)."""
+    return is_private_host(host_of(domain))
 
 
 def may_be_private(settings: CrawlSettings, urls: Iterable[str]) -> bool:
     """Whether a crawl of these start URLs may ask private addresses: it is set so, or one of them is on one itself."""
-    return settings.private_addresses or are_private(urls)
-
-
-@lru_cache(maxsize=4096)
-def is_kept_out(domain: str) -> bool | None:
-    """Whether a domain (`host[:port]`) is at a private address, as far as its name tells."""
-    return is_private_host(host_of(domain))
+    return settings.private_addresses or any(is_private_domain(domain_of(url)) for url in urls)
 
 
 def is_proxied(wget_args: Iterable[str], environment: Mapping[str, str]) -> bool:

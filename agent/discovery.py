@@ -47,9 +47,8 @@ class Discovery:
             depth=publication.crawl.depth,
             page_requisites=publication.crawl.page_requisites,
             traps=_bounds(frontier, publication.crawl),
+            private_addresses=addresses.may_be_private(publication.crawl, publication.urls),
         )
-        if not addresses.may_be_private(publication.crawl, publication.urls):
-            self._scope = dataclasses.replace(self._scope, is_private=addresses.is_kept_out)
         self._crowd = Crowd(frontier, publication.crawl)
         # What was offered to the frontier lately, and how near it was: pages of a site share most of their links.
         self._offered: dict[tuple[str, str], int] = {}

@@ -72,46 +72,46 @@ _REFRESH = re.compile(r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']
 def _attributes_of(tag: str) -> Callable[[_Attributes], Iterable[Raw]]:
     rows = tuple((attribute, kind) for name, attribute, kind in _ATTRIBUTES if name == tag)
 
-    def read(element: _Attributes) -> Iterable[Raw]:
-        return [(value, kind) for attribute, kind in rows if (value := element.get(attribute))]
+    def read(attributes: _Attributes) -> Iterable[Raw]:
+        return [(value, kind) for attribute, kind in rows if (value := attributes.get(attribute))]
 
     return read
 
 
-def _image(element: _Attributes) -> Iterator[Raw]:
-    yield from _attributes_of_image(element)
+def _image(attributes: _Attributes) -> Iterator[Raw]:
+    yield from _attributes_of_image(attributes)
     for name in ("srcset", "data-srcset"):
-        if value := element.get(name):
+        if value := attributes.get(name):
             yield from _srcset(value)
 
 
-def _source(element: _Attributes) -> Iterator[Raw]:
-    yield from _attributes_of_source(element)
-    yield from _srcset(element.get("srcset", ""))
+def _source(attributes: _Attributes) -> Iterator[Raw]:
+    yield from _attributes_of_source(attributes)
+    yield from _srcset(attributes.get("srcset", ""))
 
 
-def _link(element: _Attributes) -> Iterator[Raw]:
-    rels = set(element.get("rel", "").lower().split())
-    href = element.get("href")
+def _link(attributes: _Attributes) -> Iterator[Raw]:
+    rels = set(attributes.get("rel", "").lower().split())
+    href = attributes.get("href")
     if href and not rels & NO_LINKS:
         yield href, Kind.REQUISITE if rels & REQUISITE_RELS else Kind.LINK
-    yield from _srcset(element.get("imagesrcset", ""))
+    yield from _srcset(attributes.get("imagesrcset", ""))
 
 
-def _meta(element: _Attributes) -> Iterator[Raw]:
-    if element.get("http-equiv", "").strip().lower() == "refresh":
-        yield refreshed(element.get("content", "")), Kind.LINK
+def _meta(attributes: _Attributes) -> Iterator[Raw]:
+    if attributes.get("http-equiv", "").strip().lower() == "refresh":
+        yield refreshed(attributes.get("content", "")), Kind.LINK
 
 
-def _input(element: _Attributes) -> Iterator[Raw]:
-    if element.get("type", "").strip().lower() == "image":
-        yield element.get("src", ""), Kind.REQUISITE
+def _input(attributes: _Attributes) -> Iterator[Raw]:
+    if attributes.get("type", "").strip().lower() == "image":
+        yield attributes.get("src", ""), Kind.REQUISITE
 
 
-def _object(element: _Attributes) -> Iterator[Raw]:
+def _object(attributes: _Attributes) -> Iterator[Raw]:
     """<object> and <applet>: names relative to a codebase (HTML 4.01 section 13.3)."""
-    names = [element.get("data", ""), element.get("code", ""), *element.get("archive", "").split(",")]
-    codebase = element.get("codebase", "").strip()
+    names = [attributes.get("data", ""), attributes.get("code", ""), *attributes.get("archive", "").split(",")]
+    codebase = attributes.get("codebase", "").strip()
     if codebase:
         codebase = codebase.rstrip("/") + "/"
     for name in filter(None, map(str.strip, names)):

@@ -18,6 +18,8 @@ from webarcfs.archive.errors import WebarcError
 from webarcfs.archive.model import format_time, now
 
 _SECONDS_BETWEEN = 2.0
+#: Counting goes through all rows: so many times as long as it took passes until the next time.
+_PART_OF_COUNTING = 50
 
 
 class ItemKeeper:
@@ -73,34 +75,35 @@ class ItemKeeper:
     def progress(self, stage: str, done: int, known: int) -> None:
         """What `Job.progress` calls: `done` of `known` things of a stage."""
         self._progress(stage, done, known)
-        moment = time.monotonic()
-        if stage != self.item.stage:
+        begun = time.monotonic()
+        is_new = stage != self.item.stage
+        if is_new:
             self._speed = Speed()
-        self._speed.note(moment, done)
+        self._speed.note(begun, done)
         waits = stage == "capture" and done > 0 and self.item.state is State.WAITING
-        collects = (
-            waits and self._counts()["urls"].get("done", 0) > 0
-        )  # wget may have the first page, and it not be read
-        if collects or stage != self.item.stage or moment >= self._again:
-            state = State.COLLECTING if collects else self.item.state
-            counts = self._counts() if stage == "capture" else {}
-            left = self._speed.left(known)
-            self.item = dataclasses.replace(
-                self.item,
-                state=state,
-                updated=format_time(now()),
-                stage=stage,
-                done=done,
-                known=known,
-                a_second=round(self._speed.a_second or 0.0, 3),
-                left=None if left is None else round(left),
-                **counts,
-            )
-            with contextlib.suppress(OSError):  # a full disk ends the job where it matters, not here
-                item.save(self.folder, self.item, durable=collects)
-            self._again = time.monotonic() + max(
-                _SECONDS_BETWEEN, 50 * (time.monotonic() - moment)
-            )  # counting takes time
+        if not (waits or is_new or begun >= self._again):
+            return
+        counts = self._counts() if stage == "capture" else {}
+        # wget may have the first page, and it not be read.
+        collects = waits and counts.get("urls", {}).get("done", 0) > 0
+        if not (collects or is_new or begun >= self._again):
+            return
+        left = self._speed.left(known)
+        self.item = dataclasses.replace(
+            self.item,
+            state=State.COLLECTING if collects else self.item.state,
+            updated=format_time(now()),
+            stage=stage,
+            done=done,
+            known=known,
+            a_second=round(self._speed.a_second or 0.0, 3),
+            left=None if left is None else round(left),
+            **counts,
+        )
+        with contextlib.suppress(OSError):  # a full disk ends the job where it matters, not here
+            item.save(self.folder, self.item, durable=collects)
+        ended = time.monotonic()
+        self._again = ended + max(_SECONDS_BETWEEN, _PART_OF_COUNTING * (ended - begun))
 
     def _counts(self) -> dict[str, Any]:
         if self._frontier is None:

@@ -7,7 +7,6 @@ seed 3); the depth is counted in links from a start URL (/Cr-1.1/); the guards o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -15,6 +14,7 @@ from functools import lru_cache
 import idna
 
 from agent import traps
+from agent.addresses import is_private_domain
 from agent.status import Status, seed3_code
 
 _PORT = re.compile(r":[\d*?]+$")
@@ -58,8 +58,8 @@ class Scope:
 
     `hosts` are archive domains (`url.domain_of`) of start URLs and of what those redirect to. `patterns` and `exclude`
     are host names in which `*` stands for any characters and `?` for one; one with a port (`*.e.org:8080`) is compared
-    with host and port, any other with the host alone. `exclude` goes before everything else. `is_private` tells of a
-    domain at an address that the job may not ask.
+    with host and port, any other with the host alone. `exclude` goes before everything else. `private_addresses`
+    says whether the job may ask hosts at such.
     """
 
     hosts: frozenset[str]
@@ -68,7 +68,7 @@ class Scope:
     depth: int = 5
     page_requisites: bool = True
     traps: traps.Bounds = field(default_factory=traps.Bounds)
-    is_private: Callable[[str], bool | None] = field(default=lambda _: False, compare=False)
+    private_addresses: bool = False
 
 
 def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
@@ -83,7 +83,7 @@ def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
         return EXCLUDED_HOST
     if kind != Kind.SEED and not accepts_host(scope, domain):
         return FOREIGN_HOST
-    if scope.is_private(domain):
+    if not scope.private_addresses and is_private_domain(domain):
         return PRIVATE_ADDRESS
     if depth > scope.depth and (kind == Kind.LINK or (kind == Kind.REQUISITE and not scope.page_requisites)):
         return TOO_DEEP

@@ -19,6 +19,7 @@ from agent.run import leads_to_arcs
 from webarcfs.archive.errors import Damaged
 from webarcfs.archive.objects import Entry
 from webarcfs.archive.store import PUBLICATIONS, Store
+from webarcfs.archive.treelines import FILE, FOLDER
 
 _NOTES = "webarc-seen.json"
 _AT_ONCE = 1000
@@ -129,7 +130,7 @@ class _Part:
         self._rows.sort()
         for row in self._rows:
             name, _, oid = row.partition(b"\0")
-            yield b"40000 %s\0%s" % (name[:-1], oid) if name.endswith(b"/") else b"100644 %s" % row
+            yield b"%s %s\0%s" % ((FOLDER, name[:-1], oid) if name.endswith(b"/") else (FILE, name, oid))
 
 
 def _child(store: Store, entry: Entry | None, path: str, cursor: _Cursor) -> str | None:

@@ -44,10 +44,10 @@ _FURTHEST = 2
 _POLL = 0.02
 _WATCH = 0.25
 _SECONDS_BETWEEN = 0.5
-
-_log = logging.getLogger(__name__)
 #: Seconds that a job which must stop waits for answers that are being read.
 _LONGEST_STOP = 2.0
+
+_log = logging.getLogger(__name__)
 
 
 def capture(job: Job, archived_links: Callable[[str], Iterable[Link]]) -> Captured:

@@ -92,7 +92,11 @@ def test_a_start_url_on_a_private_address_lets_it(archive: Archive, site: Site) 
     assert crawl(archive, site.url("/")).complete
 
 
-_WITH_HOSTS = 'mount --bind "$1" /etc/hosts && shift && exec "$@"'
+def _with_hosts(hosts: Path, archive: Archive, start: str, *options: str) -> list[str]:
+    """The command line of a crawl that has an /etc/hosts of its own."""
+    script = 'mount --bind "$1" /etc/hosts && shift && exec "$@"'
+    crawling = [*COMMAND, "crawl", "--archive", str(archive.root), "--wait", "0", *options, start]
+    return ["unshare", "-m", "sh", "-c", script, "sh", str(hosts), *crawling]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to have an /etc/hosts of its own")
@@ -103,17 +107,15 @@ def test_a_name_is_looked_up(archive: Archive, site: Site, tmp_path: Path) -> No
     hosts.write_text("127.0.0.1 localhost intranet.example\n")
     start = f"http://intranet.example:{site.port}/"
     site.add_host(f"intranet.example:{site.port}")
-    words = [*COMMAND, "crawl", "--archive", str(archive.root), "--wait", "0", start]
-    inside = ["unshare", "-m", "sh", "-c", _WITH_HOSTS, "sh", str(hosts)]
-    done = subprocess.run([*inside, *words], check=False, capture_output=True, text=True, timeout=120)
+    words = _with_hosts(hosts, archive, start)
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 3, done.stderr
     assert "private_addresses = true" in done.stderr
     assert site.requests == []
     (report,) = archive.reports.iterdir()
     assert "private-address" in log_lines(archive, report.name)[start].notes
-    done = subprocess.run(
-        [*inside, *words, "--private-addresses"], check=False, capture_output=True, text=True, timeout=120
-    )
+    words = _with_hosts(hosts, archive, start, "--private-addresses")
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert [request.path for request in site.requests] == ["/robots.txt", "/"]
 
@@ -159,13 +161,8 @@ def test_a_name_that_leads_inside_later_gives_nothing(archive: Archive, site: Si
     hosts.write_text("127.0.0.1 localhost\n")
     start = f"http://later.example:{site.port}/"
     site.add_host(f"later.example:{site.port}")
-    words = [*COMMAND, "crawl", "--archive", str(archive.root), "--wait", "0", "--no-robots", start]
-    process = subprocess.Popen(
-        ["unshare", "-m", "sh", "-c", _WITH_HOSTS, "sh", str(hosts), *words],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    words = _with_hosts(hosts, archive, start, "--no-robots")
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         while not list(archive.jobs.glob("*/000001.list")) and process.poll() is None:
             time.sleep(0.02)

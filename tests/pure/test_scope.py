@@ -1,11 +1,13 @@
 """What enters a crawl (/Cr-1.1/, /Cr-7.4/, seed 3) and how crawl.log says why not."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import scope
-from agent.scope import EXCLUDED_HOST, FOREIGN_HOST, TOO_DEEP, Scope, Verdict, judge
+from agent.scope import EXCLUDED_HOST, FOREIGN_HOST, PRIVATE_ADDRESS, TOO_DEEP, Scope, Verdict, judge
 from agent.status import SYSTEM_ERROR, Status, seed3_code
 
 pytestmark = pytest.mark.pure
@@ -38,7 +40,8 @@ SCOPE = Scope(
         ("http://elsewhere.example/?u=http://www.fc.ul.pt/", 1, "link", FOREIGN_HOST),
         ("http://e.org:8080/", 1, "link", None),
         ("http://e.org/", 1, "link", FOREIGN_HOST),
-        ("http://[2001:db8::1]:81/", 1, "link", None),
+        ("http://[2001:db8::1]:81/", 1, "link", PRIVATE_ADDRESS),
+        ("http://[2001:db8::1]:81/", 0, "seed", PRIVATE_ADDRESS),
         ("http://news1.example/", 1, "link", None),
         ("http://news12.example/", 1, "link", FOREIGN_HOST),
         ("http://a.port.example:81/", 1, "link", None),
@@ -75,6 +78,13 @@ SCOPE = Scope(
 )
 def test_judge(url: str, depth: int, kind: str, verdict: Verdict | None) -> None:
     assert judge(SCOPE, url, depth, kind) == verdict
+
+
+def test_private_addresses_enter_where_the_job_may_ask_them() -> None:
+    asking = dataclasses.replace(SCOPE, private_addresses=True)
+    assert judge(asking, "http://[2001:db8::1]:81/", 1, "link") is None
+    assert judge(asking, "http://127.0.0.1/", 0, "seed") is None
+    assert judge(asking, "http://127.0.0.1/", 1, "link") == FOREIGN_HOST
 
 
 @pytest.mark.parametrize(("depth", "verdict"), [(2, None), (3, TOO_DEEP)])

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from webarcfs.archive.complaints import QUOTED, explain, unopened
+from webarcfs.archive.complaints import QUOTED, explain, unbalanced
 from webarcfs.archive.conditions import Condition
 from webarcfs.archive.errors import BadCondition, NotFound, TookTooLong
 from webarcfs.archive.model import FIELDS, MetaData
@@ -72,7 +72,7 @@ def check(database: Path, condition: Condition) -> None:
 
 def _rows(database: Path, statement: str, condition: Condition, seconds: float) -> Iterator[tuple[Any, ...]]:
     text = _statement(statement, condition)
-    if wrong := unopened(condition.where, condition.order_by):
+    if wrong := unbalanced(condition.where, condition.order_by):
         raise BadCondition("\n".join(wrong))
     with closing(_opened(database)) as connection, _translated(database, condition, seconds):
         _fence(connection, seconds)

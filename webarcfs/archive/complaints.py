@@ -58,7 +58,7 @@ def explain(message: str, where: str, order_by: str, compiled: Compile) -> str:
     return "\n".join(lines)
 
 
-def unopened(where: str, order_by: str) -> list[str]:
+def unbalanced(where: str, order_by: str) -> list[str]:
     """Tells of the first `)` that no `(` of its part opened, or of a `/*` that is never closed; empty if there is none.
 
     SQLite cannot tell: to it the condition stands in a bracket of ours, and its order before a limit of ours.

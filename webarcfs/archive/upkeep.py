@@ -17,15 +17,11 @@ from webarcfs.archive.durable import sync_folder
 
 #: So many refs may have a file of their own: each crawl makes one, and main moves with each.
 LOOSE_REFS = 50
-#: Seconds after which a lock file or a half-written object is nobody's any more: git holds them for moments.
+#: Seconds after which a half-written object is nobody's any more: git is at one for moments.
 STALE = 3600.0
 #: Where the commit-graph is: a file, or a folder with parts.
 GRAPHS = ("objects/info/commit-graph", "objects/info/commit-graphs")
 _SCRATCH = (
-    "*.lock",
-    "refs/**/*.lock",
-    "objects/info/*.lock",
-    "objects/info/commit-graphs/*.lock",
     "objects/pack/tmp_*",
     "objects/pack/.tmp-*",
     "objects/tmp_*",
@@ -84,7 +80,7 @@ def graph_is_sound(repository: Path) -> bool:
 
 
 def stale_files(repository: Path) -> list[Path]:
-    """Lock files and unfinished objects that a crash left, an hour ago or longer."""
+    """Unfinished objects that a crash left, an hour ago or longer; of locks `leftlocks` judges."""
     found = {path for pattern in _SCRATCH for path in repository.glob(pattern)}
     return sorted(path for path in found if is_stale(path))
 
