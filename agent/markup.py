@@ -8,6 +8,7 @@ deeper than DEEPEST (old pages do not end their <font>) is read by tokens.py, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast
 
 from lxml import etree
@@ -18,11 +19,9 @@ from agent.tokens import Tokens
 DEEPEST = 256
 #: Characters that are parsed at once.
 PIECE = 1 << 16
+# Of these, so many before it is looked whether the page is too deep for libxml2.
+_FED_AT_ONCE = 1 << 13
 T = TypeVar("T")
-
-
-class _TooDeep(Exception):
-    """A page is nested deeper than DEEPEST."""
 
 
 class Listener(Generic[T]):
@@ -31,6 +30,8 @@ class Listener(Generic[T]):
     def __init__(self, opening: Container[str] | None, ending: Container[str] | None) -> None:
         """`opening` and `ending` are the tags of which `opened` and `ended` must hear; None: of all."""
         self.found: list[T] = []
+        #: The page is nested deeper than DEEPEST; the rest of it goes unheard.
+        self.too_deep = False
         self._opening = opening
         self._ending = ending
         self._depth = 0
@@ -39,8 +40,8 @@ class Listener(Generic[T]):
         """An element begins, as libxml2 says."""
         self._depth += 1
         if self._depth > DEEPEST:
-            raise _TooDeep
-        if self._opening is None or tag in self._opening:
+            self.too_deep = True  # not raised: lxml does not free the document of a target that raises
+        elif self._opening is None or tag in self._opening:
             self.opened(tag, attributes)
 
     def end(self, tag: str) -> None:
@@ -68,26 +69,37 @@ def told(listener: Callable[[], Listener[T]], pieces: Callable[[], Iterable[str]
     `pieces` gives the page's text from its start, without NULs; a second time, to another listener, where it is deep,
     or libxml2 does not go on.
     """
-    count = 0
+    first, count = listener(), 0
     try:
-        for each in _parsed(listener(), pieces()):
+        for each in _parsed(first, pieces()):
             count += 1
             yield each
-    except (_TooDeep, etree.LxmlError):
-        for each in _tokenized(listener(), pieces()):
-            count -= 1
-            if count < 0:
-                yield each
+        if not first.too_deep:
+            return
+    except etree.LxmlError:
+        pass  # libxml2 does not go on
+    for each in _tokenized(listener(), pieces()):
+        count -= 1
+        if count < 0:
+            yield each
 
 
 def _parsed(listener: Listener[T], pieces: Iterable[str]) -> Iterator[T]:
+    """What is found up to the page's end, or up to where it is too deep."""
     parser = etree.HTMLParser(target=cast(Any, listener), encoding="utf-8")
-    for piece in pieces:
-        if piece:
-            parser.feed(piece.encode("utf-8", "replace"))
+    try:
+        for piece in pieces:
+            for begin in range(0, len(piece), _FED_AT_ONCE):
+                parser.feed(piece[begin : begin + _FED_AT_ONCE].encode("utf-8", "replace"))
+                if listener.too_deep:
+                    return
             yield from _drained(listener)
-    parser.close()
-    yield from _drained(listener)
+        parser.close()
+        yield from _drained(listener)
+    finally:
+        # Also of a page whose rest nobody asks for: lxml frees its document only with this.
+        with suppress(etree.LxmlError):
+            parser.close()
 
 
 def _tokenized(listener: Listener[T], pieces: Iterable[str]) -> Iterator[T]:

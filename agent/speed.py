@@ -8,6 +8,8 @@ from collections import deque
 WINDOW = 30.0
 #: Seconds of work before something can be told.
 LEAST = 1.0
+# Of what is done within so many seconds the last is remembered; a crawl does thousands of things in a second.
+_APART = 0.1
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _SIZES = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -23,6 +25,8 @@ class Speed:
         if self._seen and done < self._seen[-1][1]:
             back = self._seen[-1][1] - done
             self._seen = deque((time, max(0, before - back)) for time, before in self._seen)
+        if len(self._seen) > 2 and now - self._seen[-2][0] < _APART:
+            self._seen.pop()
         self._seen.append((now, done))
         while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
             self._seen.popleft()

@@ -40,7 +40,8 @@ def folder(sizes: tuple[int, ...] = SIZES) -> None:
             print(
                 f"  {pages:7,} pages, {per_folder:7,} in a folder   publish {found['publish'] * 1e6:6.1f} µs "
                 f"(× {found['publish'] / first['publish']:.2f})   all {found['all'] * 1e6:6.0f} µs "
-                f"(× {found['all'] / first['all']:.2f})   {found['memory']:5.0f} MiB",
+                f"(× {found['all'] / first['all']:.2f})   "
+                f"{found['own']:4.0f} MiB, {found['memory']:4.0f} with mapped files",
                 flush=True,
             )
 
@@ -53,7 +54,12 @@ def _measure(pages: int, per_folder: int) -> dict[str, float]:
         if done.exit_code:
             raise SystemExit(f"the import ended with {done.exit_code}")
         publish = json.loads(result.read_text("utf-8"))
-    return {"publish": publish / pages, "all": done.processor / pages, "memory": done.together}
+    return {
+        "publish": publish / pages,
+        "all": done.processor / pages,
+        "own": done.anonymous,
+        "memory": done.together,
+    }
 
 
 def _write(path: Path, pages: int, per_folder: int) -> None:

@@ -17,7 +17,8 @@ _SECONDS_BETWEEN_LOOKS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a command cost. `peak` is of its largest process, `together` of all that it ran at a time, both in MiB;
+    """What a command cost. `peak` is of its largest process, `together` of all that it ran at a time, `anonymous` the
+    same without files that are mapped, such as git's packs, which the kernel drops when it needs the room: all in MiB.
     `processor` is in seconds, those of its children included.
     """
 
@@ -26,6 +27,7 @@ class Cost:
     together: float
     exit_code: int
     processor: float = 0.0
+    anonymous: float = 0.0
 
 
 def cost(command: Sequence[str], cwd: Path | None = None) -> Cost:
@@ -45,16 +47,16 @@ def cost(command: Sequence[str], cwd: Path | None = None) -> Cost:
         sys.stderr.write(message.decode("utf-8", "replace"))
     processor = usage.ru_utime + usage.ru_stime
     peaks = (usage.ru_maxrss / 1024, watched.most / (1 << 20))
-    return Cost(time.monotonic() - begun, *peaks, process.returncode, processor)
+    return Cost(time.monotonic() - begun, *peaks, process.returncode, processor, watched.anonymous / (1 << 20))
 
 
 class Watched:
     """The most memory that a process and all below it ever had at once, in bytes: the sum of their shares (PSS, which
-    counts what several of them share once; proc(5)), looked at some times a second.
+    counts what several of them share once; proc(5)), looked at some times a second. `anonymous` is without files.
     """
 
     def __init__(self, pid: int) -> None:
-        self.most = 0
+        self.most = self.anonymous = 0
         self._pid = pid
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -69,7 +71,9 @@ class Watched:
 
     def _watch(self) -> None:
         while not self._done.wait(_SECONDS_BETWEEN_LOOKS):
-            self.most = max(self.most, sum(map(_share, _with_children(self._pid))))
+            shares = [_shares(pid) for pid in _with_children(self._pid)]
+            self.most = max(self.most, sum(share.get("Pss", 0) for share in shares))
+            self.anonymous = max(self.anonymous, sum(share.get("Pss_Anon", 0) for share in shares))
 
 
 def _with_children(pid: int) -> Iterator[int]:
@@ -80,12 +84,14 @@ def _with_children(pid: int) -> Iterator[int]:
                 yield from _with_children(int(child))
 
 
-def _share(pid: int) -> int:
+def _shares(pid: int) -> dict[str, int]:
+    """A process's shares of memory in bytes, by the kernel's names for them; empty once it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
-        return 0  # it has just ended
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)
+        return {}
+    words = (line.split() for line in lines if line.startswith("Pss"))
+    return {name.rstrip(":"): int(size) << 10 for name, size, _ in words}
 
 
 def agent(*arguments: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
@@ -13,6 +14,7 @@ from lxml import etree
 
 from tests.pure.test_arcxml import bomb
 from tests.pure.test_model import META
+from tests.support.memory import kept
 from webarcfs.archive import arcxml, datanodes, nodereader, noderules, remembered
 from webarcfs.archive.datanodes import Judge, appended, extended, merge_nodes, names, names_of, rewritten
 from webarcfs.archive.errors import Damaged, Exists, InvalidDocument, NotPermitted, WebarcError
@@ -540,3 +542,18 @@ def test_the_judge_lets_pass_what_is_right_however_it_is_cut(nodes: list[str], d
         judge = Judge(EMPTY, rewriting=rewriting)
         for begin, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
             judge.feed(whole[begin:end])
+
+
+@pytest.mark.parametrize(
+    "pieces", [(b"<a>", b"</a>"), (b"<a>", b"</a><a/>"), (b"<a>", b"</b>"), (b"<!DOCTYPE a>", b"<a>")]
+)
+def test_nothing_stays_of_what_was_judged_as_it_came(pieces: tuple[bytes, ...]) -> None:
+    """Neither of what passed nor of what was refused; a mount judges for months."""
+
+    def write() -> None:
+        judge = Judge(EMPTY, rewriting=False)
+        with suppress(InvalidDocument, Exists):
+            for piece in pieces:
+                judge.feed(piece)
+
+    assert kept(write, 1000) < 50

@@ -16,6 +16,7 @@ from agent.links import Link, links_of
 from agent.markup import DEEPEST, Listener, told
 from agent.text import title_of
 from agent.tokens import Tokens
+from tests.support.memory import kept
 
 pytestmark = pytest.mark.pure
 
@@ -142,6 +143,25 @@ def test_time_grows_as_the_page_does(read: Callable[[bytes], object], shape: Cal
         read(page)
         seconds.append(time.process_time() - begun)
     assert all(later < 9 * max(earlier, 0.05) for earlier, later in pairwise(seconds)), seconds
+
+
+# -- memory
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<title>a</title><p>b <a href=c>d</a>",
+        b"<title>a</title>" + b"<b>" * 2 * DEEPEST + b"<a href=c>d</a>",
+        b"<title>a",
+        b"",
+    ],
+    ids=["whole", "deep", "open", "empty"],
+)
+@pytest.mark.parametrize("read", [links, anchors, title], ids=["links", "anchors", "title"])
+def test_nothing_stays_of_a_page(read: Callable[[bytes], object], page: bytes) -> None:
+    """A parser of lxml that is not closed, or whose target raised, leaves some 300 bytes of each document."""
+    assert kept(lambda: read(page), 1000) < 50
 
 
 # -- the tokenizer

@@ -36,6 +36,14 @@ def test_speed(seen: list[tuple[float, int]], known: int, a_second: float | None
     assert speed.left(known) == (None if left is None else pytest.approx(left, rel=0.1))
 
 
+def test_however_much_is_done_little_is_remembered() -> None:
+    speed = Speed()
+    for number in range(100_000):
+        speed.note(number / 2000, number)
+    assert speed.a_second == pytest.approx(2000, rel=0.01)
+    assert len(speed._seen) <= WINDOW * 10 + 3
+
+
 @given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 10**9))), st.integers(0, 10**12))
 def test_it_is_never_negative(steps: list[tuple[float, int]], known: int) -> None:
     """Whatever is told, and whenever: neither speed nor rest is below zero."""

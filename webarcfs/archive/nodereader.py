@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Mapping
-from typing import ClassVar, cast
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, ClassVar, cast
 
 from lxml import etree
 
 from webarcfs.archive import arcxml
 from webarcfs.archive.arcxml import DATA, FILE, META, NAMESPACE
-from webarcfs.archive.errors import InvalidDocument
+from webarcfs.archive.errors import InvalidDocument, WebarcError
 
 #: Levels of elements in a data node. libxml2 before 2.12 reads 256 in a whole document, and may be what others have.
 LEVELS = 200
@@ -170,8 +171,45 @@ class Reader:
             self._digest.update(("\0" + "\0".join(words)).encode("utf-8"))
 
 
+class _Heard:
+    """A target that never raises: lxml does not free the document of one that does. After an error it hears no more."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.error: WebarcError | None = None
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._tell(self._reader.start, name, attributes)
+
+    def end(self, name: str) -> None:
+        self._tell(self._reader.end, name)
+
+    def data(self, text: str) -> None:
+        self._tell(self._reader.data, text)
+
+    def comment(self, text: str) -> None:
+        self._tell(self._reader.comment, text)
+
+    def pi(self, target: str, text: str | None = None) -> None:
+        self._tell(self._reader.pi, target, text)
+
+    def doctype(self, *words: str | None) -> None:
+        self._tell(self._reader.doctype, *words)
+
+    def close(self) -> None:
+        """The document has ended."""
+
+    def _tell(self, event: Callable[..., None], *words: Any) -> None:
+        if self.error is None:
+            try:
+                event(*words)
+            except WebarcError as error:
+                self.error = error
+
+
 # lxml looks at the signature of a target for each parser, which is most of the cost of a small one; so it is told.
-setattr(Reader.start, "__signature__", inspect.signature(Reader.start))  # noqa: B010 # mypy knows no such attribute
+for _start in (Reader.start, _Heard.start):
+    setattr(_start, "__signature__", inspect.signature(_start))  # noqa: B010 # mypy knows no such attribute
 
 
 def read(document: bytes, rules: Rules, *, whole: bool) -> etree._Element | None:
@@ -232,7 +270,8 @@ class Stream:
     def __init__(self, rules: Rules, *, whole: bool) -> None:
         self.reader = Reader(rules, whole=whole)
         self._whole = whole
-        self._parser = _parser(self.reader)
+        self._heard = _Heard(self.reader)
+        self._parser = _parser(self._heard)
         if not whole:
             self._feed(_OPENING)
 
@@ -246,11 +285,18 @@ class Stream:
         if not self._whole and not self.reader.depth:
             raise InvalidDocument("XML is not well-formed: an end tag without its element")
 
+    def __del__(self) -> None:
+        # lxml frees what libxml2 holds of a document only with this.
+        with suppress(etree.LxmlError):
+            self._parser.close()
+
     def _feed(self, data: bytes) -> None:
         try:
             self._parser.feed(data)
         except etree.XMLSyntaxError as error:
-            raise InvalidDocument(f"XML is not well-formed: {error}") from None
+            raise self._heard.error or InvalidDocument(f"XML is not well-formed: {error}") from None
+        if self._heard.error is not None:
+            raise self._heard.error
         # A prefix that is not bound is no syntax error for the parser, but one for everybody who reads the document.
         for entry in self._parser.feed_error_log.filter_from_errors():
             raise InvalidDocument(f"XML is not well-formed: line {entry.line}: {entry.message}")
@@ -264,7 +310,7 @@ def serialised(node: etree._Element) -> bytes:
     return (found[1] + text[found.end() :] if found else text).encode("utf-8")
 
 
-def _parser(target: Reader) -> etree.XMLParser:
+def _parser(target: Reader | _Heard) -> etree.XMLParser:
     return etree.XMLParser(
         target=target,  # type: ignore[arg-type] # lxml-stubs ask for methods that take bytes too
         resolve_entities=False,
