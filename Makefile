@@ -67,7 +67,7 @@ soak: install test-packages compiled ## The long tests: many seeds, kills at ran
 	@$(BIN)/python -m tests.soak $(ARGS)
 
 compiled: install compile-packages ## Compile the modules that a mount runs most, if they have changed since; a minute
-	@$(BIN)/python -m webarcfs.compiling
+	@$(BIN)/python -m webarcfs.native.build
 
 install: $(VENV)/.installed ## Debian's packages and the virtual environment, as far as they are missing
 

@@ -12,7 +12,7 @@ from rich.logging import RichHandler
 import webarcfs
 from agent.commands import COMMANDS
 from agent.commands.common import console
-from webarcfs.archive.errors import Exit, WebarcError, exit_code_of
+from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
 
 _log = logging.getLogger("webarc")
 

@@ -17,16 +17,16 @@ import click
 
 from agent.commands import COMMANDS
 from webarcfs import __version__
-from webarcfs.archive import config
-from webarcfs.archive.intervals import Interval
+from webarcfs.archive.config import settings
+from webarcfs.archive.config.interval import Interval
 
 #: Table of webarc.toml → its settings.
 TABLES: Mapping[str, type] = {
-    "[crawl]": config.CrawlSettings,
-    "[mount]": config.MountSettings,
-    "[index]": config.IndexSettings,
-    "[profile.NAME]": config.Profile,
-    "[[publication]]": config.Publication,
+    "[crawl]": settings.CrawlSettings,
+    "[mount]": settings.MountSettings,
+    "[index]": settings.IndexSettings,
+    "[profile.NAME]": settings.Profile,
+    "[[publication]]": settings.Publication,
 }
 
 

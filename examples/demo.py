@@ -28,8 +28,8 @@ from typing import Any
 
 from tests.support.realsites import PYTHON
 from tests.support.site import Site
-from webarcfs.archive.errors import Exit, WebarcError
-from webarcfs.mount import mountpoint
+from webarcfs.archive.model.errors import Exit, WebarcError
+from webarcfs.mount.process import mountpoint
 
 #: What changes between the two crawls.
 EDITED, REMOVED, ADDED = "bugs.html", "about.html", "errata.html"

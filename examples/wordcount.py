@@ -33,7 +33,7 @@ from xml.etree import ElementTree
 from lxml import etree
 from w3lib.encoding import html_to_unicode
 
-from webarcfs.archive.errors import Exists, NotFound, Stale, WebarcError
+from webarcfs.archive.model.errors import Exists, NotFound, Stale, WebarcError
 from webarcfs.client import CommitTag, MetaData, WebarchiveClient
 
 try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webarcfs.lazy import Commands
+from webarcfs.lazy_commands import Commands
 
 COMMANDS = Commands(
     {

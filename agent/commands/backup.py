@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from agent import backup as backups
 from agent.commands.common import archive_option, console, opened
-from agent.progress import Display
-from webarcfs.archive.errors import Exit, WebarcError
+from agent.system.progressbar import Display
+from agent.upkeep import backups
+from webarcfs.archive.model.errors import Exit, WebarcError
 
 _log = logging.getLogger("webarc")
 _FOLDER = click.Path(path_type=Path)

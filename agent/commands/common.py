@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 import click
 from rich.console import Console
 
-from webarcfs.archive import checks, config, directory
-from webarcfs.archive.config import CrawlSettings, Settings
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import UsageError
+from webarcfs.archive.config import directory, validators
+from webarcfs.archive.config import settings as config
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import CrawlSettings, Settings
+from webarcfs.archive.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent.outcome import Outcome  # what it needs is slow to load, and few commands need it
+    from agent.jobs.ending import Outcome  # what it needs is slow to load, and few commands need it
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 # `localhost:8080` has none: what follows its colon is a port.
@@ -73,7 +74,7 @@ def _shown(default: Any) -> str:
 def start_url(url: str) -> str:
     """A start URL as people type it, checked. Raises UsageError."""
     try:
-        return str(checks.url(url if _SCHEME.match(url) else f"http://{url}"))
+        return str(validators.url(url if _SCHEME.match(url) else f"http://{url}"))
     except ValueError as error:
         raise UsageError(str(error)) from None
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-from agent import definition, jobs
-from agent import recover as recovery
 from agent.commands.common import (
     archive_option,
     console,
@@ -20,13 +18,16 @@ from agent.commands.common import (
     stop_on_signals,
     tell,
 )
-from agent.definition import Definition
-from agent.jobnames import command_line_name
-from agent.progress import Display
-from webarcfs.archive import config
-from webarcfs.archive.config import Publication, Settings
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Exit, UsageError
+from agent.indexing import recovery
+from agent.jobfolder import definition
+from agent.jobfolder.definition import Definition
+from agent.jobfolder.names import command_line_name
+from agent.jobs import crawljob
+from agent.system.progressbar import Display
+from webarcfs.archive.config import settings as config
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.model.errors import Exit, UsageError
 
 
 @click.command()
@@ -62,7 +63,7 @@ def crawl(
         asked = _of_urls(settings, urls, values)
     recovery.catch_up(place)
     with Display(console) as display:
-        outcome = jobs.run(
+        outcome = crawljob.run(
             place,
             asked.publication,
             asked.profile,

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from agent import imports
-from agent import recover as recovery
 from agent.commands.common import archive_option, console, opened, settings_of, stop_on_signals, tell
-from agent.progress import Display
-from webarcfs.archive import checks
-from webarcfs.archive.config import Publication, Settings
-from webarcfs.archive.errors import Exit, UsageError
+from agent.indexing import recovery
+from agent.jobs import importjob
+from agent.system.progressbar import Display
+from webarcfs.archive.config import validators
+from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.model.errors import Exit, UsageError
 
 _log = logging.getLogger("webarc")
 
@@ -37,10 +37,10 @@ def import_(
     settings = settings_of(place)
     recovery.catch_up(place)
     with Display(console) as display:
-        sources = imports.sources_of(files, display)
-        whose = _publication(settings, publication or imports.name_of(sources))
+        sources = importjob.sources_of(files, display)
+        whose = _publication(settings, publication or importjob.name_of(sources))
         profile = settings.profiles[whose.profile] if whose.profile else None
-        done = imports.run(
+        done = importjob.run(
             place,
             sources,
             whose,
@@ -63,7 +63,7 @@ def import_(
 def _publication(settings: Settings, name: str) -> Publication:
     """The publication of that name: webarc.toml's, or one of its own."""
     try:
-        checks.name(name)
+        validators.name(name)
     except ValueError as error:
         raise UsageError(f"--publication: {error}") from None
     known = (each for each in settings.publications if each.name == name)

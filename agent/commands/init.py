@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from webarcfs.archive import directory
+from webarcfs.archive.config import directory
 
 
 @click.command()

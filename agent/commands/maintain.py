@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from agent import maintenance
 from agent.commands.common import archive_option, opened
-from webarcfs.archive.errors import WebarcError
+from agent.upkeep import maintenance
+from webarcfs.archive.model.errors import WebarcError
 
 
 @click.command()

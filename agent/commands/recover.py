@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from agent import recover as recovery
 from agent.commands.common import archive_option, console, opened
-from agent.progress import Display
-from webarcfs.archive.errors import WebarcError
+from agent.indexing import recovery
+from agent.system.progressbar import Display
+from webarcfs.archive.model.errors import WebarcError
 
 
 @click.command()

@@ -12,12 +12,12 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from agent import crawllog, tables
 from agent.commands.common import archive_option, opened
-from agent.jobnames import kind_of
-from agent.tables import Tables
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged, NotFound, UsageError
+from agent.jobfolder.names import kind_of
+from agent.reports import crawllog, tables
+from agent.reports.tables import Tables
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
 
 _TITLES = {"hosts": "Hosts", "types": "MIME types", "statuses": "Statuses", "left_out": "Not archived, and why"}
 _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes")

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import click
 
-from agent import logs, service
 from agent.commands.common import archive_option, opened, settings_of, start_url
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Exit
+from agent.service import loop
+from agent.system import agentlog
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Exit
 
 _log = logging.getLogger("webarc")
 _READY = b"READY=1"
@@ -48,9 +49,9 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) 
         _detach(place, [*first, *(["--once"] if once else [])])
         return
     detached = os.environ.pop(_DETACHED, None) is not None
-    logs.to_file(place.log)
-    agent = service.Service(
-        place, service.given(first, settings), once=once, ready=logs.only_to_file if detached else None
+    agentlog.to_file(place.log)
+    agent = loop.Service(
+        place, loop.given(first, settings), once=once, ready=agentlog.only_to_file if detached else None
     )
     if code := agent.run():
         sys.exit(code)

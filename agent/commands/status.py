@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from agent.commands.common import archive_option, opened
-from agent.jobnames import is_import
-from agent.overview import overview
-from agent.speed import described
+from agent.jobfolder.names import is_import
+from agent.service.statusview import overview
+from agent.system.speed import described
 
 
 @click.command()

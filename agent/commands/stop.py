@@ -9,10 +9,10 @@ from contextlib import suppress
 
 import click
 
-from agent import agentfile
 from agent.commands.common import archive_option, opened
-from agent.processes import Process
-from webarcfs.archive.errors import WebarcError
+from agent.service import agentlock
+from agent.system.processid import Process
+from webarcfs.archive.model.errors import WebarcError
 
 
 @click.command()
@@ -21,7 +21,7 @@ from webarcfs.archive.errors import WebarcError
 def stop(archive: str | None, timeout: float) -> None:
     """End the running agent. Its jobs keep what they have fetched; the next start goes on with them."""
     place = opened(archive)
-    agent = agentfile.running(place)
+    agent = agentlock.running(place)
     if agent is None:
         click.echo(f"no agent runs for {place.root}")
         return

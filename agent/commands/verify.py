@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from agent import verification, verifybackup
-from agent.backupmark import is_backup
 from agent.commands.common import archive_option, opened
-from webarcfs.archive import directory
-from webarcfs.archive.errors import Exit
+from agent.upkeep import backup_verification, verification
+from agent.upkeep.backupmark import is_backup
+from webarcfs.archive.config import directory
+from webarcfs.archive.model.errors import Exit
 
 
 @click.command()
@@ -31,7 +31,7 @@ def verify(archive: str | None, quick: bool) -> None:
     """
     root = directory.default_root(archive)
     if is_backup(root):
-        lines, left_out = verifybackup.verify_backup(root, quick=quick), verifybackup.LEFT_OUT
+        lines, left_out = backup_verification.verify_backup(root, quick=quick), backup_verification.LEFT_OUT
     else:
         lines, left_out = verification.verify(opened(archive), quick=quick), verification.LEFT_OUT
     findings = 0

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from agent.document import Document
 from agent.filters import mime
-from webarcfs.archive.config import Profile
-from webarcfs.archive.errors import SettingsError
+from agent.pipeline.document import Document
+from webarcfs.archive.config.settings import Profile
+from webarcfs.archive.model.errors import SettingsError
 
 Keep = Callable[[Document], bool]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from webarcfs.archive import checks
+from webarcfs.archive.config import validators
 
 #: Servers that serve nothing but adverts, counters and trackers, and names that only such servers have.
 DEFAULTS = (
@@ -69,11 +69,11 @@ def settings(table: Mapping[str, Any]) -> Blacklist:
     lists: dict[str, tuple[str, ...]] = {}
     for key in ("hosts", "allow"):
         try:
-            lists[key] = checks.list_of(_host)(table.get(key, []))
+            lists[key] = validators.list_of(_host)(table.get(key, []))
         except ValueError as error:
             faults.append(f"{key}: {error}")
     try:
-        with_defaults = checks.boolean(table.get("defaults", True))
+        with_defaults = validators.boolean(table.get("defaults", True))
     except ValueError as error:
         faults.append(f"defaults: {error}")
     if faults:

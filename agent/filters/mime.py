@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
-from webarcfs.archive import checks
-from webarcfs.archive.config import Profile
+from webarcfs.archive.config import validators
+from webarcfs.archive.config.settings import Profile
 
 
 class _Typed(Protocol):
@@ -25,7 +25,7 @@ def settings(table: Mapping[str, Any]) -> Profile:
     lists: dict[str, tuple[str, ...]] = {}
     for key in ("include", "exclude"):
         try:
-            lists[key] = checks.list_of(checks.mime_pattern)(table.get(key, []))
+            lists[key] = validators.list_of(validators.mime_pattern)(table.get(key, []))
         except ValueError as error:
             faults.append(f"{key}: {error}")
     if faults:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from agent.document import Document, replace
-from agent.run import Run, is_arc
-from webarcfs.archive import arcxml
-from webarcfs.archive.layout import DATA_XML
-from webarcfs.archive.objects import Entry
+from agent.pipeline.document import Document, replace
+from agent.pipeline.domainrun import Run, is_arc
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.model.arc_paths import DATA_XML
 
 
 def compare(documents: Iterator[Document], run: Run) -> Iterator[Document]:
@@ -36,7 +36,7 @@ def _is_older(document: Document, folder: Mapping[str, Entry], run: Run) -> bool
     described = folder.get(DATA_XML)
     if described is None or described.is_tree:
         return False
-    stored = arcxml.metadata(run.store.read(described.oid))
+    stored = data_xml.metadata(run.store.read(described.oid))
     older = run.later.replaces(str(stored.commit_tag), document.captured)
     if older:
         run.note(document.row, "unchanged", document.mime_type, "older")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.document import Document, replace
-from agent.run import Run
-from webarcfs.archive import arcxml
-from webarcfs.archive.model import MetaData
+from agent.pipeline.document import Document, replace
+from agent.pipeline.domainrun import Run
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.model.metadata import MetaData
 
 
 def describe(documents: Iterator[Document], run: Run) -> Iterator[Document]:
@@ -16,8 +16,8 @@ def describe(documents: Iterator[Document], run: Run) -> Iterator[Document]:
         if document.unchanged:
             yield document
             continue
-        xml = arcxml.describe(_metadata(document, run))
-        arcxml.validate(xml)
+        xml = data_xml.describe(_metadata(document, run))
+        data_xml.validate(xml)
         yield replace(document, data_xml=xml)
 
 

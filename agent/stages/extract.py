@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from agent import sniff, text
-from agent.document import Document, replace
-from agent.run import Run
-from webarcfs.archive.model import CET
+from agent.pipeline.document import Document, replace
+from agent.pipeline.domainrun import Run
+from webarcfs.archive.model.metadata import CET
+from webarcfs.content import mimetype, text
 
 #: A server whose clock is a little ahead is believed; a Last-Modified further in the future is none (RFC 9110 8.8.2.1).
 _CLOCK_SKEW = timedelta(days=1)
@@ -31,7 +31,7 @@ def _title(document: Document) -> str:
     """/Cr-12.2/."""
     if document.mime_type not in text.HTML_TYPES and not text.is_xml(document.mime_type):
         return ""
-    charset = text.decode_charset(document.body.start(sniff.SAMPLE), document.head.content_type)
+    charset = text.decode_charset(document.body.start(mimetype.SAMPLE), document.head.content_type)
     return text.title_of(document.body.chunks(), charset, document.mime_type)
 
 

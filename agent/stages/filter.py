@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-from agent.document import Document
 from agent.filters import Keep, chain
-from agent.run import Run
+from agent.pipeline.document import Document
+from agent.pipeline.domainrun import Run
 
 _log = logging.getLogger(__name__)
 

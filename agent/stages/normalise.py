@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from agent.document import Document, replace
-from agent.frontier import Row
-from agent.run import Run
-from webarcfs.archive.layout import data_name
+from agent.frontier.store import Row
+from agent.pipeline.document import Document, replace
+from agent.pipeline.domainrun import Run
+from webarcfs.archive.model.arc_paths import data_name
 
 
 def normalise(documents: Iterator[Document], run: Run) -> Iterator[Document]:

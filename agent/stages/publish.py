@@ -10,18 +10,19 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent.document import Document
-from agent.removal import removed_arcs, without
-from agent.run import Run, Shelf, is_arc, leads_to_arcs
-from agent.subset import seen_part
-from webarcfs.archive import locks, sequence
-from webarcfs.archive.commits import COMMITTER, CrawlMessage
-from webarcfs.archive.committing import commit_additions, fold_in
-from webarcfs.archive.importer import Importer
-from webarcfs.archive.layout import DATA_XML, HEADERS, arc_path, is_reserved, split
-from webarcfs.archive.merge import additions_since
-from webarcfs.archive.objects import Entry
-from webarcfs.archive.store import MAIN, PUBLICATIONS, RefUpdate
+from agent.pipeline.document import Document
+from agent.pipeline.domainrun import Run, Shelf, is_arc, leads_to_arcs
+from agent.pipeline.removal import removed_arcs, without
+from agent.pipeline.seentree import seen_part
+from webarcfs.archive.commit.commit_additions import commit_additions, fold_in
+from webarcfs.archive.git.fast_import import Importer
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
+from webarcfs.archive.history import sequence
+from webarcfs.archive.history.merge import additions_since
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_reserved, split
+from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
+from webarcfs.archive.system import locks
 
 _log = logging.getLogger(__name__)
 #: So many folders are remembered as looked at, since documents of a folder come together more or less.

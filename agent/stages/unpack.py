@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent import decode, plainwarc, warc
-from agent.document import Body, Document
-from agent.fetch import BatchFiles
-from agent.frontier import Row
-from agent.run import Run
+from agent.capture.wgetcommand import BatchFiles
+from agent.frontier.store import Row
+from agent.pipeline.document import Body, Document
+from agent.pipeline.domainrun import Run
+from webarcfs.warc import decoding, http_response, jobwarc
 
 
 def unpack(documents: Iterator[Document], run: Run) -> Iterator[Document]:
@@ -19,17 +19,17 @@ def unpack(documents: Iterator[Document], run: Run) -> Iterator[Document]:
         path = BatchFiles(run.job.folder, batch).warc
         with path.open("rb") as file:
             for row in frontier.documents(run.domain, batch):
-                document = _document(row, plainwarc.response_at(file, row.position), run)
+                document = _document(row, jobwarc.response_at(file, row.position), run)
                 if document is not None:
                     yield document
 
 
-def _document(row: Row, response: warc.Response, run: Run) -> Document | None:
+def _document(row: Row, response: http_response.Response, run: Run) -> Document | None:
     body = Body(run.job.folder)
     try:
-        for part in decode.body_of(response):
+        for part in decoding.body_of(response):
             body.write(part)
-    except decode.BadBody as error:
+    except decoding.BadBody as error:
         body.close()
         run.note(row.id, "undecodable", note=str(error))
         return None

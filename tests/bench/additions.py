@@ -17,19 +17,19 @@ from pathlib import Path
 
 from tests.support.archives import DOMAIN, HEAD, make_archive, metadata, publish, store_of
 from tests.support.mounts import UMOUNT, Mounted, run
-from webarcfs.archive import arcxml
-from webarcfs.archive.additions import AddFile, Author, Place, blob_id
-from webarcfs.archive.commits import COMMITTER, CrawlMessage
-from webarcfs.archive.committing import commit_additions
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.durable import sync_folder
-from webarcfs.archive.journal import Body, Journal
-from webarcfs.archive.locks import Turnstile
-from webarcfs.archive.model import CommitTag, format_time
-from webarcfs.archive.pace import Cost, next_commit
-from webarcfs.archive.packs import Pack
-from webarcfs.archive.store import MAIN, RefUpdate
-from webarcfs.archive.trees import Growing
+from webarcfs.archive.commit.commit_additions import commit_additions
+from webarcfs.archive.commit.pacing import Cost, next_commit
+from webarcfs.archive.commit.tree_editor import Growing
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.pack_writer import Pack
+from webarcfs.archive.git.repository import MAIN, RefUpdate
+from webarcfs.archive.journal.journal import Body, Journal
+from webarcfs.archive.model.addition import AddFile, Author, Place, blob_id
+from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
+from webarcfs.archive.model.metadata import CommitTag, format_time
+from webarcfs.archive.system.fsync import sync_folder
+from webarcfs.archive.system.locks import Turnstile
 
 SIZES = (100, 1_000, 10_000, 60_000)
 #: Additions that each size is measured with at least: of small folders there are several.
@@ -91,7 +91,7 @@ def fill(archive: Archive, tag: CommitTag, size: int, folder: str = "pages") -> 
     tree = Growing(store.read_tree, head.tree)
     for number in range(size):
         arc = f"{folder}/{number}.html"
-        document = arcxml.describe(metadata(DOMAIN, arc, tag))
+        document = data_xml.describe(metadata(DOMAIN, arc, tag))
         for name, content in (("data.html", b"page %d" % number), ("data.xml", document), ("headers.http", HEAD)):
             tree.put(f"{arc}/{name}", pack.add("blob", content))
     root = tree.write(lambda _, raw: pack.add("tree", raw))

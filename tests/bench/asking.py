@@ -20,14 +20,17 @@ from pathlib import Path
 
 from tests.bench.measure import cost
 from tests.support.archives import CREATED, DOMAIN, FIRST, HEAD, make_archive, metadata, store_of
-from webarcfs.archive import arcxml, layout, upkeep, versions
-from webarcfs.archive.asking import ask
-from webarcfs.archive.commits import COMMITTER, CrawlMessage, Message
-from webarcfs.archive.database import Change, Database
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.model import CommitTag, MetaData, format_time
-from webarcfs.archive.store import MAIN, RefUpdate, Store
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git import maintenance
+from webarcfs.archive.git.repository import MAIN, RefUpdate, Store
+from webarcfs.archive.history import versions
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.index.database import Change, Database
+from webarcfs.archive.index.query import ask
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage, Message
+from webarcfs.archive.model.metadata import CommitTag, MetaData, format_time
 
 SNAPSHOTS = 20
 _DOMAINS = 10
@@ -188,7 +191,7 @@ def _long_life(archive: Archive, snapshots: int) -> Store:
         with store.importer(tree) as importer:
             for path in _changed(number):
                 meta = metadata(DOMAIN, path, tag)
-                files = {layout.DATA_XML: arcxml.describe(meta), layout.HEADERS: HEAD}
+                files = {arc_paths.DATA_XML: data_xml.describe(meta), arc_paths.HEADERS: HEAD}
                 for name, body in (files | {"data.html": f"<p>{number}".encode()}).items():
                     importer.put(f"{path}/{name}", body)
             tree = importer.finish()
@@ -198,7 +201,7 @@ def _long_life(archive: Archive, snapshots: int) -> Store:
         updates.append(RefUpdate(tag.ref, head, None))
         Feed(archive.changes).append(tag)
     store.update_refs([*updates, RefUpdate(MAIN, head, None)])
-    upkeep.repack(store.path)
+    maintenance.repack(store.path)
     os.sync()
     return Store(store.path)
 

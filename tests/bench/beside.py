@@ -146,7 +146,7 @@ def _checkout(folder: Path, commit: str) -> Checkout:
     if packed.returncode:
         raise SystemExit(f"there is no commit {commit}")
     made = Checkout(folder)
-    subprocess.run([sys.executable, "-m", "webarcfs.compiling"], cwd=folder, env=made.environment, check=True)
+    subprocess.run([sys.executable, "-m", "webarcfs.native.build"], cwd=folder, env=made.environment, check=True)
     return made
 
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent import crawllog
+from agent.reports import crawllog
 from tests.bench.measure import Cost, agent, cost
 from tests.bench.serve import running
-from webarcfs.archive.database import Database
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.store import Store
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.index.database import Database
 
 #: Files a second of the program of 2012, after the download (41 s for 10,270 files, first crawl).
 _PROGRAM_OF_2012 = 249

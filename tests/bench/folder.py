@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent import imports
+from agent.jobs import importjob
 from agent.stages.publish import Publisher
 from tests.bench.crawl import own_archive
 from tests.bench.measure import cost
 from tests.support import warcs
-from webarcfs.archive.config import Publication
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication
 
 SIZES = (10_000, 100_000, 300_000)
 #: Documents in a folder of those that are compared with.
@@ -88,8 +88,8 @@ def main(archive: str, file: str, result: str) -> None:
     spent: list[float] = []
     for name in ("_store", "finish"):
         setattr(Publisher, name, _counted(getattr(Publisher, name), spent))
-    sources = imports.sources_of([Path(file)])
-    imports.run(Archive(Path(archive)), sources, Publication(name="bench", urls=()), None, complete=True)
+    sources = importjob.sources_of([Path(file)])
+    importjob.run(Archive(Path(archive)), sources, Publication(name="bench", urls=()), None, complete=True)
     git = resource.getrusage(resource.RUSAGE_CHILDREN)  # nobody else begins a process
     Path(result).write_text(json.dumps(sum(spent) + git.ru_utime + git.ru_stime), "utf-8")
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent.frontier import Find, Frontier, Settled
+from agent.frontier.store import Find, Frontier, Settled
 from tests.bench.crawl import STAGES, crawl_once, own_archive, summary_of
 from tests.bench.serve import running
 

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from webarcfs.archive import directory
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.linkasking import Question, ask, figures
-from webarcfs.archive.linkbase import LinkBase, PageChange
-from webarcfs.archive.linkwords import Kind, Link
-from webarcfs.archive.model import CET, CommitTag
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index.links_database import LinkBase, PageChange
+from webarcfs.archive.index.links_query import Question, ask, figures
+from webarcfs.archive.index.links_words import Kind, Link
+from webarcfs.archive.model.metadata import CET, CommitTag
 
 _PAGES = 10_000  # of a domain
 _LINKS = 50  # of a page

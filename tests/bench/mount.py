@@ -24,7 +24,7 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.compiled import runs_compiled
 from tests.support.mounts import Mounted, eventually
-from webarcfs.mount.requests import STATS
+from webarcfs.mount.adapters.request_stats import STATS
 
 BIG = "big.example"
 _FOLDER = 100

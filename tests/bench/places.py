@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.mounts import Mounted, eventually
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.model import CommitTag
-from webarcfs.mount import mountpoint
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.mount.process import mountpoint
 
 
 @dataclass(frozen=True)

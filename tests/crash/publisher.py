@@ -14,24 +14,27 @@ from pathlib import Path
 
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from webarcfs.archive import committing, locks, sequence, upkeep
-from webarcfs.archive.commits import COMMITTER, CrawlMessage
-from webarcfs.archive.directory import Archive, open_archive
-from webarcfs.archive.errors import WebarcError
-from webarcfs.archive.locks import Turnstile
-from webarcfs.archive.model import CommitTag
-from webarcfs.archive.store import MAIN, RefUpdate
+from webarcfs.archive.commit import commit_additions
+from webarcfs.archive.config.directory import Archive, open_archive
+from webarcfs.archive.git import maintenance
+from webarcfs.archive.git.repository import MAIN, RefUpdate
+from webarcfs.archive.history import sequence
+from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
+from webarcfs.archive.model.errors import WebarcError
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system import locks
+from webarcfs.archive.system.locks import Turnstile
 
 
 def publish(archive: Archive) -> CommitTag:
     """One crawl, as the publish stage does it (agent/stages/publish.py)."""
     store = archives.store_of(archive, DOMAIN)
-    committing.commit_additions(archive, DOMAIN)
+    commit_additions.commit_additions(archive, DOMAIN)
     head = store.head()
     assert head is not None
     tag = CommitTag(head.message.tag.crawl_time + timedelta(seconds=1), DOMAIN)
     with Turnstile(archive.lock(DOMAIN)).exclusive(), sequence.turn(archive, tag) as turn:
-        committing.fold_in(archive, store, DOMAIN)
+        commit_additions.fold_in(archive, store, DOMAIN)
         head = store.head()
         assert head is not None
         page = archives._arc(store, archives.metadata(DOMAIN, "crawled.html", tag), "crawled.html", str(tag).encode())
@@ -45,7 +48,7 @@ def publish(archive: Archive) -> CommitTag:
 def pack(archive: Archive) -> None:
     """The refs become one file, as `webarc-agent maintain` does it once there are many."""
     with locks.exclusive(archive.committing_lock(DOMAIN)), Turnstile(archive.lock(DOMAIN)).exclusive():
-        upkeep.pack_refs(archive.repository(DOMAIN))
+        maintenance.pack_refs(archive.repository(DOMAIN))
 
 
 def main() -> None:

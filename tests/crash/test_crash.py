@@ -21,8 +21,8 @@ from tests.mount.conftest import Mounter, archive, folder, mount, pytest_generat
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import UMOUNT, Mounted, eventually, run
-from webarcfs.archive import arcxml, datanodes
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_nodes, data_xml
 
 __all__ = ["archive", "folder", "mount", "pytest_generate_tests"]
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "3"))
@@ -65,8 +65,8 @@ def check_mounted(mounted: Mounted, expected: list[Confirmed]) -> None:
     for number in range(ARCS):
         place = mounted / DOMAIN / arc(number)
         document = (place / "data.xml").read_bytes()
-        arcxml.validate(document)
-        nodes = datanodes.names(document)
+        data_xml.validate(document)
+        nodes = data_nodes.names(document)
         assert {name for kind, at, name, _ in expected if (kind, at) == ("node", place.name)} <= set(nodes)
         for name in nodes:
             assert f"<{name}>{name * 20}</{name}>".encode() in document
@@ -83,7 +83,7 @@ def missing_in_git(archive: Archive, expected: list[Confirmed]) -> set[Confirmed
     assert head is not None
     missing = set()
     documents = {
-        arc(number): datanodes.names(store.read(entry.oid))
+        arc(number): data_nodes.names(store.read(entry.oid))
         for number in range(ARCS)
         if (entry := store.find(head.tree, f"{arc(number)}/data.xml"))
     }

@@ -26,9 +26,9 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.forgetful import MODELS, Forgetful, forgetful
 from tests.support.mounts import UMOUNT, Mounted, eventually, run
-from webarcfs.archive import directory
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.history.feed import Feed
 
 __all__ = ["folder", "pytest_generate_tests"]
 CUTS = int(os.environ.get("POWER_CUTS", "2"))

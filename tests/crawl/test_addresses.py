@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from agent.answers import Answer, Limits
-from agent.elements import Kind
-from agent.fetch import BatchFiles, command, write_list
-from agent.frontier import Find, Frontier
-from agent.intake import Intake
-from agent.job import Job
-from agent.links import Link
-from agent.reader import Ended, Reader
+from agent.capture.disposition import Intake
+from agent.capture.fetchresults import Answer, Limits
+from agent.capture.resultreader import Ended, Reader
+from agent.capture.wgetcommand import BatchFiles, command, write_list
+from agent.frontier.store import Find, Frontier
+from agent.jobfolder.job import Job
 from tests.support.crawls import COMMAND, crawl, end, log_lines, publish_as, run_command, through
 from tests.support.site import Site, redirect
-from webarcfs.archive.config import CrawlSettings
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.model import now
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import CrawlSettings
+from webarcfs.archive.model.metadata import now
+from webarcfs.content.htmlurls import Kind
+from webarcfs.content.outlinks import Link
 
 pytestmark = pytest.mark.crawl
 

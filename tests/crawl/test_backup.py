@@ -9,20 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from agent import backup as module
-from agent.backup import backup, restore
-from agent.backupmark import MARK
-from agent.recover import catch_up
+from agent.indexing.recovery import catch_up
+from agent.upkeep import backups
+from agent.upkeep.backupmark import MARK
+from agent.upkeep.backups import backup, restore
 from tests.support.archives import DOMAIN, add, publish, store_of
 from tests.support.disks import small_disk
 from tests.support.imports import command, killed_in
 from tests.support.journals import Writer
-from webarcfs.archive import locks, transfer
-from webarcfs.archive.committing import commit_additions, replay
-from webarcfs.archive.database import Database
-from webarcfs.archive.directory import Archive, create, open_archive
-from webarcfs.archive.errors import Busy, NotAnArchive, UsageError
-from webarcfs.archive.store import MAIN, RefUpdate
+from webarcfs.archive.commit.commit_additions import commit_additions, replay
+from webarcfs.archive.config.directory import Archive, create, open_archive
+from webarcfs.archive.git import transfer
+from webarcfs.archive.git.repository import MAIN, RefUpdate
+from webarcfs.archive.index.database import Database
+from webarcfs.archive.model.errors import Busy, NotAnArchive, UsageError
+from webarcfs.archive.system import locks
 
 pytestmark = pytest.mark.crawl
 
@@ -175,7 +176,7 @@ def test_a_backup_that_is_killed_is_run_again(filled: Archive, tmp_path: Path, p
     backup(filled, target)
     publish(filled, OTHER, {"new.html": b"n"})
     catch_up(filled)
-    killed_in(lambda: backup(filled, target), transfer if point == "connected" else module, point)
+    killed_in(lambda: backup(filled, target), transfer if point == "connected" else backups, point)
     done = command("restore", target, tmp_path / "early")
     assert (done.code, "not finished" in done.err) == (3, True)
     backup(filled, target)
@@ -187,7 +188,7 @@ def test_a_restore_that_is_killed_left_no_archive(filled: Archive, tmp_path: Pat
     """`format` comes last; the next one goes on there."""
     target = tmp_path / "backup"
     backup(filled, target)
-    killed_in(lambda: restore(target, tmp_path / "new"), module, "mirror")
+    killed_in(lambda: restore(target, tmp_path / "new"), backups, "mirror")
     with pytest.raises(NotAnArchive, match="has not ended"):
         open_archive(tmp_path / "new")
     assert command("restore", target, tmp_path / "new").code == 0

@@ -7,12 +7,12 @@ import subprocess
 
 import pytest
 
-from agent.status import Status
+from agent.policy.fetchstatus import Status
 from tests.bench.measure import agent, cost
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl
 from tests.support.site import Everywhere, Exchange, Site
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.crawl
 

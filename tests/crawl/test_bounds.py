@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from agent.status import Status
+from agent.policy.fetchstatus import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, run_command
 from tests.support.site import Everywhere, Site, page, redirect
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.crawl
 

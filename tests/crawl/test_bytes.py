@@ -17,10 +17,10 @@ from tests.support.crawls import Line, crawl
 from tests.support.nasty_pages import COLLISIONS, collisions, encodings
 from tests.support.realsites import HANDBOOK, POSTGRESQL, PYTHON, RealSite
 from tests.support.site import Site, wire_path
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import UrlRefused
-from webarcfs.archive.layout import arc_path, split
-from webarcfs.archive.url import canonical
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.errors import UrlRefused
+from webarcfs.archive.model.url import canonical
 
 pytestmark = pytest.mark.crawl
 
@@ -78,7 +78,7 @@ def _blob(file: Path) -> str:
 
 
 def _links(url: str, file: Path) -> Iterator[str]:
-    """The links of a page as a simple reader sees them, so that they do not depend on agent.links."""
+    """The links of a page as a simple reader sees them, so that they do not depend on webarcfs.content.outlinks."""
     if file.suffix != ".html":
         return
     for raw in set(_REFERENCE.findall(_NO_LINKS.sub(b"", file.read_bytes()))):

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from agent.frontier import Find, Frontier, Settled
-from agent.manners import LONGEST_PAUSE
+from agent.frontier.store import Find, Frontier, Settled
+from agent.policy.politeness import LONGEST_PAUSE
 from tests.support import crawls, nasty
 from tests.support.crawls import StopAfter, crawl
 from tests.support.site import Exchange, Site, page
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.crawl
 

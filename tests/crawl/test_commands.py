@@ -15,8 +15,8 @@ from agent.cli import cli
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, end, run_command, start_command
 from tests.support.site import Site
-from webarcfs.archive.config import CrawlSettings
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import CrawlSettings
 
 pytestmark = pytest.mark.crawl
 

@@ -11,9 +11,9 @@ import pytest
 from tests.support import crawls
 from tests.support.crawls import run_command, store
 from tests.support.site import Site
-from webarcfs.archive import directory
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.store import MAIN
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import MAIN
 
 pytestmark = pytest.mark.crawl
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.outcome import Outcome
+from agent.jobs.ending import Outcome
 from tests.support import crawls
 from tests.support.crawls import crawl, run_command
 from tests.support.site import Site
-from webarcfs.archive.config import Profile
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Profile
 
 pytestmark = pytest.mark.crawl
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from agent import report
+from agent.reports import report
 from tests.bench.serve import Generated
 from tests.support import crawls, disks
 from tests.support.crawls import run_command, store
 from tests.support.site import Site
-from webarcfs.archive.directory import create
-from webarcfs.archive.feed import Feed
+from webarcfs.archive.config.directory import create
+from webarcfs.archive.history.feed import Feed
 
 pytestmark = pytest.mark.crawl
 

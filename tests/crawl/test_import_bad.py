@@ -18,18 +18,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent import traps
-from agent.inflate import Stream
-from agent.records import records
-from agent.verification import verify
-from agent.warcfields import digest_key, parse_date
+from agent.policy import traps
+from agent.upkeep.verification import verify
 from tests.support import warcs
 from tests.support.crawls import arcs, log_lines, read, read_file
 from tests.support.imports import command, import_files, imported
-from webarcfs.archive.config import Profile
-from webarcfs.archive.directory import Archive, create
-from webarcfs.archive.errors import Damaged, WebarcError
-from webarcfs.archive.model import format_time
+from webarcfs.archive.config.directory import Archive, create
+from webarcfs.archive.config.settings import Profile
+from webarcfs.archive.model.errors import Damaged, WebarcError
+from webarcfs.archive.model.metadata import format_time
+from webarcfs.warc.fields import digest_key, parse_date
+from webarcfs.warc.gzipstream import Stream
+from webarcfs.warc.tolerant import records
 
 pytestmark = pytest.mark.crawl
 

@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from agent import foreign, imports, outcome, report
-from agent.recover import recover
+from agent.importing import warcfile
+from agent.indexing.recovery import recover
+from agent.jobs import ending, importjob
+from agent.reports import report
 from tests.support import warcs
 from tests.support.crawls import arcs, files, read, store
 from tests.support.imports import command, import_files, imported, killed_in
 from tests.support.mounts import Mounted, eventually
-from webarcfs.archive.database import Database
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.store import CRAWLS, MAIN, Store
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import CRAWLS, MAIN, Store
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.index.database import Database
 
 pytestmark = pytest.mark.crawl
 
@@ -131,7 +133,7 @@ def test_one_time_for_each_host(archive: Archive, tmp_path: Path) -> None:
     assert arcs(archive, HOST) == {"x.html", "y.html"}
     message = store(archive, HOST).commit(str(store(archive, HOST).ref(MAIN))).message
     assert len(message.all("Source")) == 2
-    assert message.publication == imports.name_of(imports.sources_of([one, two]))
+    assert message.publication == importjob.name_of(importjob.sources_of([one, two]))
 
 
 def test_twice_changes_nothing(archive: Archive, tmp_path: Path) -> None:
@@ -198,9 +200,9 @@ def test_an_import_that_is_killed_goes_on(archive: Archive, tmp_path: Path) -> N
     pages = {f"{number}": b"%d" % number for number in range(30)}
     given = [warc(tmp_path, host, "2021-01-01T00:00:00Z", pages, host) for host in hosts]
     places: tuple[tuple[Any, str, int], ...] = (
-        (foreign._Reading, "take", 40),
-        (outcome, "publish_domain", 1),
-        (outcome, "publish_domain", 2),
+        (warcfile._Reading, "take", 40),
+        (ending, "publish_domain", 1),
+        (ending, "publish_domain", 2),
         (Store, "update_refs", 2),
         (report, "write", 1),
     )

@@ -6,14 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from agent import dispatch, imports, item, jsonfile, knownsources, outcome
-from agent.item import State
-from agent.knownsources import known_sources
+from agent.importing import importedfiles
+from agent.importing.importedfiles import known_sources
+from agent.jobfolder import jobstate
+from agent.jobfolder.jobstate import State
+from agent.jobs import ending, importjob
+from agent.service import dispatch
+from agent.system import jsonfile
 from tests.support import warcs
 from tests.support.agents import status
 from tests.support.crawls import arcs
 from tests.support.imports import command, import_files, imported, killed_in
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.crawl
 
@@ -30,17 +34,17 @@ def test_an_interrupted_import_is_told_as_one_and_goes_on_as_it_was_asked_for(ar
     imported(archive, warc(tmp_path, "one", 1, "a", "b", "c"), name="site", complete=True)
     assert status(archive)["publications"] == []
     two = warc(tmp_path, "two", 2, "a", "b")
-    killed_in(lambda: import_files(archive, two, name="site", complete=True), outcome, "publish_domain")
+    killed_in(lambda: import_files(archive, two, name="site", complete=True), ending, "publish_domain")
     (job,) = status(archive)["jobs"]
     assert (job["publication"], job["state"], job["running"], job["documents"]) == ("site", "interrupted", False, 2)
     assert "2 captures" in command("status", "--archive", archive.root).out
     agent = dispatch.Dispatch(archive)
     agent.turn()
-    assert (len(agent.children), agent.resume, agent.ended) == (0, [], set())
+    assert (len(agent.system.childprocesses), agent.resume, agent.ended) == (0, [], set())
     imported(archive, two, name="site")
     assert arcs(archive, HOST) == {"a", "b"}
-    (newest,) = [path for path in archive.reports.iterdir() if "one" not in path.name and item.load(path)][-1:]
-    ended = item.load(newest)
+    (newest,) = [path for path in archive.reports.iterdir() if "one" not in path.name and jobstate.load(path)][-1:]
+    ended = jobstate.load(newest)
     assert ended is not None and (ended.state, ended.complete) == (State.ARCHIVED, True)
 
 
@@ -48,13 +52,13 @@ def test_only_what_came_since_is_looked_at_to_know_a_file_again(
     archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[str] = []
-    real = knownsources._sources_of
-    monkeypatch.setattr(knownsources, "_sources_of", lambda a, tag: looked_at.append(str(tag)) or real(a, tag))
+    real = importedfiles._sources_of
+    monkeypatch.setattr(importedfiles, "_sources_of", lambda a, tag: looked_at.append(str(tag)) or real(a, tag))
     digests = set()
     for month in range(1, 5):
         file = warc(tmp_path, f"m{month}", month, "a", f"{month}")
         imported(archive, file)
-        digests |= {each.digest for each in imports.sources_of([file])}
+        digests |= {each.digest for each in importjob.sources_of([file])}
         assert known_sources(archive) == digests
     assert len(looked_at) == len(set(looked_at)) == 4, "each of them once"
     note = archive.log / "imported.json"

@@ -22,7 +22,7 @@ from tests.support.crawls import arcs, crawl, files, meta, read, read_file
 from tests.support.imports import command, import_files, imported
 from tests.support.mounts import eventually
 from tests.support.site import Site, redirect
-from webarcfs.archive.directory import Archive, create
+from webarcfs.archive.config.directory import Archive, create
 
 pytestmark = pytest.mark.crawl
 

@@ -8,11 +8,11 @@ from contextlib import closing
 
 import pytest
 
-from agent import pipeline
+from agent.jobs import publishing
 from tests.support.crawls import crawl
 from tests.support.site import Site
-from webarcfs.archive import locks
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.system import locks
 
 pytestmark = pytest.mark.crawl
 
@@ -29,14 +29,14 @@ def test_each_crawl_brings_the_links_of_what_it_changed(
 
     Others may publish on the domain meanwhile.
     """
-    catch_up_links, free = pipeline.catch_up_links, []
+    catch_up_links, free = publishing.catch_up_links, []
 
     def looks(archive: Archive, domain: str, stop: Callable[[], bool]) -> None:
         with locks.if_free(archive.publishing_lock(domain)) as now:
             free.append(now)
         catch_up_links(archive, domain, stop)
 
-    monkeypatch.setattr(pipeline, "catch_up_links", looks)
+    monkeypatch.setattr(publishing, "catch_up_links", looks)
     archive.settings.write_text("[index]\nlinks = true\n", "utf-8")
     site.add_html("/", "<a href=a.html>first</a>")
     site.add("/a.html", "<html><a href=/>gr\xfcn</a>".encode("cp1252"), "text/html; charset=iso-8859-1")

@@ -8,19 +8,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent import item, pipeline
-from agent.item import State
-from agent.outcome import Outcome
+from agent.jobfolder import jobstate
+from agent.jobfolder.jobstate import State
+from agent.jobs import publishing
+from agent.jobs.ending import Outcome
 from tests.support import crawls
 from tests.support.agents import until
 from tests.support.crawls import StopAfter, crawl
 from tests.support.nasty import slow
 from tests.support.site import Site, page
-from webarcfs.archive import locks
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.model import now
-from webarcfs.archive.store import CRAWLS
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import CRAWLS
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.metadata import now
+from webarcfs.archive.system import locks
 
 pytestmark = pytest.mark.crawl
 
@@ -54,7 +55,7 @@ def crawling(archive: Archive, site: Site, stop: threading.Event, **how: object)
 
 
 def state_of(archive: Archive) -> State | None:
-    return next((found.state for path in archive.jobs.iterdir() if (found := item.load(path)) is not None), None)
+    return next((found.state for path in archive.jobs.iterdir() if (found := jobstate.load(path)) is not None), None)
 
 
 def test_a_job_that_waits_for_another_one_to_publish_stops_when_it_is_told_to(archive: Archive, pages: Site) -> None:
@@ -118,14 +119,14 @@ def test_a_crawl_that_is_told_to_stop_publishes_nothing_of_a_domain_or_all(
 ) -> None:
     """In the middle of a domain as well: the next one publishes it whole, and fetches nothing again."""
     stop = threading.Event()
-    flow = pipeline.unpack
+    flow = publishing.unpack
 
     def stopping(documents, run):  # type: ignore[no-untyped-def]
         for document in flow(documents, run):
             stop.set()
             yield document
 
-    monkeypatch.setattr(pipeline, "STAGES", (("unpack", stopping), *pipeline.STAGES[1:]))
+    monkeypatch.setattr(publishing, "STAGES", (("unpack", stopping), *publishing.STAGES[1:]))
     assert crawl(archive, pages.url(), stop=stop).interrupted
     assert list(Feed(archive.changes).lines()) == []
     asked = len(pages.requests)

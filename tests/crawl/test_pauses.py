@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from agent import manners
+from agent.policy import politeness
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, end, start_command
 from tests.support.site import Site
 from tests.support.wire import Exchange, error_page, page
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.crawl
 
@@ -78,7 +78,7 @@ def test_one_broken_page_that_says_503_does_not_stop_the_others(archive: Archive
 def test_a_server_that_never_stops_refusing_is_given_up_and_nothing_is_removed(
     archive: Archive, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("agent.intake", "agent.wgets"):
+    for module in ("agent.capture.disposition", "agent.capture.wgetpool"):
         monkeypatch.setattr(f"{module}.PATIENCE", 3)
     site.add_html("/", _links(30))
     for each in range(30):
@@ -92,7 +92,7 @@ def test_a_server_that_never_stops_refusing_is_given_up_and_nothing_is_removed(
     assert len(crawls.arcs(archive, site.host)) == 31
     assert len(site.requests) == 4, "the start page, and then three refusals"
     log = crawls.log_lines(archive, outcome)
-    assert {line.notes[0] for line in log.values() if line.status == 429} == {manners.SERVER_BUSY}
+    assert {line.notes[0] for line in log.values() if line.status == 429} == {politeness.SERVER_BUSY}
 
 
 def test_the_pause_holds_in_all_jobs(archive: Archive, site: Site) -> None:

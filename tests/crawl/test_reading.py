@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from agent import links
-from agent.outcome import Outcome
-from agent.readmarks import MOST_DEATHS
+from agent.jobfolder.readmarks import MOST_DEATHS
+from agent.jobs.ending import Outcome
 from tests.support import crawls
 from tests.support.agents import until
 from tests.support.crawls import crawl
 from tests.support.site import Site
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
+from webarcfs.content import outlinks
 
 pytestmark = pytest.mark.crawl
 
@@ -51,7 +51,7 @@ def _reader() -> int:
     for entry in Path("/proc").iterdir():
         try:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() and "agent.reader" in (entry / "cmdline").read_text():
+            if parent == os.getpid() and "agent.capture.resultreader" in (entry / "cmdline").read_text():
                 return int(entry.name)
         except (OSError, ValueError, IndexError):
             continue
@@ -107,7 +107,9 @@ def test_a_page_that_kills_its_readers_is_archived_without_links(
 ) -> None:
     """SIGPROF is what the kernel sends where a page takes too long. Such a crawl is incomplete, and removes nothing."""
     site.add_html("/", "<a href=/heavy>heavy</a><a href=/other>other</a>")
-    site.add("/heavy", b"<title>heavy</title>" + b"".join(b"<a href=/other?%d>" % n for n in range(links.MOST_LINKS)))
+    site.add(
+        "/heavy", b"<title>heavy</title>" + b"".join(b"<a href=/other?%d>" % n for n in range(outlinks.MOST_LINKS))
+    )
     site.add("/other", b"<title>other</title>" + _LONG + b"<a href=/behind>behind</a>")
     site.add_html("/behind", "behind")
     heavy = site.url("/heavy")
@@ -138,7 +140,7 @@ def _is_at(archive: Archive, url: str, time: int) -> bool:
 
 def test_a_page_that_is_cut_is_noted(archive: Archive, site: Site) -> None:
     """crawl.log says of which pages not all links were looked for."""
-    site.add("/", b"<a href=/first>first</a>" + b" " * links.LONGEST_BODY + b"<a href=/last>last</a>")
+    site.add("/", b"<a href=/first>first</a>" + b" " * outlinks.LONGEST_BODY + b"<a href=/last>last</a>")
     site.add_html("/first", "first")
     outcome = crawl(archive, site.url("/"), max_file_size=20_000_000)
     log = crawls.log_lines(archive, outcome)

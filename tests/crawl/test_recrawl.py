@@ -7,8 +7,8 @@ import pytest
 from tests.support import archives, crawls, nasty
 from tests.support.crawls import count, crawl
 from tests.support.site import Site, page
-from webarcfs.archive.database import Database
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index.database import Database
 
 pytestmark = pytest.mark.crawl
 

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from agent.status import Status
+from agent.policy.fetchstatus import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import count, crawl, run_command
 from tests.support.site import Site
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.crawl
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from agent import crawllog, tables
-from agent.status import Status
+from agent.policy.fetchstatus import Status
+from agent.reports import crawllog, tables
 from tests.bench.serve import Generated
 from tests.support import crawls
 from tests.support.crawls import crawl, run_command, through
 from tests.support.site import Site
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Damaged
 
 pytestmark = pytest.mark.crawl
 

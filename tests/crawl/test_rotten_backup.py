@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.backup import backup
-from agent.backupmark import MARK
-from agent.recover import catch_up
+from agent.indexing.recovery import catch_up
+from agent.upkeep.backupmark import MARK
+from agent.upkeep.backups import backup
 from tests.support.archives import DOMAIN, add, make_archive, publish, store_of
 from tests.support.imports import command, killed_in
-from webarcfs.archive.directory import Archive, open_archive
-from webarcfs.archive.store import RefUpdate
+from webarcfs.archive.config.directory import Archive, open_archive
+from webarcfs.archive.git.repository import RefUpdate
 
 pytestmark = pytest.mark.crawl
 

@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from agent.status import Status
+from agent.policy.fetchstatus import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, through
 from tests.support.site import Everywhere, Site
 from tests.support.wire import Exchange, page
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.model import now
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.metadata import now
 
 pytestmark = pytest.mark.crawl
 

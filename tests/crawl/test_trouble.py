@@ -12,13 +12,13 @@ from pathlib import Path
 import brotli
 import pytest
 
-from agent import decode
-from agent.status import Status
+from agent.policy.fetchstatus import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import Line, crawl, run_command
 from tests.support.site import Answer, Everywhere, Site, page, redirect
-from webarcfs.archive import directory
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.warc import decoding
 
 pytestmark = pytest.mark.crawl
 
@@ -277,7 +277,7 @@ def test_a_limit_of_size_holds_wherever_temporary_files_go(
 
 
 def test_decompression_bombs(archive: Archive, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "_BOMB_SIZE", 1 << 22)
+    monkeypatch.setattr(decoding, "_BOMB_SIZE", 1 << 22)
     zeros = bytes(1 << 25)
     site.add("/gzip", gzip.compress(zeros), headers={"Content-Encoding": "gzip"})
     site.add("/br", brotli.compress(zeros, quality=5), headers={"Content-Encoding": "br"})

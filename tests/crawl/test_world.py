@@ -13,14 +13,14 @@ from itertools import pairwise
 
 import pytest
 
-from agent.status import Status
+from agent.policy.fetchstatus import Status
 from tests.support import crawls
 from tests.support.crawls import Line, run_command
 from tests.support.site import Site
 from tests.support.world import LINKS, World
-from webarcfs.archive import directory
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.model import now
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.metadata import now
 
 pytestmark = pytest.mark.crawl
 

@@ -10,7 +10,7 @@ import pytest
 from tests.bench.serve import Generated
 from tests.support.archives import make_archive
 from tests.support.site import Site
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 #: How many pages the site has.
 PAGES = 60

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from agent import item
-from agent.item import State
+from agent.jobfolder import jobstate
+from agent.jobfolder.jobstate import State
 from tests.bench.serve import Generated
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill_agent import killed_worker
@@ -26,9 +26,9 @@ from tests.support.agents import agent, configure, job_of, reports, until
 from tests.support.crawls import run_command
 from tests.support.nasty import slow
 from tests.support.site import Answer, Exchange, Site, page
-from webarcfs.archive.directory import Archive, create
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.store import INCOMING, MAIN, Store
+from webarcfs.archive.config.directory import Archive, create
+from webarcfs.archive.git.repository import INCOMING, MAIN, Store
+from webarcfs.archive.history.feed import Feed
 
 pytestmark = pytest.mark.crawl
 
@@ -76,7 +76,7 @@ def start_once(archive: Archive) -> None:
 def is_finished(archive: Archive, site: Site, job: str) -> None:
     """One snapshot of the one job, whole; of what was fetched, only what was under way was fetched twice."""
     assert reports(archive, "p") == [job] and list(archive.jobs.iterdir()) == []
-    ended = item.load(archive.reports / job)
+    ended = jobstate.load(archive.reports / job)
     assert ended is not None and ended.state is State.ARCHIVED and ended.complete
     assert len(list(Feed(archive.changes).lines())) == 1
     expected = {Generated(PAGES).path(number).removeprefix("/") or "index.html" for number in range(PAGES)}

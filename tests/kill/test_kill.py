@@ -11,8 +11,7 @@ from collections import Counter
 
 import pytest
 
-from agent import warc
-from agent.pipeline import STAGES
+from agent.jobs.publishing import STAGES
 from tests.bench.serve import Generated
 from tests.kill.conftest import PAGES
 from tests.kill.victim import POINTS
@@ -20,11 +19,12 @@ from tests.support.crawls import log_text
 from tests.support.mounts import Mounted
 from tests.support.nasty import slow
 from tests.support.site import Site, page
-from webarcfs.archive.database import Database
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.layout import arc_path
-from webarcfs.archive.store import CRAWLS, INCOMING, MAIN, Store
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, Store
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.index.database import Database
+from webarcfs.archive.model.arc_paths import arc_path
+from webarcfs.warc import http_response
 
 pytestmark = [pytest.mark.crawl, pytest.mark.mount]
 
@@ -147,7 +147,7 @@ def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
             assert process.poll() is None
         process.kill()
     job = next(archive.jobs.iterdir())
-    whole = {each.url for path in job.glob("*.warc") for each in warc.responses(path)}
+    whole = {each.url for path in job.glob("*.warc") for each in http_response.responses(path)}
     assert len(whole) > 5
     assert subprocess.run(["pgrep", "-f", str(job)], check=False, capture_output=True).stdout == b""
     site.clear_log()

@@ -10,10 +10,11 @@ from collections import Counter
 
 import pytest
 
-from agent import definition, item, jobs
-from agent.definition import Definition
-from agent.item import State
-from agent.pipeline import STAGES
+from agent.jobfolder import definition, jobstate
+from agent.jobfolder.definition import Definition
+from agent.jobfolder.jobstate import State
+from agent.jobs import crawljob
+from agent.jobs.publishing import STAGES
 from tests.bench.serve import Generated
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill import change_site
@@ -21,10 +22,10 @@ from tests.kill.victim import POINTS
 from tests.support.agents import configure, job_of, status
 from tests.support.crawls import run_command
 from tests.support.site import Site
-from webarcfs.archive import config
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.store import CRAWLS, Store
+from webarcfs.archive.config import settings as config
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import CRAWLS, Store
+from webarcfs.archive.history.feed import Feed
 
 pytestmark = pytest.mark.crawl
 
@@ -41,7 +42,7 @@ def killed_worker(archive: Archive, point: str) -> str:
     """A job as the agent begins it, whose process dies at `point`, and the agent with it; its name."""
     settings, _ = config.load(archive.settings)
     (publication,) = settings.publications
-    folder = jobs.new_folder(archive, publication.name)
+    folder = crawljob.new_folder(archive, publication.name)
     definition.save(folder, Definition(publication=publication, instances=settings.crawl.max_instances))
     command = [sys.executable, "-m", "tests.kill.victim", f"worker:{point}", str(archive.root), folder.name]
     read, write = os.pipe()  # as the agent does: its end means that the agent is gone
@@ -70,7 +71,7 @@ def test_the_next_start_finishes_the_job(archive: Archive, site: Site, point: st
     assert [path for path, count in Counter(each.path for each in site.requests).items() if count > 1] == []
     assert status(archive)["jobs"] == []
     assert list(archive.jobs.iterdir()) == []
-    ended = item.load(archive.reports / job)
+    ended = jobstate.load(archive.reports / job)
     assert ended is not None and ended.state is State.ARCHIVED and ended.complete
     store = Store(archive.repository(next(archive.domains())))
     lines = list(Feed(archive.changes).lines())

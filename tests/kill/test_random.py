@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.recover import catch_up
+from agent.indexing.recovery import catch_up
 from tests.bench.serve import Generated
 from tests.support import warcs
 from tests.support.crawls import end, files, start_command, store
 from tests.support.imports import command
 from tests.support.site import Site
-from webarcfs.archive.database import Database
-from webarcfs.archive.directory import Archive, create
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.store import CRAWLS
+from webarcfs.archive.config.directory import Archive, create
+from webarcfs.archive.git.repository import CRAWLS
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.index.database import Database
 
 pytestmark = pytest.mark.crawl
 

@@ -13,19 +13,19 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import agent.answers
-import agent.jobs
-import agent.outcome
-import agent.pipeline
-import agent.recover
-import agent.report
-import agent.stages.capture
-import agent.worker
+import agent.capture.fetchresults
+import agent.capture.loop
+import agent.indexing.recovery
+import agent.jobs.crawljob
+import agent.jobs.ending
+import agent.jobs.publishing
+import agent.reports.report
+import agent.service.worker
 from agent.cli import main
-from agent.document import Document
+from agent.pipeline.document import Document
 from agent.stages.publish import Publisher
-from webarcfs.archive.sequence import Turn
-from webarcfs.archive.store import Store
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.history.sequence import Turn
 
 
 def die() -> None:
@@ -69,31 +69,31 @@ def after(owner: Any, name: str) -> Callable[[], None]:
 
 #: Step → what arms it. In the order in which a crawl passes them.
 POINTS: dict[str, Callable[[], None]] = {
-    "first-batch-read": before(agent.stages.capture._Capture, "read", 1),
-    "later-batch-read": before(agent.stages.capture._Capture, "read", 4),
-    "captured": before(agent.outcome, "publish_domain"),
+    "first-batch-read": before(agent.capture.loop._Capture, "read", 1),
+    "later-batch-read": before(agent.capture.loop._Capture, "read", 4),
+    "captured": before(agent.jobs.ending, "publish_domain"),
     "objects-written": before(Publisher, "_swap"),
     "commit-written": before(Store, "update_refs", 1),
     "refs-moved": before(Turn, "publish"),
     "feed-written": after(Turn, "publish"),
-    "before-index": before(agent.pipeline, "catch_up_domain"),
-    "in-index": before(agent.recover, "index"),
-    "before-report": before(agent.report, "write"),
-    "in-report": before(agent.report, "sync_tree"),
-    "report-written": before(agent.report, "remove_job"),
+    "before-index": before(agent.jobs.publishing, "catch_up_domain"),
+    "in-index": before(agent.indexing.recovery, "index"),
+    "before-report": before(agent.reports.report, "write"),
+    "in-report": before(agent.reports.report, "sync_tree"),
+    "report-written": before(agent.reports.report, "remove_job"),
 }
 
 
 def at_page(path: str) -> None:
     """Die whenever this process reads the page at `path` for its links."""
-    original = agent.answers.page_links
+    original = agent.capture.fetchresults.page_links
 
     def dying(body: bytes, url: str, *arguments: Any) -> Any:
         if url.endswith(path):
             die()
         return original(body, url, *arguments)
 
-    agent.answers.page_links = dying
+    agent.capture.fetchresults.page_links = dying
 
 
 def in_stage(name: str, number: int) -> None:
@@ -111,8 +111,8 @@ def in_stage(name: str, number: int) -> None:
     if name == "publish":
         setattr(Publisher, "publish", wrap(Publisher.publish))  # noqa: B010 # a method is not to be assigned, says mypy
     else:
-        stages = tuple((each, wrap(stage) if each == name else stage) for each, stage in agent.pipeline.STAGES)
-        agent.pipeline.STAGES = stages
+        stages = tuple((each, wrap(stage) if each == name else stage) for each, stage in agent.jobs.publishing.STAGES)
+        agent.jobs.publishing.STAGES = stages
 
 
 if __name__ == "__main__":
@@ -126,5 +126,5 @@ if __name__ == "__main__":
     else:
         POINTS[point]()
     if in_worker:
-        sys.exit(agent.worker.main(*sys.argv[1:]))
+        sys.exit(agent.service.worker.main(*sys.argv[1:]))
     main()

@@ -13,8 +13,8 @@ import pytest
 from tests.support import archives
 from tests.support.mounts import Mounted
 from tests.support.users import open_folder
-from webarcfs.archive.directory import Archive
-from webarcfs.mount.binding import BINDINGS
+from webarcfs.archive.config.directory import Archive
+from webarcfs.mount.adapters.binding import BINDINGS
 
 Mounter = Callable[..., Mounted]
 

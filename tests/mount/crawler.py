@@ -15,12 +15,13 @@ from pathlib import Path
 
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from webarcfs.archive import committing, directory
-from webarcfs.archive.commits import CrawlMessage
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.locks import Turnstile
-from webarcfs.archive.model import CommitTag
+from webarcfs.archive.commit import commit_additions
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.commit_message import CrawlMessage
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system.locks import Turnstile
 
 
 class Crawler:
@@ -53,7 +54,7 @@ def publish(archive: Archive, pages: dict[str, str | None]) -> CommitTag:
     """As the publish stage does it: what was confirmed goes into the commit before it, under one lock."""
     store = archives.store_of(archive, DOMAIN)
     with Turnstile(archive.lock(DOMAIN)).exclusive():
-        committing.fold_in(archive, store, DOMAIN)
+        commit_additions.fold_in(archive, store, DOMAIN)
         head = store.head()
         assert head is not None
         tag = CommitTag(head.message.tag.crawl_time + timedelta(seconds=1), DOMAIN)

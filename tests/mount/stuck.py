@@ -13,13 +13,15 @@ import threading
 import time
 from typing import Any
 
-from webarcfs.mount import cli, loop, lowlevel
+from webarcfs.mount.adapters.libfuse3 import operations
+from webarcfs.mount.adapters.libfuse3 import session as loop
+from webarcfs.mount.process import cli
 
 asked = threading.Event()
-lookup = lowlevel.Operations.lookup
+lookup = operations.Operations.lookup
 
 
-def slow_lookup(self: lowlevel.Operations, parent: int, name: bytes) -> bytes:
+def slow_lookup(self: operations.Operations, parent: int, name: bytes) -> bytes:
     if name == b"slow":
         asked.set()
         threading.Event().wait()
@@ -51,7 +53,7 @@ def _waits(thread: str) -> bool:
 
 
 def main(arguments: list[str]) -> Any:
-    lowlevel.Operations.lookup = slow_lookup  # type: ignore[method-assign]
+    operations.Operations.lookup = slow_lookup  # type: ignore[method-assign]
     loop.KernelCaches = Caches  # type: ignore[misc]
     return cli.main(["-f", "-o", "binding=libfuse3", *arguments])
 

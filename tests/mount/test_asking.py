@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.recover import catch_up
+from agent.indexing.recovery import catch_up
 from tests.mount.conftest import Mounter
 from tests.store.test_webarc import webarc
 from tests.support import archives
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.mount
 

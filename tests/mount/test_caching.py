@@ -23,12 +23,12 @@ from tests.mount.conftest import PAGES, Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST
 from tests.support.mounts import DETACH, Mounted, eventually, run
-from webarcfs.archive.commits import COMMITTER, CrawlMessage
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.model import CommitTag
-from webarcfs.archive.objects import Entry
-from webarcfs.mount.requests import STATS
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.mount.adapters.request_stats import STATS
 
 pytestmark = [pytest.mark.mount, pytest.mark.only("libfuse3")]
 ARCS = 200

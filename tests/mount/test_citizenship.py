@@ -20,8 +20,8 @@ from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import DETACH, MOUNT, UMOUNT, Mounted, eventually, run
-from webarcfs.archive.directory import Archive
-from webarcfs.mount import mountpoint
+from webarcfs.archive.config.directory import Archive
+from webarcfs.mount.process import mountpoint
 
 pytestmark = pytest.mark.mount
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

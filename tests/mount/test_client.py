@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agent.recover import catch_up
+from agent.indexing.recovery import catch_up
 from tests.mount.conftest import Mounter
 from tests.support import archives
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Exists, InvalidDocument, NotFound, NotPermitted, Stale
-from webarcfs.archive.model import CommitTag
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Exists, InvalidDocument, NotFound, NotPermitted, Stale
+from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.client import WebarchiveClient
 
 pytestmark = pytest.mark.mount

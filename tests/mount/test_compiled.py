@@ -13,8 +13,8 @@ from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.compiled import copied, runs_compiled
 from tests.support.mounts import MOUNT, Mounted, run
-from webarcfs import compiled
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
+from webarcfs.native import loader
 
 pytestmark = [pytest.mark.mount, pytest.mark.only("libfuse3")]
 
@@ -39,7 +39,7 @@ def test_a_mount_runs_the_compiled_modules(folder: Path, page: Archive, mount: M
 
 
 def test_by_a_word_in_the_environment_it_runs_the_sources(folder: Path, page: Archive, mount: Mounter) -> None:
-    mounted = mount(page, environment={**copied(folder), compiled.INTERPRETED: "1"})
+    mounted = mount(page, environment={**copied(folder), loader.INTERPRETED: "1"})
     assert reads(mounted)
     assert not runs_compiled(mounted.pid)
 
@@ -49,15 +49,15 @@ def test_by_a_word_in_the_environment_it_runs_the_sources(folder: Path, page: Ar
 _COLLECTED = """
 import gc
 import sys
-from webarcfs import compiled
+from webarcfs.native import loader
 assert compiled.use()
-from webarcfs.archive.model import CommitTag
-from webarcfs.archive.store import Store
-from webarcfs.mount.base import remember
-from webarcfs.mount.files import State
-from webarcfs.mount.folders import AddedFolder, Arc, StoredFolder
-from webarcfs.mount.history import Snapshot
-from webarcfs.mount.reader import Caches, Reader
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.git.repository import Store
+from webarcfs.view.node import remember
+from webarcfs.view.tree.files import State
+from webarcfs.view.tree.folders import AddedFolder, Arc, StoredFolder
+from webarcfs.view.tree.snapshots_folder import Snapshot
+from webarcfs.view.state.domain_reader import Caches, Reader
 from pathlib import Path
 
 tag = CommitTag.parse("2026-11-21T03:00:00@" + sys.argv[2])
@@ -90,11 +90,11 @@ def cut_off(library: Path) -> None:
 def garbled(library: Path) -> None:
     """As wrong as a library for another machine; the list of sums is right."""
     library.write_bytes(b"\x7fELF" + bytes(5000))
-    compiled.seal(library.parent)
+    loader.seal(library.parent)
 
 
 def other_sources(library: Path) -> None:
-    with library.parents[2].joinpath("archive/url.py").open("a") as file:
+    with library.parents[2].joinpath("archive/model/url.py").open("a") as file:
         file.write("# changed\n")
 
 
@@ -108,7 +108,7 @@ def test_what_cannot_be_used_is_not_used(
 ) -> None:
     """Of a form that is damaged the log warns; one of other sources is none."""
     environment = copied(folder)
-    spoil(compiled.place(folder / "webarcfs") / f"{compiled.LIBRARY}{compiled.SUFFIX}")
+    spoil(loader.place(folder / "webarcfs") / f"{loader.LIBRARY}{loader.SUFFIX}")
     mounted = mount(page, environment=environment)
     assert reads(mounted)
     assert not runs_compiled(mounted.pid)

@@ -17,8 +17,8 @@ from tests.support.nasty import big_body, big_chunks, big_sha256
 from tests.support.nasty_pages import collisions
 from tests.support.realsites import RealSite
 from tests.support.site import Site
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.layout import arc_path, data_name
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.arc_paths import arc_path, data_name
 
 pytestmark = [pytest.mark.mount, pytest.mark.crawl]
 

@@ -17,9 +17,9 @@ from tests.mount.test_writing import error_of
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import eventually
-from webarcfs.archive.arcxml import LARGEST
-from webarcfs.archive.datanodes import names
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document.data_nodes import names
+from webarcfs.archive.document.data_xml import LARGEST
 
 pytestmark = pytest.mark.mount
 

@@ -20,10 +20,10 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.disks import small_disk
 from tests.support.mounts import UMOUNT, UNMOUNT, Mounted, eventually, run
-from webarcfs.archive import committing
-from webarcfs.archive.datanodes import names
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.durable import sync_folder
+from webarcfs.archive.commit import commit_additions
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document.data_nodes import names
+from webarcfs.archive.system.fsync import sync_folder
 
 pytestmark = pytest.mark.mount
 
@@ -158,7 +158,7 @@ def test_no_room_in_the_journal(archive: Archive, arcs: list[str], mount: Mounte
         eventually(lambda: error_of(lambda: write(folder / "small", b"fits")) is None, 60)
         assert (folder / "small").read_bytes() == b"fits"
         mounted.clear()
-        committing.replay(archive)
+        commit_additions.replay(archive)
     finally:
         run("umount", "-l", journal)
     assert in_git(archive, f"{arcs[0]}/small") == b"fits"
@@ -184,7 +184,7 @@ def test_a_disk_that_was_full_at_the_start(archive: Archive, arcs: list[str], mo
         with (folder / "data.xml").open("ab") as document:
             document.write(b"<note/>")
         mounted.clear()
-        committing.replay(moved)
+        commit_additions.replay(moved)
         assert in_git(moved, f"{arcs[0]}/new") == b"1"
         assert names(in_git(moved, f"{arcs[0]}/data.xml") or b"") == ("note",)
 

@@ -17,7 +17,7 @@ from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import UMOUNT, eventually, run
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.mount
 

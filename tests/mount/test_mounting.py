@@ -21,9 +21,9 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import DETACH, MOUNT, UMOUNT, Mounted, eventually, run
 from tests.support.users import Other
-from webarcfs.archive.directory import Archive
-from webarcfs.mount import mountpoint
-from webarcfs.mount.binding import BINDINGS
+from webarcfs.archive.config.directory import Archive
+from webarcfs.mount.adapters.binding import BINDINGS
+from webarcfs.mount.process import mountpoint
 
 pytestmark = pytest.mark.mount
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

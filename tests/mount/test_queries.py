@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.recover import catch_up, recover
+from agent.indexing.recovery import catch_up, recover
 from tests.mount.conftest import PAGES, Mounter, _folder
 from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST
 from tests.support.mounts import Mounted, eventually, run
-from webarcfs.archive.conditions import to_name
-from webarcfs.archive.directory import Archive, open_archive
-from webarcfs.archive.model import CommitTag
+from webarcfs.archive.config.directory import Archive, open_archive
+from webarcfs.archive.index.condition import to_name
+from webarcfs.archive.model.metadata import CommitTag
 
 pytestmark = pytest.mark.mount
 

@@ -18,8 +18,8 @@ from tests.mount.conftest import ADDITIONS, BIG, PAGES, Mounter
 from tests.support import archives
 from tests.support.archives import CREATED, DOMAIN, FIRST
 from tests.support.mounts import Mounted, eventually, run
-from webarcfs.archive import layout
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model import arc_paths
 
 pytestmark = pytest.mark.mount
 
@@ -29,7 +29,7 @@ OTHER = "other.example:8080"
 
 
 def data_file(arc: str) -> str:
-    return f"{arc}/{layout.data_name(f'http://{DOMAIN}/{arc}')}"
+    return f"{arc}/{arc_paths.data_name(f'http://{DOMAIN}/{arc}')}"
 
 
 def refused(number: int, action: object, *arguments: object, **more: object) -> None:

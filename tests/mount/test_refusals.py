@@ -18,7 +18,7 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import Mounted
 from tests.support.users import Other
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.mount
 

@@ -12,7 +12,7 @@ from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import eventually
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.mount
 

@@ -18,13 +18,13 @@ from tests.mount.test_writing import error_of, write
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import Mounted, eventually
-from webarcfs.archive import committing
-from webarcfs.archive.datanodes import names
-from webarcfs.archive.directory import Archive
-from webarcfs.mount.binding import Mount
-from webarcfs.mount.highlevel import Operations
-from webarcfs.mount.tree import Tree
-from webarcfs.mount.view import View
+from webarcfs.archive.commit import commit_additions
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document.data_nodes import names
+from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.fusepy.operations import Operations
+from webarcfs.view.tree.root import Tree
+from webarcfs.view.tree.view import View
 
 pytestmark = pytest.mark.mount
 
@@ -69,7 +69,7 @@ def test_stale_writers(archive: Archive, mounted: Mounted, crawler: Crawler) -> 
     assert not (mounted / f"{DOMAIN}/a.html/new").exists()
     assert not (mounted / f"{DOMAIN}/b.html").exists()
     assert (mounted / f"{DOMAIN}/c.html/new").read_bytes() == b"half"
-    committing.commit_additions(archive, DOMAIN)
+    commit_additions.commit_additions(archive, DOMAIN)
     store = archives.store_of(archive)
     head = store.head()
     assert head is not None
@@ -196,7 +196,7 @@ def test_crawls_while_many_write(archive: Archive, mounted: Mounted, crawler: Cr
     for thread in threads:
         thread.join()
     assert unexpected == []
-    committing.commit_additions(archive, DOMAIN)
+    commit_additions.commit_additions(archive, DOMAIN)
     found = in_history(archive)
     assert [path for path in confirmed if path not in found] == []
     assert [path for path in refused if path in found] == []

@@ -19,10 +19,10 @@ from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST
 from tests.support.mounts import eventually
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.locks import Turnstile
-from webarcfs.archive.model import CommitTag
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system.locks import Turnstile
 
 pytestmark = pytest.mark.mount
 

@@ -20,8 +20,8 @@ from tests.mount.test_schemas import SCHEMA
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import UMOUNT, Mounted, eventually, run
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.history.feed import Feed
 
 pytestmark = pytest.mark.mount
 PAGE = f"{DOMAIN}/index.html/data.html"

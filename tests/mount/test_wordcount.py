@@ -19,7 +19,7 @@ from lxml import html
 from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.mounts import UMOUNT, eventually, run
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.mount
 EXAMPLE = Path(__file__).parents[2] / "examples" / "wordcount.py"

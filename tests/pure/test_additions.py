@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.additions import (
+from webarcfs.archive.commit.batches import MOST, groups, newest
+from webarcfs.archive.commit.pacing import LONGEST, OWN_BYTES, Cost, next_commit
+from webarcfs.archive.journal.log_format import HEADER, frame, is_newer, scan
+from webarcfs.archive.model.addition import (
     AddFile,
     Addition,
     AddNodes,
@@ -20,12 +23,9 @@ from webarcfs.archive.additions import (
     decode,
     encode,
 )
-from webarcfs.archive.batches import MOST, groups, newest
-from webarcfs.archive.commits import AdditionsMessage, parse, quoted
-from webarcfs.archive.errors import Damaged
-from webarcfs.archive.model import CommitTag
-from webarcfs.archive.pace import LONGEST, OWN_BYTES, Cost, next_commit
-from webarcfs.archive.records import HEADER, frame, is_newer, scan
+from webarcfs.archive.model.commit_message import AdditionsMessage, parse, quoted
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import CommitTag
 
 pytestmark = pytest.mark.pure
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent.anchors import anchors_of, base_of, may_have_base
-from webarcfs.archive.linkwords import LONGEST_WORD, MOST_WORDS, Kind, Link, words_of
+from webarcfs.archive.index.links_words import LONGEST_WORD, MOST_WORDS, Kind, Link, words_of
+from webarcfs.content.anchors import anchors_of, base_of, may_have_base
 
 pytestmark = pytest.mark.pure
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from webarcfs import compiled
-from webarcfs.archive.errors import WebarcError
+from webarcfs.archive.model.errors import WebarcError
+from webarcfs.native import loader
 
 pytestmark = pytest.mark.pure
 
@@ -21,81 +21,81 @@ MODULES = {
 }
 #: Module outside → our modules that may import it.
 ONLY = {
-    "pygit2": {"webarcfs.archive.objects", "webarcfs.archive.store"},
+    "pygit2": {"webarcfs.archive.git.objects", "webarcfs.archive.git.repository"},
     "sqlite3": {
-        "webarcfs.archive.asking",
-        "webarcfs.archive.database",
-        "webarcfs.archive.linkasking",
-        "webarcfs.archive.linkbase",
-        "webarcfs.archive.linknumbers",
-        "webarcfs.archive.sqlitefile",
-        "agent.frontier",
+        "webarcfs.archive.index.query",
+        "webarcfs.archive.index.database",
+        "webarcfs.archive.index.links_query",
+        "webarcfs.archive.index.links_database",
+        "webarcfs.archive.index.links_ids",
+        "webarcfs.archive.index.sqlite_file",
+        "agent.frontier.store",
     },
-    "sqlite_utils": {"webarcfs.archive.database", "agent.frontier"},
+    "sqlite_utils": {"webarcfs.archive.index.database", "agent.frontier.store"},
     "lxml": {
         "webarcfs.commands.textual",
-        "webarcfs.archive.arcxml",
-        "webarcfs.archive.datanodes",
-        "webarcfs.archive.nodereader",
-        "webarcfs.archive.schemas",
-        "agent.markup",
-        "agent.links",
-        "agent.text",
+        "webarcfs.archive.document.data_xml",
+        "webarcfs.archive.document.data_nodes",
+        "webarcfs.archive.document.node_parser",
+        "webarcfs.archive.document.schemas",
+        "webarcfs.content.markup",
+        "webarcfs.content.outlinks",
+        "webarcfs.content.text",
     },
     "fuse": {f"webarcfs.mount.{name}" for name in ("binding", "highlevel", "highloop", "highwriting")},
     "ctypes": {
-        "webarcfs.mount.binding",
-        "webarcfs.mount.bounds",
-        "webarcfs.mount.libfuse3",
-        "webarcfs.mount.mountpoint",
+        "webarcfs.mount.adapters.binding",
+        "webarcfs.view.limits",
+        "webarcfs.mount.adapters.libfuse3.library",
+        "webarcfs.mount.process.mountpoint",
     },
-    "warcio": {"agent.warc"},
-    "protego": {"agent.robots"},
-    "magic": {"agent.sniff"},
+    "warcio": {"webarcfs.warc.http_response"},
+    "protego": {"agent.policy.robotstxt"},
+    "magic": {"webarcfs.content.mimetype"},
     "matplotlib": {"webarcfs.commands.picture"},
-    "mypyc": {"webarcfs.building"},
-    "setuptools": {"webarcfs.building"},
+    "mypyc": {"webarcfs.native.mypyc_build"},
+    "setuptools": {"webarcfs.native.mypyc_build"},
 }
 #: The core of an archive: nothing in it may know the mount, the crawler or their libraries.
 ARCHIVE_NEVER = {"fuse", "warcio", "protego", "magic", "click", "rich"}
 #: Program → our modules that may start it.
 PROGRAMS = {
-    "git": {"webarcfs.archive.gitprocess"},
-    "wget": {"agent.fetch"},
+    "git": {"webarcfs.archive.git.git_command"},
+    "wget": {"agent.capture.wgetcommand"},
 }
 #: Pure modules: they read and write nothing and start nothing (errors and unpickling aside).
 PURE = (
-    "webarcfs.archive.url",
-    "webarcfs.archive.layout",
-    "webarcfs.archive.model",
-    "webarcfs.archive.commits",
-    "webarcfs.archive.complaints",
-    "webarcfs.archive.conditions",
-    "webarcfs.archive.intervals",
-    "webarcfs.archive.treelines",
-    "webarcfs.archive.treestream",
-    "webarcfs.archive.checks",
-    "webarcfs.archive.datanodes",
-    "webarcfs.archive.nodereader",
-    "webarcfs.archive.noderules",
-    "webarcfs.archive.errors",
-    "webarcfs.archive.additions",
-    "webarcfs.archive.batches",
-    "webarcfs.archive.pace",
-    "webarcfs.archive.records",
-    "webarcfs.archive.linkwords",
-    "agent.anchors",
-    "agent.scope",
-    "agent.traps",
-    "agent.manners",
-    "agent.retries",
-    "agent.jobnames",
-    "agent.tables",
-    "agent.elements",
-    "agent.links",
-    "agent.markup",
-    "agent.tokens",
-    "agent.robots",
+    "webarcfs.archive.model.url",
+    "webarcfs.archive.model.arc_paths",
+    "webarcfs.archive.model.metadata",
+    "webarcfs.archive.model.commit_message",
+    "webarcfs.archive.index.condition_errors",
+    "webarcfs.archive.index.condition",
+    "webarcfs.archive.config.interval",
+    "webarcfs.archive.git.tree_lines",
+    "webarcfs.archive.git.tree_stream",
+    "webarcfs.archive.config.validators",
+    "webarcfs.archive.document.data_nodes",
+    "webarcfs.archive.document.node_parser",
+    "webarcfs.archive.document.node_rules",
+    "webarcfs.archive.model.errors",
+    "webarcfs.archive.model.addition",
+    "webarcfs.archive.commit.batches",
+    "webarcfs.archive.commit.pacing",
+    "webarcfs.archive.journal.log_format",
+    "webarcfs.archive.index.links_words",
+    "webarcfs.content.anchors",
+    "agent.policy.scope",
+    "agent.policy.traps",
+    "agent.policy.politeness",
+    "agent.frontier.retries",
+    "agent.jobfolder.names",
+    "agent.reports.tables",
+    "webarcfs.content.htmlurls",
+    "webarcfs.content.outlinks",
+    "webarcfs.content.markup",
+    "webarcfs.content.tokens",
+    "agent.policy.robotstxt",
 )
 IMPURE = {"os", "subprocess", "socket", "sqlite3", "pygit2", "shutil", "tempfile", "threading", "pathlib"}
 #: What a statement of SQL looks like.
@@ -168,12 +168,12 @@ def test_no_module_imports_itself_through_others() -> None:
 
 def test_what_is_compiled_is_not_imported_before_its_form_is_chosen() -> None:
     """`mount.webarcfs` begins in program.py; whatever that imports is there before the compiled form is in front."""
-    assert set(compiled.MODULES) <= set(MODULES)
-    early, more = set(), {"webarcfs.mount.program"}
+    assert set(loader.MODULES) <= set(MODULES)
+    early, more = set(), {"webarcfs.mount.process.program"}
     while more:
         early |= more
         more = {name for module in more for name in imports(module) if name in MODULES} - early
-    assert early == {"webarcfs.mount.program", "webarcfs.compiled"}
+    assert early == {"webarcfs.mount.process.program", "webarcfs.native.loader"}
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -185,7 +185,7 @@ def test_each_library_has_its_place(module: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_each_program_is_started_in_its_place(module: str) -> None:
-    """Only the store runs git, only `agent/wgets.py` runs wget."""
+    """Only the store runs git, only `agent/capture/wgetpool.py` runs wget."""
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.List | ast.Tuple):
             words = [each.value for each in node.elts if isinstance(each, ast.Constant)]
@@ -194,7 +194,7 @@ def test_each_program_is_started_in_its_place(module: str) -> None:
 
 
 def test_only_the_store_and_what_writes_for_it_use_git() -> None:
-    users = {module for module in MODULES if "webarcfs.archive.gitprocess" in imports(module)}
+    users = {module for module in MODULES if "webarcfs.archive.git.git_command" in imports(module)}
     assert users == {
         f"webarcfs.archive.{name}"
         for name in ("objects", "store", "importer", "packs", "repofiles", "upkeep", "transfer")
@@ -202,9 +202,9 @@ def test_only_the_store_and_what_writes_for_it_use_git() -> None:
 
 
 def test_one_module_runs_wget() -> None:
-    users = {module for module in MODULES if "agent.fetch" in imports(module)}
+    users = {module for module in MODULES if "agent.capture.wgetcommand" in imports(module)}
     starters = {module for module in users if "subprocess" in imports(module)}
-    assert starters == {"agent.wgets"}
+    assert starters == {"agent.capture.wgetpool"}
 
 
 @pytest.mark.parametrize("module", PURE)

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from tests.pure.test_model import META, TAG
-from webarcfs.archive import arcxml, resources
-from webarcfs.archive.errors import Damaged, InvalidDocument
-from webarcfs.archive.model import CET, MetaData
+from webarcfs.archive.config import packaged_files
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.model.errors import Damaged, InvalidDocument
+from webarcfs.archive.model.metadata import CET, MetaData
 
 pytestmark = pytest.mark.pure
 
-EMPTY = arcxml.describe(META)
+EMPTY = data_xml.describe(META)
 hostile = st.text(max_size=60) | st.sampled_from(
     [
         '">',
@@ -48,14 +49,14 @@ def test_it_looks_as_the_design_shows() -> None:
     assert (meta.tag, data.tag, len(data)) == (f"{arc}meta", f"{arc}data", 0)
     assert {str(name): str(value) for name, value in meta.attrib.items()} == META.as_fields()
     assert EMPTY.startswith(b'<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n')
-    arcxml.validate(EMPTY)
+    data_xml.validate(EMPTY)
 
 
 @given(hostile)
 def test_attributes_are_written_as_the_standard_library_does(text: str) -> None:
     """For ever: the same metadata are the same bytes, whatever wrote them."""
     escapes = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
-    assert arcxml.quoted(text) == quoteattr(arcxml.clean(text), escapes)
+    assert data_xml.quoted(text) == quoteattr(data_xml.clean(text), escapes)
 
 
 @given(hostile, hostile, st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 1, 1)))
@@ -70,13 +71,13 @@ def test_what_is_described_is_read_back(title: str, rest: str, created: datetime
         create_time=created.replace(microsecond=0, tzinfo=CET),
         commit_tag=TAG,
     )
-    document = arcxml.describe(meta)
-    assert arcxml.describe(meta) == document
-    found = arcxml.metadata(document)
-    assert found.title == arcxml.clean(title)
-    assert found.as_fields() == {name: arcxml.clean(value) for name, value in meta.as_fields().items()}
+    document = data_xml.describe(meta)
+    assert data_xml.describe(meta) == document
+    found = data_xml.metadata(document)
+    assert found.title == data_xml.clean(title)
+    assert found.as_fields() == {name: data_xml.clean(value) for name, value in meta.as_fields().items()}
     if "\n" not in rest and "\r" not in rest:
-        arcxml.validate(document)
+        data_xml.validate(document)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +94,8 @@ def test_what_is_described_is_read_back(title: str, rest: str, created: datetime
 )
 def test_data_nodes_of_any_namespace_but_ours_or_none(nodes: str) -> None:
     """/Xm-3/, /Xm-3.2/."""
-    arcxml.validate(with_data(nodes))
-    assert arcxml.metadata(with_data(nodes)) == META
+    data_xml.validate(with_data(nodes))
+    assert data_xml.metadata(with_data(nodes)) == META
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_data_nodes_of_any_namespace_but_ours_or_none(nodes: str) -> None:
 def test_data_nodes_that_are_refused(nodes: str, why: str) -> None:
     """/Xm-3.1/, /Xm-4/."""
     with pytest.raises(InvalidDocument, match=why.replace("{", r"\{")):
-        arcxml.validate(with_data(nodes))
+        data_xml.validate(with_data(nodes))
 
 
 @pytest.mark.parametrize(
@@ -138,11 +139,11 @@ def test_the_schema_refuses(old: str, new: str) -> None:
     document = EMPTY.decode().replace(old, new)
     assert document != EMPTY.decode()
     with pytest.raises(InvalidDocument):
-        arcxml.validate(document.encode())
+        data_xml.validate(document.encode())
 
 
 def test_the_schema_is_one() -> None:
-    etree.XMLSchema(etree.parse(str(resources.path("xsd", "arc.xsd"))))
+    etree.XMLSchema(etree.parse(str(packaged_files.path("xsd", "arc.xsd"))))
 
 
 def bomb(levels: int = 12) -> bytes:
@@ -175,7 +176,7 @@ def bomb(levels: int = 12) -> bytes:
 def test_xml_from_outside_that_is_refused(document: bytes) -> None:
     """Entities, DTDs and network off, and bounded in depth."""
     begun = time.process_time()
-    for read in (arcxml.parse_element, arcxml.validate, arcxml.metadata):
+    for read in (data_xml.parse_element, data_xml.validate, data_xml.metadata):
         with pytest.raises(InvalidDocument):
             read(document)
     assert time.process_time() - begun < 5
@@ -184,28 +185,28 @@ def test_xml_from_outside_that_is_refused(document: bytes) -> None:
 def test_what_was_refused_leaves_no_trace() -> None:
     """A thread reads what is little with one parser, which reads each document as a new one would."""
     good = b"<a b='1'>&amp;<c/></a>"
-    expected = etree.tostring(arcxml.parse_element(good))
+    expected = etree.tostring(data_xml.parse_element(good))
     told: dict[bytes, set[str]] = {}
     refused = (b"", b"<a>", b"<a></b>", b"<p:a/>", b"\xff", b"<a>" * 5_000, bomb(), b"<a>&#11;</a>", b"<a>\n\n&x;</a>")
     for document in refused * 2:
         with pytest.raises(InvalidDocument) as raised:
-            arcxml.parse_element(document)
+            data_xml.parse_element(document)
         told.setdefault(document, set()).add(str(raised.value))
-        assert etree.tostring(arcxml.parse_element(good)) == expected
+        assert etree.tostring(data_xml.parse_element(good)) == expected
     assert {len(each) for each in told.values()} == {1}
     assert "line 3" in told[refused[-1]].pop()
 
 
 def test_xml_is_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arcxml, "LARGEST", len(EMPTY))
-    arcxml.validate(EMPTY)
+    monkeypatch.setattr(data_xml, "LARGEST", len(EMPTY))
+    data_xml.validate(EMPTY)
     with pytest.raises(InvalidDocument, match="at most"):
-        arcxml.validate(EMPTY + b"\n")
+        data_xml.validate(EMPTY + b"\n")
 
 
 def test_many_data_nodes_are_checked_in_one_pass() -> None:
     begun = time.process_time()
-    arcxml.validate(with_data("".join(f"<n{i}/>" for i in range(50_000))))
+    data_xml.validate(with_data("".join(f"<n{i}/>" for i in range(50_000))))
     assert time.process_time() - begun < 5
 
 
@@ -217,7 +218,7 @@ def test_a_schema_that_a_document_names_is_not_read(tmp_path_factory: pytest.Tem
         '<xs:element name="x" type="xs:integer"/></xs:schema>'
     )
     instance = "xmlns:i='http://www.w3.org/2001/XMLSchema-instance'"
-    arcxml.validate(with_data(f"<x xmlns='urn:x' {instance} i:schemaLocation='urn:x {schema}'>no number</x>"))
+    data_xml.validate(with_data(f"<x xmlns='urn:x' {instance} i:schemaLocation='urn:x {schema}'>no number</x>"))
 
 
 @pytest.mark.parametrize(
@@ -225,22 +226,22 @@ def test_a_schema_that_a_document_names_is_not_read(tmp_path_factory: pytest.Tem
 )
 def test_other_documents_have_no_metadata(document: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        arcxml.metadata(document)
+        data_xml.metadata(document)
 
 
 def test_malformed_fields_are_damage() -> None:
     with pytest.raises(Damaged):
-        arcxml.metadata(EMPTY.replace(b"2026-11-21T03:00:00@", b"yesterday@"))
+        data_xml.metadata(EMPTY.replace(b"2026-11-21T03:00:00@", b"yesterday@"))
     with pytest.raises(Damaged):
-        arcxml.metadata(EMPTY.replace(b' title="Example"', b""))
+        data_xml.metadata(EMPTY.replace(b' title="Example"', b""))
 
 
 def test_a_document_that_a_user_rewrote_is_read_too() -> None:
     """Another prefix, other quotes, another encoding."""
     text = EMPTY.decode().replace('encoding="UTF-8"', "encoding='UTF-16'")
-    assert arcxml.metadata(text.encode("utf-16")) == META
+    assert data_xml.metadata(text.encode("utf-16")) == META
     assert (
-        arcxml.metadata(
+        data_xml.metadata(
             EMPTY.replace(b"arc:", b"a:").replace(b"xmlns:arc", b"xmlns:a").replace(b"webarcfs:a:1", b"webarcfs:arc:1")
         )
         == META
@@ -251,7 +252,7 @@ def test_the_first_documents_may_be_validated_by_many_threads_at_once() -> None:
     """libxml2 makes its types with the first schema: two threads that did so at once got errors, or died."""
     script = """
 import threading
-from webarcfs.archive import arcxml
+from webarcfs.archive.document import data_xml
 def work():
     start.wait()
     try:
@@ -272,7 +273,7 @@ threads = [threading.Thread(target=work) for _ in range(8)]
 def read(document: bytes) -> object:
     """The metadata of a document, or how it is refused."""
     try:
-        return arcxml.metadata(document)
+        return data_xml.metadata(document)
     except (Damaged, InvalidDocument) as error:
         return type(error)
 
@@ -303,9 +304,9 @@ def test_what_is_read_without_a_parser_is_read_as_with_one(
 ) -> None:
     document = EMPTY.replace(old, new, 1)
     found = read(document)
-    monkeypatch.setattr(arcxml, "_plain_fields", lambda _: None)
+    monkeypatch.setattr(data_xml, "_plain_fields", lambda _: None)
     assert found == read(document)
-    times = arcxml.times(document)
+    times = data_xml.times(document)
     assert times is None or (isinstance(found, MetaData) and times == times_of(found))
 
 
@@ -317,29 +318,29 @@ def times_of(meta: MetaData) -> tuple[str, str]:
 @given(hostile, hostile)
 def test_the_times_of_a_document_are_those_of_its_metadata(title: str, rest: str) -> None:
     """A listing reads no more of a document than these; None has it read the rest."""
-    document = arcxml.describe(replace(META, title=title, url=META.url + rest))
-    assert arcxml.times(document) in (None, times_of(META))
-    assert arcxml.times(with_data("<n/>" * 10)) == times_of(META)
+    document = data_xml.describe(replace(META, title=title, url=META.url + rest))
+    assert data_xml.times(document) in (None, times_of(META))
+    assert data_xml.times(with_data("<n/>" * 10)) == times_of(META)
 
 
 @pytest.mark.parametrize("end", ["", "/>", '/>\n  <arc:data/>"'])
 def test_a_title_does_not_tell_the_times(end: str) -> None:
     said = 'crawlTime="1999-01-01T00:00:00" createTime="1999-01-01T00:00:00" commitTag="1999-01-01T00:00:00@x"'
     for title in (f'" {said}{end}', f"' {said}{end}", f"x' \" {said}{end}"):
-        assert arcxml.times(arcxml.describe(replace(META, title=title))) in (None, times_of(META))
+        assert data_xml.times(data_xml.describe(replace(META, title=title))) in (None, times_of(META))
 
 
 @pytest.mark.parametrize("tag", ["2026-11-21T03:00:01@x", "2026-11-21T03:00:00@", "2026-11-21T03:00:00@a/b"])
 def test_documents_with_another_tag_are_read_whole(tag: str) -> None:
     document = EMPTY.replace(str(TAG).encode(), tag.encode())
-    assert document != EMPTY and arcxml.times(document) is None
+    assert document != EMPTY and data_xml.times(document) is None
 
 
 @given(hostile, hostile)
 def test_documents_without_nodes_are_known_by_how_they_look(title: str, rest: str) -> None:
-    document = arcxml.describe(replace(META, title=title, url=f"http://www.example.org/{rest}"))
-    assert arcxml.is_bare(document)
-    assert not arcxml.is_bare(document.replace(b"<arc:data/>", b"<arc:data><a/></arc:data>"))
+    document = data_xml.describe(replace(META, title=title, url=f"http://www.example.org/{rest}"))
+    assert data_xml.is_bare(document)
+    assert not data_xml.is_bare(document.replace(b"<arc:data/>", b"<arc:data><a/></arc:data>"))
 
 
 @given(
@@ -349,14 +350,14 @@ def test_documents_without_nodes_are_known_by_how_they_look(title: str, rest: st
     st.sampled_from(["", "&", "&#10;", "<", '"', "'", "\x7f", "/>"]),
 )
 def test_nothing_else_looks_like_a_document_without_nodes(title: str, at: int, length: int, junk: str) -> None:
-    text = arcxml.describe(replace(META, title=title))
+    text = data_xml.describe(replace(META, title=title))
     document = text[:at] + junk.encode() + text[at + length :]
-    if arcxml.is_bare(document):
-        data = arcxml.parse_element(document).find(arcxml.DATA)
+    if data_xml.is_bare(document):
+        data = data_xml.parse_element(document).find(data_xml.DATA)
         assert data is not None and len(data) == 0
 
 
 def test_plain_metadata_need_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mount reads those of every ARC of a folder that is listed."""
-    monkeypatch.setattr(arcxml, "parse_element", None)
-    assert arcxml.metadata(with_data("<n/>" * 10)) == META
+    monkeypatch.setattr(data_xml, "parse_element", None)
+    assert data_xml.metadata(with_data("<n/>" * 10)) == META

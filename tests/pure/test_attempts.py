@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from agent import attempts
-from agent.item import Item, State
-from webarcfs.archive.errors import Busy
-from webarcfs.archive.model import format_time, parse_time
+from agent.jobfolder import attempts
+from agent.jobfolder.jobstate import Item, State
+from webarcfs.archive.model.errors import Busy
+from webarcfs.archive.model.metadata import format_time, parse_time
 
 pytestmark = pytest.mark.pure
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.conditions import Condition, from_name, open_quote, parse, to_name
-from webarcfs.archive.errors import BadCondition
+from webarcfs.archive.index.condition import Condition, from_name, open_quote, parse, to_name
+from webarcfs.archive.model.errors import BadCondition
 
 pytestmark = pytest.mark.pure
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive import checks, config
-from webarcfs.archive.config import CrawlSettings, Settings, parse
-from webarcfs.archive.errors import Exit, SettingsError, exit_code_of
-from webarcfs.archive.intervals import Interval
-from webarcfs.archive.model import CET
+from webarcfs.archive.config import settings as config
+from webarcfs.archive.config import validators
+from webarcfs.archive.config.interval import Interval
+from webarcfs.archive.config.settings import CrawlSettings, Settings, parse
+from webarcfs.archive.model.errors import Exit, SettingsError, exit_code_of
+from webarcfs.archive.model.metadata import CET
 
 pytestmark = pytest.mark.pure
 
@@ -211,13 +212,13 @@ def test_names_of_publications_are_used_once_and_profiles_exist() -> None:
 )
 def test_names_that_no_ref_may_have(name: Any) -> None:
     with pytest.raises(ValueError, match="is no name"):
-        checks.name(name)
+        validators.name(name)
 
 
-@given(st.from_regex(checks._NAME, fullmatch=True))
+@given(st.from_regex(validators._NAME, fullmatch=True))
 def test_names_are_safe_in_paths(name: str) -> None:
     try:
-        checks.name(name)
+        validators.name(name)
     except ValueError:
         return
     assert "/" not in name and not name.startswith((".", "-")) and len(name) <= 100

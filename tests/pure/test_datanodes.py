@@ -15,13 +15,13 @@ from lxml import etree
 from tests.pure.test_arcxml import bomb
 from tests.pure.test_model import META
 from tests.support.memory import kept
-from webarcfs.archive import arcxml, datanodes, nodereader, noderules, remembered
-from webarcfs.archive.datanodes import Judge, appended, extended, merge_nodes, names, names_of, rewritten
-from webarcfs.archive.errors import Damaged, Exists, InvalidDocument, NotPermitted, WebarcError
+from webarcfs.archive.document import data_nodes, data_xml, memoize, node_parser, node_rules
+from webarcfs.archive.document.data_nodes import Judge, appended, extended, merge_nodes, names, names_of, rewritten
+from webarcfs.archive.model.errors import Damaged, Exists, InvalidDocument, NotPermitted, WebarcError
 
 pytestmark = pytest.mark.pure
 
-EMPTY = arcxml.describe(META)
+EMPTY = data_xml.describe(META)
 OLD = merge_nodes(
     EMPTY, b"<words>42</words>\n    <w:words xmlns:w='urn:w' a='1' b=\"2\"><!-- so --><x/>&amp; more</w:words>"
 )
@@ -39,7 +39,7 @@ def with_nodes(nodes: str, document: bytes = EMPTY) -> bytes:
 
 def canonical(document: bytes) -> list[bytes]:
     """The nodes in canonical XML, which says the same of the same content."""
-    data = etree.fromstring(document).find(arcxml.DATA)
+    data = etree.fromstring(document).find(data_xml.DATA)
     assert data is not None
     return [etree.tostring(node, method="c14n", exclusive=True, with_tail=False) for node in data]
 
@@ -48,8 +48,8 @@ def test_the_first_node_looks_as_the_design_shows() -> None:
     document = merge_nodes(EMPTY, appended(EMPTY, b"<words>42</words>\n"))
     assert document.endswith(b"\n  <arc:data>\n    <words>42</words>\n  </arc:data>\n</arc:file>\n")
     assert document.startswith(EMPTY.removesuffix(b"<arc:data/>\n</arc:file>\n"))
-    arcxml.validate(document)
-    assert arcxml.metadata(document) == META
+    data_xml.validate(document)
+    assert data_xml.metadata(document) == META
     assert names(document) == ("words",)
 
 
@@ -72,7 +72,7 @@ ACCEPTED = [
     b"<a b=' xmlns:arc=\"urn:webarcfs:arc:1\"'/>",
     b"<a xml:lang='de' xml:space='preserve'> </a>",
     "<\u00e4\u00f6 \u00fc='\U0001f600'>\u2028\ud7ff\ufffd</\u00e4\u00f6>".encode(),
-    b"<a>" * nodereader.LEVELS + b"</a>" * nodereader.LEVELS,
+    b"<a>" * node_parser.LEVELS + b"</a>" * node_parser.LEVELS,
     b"<a>" + b"x" * 1_000_000 + b"</a>",
 ]
 
@@ -84,7 +84,7 @@ def test_elements_that_are_appended_are_new_nodes(tail: bytes) -> None:
         judge = Judge(old, rewriting=False)
         judge.feed(tail)
         document = merge_nodes(old, appended(old, tail))
-        arcxml.validate(document)
+        data_xml.validate(document)
         assert canonical(document)[: len(names(old))] == canonical(old)
         assert canonical(document)[len(names(old)) :] == canonical(with_nodes(tail.decode()))
         # To be seen, to be told by whoever rewrites, and never a change.
@@ -154,10 +154,10 @@ REFUSED: list[tuple[bytes, type[WebarcError], bool]] = [
     (b"<a xml:id='x'/>", InvalidDocument, True),
     (b"<a><b xml:id='x'/></a>", InvalidDocument, True),
     (TYPED + b"x</a>", InvalidDocument, False),
-    (b"<a>" + b"x" * (nodereader.LONGEST + 1) + b"</a>", InvalidDocument, True),
-    (b"<a>" + b"x" * (nodereader.LONGEST + 1), InvalidDocument, True),
-    (b"<a b='" + b"x" * (nodereader.LONGEST + 1), InvalidDocument, True),
-    (b"".join(b"<n%d/>" % i for i in range(noderules.MOST)), InvalidDocument, True),
+    (b"<a>" + b"x" * (node_parser.LONGEST + 1) + b"</a>", InvalidDocument, True),
+    (b"<a>" + b"x" * (node_parser.LONGEST + 1), InvalidDocument, True),
+    (b"<a b='" + b"x" * (node_parser.LONGEST + 1), InvalidDocument, True),
+    (b"".join(b"<n%d/>" % i for i in range(node_rules.MOST)), InvalidDocument, True),
 ]
 
 
@@ -198,7 +198,7 @@ def test_what_was_found_before_changes_no_answer(tail: bytes, monkeypatch: pytes
     """What is remembered of nodes is what holds wherever they are added. Refusals say the same, too."""
     olds = (EMPTY, OLD, merge_nodes(EMPTY, b"<a/>"))
     found = [(judged(old, tail), outcome(lambda: appended(old, tail))) for old in olds for _ in range(2)]  # noqa: B023 # called at once
-    monkeypatch.setattr(datanodes, "_simple", lambda _: None)
+    monkeypatch.setattr(data_nodes, "_simple", lambda _: None)
     expected = [(judged(old, tail), outcome(lambda: appended(old, tail))) for old in olds for _ in range(2)]  # noqa: B023
     assert found == expected
 
@@ -206,15 +206,15 @@ def test_what_was_found_before_changes_no_answer(tail: bytes, monkeypatch: pytes
 def test_one_node_is_parsed_as_it_is_written_and_in_its_document(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is what the processor's time for a data node goes into."""
     parsed: list[bytes] = []
-    parse = arcxml.parse_element
-    monkeypatch.setattr(arcxml, "parse_element", lambda document: parsed.append(document) or parse(document))
+    parse = data_xml.parse_element
+    monkeypatch.setattr(data_xml, "parse_element", lambda document: parsed.append(document) or parse(document))
     seen: list[tuple[bytes, list[str]]] = []
     old, tail = EMPTY.replace(b"Example", b"Parsed twice"), b"<twice at='most'/>\n<once/>"
     Judge(old, rewriting=False).feed(tail)
     nodes = extended(old, old + tail, lambda new, elements: seen.append((new, [str(each.tag) for each in elements])))
     new = merge_nodes(old, nodes)
     assert names(new) == names_of(nodes) == ("twice", "once")
-    assert parsed == [nodereader.enclosed(tail), new]
+    assert parsed == [node_parser.enclosed(tail), new]
     assert seen == [(nodes, ["twice", "once"])]
     more = extended(new, new + b"<c/>", lambda _, elements: seen.append((b"", [str(each.tag) for each in elements])))
     assert merge_nodes(new, more) == parsed[-1] and len(parsed) == 4 and seen[-1] == (b"", ["c"])
@@ -236,17 +236,17 @@ def test_a_check_has_the_last_word() -> None:
 def test_what_is_remembered_is_little() -> None:
     """However many and whatever kinds of nodes are written: bounded in bytes, results and what they are for."""
     calls: list[bytes] = []
-    known = remembered.Remembered(lambda each: calls.append(each) or each, len)
-    large = b"x" * (remembered.SMALL + 1)
+    known = memoize.Remembered(lambda each: calls.append(each) or each, len)
+    large = b"x" * (memoize.SMALL + 1)
     assert [known(each) for each in (large, large, b"a", b"a")] == [large, large, b"a", b"a"]
     known.know(b"known", b"b")
     known.know(b"known", large)
     assert known(b"b") == b"known" and known(large) == large
     assert calls == [large, large, b"a", large]
-    many = remembered.HELD // remembered.SMALL
+    many = memoize.HELD // memoize.SMALL
     for number in range(2 * many):
         known(b"%d" % number)
-    assert known.weight <= remembered.HELD
+    assert known.weight <= memoize.HELD
     calls.clear()
     known(b"0")
     known(b"%d" % (2 * many - 1))
@@ -344,7 +344,7 @@ def test_a_rewritten_document_may_be_spelled_otherwise(encoding: str) -> None:
     document = merge_nodes(OLD, rewritten(OLD, new))
     assert document.startswith(OLD.removesuffix(b"\n  </arc:data>\n</arc:file>\n"))
     assert canonical(document)[-1] == "<neu>caf\u00e9</neu>".encode()
-    arcxml.validate(document)
+    data_xml.validate(document)
 
 
 def test_prefixes_that_values_use_are_kept() -> None:
@@ -364,7 +364,7 @@ def test_a_document_of_another_form_is_brought_into_ours_first() -> None:
     other = b"<file xmlns='urn:webarcfs:arc:1'>" + EMPTY[EMPTY.index(b"<arc:meta") :].replace(b"arc:meta", b"meta")
     other = other.replace(b"<arc:data/>", b"<data><a xmlns=''>1</a></data>").replace(b"</arc:file>", b"</file>")
     document = merge_nodes(other, b"<b/>")
-    assert arcxml.metadata(document) == META
+    assert data_xml.metadata(document) == META
     assert names(document) == ("a", "b")
     assert document == merge_nodes(EMPTY, b'<a xmlns="">1</a>\n    <b/>')
 
@@ -392,7 +392,7 @@ def test_documents_are_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidDocument, match="at most"):
         rewritten(EMPTY, huge)
     assert time.process_time() - begun < 10
-    monkeypatch.setattr(datanodes, "LARGEST", len(OLD) + 100)
+    monkeypatch.setattr(data_nodes, "LARGEST", len(OLD) + 100)
     judge = Judge(OLD, rewriting=False)
     judge.feed(b"<a>" + b" " * 90)
     with pytest.raises(InvalidDocument, match="at most"):
@@ -446,7 +446,7 @@ def test_additions_of_two_writers_commute(ours: list[str], theirs: list[str]) ->
     assert sorted(canonical(first)) == sorted(canonical(second))
     assert canonical(first) == canonical(with_nodes("".join(ours + theirs)))
     assert first.startswith(merge_nodes(EMPTY, one).removesuffix(b"\n  </arc:data>\n</arc:file>\n")) or not ours
-    arcxml.validate(first)
+    data_xml.validate(first)
     assert appended(merge_nodes(EMPTY, one), written(theirs)) == two
     assert rewritten(first, second if not (ours and theirs) else first) == b""
 
@@ -454,7 +454,7 @@ def test_additions_of_two_writers_commute(ours: list[str], theirs: list[str]) ->
 @pytest.mark.parametrize("part", [b"<b/>", b"<b c='' d='' e='' f=''/>", b"<!---->", b"<?p?>"])
 def test_documents_are_bounded_in_number(part: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tree takes many times the memory of its text; so what is in it is counted before one is made."""
-    monkeypatch.setattr(nodereader, "PARTS", 1000)
+    monkeypatch.setattr(node_parser, "PARTS", 1000)
     for tail in (b"<a>" + part * 1000 + b"</a>", part * 1000):
         with pytest.raises(WebarcError):
             appended(OLD, tail)
@@ -485,7 +485,7 @@ def test_whatever_is_accepted_is_valid_and_was_not_refused_early(tail: bytes, cu
         return
     assert refused is None
     document = merge_nodes(OLD, nodes)
-    arcxml.validate(document)
+    data_xml.validate(document)
     assert document.startswith(OLD.removesuffix(b"\n  </arc:data>\n</arc:file>\n"))
     assert names(document) == names(OLD) + (names_of(nodes) if nodes else ())
 
@@ -495,12 +495,12 @@ def test_whatever_is_accepted_is_valid_and_was_not_refused_early(tail: bytes, cu
 def test_a_small_document_is_read_by_its_tree_as_by_events(tail: bytes) -> None:
     """Which of the two reads it depends on its size alone, and nobody may notice."""
     found = []
-    for small in (nodereader.SMALL, 0):
-        rules, fault = noderules._Record(), ""
+    for small in (node_parser.SMALL, 0):
+        rules, fault = node_rules._Record(), ""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(nodereader, "SMALL", small)
+            patch.setattr(node_parser, "SMALL", small)
             try:
-                nodereader.read(nodereader.enclosed(tail), rules, whole=False)
+                node_parser.read(node_parser.enclosed(tail), rules, whole=False)
             except WebarcError as error:
                 fault = str(error)
         found.append(([name for name, _ in rules.nodes], fault))
@@ -528,7 +528,7 @@ def test_a_damaged_rewriting_is_refused_or_changes_nothing(junk: bytes, at: int,
         return
     assert refused is None
     document = merge_nodes(OLD, nodes)
-    arcxml.validate(document)
+    data_xml.validate(document)
     assert canonical(document)[:2] == canonical(OLD)
 
 

@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
-from webarcfs.archive import errors
-from webarcfs.archive.errors import Exit, WebarcError, errno_of, exit_code_of
+from webarcfs.archive.model import errors
+from webarcfs.archive.model.errors import Exit, WebarcError, errno_of, exit_code_of
 
 pytestmark = pytest.mark.pure
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.intervals import Interval
-from webarcfs.archive.model import CET
+from webarcfs.archive.config.interval import Interval
+from webarcfs.archive.model.metadata import CET
 
 pytestmark = pytest.mark.pure
 NOON = datetime(2026, 1, 31, 12, tzinfo=CET)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.jobnames import command_line_name, kind_of, named_after, publication_of
-from webarcfs.archive import checks
+from agent.jobfolder.names import command_line_name, kind_of, named_after, publication_of
+from webarcfs.archive.config import validators
 
 
 def test_what_a_folder_is_called_tells_whose_it_is() -> None:
@@ -16,7 +16,7 @@ def test_what_a_folder_is_called_tells_whose_it_is() -> None:
 def test_every_text_gives_a_name(text: str) -> None:
     """It becomes part of refs and folders."""
     name = named_after(text, "1a2b3c4d", "import")
-    assert checks.name(name) == name and name.endswith("-1a2b3c4d")
+    assert validators.name(name) == name and name.endswith("-1a2b3c4d")
 
 
 def test_start_urls_name_a_crawl_in_any_order() -> None:

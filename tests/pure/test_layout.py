@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.urls import canonical_urls, raw_urls
-from webarcfs.archive import layout
-from webarcfs.archive.layout import LONGEST_SEGMENT, VECTORS, arc_path, data_name, is_data_file, is_reserved
-from webarcfs.archive.url import canonical, parse
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.arc_paths import LONGEST_SEGMENT, VECTORS, arc_path, data_name, is_data_file, is_reserved
+from webarcfs.archive.model.url import canonical, parse
 
 pytestmark = pytest.mark.pure
 
@@ -88,7 +88,7 @@ def test_long_names_stay_apart(lengths: list[int], piece: str) -> None:
 @given(canonical_urls)
 def test_the_data_file_is_recognised_and_never_data_xml(url: str) -> None:
     name = data_name(url)
-    assert is_data_file(name) and is_reserved(name) and name != layout.DATA_XML
+    assert is_data_file(name) and is_reserved(name) and name != arc_paths.DATA_XML
     assert re.fullmatch(r"data(\.[a-z0-9]{1,16}|\.orig\.xml)?", name)
 
 
@@ -114,4 +114,4 @@ def test_blog_and_blog_x_live_together() -> None:
 
 
 def test_split() -> None:
-    assert layout.split("/e.org/a/b") == ("e.org", "a/b") == layout.split("e.org/a/b")
+    assert arc_paths.split("/e.org/a/b") == ("e.org", "a/b") == arc_paths.split("e.org/a/b")

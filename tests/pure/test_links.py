@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.elements import Kind
-from agent.links import LONGEST_BODY, MOST_LINKS, Link, links_of
-from agent.resolve import resolver
-from webarcfs.archive.errors import UrlRefused
-from webarcfs.archive.url import canonical
+from webarcfs.archive.model.errors import UrlRefused
+from webarcfs.archive.model.url import canonical
+from webarcfs.content.htmlurls import Kind
+from webarcfs.content.outlinks import LONGEST_BODY, MOST_LINKS, Link, links_of
+from webarcfs.content.urlresolver import resolver
 
 pytestmark = pytest.mark.pure
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import manners
-from agent.manners import LONGEST_PAUSE, asks_for_pause, pause, retry_after
+from agent.policy import politeness
+from agent.policy.politeness import LONGEST_PAUSE, asks_for_pause, pause, retry_after
 
 pytestmark = pytest.mark.pure
 
@@ -60,4 +60,4 @@ def test_backing_off_doubles_and_the_crawls_own_wait_is_the_least() -> None:
 
 
 def test_words_for_crawl_log() -> None:
-    assert (manners.BUSY, manners.SERVER_BUSY) == ("busy", "server-busy")
+    assert (politeness.BUSY, politeness.SERVER_BUSY) == ("busy", "server-busy")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent.anchors import anchors_of
-from agent.elements import Kind
-from agent.links import Link, links_of
-from agent.markup import DEEPEST, Listener, told
-from agent.text import title_of
-from agent.tokens import Tokens
 from tests.support.memory import kept
+from webarcfs.content.anchors import anchors_of
+from webarcfs.content.htmlurls import Kind
+from webarcfs.content.markup import DEEPEST, Listener, told
+from webarcfs.content.outlinks import Link, links_of
+from webarcfs.content.text import title_of
+from webarcfs.content.tokens import Tokens
 
 pytestmark = pytest.mark.pure
 

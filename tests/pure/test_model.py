@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive import model
-from webarcfs.archive.errors import Damaged
-from webarcfs.archive.model import CET, FIELDS, CommitTag, MetaData
+from webarcfs.archive.model import metadata
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import CET, FIELDS, CommitTag, MetaData
 
 pytestmark = pytest.mark.pure
 
@@ -32,26 +32,26 @@ times = st.datetimes(
 
 def test_times_are_cet_all_year() -> None:
     """UTC+01:00, no summer time."""
-    assert model.format_time(datetime(2026, 7, 1, 12, tzinfo=UTC)) == "2026-07-01T13:00:00"
-    assert model.format_time(datetime(2026, 1, 1, 12, tzinfo=UTC)) == "2026-01-01T13:00:00"
-    assert model.format_time(datetime(2026, 7, 1, 12, tzinfo=timezone(timedelta(hours=2)))) == "2026-07-01T11:00:00"
-    assert model.from_epoch(0.9) == datetime(1970, 1, 1, 1, tzinfo=CET)
-    assert model.now().utcoffset() == timedelta(hours=1) and model.now().microsecond == 0
-    assert model.utc(FIRST) == FIRST and model.utc(FIRST).utcoffset() == timedelta(0)
+    assert metadata.format_time(datetime(2026, 7, 1, 12, tzinfo=UTC)) == "2026-07-01T13:00:00"
+    assert metadata.format_time(datetime(2026, 1, 1, 12, tzinfo=UTC)) == "2026-01-01T13:00:00"
+    assert metadata.format_time(datetime(2026, 7, 1, 12, tzinfo=timezone(timedelta(hours=2)))) == "2026-07-01T11:00:00"
+    assert metadata.from_epoch(0.9) == datetime(1970, 1, 1, 1, tzinfo=CET)
+    assert metadata.now().utcoffset() == timedelta(hours=1) and metadata.now().microsecond == 0
+    assert metadata.utc(FIRST) == FIRST and metadata.utc(FIRST).utcoffset() == timedelta(0)
 
 
 @given(times)
 def test_times_round_trip(time: datetime) -> None:
-    text = model.format_time(time)
+    text = metadata.format_time(time)
     assert len(text) == 19 and "T" in text
-    assert model.parse_time(text) == time
+    assert metadata.parse_time(text) == time
 
 
 @given(times.filter(lambda time: time.year > 1000))
 def test_compact_times_round_trip_and_sort(time: datetime) -> None:
-    text = model.compact_time(time)
-    assert model.parse_compact_time(text) == time
-    assert model.compact_time(time + timedelta(seconds=1)) > text
+    text = metadata.compact_time(time)
+    assert metadata.parse_compact_time(text) == time
+    assert metadata.compact_time(time + timedelta(seconds=1)) > text
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_compact_times_round_trip_and_sort(time: datetime) -> None:
 )
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(Damaged):
-        model.parse_time(text)
+        metadata.parse_time(text)
     with pytest.raises(Damaged):
-        model.parse_compact_time(text)
+        metadata.parse_compact_time(text)
 
 
 @given(times, st.sampled_from(["www.example.org", "e.org:8080", "[2001:db8::1]:81"]))
@@ -77,7 +77,7 @@ def test_commit_tags_round_trip(time: datetime, domain: str) -> None:
     """commitTag := <crawlTime>@<domainName>."""
     tag = CommitTag(time, domain)
     assert CommitTag.parse(str(tag)) == tag
-    assert str(tag) == f"{model.format_time(time)}@{domain}"
+    assert str(tag) == f"{metadata.format_time(time)}@{domain}"
 
 
 def test_a_tag_names_its_ref() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.robots import LONGEST_BODY, LONGEST_DELAY, allowed, crawl_delay, parse, product_token, robots_url
-from webarcfs.archive.errors import UrlRefused
+from agent.policy.robotstxt import LONGEST_BODY, LONGEST_DELAY, allowed, crawl_delay, parse, product_token, robots_url
+from webarcfs.archive.model.errors import UrlRefused
 
 pytestmark = pytest.mark.pure
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.scheduler import Due, due, next_due
-from webarcfs.archive.config import CrawlSettings, Publication
-from webarcfs.archive.intervals import Interval
-from webarcfs.archive.model import CET
+from agent.service.scheduler import Due, due, next_due
+from webarcfs.archive.config.interval import Interval
+from webarcfs.archive.config.settings import CrawlSettings, Publication
+from webarcfs.archive.model.metadata import CET
 
 pytestmark = pytest.mark.pure
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import scope
-from agent.scope import EXCLUDED_HOST, FOREIGN_HOST, PRIVATE_ADDRESS, TOO_DEEP, Scope, Verdict, judge
-from agent.status import SYSTEM_ERROR, Status, seed3_code
+from agent.policy import scope
+from agent.policy.fetchstatus import SYSTEM_ERROR, Status, seed3_code
+from agent.policy.scope import EXCLUDED_HOST, FOREIGN_HOST, PRIVATE_ADDRESS, TOO_DEEP, Scope, Verdict, judge
 
 pytestmark = pytest.mark.pure
 

@@ -20,8 +20,8 @@ from tests.bench.serve import Generated, running
 from tests.support import nasty, realsites
 from tests.support.nasty_pages import COLLISIONS, collisions, encodings
 from tests.support.site import Answer, Everywhere, Site, page, wire_path
-from webarcfs.archive.layout import arc_path
-from webarcfs.archive.url import canonical
+from webarcfs.archive.model.arc_paths import arc_path
+from webarcfs.archive.model.url import canonical
 
 pytestmark = pytest.mark.crawl
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.speed import WINDOW, Speed, described, duration
+from agent.system.speed import WINDOW, Speed, described, duration
 
 pytestmark = pytest.mark.pure
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.text import LONGEST_TITLE, decode_charset, fold, title_of
+from webarcfs.content.text import LONGEST_TITLE, decode_charset, fold, title_of
 
 pytestmark = pytest.mark.pure
 

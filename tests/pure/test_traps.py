@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import links, traps
-from agent.traps import CALENDAR, LENGTH, PARAMETERS, PATH_DEPTH, REPEATS, Bounds, latest_year_in, why
+from agent.policy import traps
+from agent.policy.traps import CALENDAR, LENGTH, PARAMETERS, PATH_DEPTH, REPEATS, Bounds, latest_year_in, why
 from tests.support.realsites import ALL, RealSite
-from webarcfs.archive.url import canonical
+from webarcfs.archive.model.url import canonical
+from webarcfs.content import outlinks
 
 pytestmark = pytest.mark.pure
 
@@ -114,6 +115,6 @@ def test_real_sites_are_no_traps(site: RealSite) -> None:
     for name in pages[::EVERY]:
         base = canonical(origin + quote(name, errors="surrogateescape"))
         body = (site.root / name).read_bytes()
-        urls.update(link.url for link in links.links_of(body, base, "text/html", "utf-8"))
+        urls.update(link.url for link in outlinks.links_of(body, base, "text/html", "utf-8"))
     assert len(urls) > len(files) / 2
     assert {url: why(url, BOUNDS) for url in urls if why(url, BOUNDS)} == {}

@@ -15,16 +15,17 @@ from typing import Any
 
 import pytest
 
-from agent import definition, item, warc
-from agent.item import State
+from agent.jobfolder import definition, jobstate
+from agent.jobfolder.jobstate import State
 from tests.support import crawls
 from tests.support.agents import agent, configure, fake_report, job_of, reports, status, summaries, until
 from tests.support.crawls import run_command
 from tests.support.nasty import slow
 from tests.support.site import Answer, Exchange, Site, page
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.model import format_time, now, parse_compact_time, parse_time
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.metadata import format_time, now, parse_compact_time, parse_time
+from webarcfs.warc import http_response
 
 archive = crawls.archive
 pytestmark = pytest.mark.crawl
@@ -282,7 +283,7 @@ def whole_in_warcs(archive: Archive) -> set[str]:
     found: set[str] = set()
     for job in archive.jobs.iterdir():
         for path in job.glob("*.warc"):
-            found |= {each.url for each in warc.responses(path)}
+            found |= {each.url for each in http_response.responses(path)}
     return found
 
 
@@ -508,10 +509,10 @@ def test_job_folders_of_another_version_are_refused_and_left_alone(archive: Arch
     folder = archive.jobs / "20200101T000000-p"
     folder.mkdir()
     (folder / "frontier.db").write_bytes(b"another time's")
-    (folder / item.FILE).write_text(json.dumps({"version": 99}))
+    (folder / jobstate.FILE).write_text(json.dumps({"version": 99}))
     run_once(archive)
     assert len(reports(archive, "p")) == 1
-    assert {path.name for path in folder.iterdir()} == {"frontier.db", item.FILE}
+    assert {path.name for path in folder.iterdir()} == {"frontier.db", jobstate.FILE}
     assert any("another version" in each for each in status(archive)["refused"])
     assert "another version" in run_command("status", "--archive", archive.root).out
 
@@ -558,5 +559,5 @@ def test_status_follows_a_job_through_its_states(archive: Archive, site: Site) -
     assert (one["name"], one["interval"], one["jobs"]) == ("p", "1 day", [])
     assert one["last"]["state"] == "archived" and one["last"]["complete"] is True
     assert parse_time(one["next"]) == begun(one["last"]["job"]) + timedelta(days=1)
-    kept = item.load(archive.reports / one["last"]["job"])
+    kept = jobstate.load(archive.reports / one["last"]["job"])
     assert kept is not None and kept.state is State.ARCHIVED and kept.urls["done"] == 4

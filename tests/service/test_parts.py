@@ -15,23 +15,28 @@ from pathlib import Path
 
 import pytest
 
-from agent import agentfile, definition, history, item, jobs, jsonfile, maintenance, report, scheduler, systemd
-from agent.definition import Definition
-from agent.dispatch import Dispatch
-from agent.frontier import Frontier
-from agent.item import Item, State
-from agent.job import Job
-from agent.processes import Process
-from agent.service import Service
-from agent.slots import Slots
+from agent.capture.wgetslots import Slots
+from agent.frontier.store import Frontier
+from agent.jobfolder import definition, jobstate
+from agent.jobfolder.definition import Definition
+from agent.jobfolder.job import Job
+from agent.jobfolder.jobstate import Item, State
+from agent.jobs import crawljob
+from agent.reports import report
+from agent.service import agentlock, history, scheduler
+from agent.service.dispatch import Dispatch
+from agent.service.loop import Service
+from agent.system import jsonfile, systemd
+from agent.system.processid import Process
+from agent.upkeep import maintenance
 from tests.support import disks
 from tests.support.agents import until
 from tests.support.crawls import publish_as
-from webarcfs.archive.config import CrawlSettings, Profile, Publication
-from webarcfs.archive.directory import Archive, create
-from webarcfs.archive.errors import Busy, Damaged, WebarcError
-from webarcfs.archive.intervals import Interval
-from webarcfs.archive.model import compact_time, now
+from webarcfs.archive.config.directory import Archive, create
+from webarcfs.archive.config.interval import Interval
+from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
+from webarcfs.archive.model.errors import Busy, Damaged, WebarcError
+from webarcfs.archive.model.metadata import compact_time, now
 
 pytestmark = pytest.mark.store
 
@@ -60,16 +65,16 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     """A full disk, say: nothing is wrong with the job, so that none is begun in its place, and it is tried again."""
     folder = archive.jobs / "20261121T030000-nightly"
     (folder / "frontier.db").mkdir(parents=True)
-    item.save(folder, Item(job=folder.name, publication="nightly", state=State.INTERRUPTED))
-    for call in (lambda: jobs.usable(folder), lambda: jobs.interrupted(archive, "nightly")):
+    jobstate.save(folder, Item(job=folder.name, publication="nightly", state=State.INTERRUPTED))
+    for call in (lambda: crawljob.usable(folder), lambda: crawljob.interrupted(archive, "nightly")):
         with pytest.raises(WebarcError, match="cannot be opened now") as caught:
             call()
         assert not isinstance(caught.value, Damaged)
     agent = Dispatch(archive)
     assert agent.resume == [folder.name]
     agent.turn()
-    assert agent.resume == [] and agent.idle() and len(agent.children) == 0
-    known = item.load(folder)
+    assert agent.resume == [] and agent.idle() and len(agent.system.childprocesses) == 0
+    known = jobstate.load(folder)
     assert known is not None and "cannot be opened now" in known.reason
     assert (known.state, known.failures, known.again > known.updated) == (State.FAILED, 1, True)
 
@@ -80,26 +85,26 @@ def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: P
         archive = create(disk / "archive")
         folder = archive.jobs / "20261121T030000-nightly"
         folder.mkdir()
-        item.save(folder, Item(job=folder.name, publication="nightly", failures=1))
+        jobstate.save(folder, Item(job=folder.name, publication="nightly", failures=1))
         agent = Dispatch(archive)
-        agent.children.start(folder.name, "-c", "raise OSError('no room for 000001.warc')")
+        agent.system.childprocesses.start(folder.name, "-c", "raise OSError('no room for 000001.warc')")
         with (disk / "ballast").open("wb", buffering=0) as ballast, contextlib.suppress(OSError):
             while True:
                 ballast.write(bytes(4096))
-        until(lambda: (agent.take_ended(), len(agent.children) == 0)[1], "its process has ended")
+        until(lambda: (agent.take_ended(), len(agent.system.childprocesses) == 0)[1], "its process has ended")
         agent.turn()
-        (known,) = agent.history.open
+        (known,) = agent.service.history.open
         assert (known.state, known.reason, known.failures) == (State.FAILED, "OSError: no room for 000001.warc", 2)
-        on_disk = item.load(folder)
+        on_disk = jobstate.load(folder)
         assert on_disk is not None and on_disk.state is State.WAITING
         (disk / "ballast").unlink()
         agent.turn()
-        assert item.load(folder) == known
+        assert jobstate.load(folder) == known
 
 
 def test_a_job_loses_no_warc_on_its_way_into_the_report(archive: Archive) -> None:
     """Whatever stands in the way of the report, the job has all that it had, and is told whole afterwards."""
-    folder = jobs.new_folder(archive, "nightly")
+    folder = crawljob.new_folder(archive, "nightly")
     (folder / "000001.warc").write_bytes(b"WARC/1.0")
     publication = Publication(name="nightly", urls=(), crawl=CrawlSettings(keep_warc=True))
     frontier = Frontier(folder / "frontier.db")
@@ -133,7 +138,7 @@ def test_a_job_that_is_half_removed_is_none(archive: Archive) -> None:
     half.mkdir()
     Frontier(half / "frontier.db").close()
     assert history.read(archive).open == ()
-    assert jobs.interrupted(archive, "nightly") is None
+    assert crawljob.interrupted(archive, "nightly") is None
     assert not half.exists()
 
 
@@ -200,12 +205,12 @@ def test_many_jobs_on_few_places_all_get_their_share(tmp_path: Path) -> None:
 
 
 def test_one_agent_an_archive(archive: Archive) -> None:
-    assert agentfile.running(archive) is None
-    with agentfile.hold(archive) as agent:
-        assert agentfile.running(archive) == agent
-        with pytest.raises(Busy, match=f"process {os.getpid()} since"), agentfile.hold(archive):
+    assert agentlock.running(archive) is None
+    with agentlock.hold(archive) as agent:
+        assert agentlock.running(archive) == agent
+        with pytest.raises(Busy, match=f"process {os.getpid()} since"), agentlock.hold(archive):
             pass
-    assert agentfile.running(archive) is None
+    assert agentlock.running(archive) is None
 
 
 def test_a_dead_agent_is_none(archive: Archive) -> None:
@@ -213,8 +218,8 @@ def test_a_dead_agent_is_none(archive: Archive) -> None:
     current = Process.current()
     assert current.runs()
     assert not Process(current.pid, current.ticks + 1).runs()
-    agentfile.tell(archive, agentfile.Agent(current.pid, current.ticks + 1, "2026-11-21T03:00:00"))
-    assert agentfile.running(archive) is None
+    agentlock.tell(archive, agentlock.Agent(current.pid, current.ticks + 1, "2026-11-21T03:00:00"))
+    assert agentlock.running(archive) is None
 
 
 def test_a_zombie_is_dead() -> None:
@@ -249,8 +254,8 @@ def test_an_item_is_read_as_it_was_written(tmp_path: Path) -> None:
     each = Item(
         job="j", publication="p", state=State.COLLECTING, urls={"done": 3}, bytes=7, warnings=("w",), tags=("t",)
     )
-    item.save(tmp_path, each)
-    assert item.load(tmp_path) == each
+    jobstate.save(tmp_path, each)
+    assert jobstate.load(tmp_path) == each
     assert [path.name for path in tmp_path.iterdir()] == ["item.json"]
 
 
@@ -262,24 +267,24 @@ def test_a_definition_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_version_is_refused_and_left_alone(archive: Archive) -> None:
-    folder = jobs.new_folder(archive, "p")
+    folder = crawljob.new_folder(archive, "p")
     (folder / "frontier.db").write_bytes(b"")
     jsonfile.write(folder / "item.json", {"version": 99, "news": 1})
     jsonfile.write(folder / "definition.json", {"version": 99, "news": 1})
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for load in (item.load, definition.load):
+    for load in (jobstate.load, definition.load):
         with pytest.raises(Damaged, match="another version"):
             load(folder)
-    assert jobs.interrupted(archive, "p") is None
+    assert crawljob.interrupted(archive, "p") is None
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert jobs.new_folder(archive, "p").name > folder.name
+    assert crawljob.new_folder(archive, "p").name > folder.name
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "state": "asleep"}', "\0\0"])
 def test_a_broken_item_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "item.json").write_text(text)
     with pytest.raises(Damaged):
-        item.load(tmp_path)
+        jobstate.load(tmp_path)
 
 
 # -- systemd -----------------------------------------------------------------------------------------------------------
@@ -323,9 +328,9 @@ def test_watchdog(monkeypatch: pytest.MonkeyPatch, usec: str, pid: str, expected
 
 
 def test_the_unit_is_sound_and_exposes_little(tmp_path: Path) -> None:
-    """examples/webarc-agent.service: nothing in it is unknown to systemd, and it is hardened."""
-    unit = Path(__file__).parents[2] / "examples" / "webarc-agent.service"
-    copy = tmp_path / "webarc-agent.service"
+    """examples/webarc-agent.service.loop: nothing in it is unknown to systemd, and it is hardened."""
+    unit = Path(__file__).parents[2] / "examples" / "webarc-agent.service.loop"
+    copy = tmp_path / "webarc-agent.service.loop"
     copy.write_text(unit.read_text("utf-8").replace("/usr/local/bin/webarc-agent", "/bin/true"), "utf-8")
     for command in (["verify", "--man=no"], ["security", "--offline=true", "--threshold=25", "--no-pager"]):
         done = subprocess.run(

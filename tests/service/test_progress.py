@@ -15,7 +15,7 @@ from tests.support import crawls
 from tests.support.agents import agent, configure, reports, status, summaries, until
 from tests.support.crawls import COMMAND, run_command
 from tests.support.site import Site
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config.directory import Archive
 
 archive = crawls.archive
 pytestmark = pytest.mark.crawl

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.support import crawls
 from tests.support.site import Answer, Site, page
-from webarcfs.archive import directory
+from webarcfs.archive.config import directory
 
 _HOSTS = [f"h{number:02}.example" for number in range(40)]
 _PLACES, _PAGES = 4, 2_000

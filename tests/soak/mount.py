@@ -27,11 +27,11 @@ from tests.mount.crawler import publish
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import UMOUNT, Mounted, eventually, run
-from webarcfs.archive import directory
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged
-from webarcfs.mount import bounds
-from webarcfs.mount.workers import THREADS
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.mount.adapters.libfuse3.workers import THREADS
+from webarcfs.view import limits
 
 PAGES = 60
 BODY = re.compile(rb"(\d+) (\d+) x*")
@@ -42,7 +42,7 @@ FAIR = {errno.ESTALE, errno.ENOENT, errno.EPERM}
 SPACE = 2 << 30
 #: MiB by which the process may have grown since it had warmed up: caches fill up to their bounds (64 MiB of bodies, 16
 #: of what was superseded, a part of SPACE for all that hangs on inodes). Mapped packs do not count: the kernel's cache.
-GROWTH = 96 + (SPACE // bounds.PART >> 20)
+GROWTH = 96 + (SPACE // limits.PART >> 20)
 PATIENCE = 120.0
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from tests.support.agents import RunningAgent, agent, configure, reports, status, summaries
 from tests.support.site import Site
-from webarcfs.archive import directory
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.model import format_time, now, parse_time
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.metadata import format_time, now, parse_time
 
 _PUBLICATIONS = 30
 #: Bytes by which the agent may grow from the first third of the time to the end.

@@ -19,9 +19,9 @@ from tests.mount.crawler import Crawler
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import Mounted
-from webarcfs.archive import committing
-from webarcfs.archive.datanodes import names
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.commit import commit_additions
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document.data_nodes import names
 
 
 def work(root: Path, number: int, files: int, arcs: int) -> None:
@@ -77,7 +77,7 @@ def _run(folder: Path, files: int, arcs: int, processes: int) -> int:
     finally:
         crawler.end()
         mounted.clear()
-    committing.replay(archive)
+    commit_additions.replay(archive)
     lines = [line.split() for number in range(processes) for line in (folder / f"out{number}").read_text().splitlines()]
     print(f"{len(lines)} additions in {seconds:.1f} s, {crawls} crawls: {Counter(line[3] for line in lines)}")
     faults = list(_faults(archive, lines)) + archives.store_of(archive).check()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from webarcfs.archive.layout import DATA_XML, HEADERS
-from webarcfs.archive.store import Store
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 
 OWN = ("data.html", DATA_XML, HEADERS)
 

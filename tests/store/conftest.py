@@ -10,9 +10,9 @@ import pytest
 from tests.support import disks
 from tests.support.archives import DOMAIN, make_archive
 from tests.support.journals import Writer
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.store import Store
-from webarcfs.mount.view import View
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import Store
+from webarcfs.view.tree.view import View
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.archives import CREATED, FIRST
-from webarcfs.archive.asking import ask
-from webarcfs.archive.commits import Message
-from webarcfs.archive.database import Change, Database
-from webarcfs.archive.errors import BadCondition, DatabaseDamaged, NotFound, TookTooLong, WebarcError
-from webarcfs.archive.model import CommitTag, MetaData
+from webarcfs.archive.index.database import Change, Database
+from webarcfs.archive.index.query import ask
+from webarcfs.archive.model.commit_message import Message
+from webarcfs.archive.model.errors import BadCondition, DatabaseDamaged, NotFound, TookTooLong, WebarcError
+from webarcfs.archive.model.metadata import CommitTag, MetaData
 
 pytestmark = pytest.mark.store
 TAG = CommitTag(FIRST, "e.org")

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.recover import catch_up
+from agent.indexing.recovery import catch_up
 from tests.support import archives
 from tests.support.mounts import eventually
-from webarcfs.archive import versions
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import BadCondition, NotAnArchive, NotFound, NotPermitted, WebarcError
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.model import CommitTag
-from webarcfs.archive.store import Store
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.history import versions
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.errors import BadCondition, NotAnArchive, NotFound, NotPermitted, WebarcError
+from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.client import WebarchiveClient
 
 pytestmark = pytest.mark.store

@@ -12,14 +12,15 @@ import pytest
 
 from tests.support.archives import DOMAIN, publish, publish_many, store_of
 from tests.support.journals import Writer, lines_of, nothing_left
-from webarcfs.archive import committing, locks
-from webarcfs.archive.committing import commit_additions, replay
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Busy
-from webarcfs.archive.journal import Journal
-from webarcfs.archive.marks import ADDITIONS
-from webarcfs.archive.packs import Pack
-from webarcfs.archive.store import MAIN, RefUpdate
+from webarcfs.archive.commit import commit_additions as committing
+from webarcfs.archive.commit.commit_additions import commit_additions, replay
+from webarcfs.archive.commit.progress import ADDITIONS
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.pack_writer import Pack
+from webarcfs.archive.git.repository import MAIN, RefUpdate
+from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.model.errors import Busy
+from webarcfs.archive.system import locks
 
 pytestmark = pytest.mark.store
 
@@ -243,7 +244,7 @@ def test_when_the_refs_cannot_move_nothing_has_happened(
         raise Busy("somebody holds it")
 
     with monkeypatch.context() as patch:
-        patch.setattr("webarcfs.archive.store.Store.update_refs", refuse)
+        patch.setattr("webarcfs.archive.git.repository.Store.update_refs", refuse)
         with pytest.raises(Busy):
             commit_additions(site, DOMAIN)
     assert store_of(site).ref(MAIN) == before

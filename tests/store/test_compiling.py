@@ -1,4 +1,4 @@
-"""`python -m webarcfs.compiling` on a package of one small module: what it makes, for whom, and what it says."""
+"""`python -m webarcfs.native.build` on a package of one small module: what it makes, for whom, and what it says."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.support.compiled import ROOT
-from webarcfs import compiled
+from webarcfs.native import loader
 
 pytestmark = pytest.mark.store
 
-_PARTS = ("__init__.py", "building.py", "compiled.py", "compiling.py", "archive/__init__.py", "archive/errors.py")
+_PARTS = (
+    "__init__.py",
+    "native/mypyc_build.py",
+    "native/loader.py",
+    "native/build.py",
+    "archive/__init__.py",
+    "archive/model/errors.py",
+)
 _SMALL = "def twice(number: int) -> int:\n    return number * 2\n"
 #: For which mypyc writes code that has the garbage collector empty what is in use.
 _DANGEROUS = """
@@ -31,7 +38,7 @@ class Below(Above):
 """
 #: Says whether the compiled form is used, and what it answers.
 _ASK = """
-from webarcfs import compiled
+from webarcfs.native import loader
 used = compiled.use()
 from webarcfs.mount.small import twice
 print(used, type(twice).__name__, twice(21))
@@ -47,7 +54,7 @@ def compiling(folder: Path, **environment: str) -> subprocess.Popen[str]:
     quick.write_text(f'#!/bin/sh\necho "$*" >> {folder}/calls\nexec gcc "$@" -O0\n')
     quick.chmod(0o755)
     return subprocess.Popen(
-        [sys.executable, "-m", "webarcfs.compiling"],
+        [sys.executable, "-m", "webarcfs.native.build"],
         cwd=elsewhere,
         env={**os.environ, "PYTHONPATH": str(folder), "CC": str(quick), **environment},
         stdout=subprocess.PIPE,
@@ -65,7 +72,7 @@ def asked(folder: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-c", _ASK],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder), compiled.INTERPRETED: ""},
+        env={**os.environ, "PYTHONPATH": str(folder), loader.INTERPRETED: ""},
         capture_output=True,
         text=True,
         check=True,
@@ -75,7 +82,7 @@ def asked(folder: Path) -> str:
 
 
 def forms(folder: Path) -> list[Path]:
-    return [path for path in (folder / "webarcfs" / compiled.FOLDER).iterdir() if path.is_dir()]
+    return [path for path in (folder / "webarcfs" / loader.FOLDER).iterdir() if path.is_dir()]
 
 
 @pytest.fixture
@@ -87,18 +94,18 @@ def package(tmp_path: Path) -> Path:
     (tmp_path / "webarcfs/mount").mkdir()
     (tmp_path / "webarcfs/mount/__init__.py").touch()
     (tmp_path / "webarcfs/mount/small.py").write_text(_SMALL)
-    with (tmp_path / "webarcfs/compiled.py").open("a") as file:
+    with (tmp_path / "webarcfs/native/loader.py").open("a") as file:
         file.write('\nMODULES = ("webarcfs.mount.small",)\n')
     return tmp_path
 
 
 def test_two_at_once_compile_once_and_what_is_older_goes(package: Path) -> None:
     """The one that comes later finds it made. What is left of other sources, and of who was killed, is removed."""
-    shelf, wanted = package / "webarcfs" / compiled.FOLDER, compiled.place(package / "webarcfs")
+    shelf, wanted = package / "webarcfs" / loader.FOLDER, loader.place(package / "webarcfs")
     older, killed, others = shelf / f"0{wanted.suffix}", shelf / "new-1", shelf / "0.cpython-399-vax"
     for each in (older, killed, others, wanted):
         each.mkdir(parents=True)
-    (wanted / compiled.SUMS).touch()  # as a power cut may leave it
+    (wanted / loader.SUMS).touch()  # as a power cut may leave it
     assert asked(package) == "False function 42"
     both = [ended(process) for process in [compiling(package), compiling(package)]]
     assert [(code, complaint) for code, _, complaint in both] == [(0, ""), (0, "")]
@@ -135,5 +142,5 @@ def test_without_a_compiler_it_says_what_to_install(package: Path) -> None:
     code, said, complaint = ended(compiling(package, CC="no-such-compiler"))
     assert (code, said) == (2, "")
     assert complaint.splitlines() == [
-        "webarcfs.compiling: there is no C compiler (no-such-compiler); apt install gcc libc6-dev"
+        "webarcfs.native.build: there is no C compiler (no-such-compiler); apt install gcc libc6-dev"
     ]

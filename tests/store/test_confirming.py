@@ -12,22 +12,22 @@ import pytest
 from tests.support import archives
 from tests.support.agents import until
 from tests.support.archives import DOMAIN
-from webarcfs.archive.additions import AddFile, AddNodes, Place
-from webarcfs.archive.errors import Exists, Stale, WebarcError
-from webarcfs.archive.journal import Journal
-from webarcfs.archive.locks import Turnstile
-from webarcfs.archive.schemas import Schemas
-from webarcfs.mount import closing
-from webarcfs.mount.authors import Caller
-from webarcfs.mount.base import Node
-from webarcfs.mount.closing import Closing
-from webarcfs.mount.committer import Committer
-from webarcfs.mount.drafts import Draft
-from webarcfs.mount.overlay import Pending
-from webarcfs.mount.tree import Tree
-from webarcfs.mount.view import View
-from webarcfs.mount.workers import Workers
-from webarcfs.mount.writing import LITTLE, Opened, Writer
+from webarcfs.archive.document.schemas import Schemas
+from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.model.addition import AddFile, AddNodes, Place
+from webarcfs.archive.model.errors import Exists, Stale, WebarcError
+from webarcfs.archive.system.locks import Turnstile
+from webarcfs.mount.adapters.libfuse3 import close_batches
+from webarcfs.mount.adapters.libfuse3.close_batches import Closing
+from webarcfs.mount.adapters.libfuse3.workers import Workers
+from webarcfs.mount.writing.committer import Committer
+from webarcfs.mount.writing.draft import Draft
+from webarcfs.mount.writing.writer import LITTLE, Opened, Writer
+from webarcfs.view.caller import Caller
+from webarcfs.view.node import Node
+from webarcfs.view.state.overlay import Pending
+from webarcfs.view.tree.root import Tree
+from webarcfs.view.tree.view import View
 
 pytestmark = pytest.mark.store
 
@@ -183,7 +183,7 @@ def test_a_domain_that_is_held_keeps_no_other_waiting_nor_does_a_large_file(moun
 
 
 def test_more_than_are_taken_at_once(mount: Mount, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(closing, "MOST", 4)
+    monkeypatch.setattr(close_batches, "MOST", 4)
     opened = {f"n{number}": mount.file("p0.html", f"n{number}") for number in range(30)}
     with Turnstile(mount.archive.lock(DOMAIN)).exclusive():
         for name, each in opened.items():

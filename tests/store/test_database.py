@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from tests.support.archives import CREATED, FIRST
 from tests.support.users import Other, open_folder
-from webarcfs.archive import resources, sqlitefile
-from webarcfs.archive.commits import Message
-from webarcfs.archive.database import Change, Database
-from webarcfs.archive.errors import Busy, DatabaseDamaged
-from webarcfs.archive.model import FIELDS, CommitTag, MetaData
+from webarcfs.archive.config import packaged_files
+from webarcfs.archive.index import sqlite_file
+from webarcfs.archive.index.database import Change, Database
+from webarcfs.archive.model.commit_message import Message
+from webarcfs.archive.model.errors import Busy, DatabaseDamaged
+from webarcfs.archive.model.metadata import FIELDS, CommitTag, MetaData
 
 pytestmark = pytest.mark.store
 DOMAIN = "e.org"
@@ -190,7 +191,7 @@ def test_a_schema_of_another_version(tmp_path: Path) -> None:
 
 
 def test_one_that_somebody_holds_is_busy_and_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlitefile, "PATIENCE", 0.1)
+    monkeypatch.setattr(sqlite_file, "PATIENCE", 0.1)
     with Database(tmp_path / "webarc.db") as database:
         other = sqlite3.connect(tmp_path / "webarc.db", isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
@@ -211,7 +212,7 @@ def test_a_full_disk(small_disk: Path) -> None:
 
 def test_the_schema_is_a_file_that_sqlite_takes_as_it_is(tmp_path: Path) -> None:
     """/Db-1/."""
-    schema = resources.path("sql", "schema.sql")
+    schema = packaged_files.path("sql", "schema.sql")
     connection = sqlite3.connect(tmp_path / "x.db")
     connection.executescript(schema.read_text())
     names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}

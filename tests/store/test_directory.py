@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from webarcfs.archive import directory
-from webarcfs.archive.directory import Archive, create, default_root, open_archive
-from webarcfs.archive.errors import Exit, NotAnArchive, UsageError, exit_code_of
-from webarcfs.archive.store import Store
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive, create, default_root, open_archive
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.model.errors import Exit, NotAnArchive, UsageError, exit_code_of
 
 pytestmark = pytest.mark.store
 

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.archives import FIRST
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.model import CommitTag
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.metadata import CommitTag
 
 pytestmark = pytest.mark.store
 TAGS = [CommitTag(FIRST + timedelta(seconds=n), "www.example.org") for n in range(200)]

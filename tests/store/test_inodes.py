@@ -11,21 +11,24 @@ import pytest
 
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged, MountFailed, Stale, UsageError
-from webarcfs.archive.objects import Objects
-from webarcfs.mount import binding, bounds, libfuse3, wire
-from webarcfs.mount.base import Attrs, Folder, Kind
-from webarcfs.mount.binding import Mount
-from webarcfs.mount.expiry import Expiry
-from webarcfs.mount.inodes import Inodes, nodeid
-from webarcfs.mount.listings import Listings
-from webarcfs.mount.lowlevel import Operations
-from webarcfs.mount.states import DomainState, States
-from webarcfs.mount.tree import ROOT, Tree
-from webarcfs.mount.trimming import Trimmer
-from webarcfs.mount.view import View
-from webarcfs.mount.workers import Workers
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.objects import Objects
+from webarcfs.archive.model.errors import Damaged, MountFailed, Stale, UsageError
+from webarcfs.mount.adapters import binding
+from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.libfuse3 import library
+from webarcfs.mount.adapters.libfuse3.operations import Operations
+from webarcfs.mount.adapters.libfuse3.workers import Workers
+from webarcfs.mount.kernel import protocol
+from webarcfs.mount.kernel.inode_table import Inodes, nodeid
+from webarcfs.mount.kernel.invalidation import Expiry
+from webarcfs.mount.kernel.listing_snapshots import Listings
+from webarcfs.mount.kernel.trimmer import Trimmer
+from webarcfs.view import limits
+from webarcfs.view.node import Attrs, Folder, Kind
+from webarcfs.view.state.domain_states import DomainState, States
+from webarcfs.view.tree.root import ROOT, Tree
+from webarcfs.view.tree.view import View
 
 pytestmark = pytest.mark.store
 
@@ -62,7 +65,7 @@ class Mounted:
     def lookup(self, path: str) -> int:
         number = ROOT
         for name in path.split("/"):
-            number = wire.first_number(self.operations.lookup(number, os.fsencode(name)))
+            number = protocol.first_number(self.operations.lookup(number, os.fsencode(name)))
         return number
 
 
@@ -122,7 +125,7 @@ def test_answers_that_were_not_taken_are_taken_back(archive: Archive, view: View
     reply = operations.lookup(mounted.lookup(DOMAIN), b"index.html")
     operations.lookup_undone(reply)
     reply = operations.readdirplus(mounted.lookup(DOMAIN), 4096, 0, None)
-    assert len(mounted.inodes) == known + 2 and len(list(wire.nodeids(reply))) == 2
+    assert len(mounted.inodes) == known + 2 and len(list(protocol.nodeids(reply))) == 2
     operations.readdirplus_undone(reply)
     assert len(mounted.inodes) == known
 
@@ -162,10 +165,13 @@ def _listed(mounted: Mounted, folder: int) -> dict[bytes, tuple[int, bytes]]:
     while reply := mounted.operations.readdirplus(folder, 2_000, offset, None):
         at = 0
         while at < len(reply):
-            ino, offset, size, kind = struct.unpack_from("=QQII", reply, at + wire.ENTRY_SIZE)
-            end = at + wire.ENTRY_SIZE + wire.room(bytes(size))
-            name = reply[at + wire.ENTRY_SIZE + 24 :][:size]
-            found[name] = wire.first_number(reply[at:]), reply[at : at + wire.ENTRY_SIZE] + bytes((ino % 251, kind))
+            ino, offset, size, kind = struct.unpack_from("=QQII", reply, at + protocol.ENTRY_SIZE)
+            end = at + protocol.ENTRY_SIZE + protocol.room(bytes(size))
+            name = reply[at + protocol.ENTRY_SIZE + 24 :][:size]
+            found[name] = (
+                protocol.first_number(reply[at:]),
+                reply[at : at + protocol.ENTRY_SIZE] + bytes((ino % 251, kind)),
+            )
             at = end
     return found
 
@@ -211,7 +217,7 @@ def test_what_the_kernel_asks_again_is_not_read_from_git_again(
 ) -> None:
     """As many ARCs as the mount may know are walked from its caches when the kernel let all of them go."""
     arcs, reads = 60, Counter[str]()
-    monkeypatch.setattr(bounds, "inodes", lambda: bounds.OF_AN_ARC * (arcs + 3))
+    monkeypatch.setattr(limits, "inodes", lambda: limits.OF_AN_ARC * (arcs + 3))
     for name in ("entries", "read"):
         monkeypatch.setattr(Objects, name, _counted(name, getattr(Objects, name), reads))
     archives.publish(archive, pages={f"d/p{number}": b"1" for number in range(arcs)})
@@ -258,8 +264,10 @@ def test_folders_are_what_they_are_now(archive: Archive, view: View) -> None:
     d, gone = mounted.lookup(f"{DOMAIN}/d"), mounted.lookup(f"{DOMAIN}/gone")
     archives.publish(archive, pages={"d/new.html": b"2", "gone/two.html": None})
     view.refresh()
-    assert wire.first_number(mounted.operations.lookup(d, b"new.html"))
-    assert wire.first_number(mounted.operations.lookup(gone, b"two.html")), "who is inside still sees what was there"
+    assert protocol.first_number(mounted.operations.lookup(d, b"new.html"))
+    assert protocol.first_number(mounted.operations.lookup(gone, b"two.html")), (
+        "who is inside still sees what was there"
+    )
 
 
 def test_the_oldest_arcs_go_when_there_are_too_many(archive: Archive, view: View) -> None:
@@ -283,7 +291,7 @@ def test_beginnings_of_conditions_are_forgotten_like_others(archive: Archive, vi
     for name in (b"path = '", b"www.example.org", b"a"):
         reply = mounted.operations.lookup(folders[-1], name)
         assert isinstance(reply, bytes), "nobody waits for the database"
-        folders.append(wire.first_number(reply))
+        folders.append(protocol.first_number(reply))
     assert len(set(folders)) == 4 and len(mounted.inodes) == known + 4
     assert [number for number, _, _ in mounted.inodes.oldest_arcs(9)] == folders[1:]
     for number in reversed(folders):
@@ -301,31 +309,35 @@ def test_versions_in_history_are_inodes_of_their_own(archive: Archive, view: Vie
 def test_replies_have_the_sizes_that_the_kernel_reads() -> None:
     """linux/fuse.h: fuse_entry_out, fuse_attr_out, fuse_open_out, fuse_statfs_out, fuse_dirent, fuse_getxattr_out."""
     attrs = Attrs(Kind.FILE, 1000, -1, 2**63 - 1)
-    owned = wire.Owned(1, 2)
-    assert (len(owned.entry(7, attrs)), len(owned.attr(attrs)), len(wire.opened(1, 2))) == (128, 104, 16)
-    assert (len(wire.statfs(os.statvfs("/"))), len(wire.size_of_xattr(5)), len(wire.no_entry())) == (80, 8, 128)
+    owned = protocol.Owned(1, 2)
+    assert (len(owned.entry(7, attrs)), len(owned.attr(attrs)), len(protocol.opened(1, 2))) == (128, 104, 16)
+    assert (len(protocol.statfs(os.statvfs("/"))), len(protocol.size_of_xattr(5)), len(protocol.no_entry())) == (
+        80,
+        8,
+        128,
+    )
     for size in range(1, 20):
-        entry = wire.direntplus(owned.entry(7, attrs), wire.dirent(b"n" * size, 5, Kind.FILE, 9))
-        assert len(entry) == wire.ENTRY_SIZE + wire.room(b"n" * size) and len(entry) % 8 == 0
-        assert list(wire.nodeids(entry * 3)) == [7, 7, 7]
+        entry = protocol.direntplus(owned.entry(7, attrs), protocol.dirent(b"n" * size, 5, Kind.FILE, 9))
+        assert len(entry) == protocol.ENTRY_SIZE + protocol.room(b"n" * size) and len(entry) % 8 == 0
+        assert list(protocol.nodeids(entry * 3)) == [7, 7, 7]
 
 
 def test_a_library_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MountFailed, match="apt install libfuse3-3"):
-        libfuse3.load("/nowhere/libfuse3.so.3")
-    monkeypatch.setattr(libfuse3, "KNOWN", {"libfuse3.so.3": (100, 200)})
+        library.load("/nowhere/libfuse3.so.3")
+    monkeypatch.setattr(library, "KNOWN", {"libfuse3.so.3": (100, 200)})
     with pytest.raises(MountFailed, match="libfuse3-3"):
-        libfuse3.load.__wrapped__()
+        library.load.__wrapped__()
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(MountFailed, match="binding=fusepy"):
-        libfuse3.load.__wrapped__()
+        library.load.__wrapped__()
 
 
 def test_the_best_binding_that_can_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert binding.load().__module__ == "webarcfs.mount.loop"
-    assert binding.load("fusepy").__module__ == "webarcfs.mount.highloop"
+    assert binding.load().__module__ == "webarcfs.mount.adapters.libfuse3.session"
+    assert binding.load("fusepy").__module__ == "webarcfs.mount.adapters.fusepy.session"
     monkeypatch.setitem(binding.BINDINGS, "libfuse3", ("webarcfs.mount.nothing", "libfuse3-3"))
-    assert binding.load().__module__ == "webarcfs.mount.highloop"
+    assert binding.load().__module__ == "webarcfs.mount.adapters.fusepy.session"
     with pytest.raises(MountFailed, match="apt install libfuse3-3"):
         binding.load("libfuse3")
     with pytest.raises(UsageError):

@@ -12,15 +12,15 @@ import pytest
 
 from tests.support.archives import DOMAIN, publish, store_of
 from tests.support.journals import Writer, lines_of, nothing_left
-from webarcfs.archive import journal as journal_module
-from webarcfs.archive import replaying
-from webarcfs.archive import store as store_module
-from webarcfs.archive.additions import AddFile, Author, Place, blob_id
-from webarcfs.archive.committing import commit_additions, replay
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged, Exists
-from webarcfs.archive.journal import Body, Journal, Ticket, Wanted
-from webarcfs.archive.logs import all_logs, take
+from webarcfs.archive.commit import journal_replay
+from webarcfs.archive.commit.commit_additions import commit_additions, replay
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git import repository
+from webarcfs.archive.journal import journal
+from webarcfs.archive.journal.journal import Body, Journal, Ticket, Wanted
+from webarcfs.archive.journal.log_reader import all_logs, take
+from webarcfs.archive.model.addition import AddFile, Author, Place, blob_id
+from webarcfs.archive.model.errors import Damaged, Exists
 
 pytestmark = pytest.mark.store
 
@@ -134,7 +134,7 @@ def test_only_its_own_writer_replaces_what_was_confirmed(writer: Writer) -> None
 def test_its_own_writer_replaces_what_was_renamed_after_its_log_went(
     site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_module, "WORTH", 1)
+    monkeypatch.setattr(journal, "WORTH", 1)
     first = writer.file("a.html", "n.tmp", b"1")
     writer.journal.release(commit_additions(site, DOMAIN))
     writer.move("a.html", "n.tmp", "n.txt")
@@ -176,8 +176,8 @@ def test_many_mounts_claim_one_name_at_once(site: Archive) -> None:
 
 def test_a_long_log_is_followed_by_another_and_goes(site: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is pending stays in order over all of them."""
-    monkeypatch.setattr(journal_module, "FULL", 1000)
-    monkeypatch.setattr(journal_module, "WORTH", 1)
+    monkeypatch.setattr(journal, "FULL", 1000)
+    monkeypatch.setattr(journal, "WORTH", 1)
     writer = Writer(site)
     for number in range(20):
         writer.file("a.html", f"{number}", b"x" * 100)
@@ -378,7 +378,7 @@ def test_what_is_confirmed_together_may_need_another_log(
     site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Names that were taken in the log before are taken in the next, and both are synced."""
-    monkeypatch.setattr(journal_module, "FULL", 700)
+    monkeypatch.setattr(journal, "FULL", 700)
     place, synced, fdatasync = writer.place("a.html"), set(), os.fdatasync
     monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.add(fd), fdatasync(fd)))
     names = [f"n{number % 12}" for number in range(24)]
@@ -417,8 +417,8 @@ VICTIM = """
 import sys, threading
 from pathlib import Path
 from tests.support.journals import Writer
-from webarcfs.archive import directory, journal
-from webarcfs.archive.committing import commit_additions, replay
+from webarcfs.archive.config import directory\nfrom webarcfs.archive.journal import journal
+from webarcfs.archive.commit.commit_additions import commit_additions, replay
 journal.FULL, journal.WORTH = 4000, 1000
 archive = directory.open_archive(Path(sys.argv[1]))
 replay(archive)
@@ -484,8 +484,8 @@ HEIR = """
 import os, signal, sys
 from pathlib import Path
 from tests.support.journals import Writer
-from webarcfs.archive import directory
-from webarcfs.archive.segment import Segment
+from webarcfs.archive.config import directory
+from webarcfs.archive.journal.log_writer import Segment
 archive = directory.open_archive(Path(sys.argv[1]))
 writer = Writer(archive)
 writer.file("a.html", "small", b"42")
@@ -500,7 +500,7 @@ def test_a_lock_that_outlives_its_owner_is_waited_for(site: Archive, monkeypatch
 
     Here it has them until its stdin ends. The owner died while it made its second log.
     """
-    monkeypatch.setattr(replaying, "PATIENCE", 60.0)
+    monkeypatch.setattr(journal_replay, "PATIENCE", 60.0)
     command = [sys.executable, "-c", HEIR, str(site.root)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as victim:
         assert victim.stdin is not None and victim.stdout is not None
@@ -522,7 +522,7 @@ def test_a_lock_that_outlives_its_owner_is_waited_for(site: Archive, monkeypatch
 def test_a_lock_of_an_owner_who_lives_is_not_waited_for(
     site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replaying, "PATIENCE", 3600.0)
+    monkeypatch.setattr(journal_replay, "PATIENCE", 3600.0)
     writer.file("a.html", "n.txt", b"42")
     assert replay(site) == [] and confirmed(site) == ["n.txt"]
 
@@ -531,7 +531,7 @@ def test_a_git_that_outlives_its_caller_is_waited_for(
     site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The git that a killed process had begun to move main with may still hold its lock: that syncs first."""
-    monkeypatch.setattr(store_module, "_PATIENT", ("-c", "core.filesRefLockTimeout=60000"))
+    monkeypatch.setattr(repository, "_PATIENT", ("-c", "core.filesRefLockTimeout=60000"))
     writer.file("a.html", "n.txt", b"42")
     writer.die()
     lock = site.repository(DOMAIN) / "refs/heads/main.lock"
@@ -555,7 +555,7 @@ TRACED = """
 import os, sys
 from pathlib import Path
 from tests.support.journals import Writer
-from webarcfs.archive import directory
+from webarcfs.archive.config import directory
 writer = Writer(directory.open_archive(Path(sys.argv[1])))
 for number in range(5):
     writer.file("a.html", f"{number}", b"x" * (10 if number % 2 else 100000))

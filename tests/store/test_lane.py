@@ -1,4 +1,4 @@
-"""The fast lane (webarcfs/mount/lane.py) without a kernel: requests as its bytes, answers as it would read them."""
+"""The fast lane (webarcfs/mount/adapters/libfuse3/fast_path.py) without a kernel: requests as its bytes, answers as it would read them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 from tests.store.test_inodes import Mounted
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import NotFound
-from webarcfs.mount import wire
-from webarcfs.mount.additions import Additions
-from webarcfs.mount.binding import Mount
-from webarcfs.mount.lane import Lane
-from webarcfs.mount.lowwriting import WritingOperations
-from webarcfs.mount.tree import ROOT
-from webarcfs.mount.view import View
-from webarcfs.mount.workers import Later, Workers
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import NotFound
+from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.libfuse3.fast_path import Lane
+from webarcfs.mount.adapters.libfuse3.workers import Later, Workers
+from webarcfs.mount.adapters.libfuse3.write_operations import WritingOperations
+from webarcfs.mount.kernel import protocol
+from webarcfs.mount.writing.service import Additions
+from webarcfs.view.tree.root import ROOT
+from webarcfs.view.tree.view import View
 
 pytestmark = pytest.mark.store
 
@@ -80,7 +80,7 @@ def lookup(asked: Asked, path: str) -> int:
     for name in path.split("/"):
         reply = asked.ask(LOOKUP, number, name.encode() + b"\0")
         assert isinstance(reply, bytes)
-        number = wire.first_number(reply)
+        number = protocol.first_number(reply)
     return number
 
 
@@ -92,8 +92,10 @@ def test_requests_are_answered_as_libfuse_would(mounted: Mounted, asked: Asked) 
     folder = mounted.lookup(f"{DOMAIN}/index.html")
     listed = asked.ask(READDIRPLUS, folder, read_in(0, 0, 4096))
     assert isinstance(listed, bytes)
-    assert file in set(wire.nodeids(listed))
-    assert asked.ask(OPEN, file, struct.pack("=II", os.O_RDONLY, 0)) == wire.opened(0, wire.KEEP_CACHE | wire.NOFLUSH)
+    assert file in set(protocol.nodeids(listed))
+    assert asked.ask(OPEN, file, struct.pack("=II", os.O_RDONLY, 0)) == protocol.opened(
+        0, protocol.KEEP_CACHE | protocol.NOFLUSH
+    )
     assert asked.ask(READ, file, read_in(0, 5, 7)) == b"5678901"
     assert asked.ask(READ, file, read_in(0, 0, 40000)) == b"0123456789" * 4000
     assert asked.ask(READ, file, read_in(0, 50000, 10)) == 0  # the end: nothing behind the header
@@ -123,7 +125,7 @@ def test_an_addition_needs_no_libfuse(writing: Asked) -> None:
     arc = lookup(writing, f"{DOMAIN}/index.html")
     reply = writing.ask(CREATE, arc, struct.pack("=IIII", os.O_WRONLY, 0o644, 0, 0) + b"notes.txt\0")
     assert isinstance(reply, bytes)
-    file, handle = wire.first_number(reply), wire.handle_of_create(reply)
+    file, handle = protocol.first_number(reply), protocol.handle_of_create(reply)
     for offset, data in ((0, b"some words"), (10, b", and more")):
         head = struct.pack("=QQIIQII", handle, offset, len(data), 0, 0, 0, 0)
         assert writing.ask(WRITE, file, head + data) == struct.pack("=II", len(data), 0)

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.maintenance import maintain
-from agent.recover import catch_up, recover
-from agent.verification import verify
+from agent.indexing.recovery import catch_up, recover
+from agent.upkeep.maintenance import maintain
+from agent.upkeep.verification import verify
 from tests.support import gitlocks
 from tests.support.archives import DOMAIN, add, publish, store_of
-from webarcfs.archive import leftlocks, transfer
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Busy
-from webarcfs.archive.store import INCOMING, MAIN, RefUpdate, Store
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git import leftlocks, transfer
+from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Store
+from webarcfs.archive.model.errors import Busy
 
 pytestmark = pytest.mark.store
 

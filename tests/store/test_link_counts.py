@@ -8,11 +8,11 @@ from urllib.parse import unquote, urldefrag, urljoin
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from agent.anchors import anchors_of
-from agent.text import decode_charset
 from tests.support.realsites import POSTGRESQL, PYTHON, RealSite
-from webarcfs.archive.linkwords import Kind, words_of
-from webarcfs.archive.url import canonical
+from webarcfs.archive.index.links_words import Kind, words_of
+from webarcfs.archive.model.url import canonical
+from webarcfs.content.anchors import anchors_of
+from webarcfs.content.text import decode_charset
 
 pytestmark = pytest.mark.store
 _PAGES = 120

@@ -18,19 +18,20 @@ from typing import Any
 
 import pytest
 
-from agent import linkupkeep
-from agent.recover import catch_up, catch_up_domain, catch_up_links, recover
-from agent.verification import verify
+from agent.indexing import linksync
+from agent.indexing.recovery import catch_up, catch_up_domain, catch_up_links, recover
+from agent.upkeep.verification import verify
 from tests.store.test_webarc import webarc
 from tests.support.archives import DOMAIN, FIRST, add, publish, store_of
-from webarcfs.archive import linkasking, locks
-from webarcfs.archive.database import Database
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Busy, DatabaseDamaged, TookTooLong
-from webarcfs.archive.linkasking import Question
-from webarcfs.archive.linkbase import LinkBase, PageChange
-from webarcfs.archive.linkwords import Kind, Link, words_of
-from webarcfs.archive.model import CommitTag
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index import links_query
+from webarcfs.archive.index.database import Database
+from webarcfs.archive.index.links_database import LinkBase, PageChange
+from webarcfs.archive.index.links_query import Question
+from webarcfs.archive.index.links_words import Kind, Link, words_of
+from webarcfs.archive.model.errors import Busy, DatabaseDamaged, TookTooLong
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system import locks
 
 pytestmark = pytest.mark.store
 OTHER = "other.example"
@@ -117,7 +118,7 @@ def test_it_stops_between_two_pages_and_goes_on(archive: Archive) -> None:
 
 def test_publishing_goes_on_while_recover_reads_links(published: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what was published meanwhile is not missing afterwards."""
-    index_links = linkupkeep.index_links
+    index_links = linksync.index_links
     later: list[CommitTag] = []
 
     def publishes(*arguments: Any) -> None:
@@ -128,7 +129,7 @@ def test_publishing_goes_on_while_recover_reads_links(published: Archive, monkey
             later.append(publish(published, OTHER, {"later.html": A}))
             catch_up_links(published, OTHER)
 
-    monkeypatch.setattr(linkupkeep, "index_links", publishes)
+    monkeypatch.setattr(linksync, "index_links", publishes)
     recover(published)
     assert str(later[0]) in {row[8] for row in rows(published)}
     before = rows(published)
@@ -197,7 +198,7 @@ def test_each_word_of_any_text_names_its_link(kept: Archive) -> None:
     assert {(row[0], row[3]) for row in rows(kept, "link_words")} == seen
     for link in links:
         if words_of(link.text):
-            found = linkasking.ask(kept, Question(word=link.text), 60)
+            found = links_query.ask(kept, Question(word=link.text), 60)
             assert link.target in {row.target for row in found}, link
 
 
@@ -482,9 +483,9 @@ def test_an_answer_that_takes_too_long_is_given_up(kept: Archive) -> None:
     publish(kept, DOMAIN, {"a.html": b"".join(b"<a href=%d.html>n</a>" % number for number in range(3_000))})
     catch_up(kept)
     with pytest.raises(TookTooLong):
-        list(linkasking.ask(kept, linkasking.Question(word="n", external=True), 0.0))
+        list(links_query.ask(kept, links_query.Question(word="n", external=True), 0.0))
     with pytest.raises(TookTooLong, match="more than 0 s"):
-        list(linkasking.ask(kept, linkasking.Question(broken=True, kind=Kind.MAIL), 0.0))
+        list(links_query.ask(kept, links_query.Question(broken=True, kind=Kind.MAIL), 0.0))
 
 
 @pytest.mark.parametrize("held", ["links", "database"])
@@ -492,11 +493,11 @@ def test_what_is_being_written_to_is_not_called_damaged(
     published: Archive, held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody shall make anew what another process is at."""
-    monkeypatch.setattr(linkasking, "PATIENCE", 0.01)
+    monkeypatch.setattr(links_query, "PATIENCE", 0.01)
     with closing(sqlite3.connect(getattr(published, held), isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         with pytest.raises(Busy, match="is being written to"):
-            list(linkasking.ask(published, linkasking.Question(broken=True), 30.0))
+            list(links_query.ask(published, links_query.Question(broken=True), 30.0))
         writer.execute("ROLLBACK")
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.users import Other, open_folder
-from webarcfs.archive import locks
-from webarcfs.archive.errors import Busy
-from webarcfs.archive.locks import Turnstile
+from webarcfs.archive.model.errors import Busy
+from webarcfs.archive.system import locks
+from webarcfs.archive.system.locks import Turnstile
 
 pytestmark = pytest.mark.store
 ROOT = str(Path(__file__).parents[2])
@@ -21,7 +21,7 @@ ROOT = str(Path(__file__).parents[2])
 def holder(path: Path, how: str) -> subprocess.Popen[bytes]:
     """A process that holds the lock until it is killed."""
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom webarcfs.archive import locks\n"
+        "import sys, time\nfrom pathlib import Path\nfrom webarcfs.archive.system import locks\n"
         f"with {how}:\n    print('held', flush=True)\n    time.sleep(60)\n"
     )
     process = subprocess.Popen(
@@ -92,7 +92,7 @@ def test_a_dead_process_in_the_turnstile_lets_go(tmp_path: Path) -> None:
     path = tmp_path / "e.org"
     lock = Turnstile(path)
     code = (
-        "import sys\nfrom pathlib import Path\nfrom webarcfs.archive import locks\nprint('waits', flush=True)\n"
+        "import sys\nfrom pathlib import Path\nfrom webarcfs.archive.system import locks\nprint('waits', flush=True)\n"
         "with locks.Turnstile(Path(sys.argv[1])).exclusive():\n    pass\n"
     )
     with lock.shared():
@@ -134,7 +134,7 @@ def test_an_exception_lets_go(tmp_path: Path) -> None:
 READER = """
 import os, sys
 from pathlib import Path
-from webarcfs.archive import locks
+from webarcfs.archive.system import locks
 path = Path(sys.argv[1])
 with locks.Turnstile(path).shared():
     print(os.access(path, os.W_OK), os.access(path.parent, os.W_OK))

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from webarcfs.archive.logfiles import RotatingLog, rotate
+from webarcfs.archive.system.rotating_log import RotatingLog, rotate
 
 pytestmark = pytest.mark.store
 
 _WRITER = """
 import logging, sys
 from pathlib import Path
-from webarcfs.archive.logfiles import RotatingLog
+from webarcfs.archive.system.rotating_log import RotatingLog
 log = logging.getLogger("writer")
 log.addHandler(RotatingLog(Path(sys.argv[1]), 20_000, 50))
 for number in range(500):

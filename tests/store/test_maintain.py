@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.maintenance import due, maintain
-from agent.recover import catch_up
-from agent.verification import verify
+from agent.indexing.recovery import catch_up
+from agent.upkeep.maintenance import due, maintain
+from agent.upkeep.verification import verify
 from tests.support.archives import DOMAIN, add, publish, store_of
 from tests.support.crawls import run_command
-from webarcfs.archive import locks, model
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.store import INCOMING, MAIN, RefUpdate, Store
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Store
+from webarcfs.archive.model import metadata
+from webarcfs.archive.system import locks
 
 pytestmark = pytest.mark.store
 
@@ -152,7 +153,7 @@ def test_a_damaged_domain_costs_no_other(archive: Archive) -> None:
 
 
 def test_it_is_due_once_a_day(archive: Archive) -> None:
-    assert due(archive, model.now())
+    assert due(archive, metadata.now())
     maintain(archive)
-    assert not due(archive, model.now())
-    assert due(archive, model.now() + timedelta(days=1, minutes=1))
+    assert not due(archive, metadata.now())
+    assert due(archive, metadata.now() + timedelta(days=1, minutes=1))

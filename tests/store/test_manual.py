@@ -11,7 +11,8 @@ import pytest
 
 from agent import manual
 from agent.commands import COMMANDS
-from webarcfs.mount import cli, options
+from webarcfs.mount import options
+from webarcfs.mount.process import cli
 
 pytestmark = pytest.mark.store
 

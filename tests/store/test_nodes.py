@@ -12,26 +12,26 @@ import pytest
 
 from tests.support import archives
 from tests.support.archives import CREATED, DOMAIN, FIRST
-from webarcfs.archive import arcxml
-from webarcfs.archive.additions import blob_id
-from webarcfs.archive.cache import Cache
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged, NameTooLong, NotADirectory, NotFound, NotPermitted, ReadOnly
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.model import CommitTag
-from webarcfs.archive.objects import Entry
-from webarcfs.mount.base import File, Folder, Kind, Node
-from webarcfs.mount.blobs import SMALL, Blobs
-from webarcfs.mount.contents import HELD, Kept
-from webarcfs.mount.files import StoredFile
-from webarcfs.mount.folders import AddedFolder, Arc, StoredFolder
-from webarcfs.mount.history import Snapshot
-from webarcfs.mount.links import Link
-from webarcfs.mount.makers import Made
-from webarcfs.mount.overlay import Pending
-from webarcfs.mount.states import Change, DomainState, States
-from webarcfs.mount.tree import SHAPE, Table, Tree
-from webarcfs.mount.view import View
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.addition import blob_id
+from webarcfs.archive.model.errors import Damaged, NameTooLong, NotADirectory, NotFound, NotPermitted, ReadOnly
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system.cache import Cache
+from webarcfs.mount.kernel.handleless_reads import HELD, Kept
+from webarcfs.view.content import SMALL, Blobs
+from webarcfs.view.node import File, Folder, Kind, Node
+from webarcfs.view.state.domain_states import Change, DomainState, States
+from webarcfs.view.state.overlay import Pending
+from webarcfs.view.state.ownership import Made
+from webarcfs.view.tree.files import StoredFile
+from webarcfs.view.tree.folders import AddedFolder, Arc, StoredFolder
+from webarcfs.view.tree.root import SHAPE, Table, Tree
+from webarcfs.view.tree.snapshots_folder import Snapshot
+from webarcfs.view.tree.symlink import Link
+from webarcfs.view.tree.view import View
 
 pytestmark = pytest.mark.store
 
@@ -222,7 +222,7 @@ def test_data_xml_that_cannot_be_read(archive: Archive, tree: Tree, caplog: pyte
 
 def test_data_nodes_do_not_hide_the_metadata(archive: Archive, tree: Tree) -> None:
     tag = archives.publish(archive, pages={"index.html": b"1"})
-    document = arcxml.describe(archives.metadata(DOMAIN, "index.html", tag))
+    document = data_xml.describe(archives.metadata(DOMAIN, "index.html", tag))
     grown = document.replace(b"<arc:data/>", b"<arc:data><words>" + b"x" * 100_000 + b"</words></arc:data>")
     archives.add(archive, "index.html/data.xml", grown)
     assert tree.find(f"/{DOMAIN}/index.html").xattrs()["user.webarc.url"] == b"http://www.example.org/index.html"

@@ -1,4 +1,4 @@
-"""What a mount lays over git's trees until those have it (webarcfs/mount/overlay.py), without any mount."""
+"""What a mount lays over git's trees until those have it (webarcfs/view/state/overlay.py), without any mount."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ import pytest
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.journals import Writer
-from webarcfs.archive import bodies
-from webarcfs.archive.additions import AddNodes, Place, blob_id
-from webarcfs.archive.commits import COMMITTER
-from webarcfs.archive.committing import commit_additions
-from webarcfs.archive.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
-from webarcfs.archive.journal import Journal
-from webarcfs.archive.objects import Entry
-from webarcfs.archive.schemas import Schemas
-from webarcfs.archive.store import MAIN, Commit, RefUpdate, Store
-from webarcfs.mount import names
-from webarcfs.mount.authors import Caller
-from webarcfs.mount.base import Folder
-from webarcfs.mount.committer import Committer
-from webarcfs.mount.drafts import Draft
-from webarcfs.mount.files import StoredFile
-from webarcfs.mount.folders import StoredFolder
-from webarcfs.mount.judging import OnDisk
-from webarcfs.mount.listings import Listings
-from webarcfs.mount.makers import Made
-from webarcfs.mount.naming import has
-from webarcfs.mount.newnodes import Documents
-from webarcfs.mount.overlay import Overlay, Pending
-from webarcfs.mount.tree import Tree
-from webarcfs.mount.view import REFS_EVERY, View
-from webarcfs.mount.writing import Writer as Writing
+from webarcfs.archive.commit.commit_additions import commit_additions
+from webarcfs.archive.document.schemas import Schemas
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate, Store
+from webarcfs.archive.journal import bodies
+from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.model.addition import AddNodes, Place, blob_id
+from webarcfs.archive.model.commit_message import COMMITTER
+from webarcfs.archive.model.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
+from webarcfs.mount.kernel.listing_snapshots import Listings
+from webarcfs.mount.writing import name_rules
+from webarcfs.mount.writing.addition_names import has
+from webarcfs.mount.writing.committer import Committer
+from webarcfs.mount.writing.document_close import Documents
+from webarcfs.mount.writing.draft import Draft
+from webarcfs.mount.writing.preconditions import OnDisk
+from webarcfs.mount.writing.writer import Writer as Writing
+from webarcfs.view.caller import Caller
+from webarcfs.view.node import Folder
+from webarcfs.view.state.overlay import Overlay, Pending
+from webarcfs.view.state.ownership import Made
+from webarcfs.view.tree.files import StoredFile
+from webarcfs.view.tree.folders import StoredFolder
+from webarcfs.view.tree.root import Tree
+from webarcfs.view.tree.view import REFS_EVERY, View
 
 pytestmark = pytest.mark.store
 
@@ -238,7 +238,7 @@ def test_who_syncs_while_a_commit_is_under_way_waits_for_it(tree: Tree, monkeypa
         assert go_on.wait(60)
         return commit_additions(*args)  # type: ignore[arg-type] # as it was called
 
-    monkeypatch.setattr("webarcfs.archive.committing.commit_additions", slow)
+    monkeypatch.setattr("webarcfs.archive.commit.commit_additions.commit_additions", slow)
     committer.start()
     try:
         writer.file("index.html", "n.txt", b"42")
@@ -420,18 +420,18 @@ def test_makers_lose_their_rights_in_time() -> None:
 @pytest.mark.parametrize("name", ["data.xml", "data", "data.html", "headers.http", ".git", ".GITmodules", "git~1"])
 def test_reserved_names(name: str) -> None:
     with pytest.raises(NotPermitted):
-        names.check("", name)
+        name_rules.check("", name)
 
 
 def test_bounds_of_names() -> None:
-    names.check("", "n" * 255)
-    names.check("in", "data.txt")
+    name_rules.check("", "n" * 255)
+    name_rules.check("in", "data.txt")
     with pytest.raises(NameTooLong):
-        names.check("", "\u00e9" * 128)
+        name_rules.check("", "\u00e9" * 128)
     with pytest.raises(NameTooLong):
-        names.check("/".join("d" * 64), "deeper")
+        name_rules.check("/".join("d" * 64), "deeper")
     with pytest.raises(NotPermitted):
-        names.check("in", "data.xml")
+        name_rules.check("in", "data.xml")
 
 
 def test_domains_of_which_git_has_what_is_shown_from_here_are_late() -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.archives import FIRST
-from webarcfs.archive import asking
-from webarcfs.archive.asking import ask
-from webarcfs.archive.commits import Message
-from webarcfs.archive.conditions import Condition
-from webarcfs.archive.database import Change, Database
-from webarcfs.archive.model import CommitTag, MetaData
-from webarcfs.archive.resources import sql
+from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.index import query
+from webarcfs.archive.index.condition import Condition
+from webarcfs.archive.index.database import Change, Database
+from webarcfs.archive.index.query import ask
+from webarcfs.archive.model.commit_message import Message
+from webarcfs.archive.model.metadata import CommitTag, MetaData
 
 pytestmark = pytest.mark.store
 TAG = CommitTag(FIRST, "e.org")
@@ -35,9 +35,9 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def plan(database: Path, where: str, order_by: str, limit: int | None = 100) -> Iterator[str]:
     """SQLite's steps, outermost loop first, with the connection that `ask` uses."""
-    with closing(asking._opened(database)) as connection:
-        asking._fence(connection, 5.0)
-        statement = asking._statement("ask_metadata", Condition(where, order_by, limit))
+    with closing(query._opened(database)) as connection:
+        query._fence(connection, 5.0)
+        statement = query._statement("ask_metadata", Condition(where, order_by, limit))
         yield from (str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}"))
 
 

@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agent.recover import catch_up
+from agent.indexing.recovery import catch_up
 from tests.support import archives
-from webarcfs.archive import asking
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Busy, NotFound, Stale, TookTooLong, TooMany
-from webarcfs.mount import queries
-from webarcfs.mount.queries import Queries
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index import query
+from webarcfs.archive.model.errors import Busy, NotFound, Stale, TookTooLong, TooMany
+from webarcfs.view.state import query_answers
+from webarcfs.view.state.query_answers import Queries
 
 pytestmark = pytest.mark.store
 ENDLESS = f"(SELECT count(*) FROM {', '.join(f'metadata {name}' for name in 'abcdefghijkl')}) > 0"
@@ -75,7 +75,7 @@ def test_time_and_rows_are_bounded(archive: Archive, monkeypatch: pytest.MonkeyP
     asked = Queries(archive)
     with pytest.raises(TookTooLong, match="narrow"):
         asked.find(ENDLESS)[0].hits()
-    monkeypatch.setattr(queries, "ROWS", 19)
+    monkeypatch.setattr(query_answers, "ROWS", 19)
     with pytest.raises(TooMany, match="LIMIT 19"):
         asked.find("1")[0].hits()
     assert len(asked.find("1 LIMIT 19")[0].hits()) == 19
@@ -94,7 +94,7 @@ def test_settings_that_cannot_be_read_leave_the_usual_time(archive: Archive) -> 
 def test_so_many_are_answered_at_a_time_and_nobody_waits_for_long(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queries, "AT_ONCE", 1)
+    monkeypatch.setattr(query_answers, "AT_ONCE", 1)
     settle(archive, 0.3)
     asked = Queries(archive)
     begun, go_on = threading.Event(), threading.Event()
@@ -105,7 +105,7 @@ def test_so_many_are_answered_at_a_time_and_nobody_waits_for_long(
         return []
 
     with monkeypatch.context() as patched, ThreadPoolExecutor() as threads:
-        patched.setattr(asking, "places", endless)
+        patched.setattr(query, "places", endless)
         slow = threads.submit(asked.find("0")[0].hits)
         assert begun.wait(60)
         with pytest.raises(Busy, match="try again"):
@@ -123,7 +123,7 @@ def test_who_asks_the_same_at_once_is_given_one_answer(archive: Archive) -> None
 
 
 def test_what_was_asked_for_long_ago_gives_way(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "KEPT_HITS", 50)
+    monkeypatch.setattr(query_answers, "KEPT_HITS", 50)
     asked = Queries(archive)
     first, second = asked.find("1")[0], asked.find("2")[0]
     first.hits(), second.hits(), asked.find("1")
@@ -133,7 +133,7 @@ def test_what_was_asked_for_long_ago_gives_way(archive: Archive, monkeypatch: py
     with pytest.raises(Stale):
         second.hits()
     assert len(asked.find("2")[0].hits()) == 20
-    monkeypatch.setattr(queries, "KEPT", 3)
+    monkeypatch.setattr(query_answers, "KEPT", 3)
     for number in range(10):
         asked.find(f"{number} = 0")
     assert [asked.is_known(f"{number} = 0") for number in range(10)] == [False] * 7 + [True] * 3
@@ -143,7 +143,7 @@ def test_a_database_that_is_being_written_to_is_waited_for(archive: Archive, mon
     """A crawl that is indexed holds it alone for moments; one that takes longer than SQLite waits is Busy."""
     asked = Queries(archive)
     connect = sqlite3.connect
-    monkeypatch.setattr(asking.sqlite3, "connect", lambda *words, **more: connect(*words, **more, timeout=0.1))
+    monkeypatch.setattr(query.sqlite3, "connect", lambda *words, **more: connect(*words, **more, timeout=0.1))
     writer = connect(archive.database, isolation_level=None)
     writer.execute("BEGIN EXCLUSIVE")
     try:
@@ -159,7 +159,7 @@ def test_who_waits_for_an_answer_shares_its_failure() -> None:
     """S-query-4: ETIMEDOUT comes after `query_seconds`, however many wait for one condition, and not one by one."""
     looks, waiting = [], threading.Barrier(9)
 
-    def look() -> queries.Hits:
+    def look() -> query_answers.Hits:
         looks.append(1)
         if len(looks) == 1:
             begun.set()
@@ -167,7 +167,7 @@ def test_who_waits_for_an_answer_shares_its_failure() -> None:
             time.sleep(0.5)  # until they wait indeed
         raise TookTooLong("too long")
 
-    answer, begun = queries.Answer(look), threading.Event()
+    answer, begun = query_answers.Answer(look), threading.Event()
 
     def ask(first: bool = False) -> None:
         if not first:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent import readmarks
-from agent.readmarks import MOST_DEATHS, Marks
+from agent.jobfolder import readmarks
+from agent.jobfolder.readmarks import MOST_DEATHS, Marks
 
 pytestmark = pytest.mark.store
 

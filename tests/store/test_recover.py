@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.recover import catch_up, catch_up_domain, recover
-from agent.stages.index import changes_of
+from agent.indexing.metadata import changes_of
+from agent.indexing.recovery import catch_up, catch_up_domain, recover
 from tests.support.archives import DOMAIN, add, publish, store_of
-from webarcfs.archive import sequence
-from webarcfs.archive.database import Database
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import Damaged
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.store import MAIN, RefUpdate
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import MAIN, RefUpdate
+from webarcfs.archive.history import sequence
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.index.database import Database
+from webarcfs.archive.model.errors import Damaged
 
 pytestmark = pytest.mark.store
 OTHER = "other.example:8080"

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.frontier import Frontier
-from agent.job import Job
-from agent.removal import Verdict, removed_arcs, without
-from agent.run import Run, Shelf
-from agent.subset import seen_part
+from agent.frontier.store import Frontier
+from agent.jobfolder.job import Job
+from agent.pipeline.domainrun import Run, Shelf
+from agent.pipeline.removal import Verdict, removed_arcs, without
+from agent.pipeline.seentree import seen_part
 from tests.store.arcs import additions_of, arcs_of, tree_of
 from tests.support.archives import DOMAIN, FIRST, store_of
-from webarcfs.archive.config import CrawlSettings, Publication
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.model import CommitTag
-from webarcfs.archive.store import PUBLICATIONS, RefUpdate
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import CrawlSettings, Publication
+from webarcfs.archive.git.repository import PUBLICATIONS, RefUpdate
+from webarcfs.archive.model.metadata import CommitTag
 
 pytestmark = pytest.mark.store
 Judge = Callable[..., Verdict]

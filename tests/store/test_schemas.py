@@ -8,10 +8,11 @@ import pytest
 
 from tests.pure.test_arcxml import bomb
 from tests.pure.test_model import META
-from webarcfs.archive import arcxml, datanodes, logfiles, schemas, validationlog
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import InvalidDocument
-from webarcfs.archive.schemas import Schemas
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_nodes, data_xml, schemas, validation_log
+from webarcfs.archive.document.schemas import Schemas
+from webarcfs.archive.model.errors import InvalidDocument
+from webarcfs.archive.system import rotating_log
 
 pytestmark = pytest.mark.store
 
@@ -50,16 +51,16 @@ def test_nodes_are_judged_in_the_tree_of_a_document_as_alone(archive: Archive, f
     for name in ("one", "two"):
         declared = f'<xs:element name="{name}"><xs:complexType>{attribute}</xs:complexType></xs:element>'
         put(archive, f"{name}.xsd", schema(declared))
-    old = datanodes.merge_nodes(arcxml.describe(META), b"<one id='a'/>")
+    old = data_nodes.merge_nodes(data_xml.describe(META), b"<one id='a'/>")
     for tail in (b"<words>42</words>", b"<two id='a'/>", b"<x><words>forty</words></x>"):
-        nodes = datanodes.extended(old, old + tail, found.judge)
-        assert nodes == datanodes.extended(old, old + tail)
+        nodes = data_nodes.extended(old, old + tail, found.judge)
+        assert nodes == data_nodes.extended(old, old + tail)
         found.validate(nodes)
     for tail in (b"<words\n>\nforty</words>", b"<more/><words/>", b"<two id=''/>"):
         with pytest.raises(InvalidDocument) as alone:
-            found.validate(datanodes.extended(old, old + tail))
+            found.validate(data_nodes.extended(old, old + tail))
         with pytest.raises(InvalidDocument) as within:
-            datanodes.extended(old, old + tail, found.judge)
+            data_nodes.extended(old, old + tail, found.judge)
         assert str(within.value) == str(alone.value) and "is not valid: line" in str(alone.value)
 
 
@@ -181,8 +182,8 @@ def test_a_schema_that_a_node_names_is_not_read(archive: Archive, found: Schemas
 
 def test_the_log_has_a_line_for_each_refusal(archive: Archive) -> None:
     """/Xm-4/: time, user, document, what was wrong."""
-    validationlog.refused(archive, "ada", "/www.example.org/index.html/data.xml", InvalidDocument("line 1: no"))
-    validationlog.refused(archive, "eve\n", "/a\tb/\udc80", InvalidDocument("x" * 5000 + "\n"))
+    validation_log.refused(archive, "ada", "/www.example.org/index.html/data.xml", InvalidDocument("line 1: no"))
+    validation_log.refused(archive, "eve\n", "/a\tb/\udc80", InvalidDocument("x" * 5000 + "\n"))
     first, second = (archive.log / "validation.log").read_text("utf-8").splitlines()
     time, *rest = first.split("\t")
     assert len(time) == len("2026-11-21T03:00:00")
@@ -192,10 +193,10 @@ def test_the_log_has_a_line_for_each_refusal(archive: Archive) -> None:
 
 
 def test_the_log_is_bounded_and_its_loss_stops_nobody(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logfiles, "LARGEST", 200)
-    monkeypatch.setattr(logfiles.rotate, "__defaults__", (200, 5))
+    monkeypatch.setattr(rotating_log, "LARGEST", 200)
+    monkeypatch.setattr(rotating_log.rotate, "__defaults__", (200, 5))
     for number in range(50):
-        validationlog.refused(archive, "ada", "/a", InvalidDocument(f"{number}"))
+        validation_log.refused(archive, "ada", "/a", InvalidDocument(f"{number}"))
     logs = sorted(archive.log.iterdir())
     assert len(logs) == 6
     assert all(log.stat().st_size < 300 for log in logs)
@@ -203,4 +204,4 @@ def test_the_log_is_bounded_and_its_loss_stops_nobody(archive: Archive, monkeypa
     for log in logs:
         log.unlink()
     archive.log.rmdir()
-    validationlog.refused(archive, "ada", "/a", InvalidDocument("nobody reads this"))
+    validation_log.refused(archive, "ada", "/a", InvalidDocument("nobody reads this"))

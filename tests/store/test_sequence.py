@@ -8,13 +8,13 @@ from datetime import timedelta
 import pytest
 
 from tests.support.archives import FIRST, store_of
-from webarcfs.archive import sequence
-from webarcfs.archive.commits import COMMITTER, CrawlMessage
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.model import CommitTag
-from webarcfs.archive.sequence import Turn
-from webarcfs.archive.store import MAIN, Commit, RefUpdate
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate
+from webarcfs.archive.history import sequence
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Turn
+from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
+from webarcfs.archive.model.metadata import CommitTag
 
 pytestmark = pytest.mark.store
 

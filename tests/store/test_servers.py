@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agent import clock, servers
-from agent.manners import LONGEST_PAUSE
+from agent.capture import serverlocks
+from agent.policy.politeness import LONGEST_PAUSE
+from agent.system import steadyclock
 
 pytestmark = pytest.mark.store
 
@@ -23,36 +24,36 @@ def lock(tmp_path: Path) -> Iterator[int]:
 
 
 def test_the_file_of_a_server(lock: int) -> None:
-    assert servers.seconds_to_wait(lock, 500) == 0, "it never was asked"
-    servers.note(lock)
-    assert 400 < servers.seconds_to_wait(lock, 500) <= 501
-    servers.note(lock, 1000, 3)
-    assert 900 < servers.seconds_to_wait(lock, 500) <= 1001
-    assert servers.asked_in_a_row(lock) == 3
-    servers.note(lock)
-    assert servers.asked_in_a_row(lock) == 0
-    assert servers.seconds_to_wait(lock, 0) <= 0
+    assert serverlocks.seconds_to_wait(lock, 500) == 0, "it never was asked"
+    serverlocks.note(lock)
+    assert 400 < serverlocks.seconds_to_wait(lock, 500) <= 501
+    serverlocks.note(lock, 1000, 3)
+    assert 900 < serverlocks.seconds_to_wait(lock, 500) <= 1001
+    assert serverlocks.asked_in_a_row(lock) == 3
+    serverlocks.note(lock)
+    assert serverlocks.asked_in_a_row(lock) == 0
+    assert serverlocks.seconds_to_wait(lock, 0) <= 0
 
 
 @pytest.mark.parametrize("hours", [-100, -5, 5, 100])
 def test_setting_the_clock_changes_no_wait(lock: int, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
-    servers.note(lock, 1000, 1)
+    serverlocks.note(lock, 1000, 1)
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
-    assert 900 < servers.seconds_to_wait(lock, 500) <= 1001
+    assert 900 < serverlocks.seconds_to_wait(lock, 500) <= 1001
     os.utime(lock, (0, real() - hours * 3600))
-    assert 900 < servers.seconds_to_wait(lock, 500) <= 1001
+    assert 900 < serverlocks.seconds_to_wait(lock, 500) <= 1001
 
 
 @pytest.mark.parametrize("hours", [-1000, -5, 0, 5, 1000])
 def test_after_a_restart_of_the_machine_no_wait_is_longer_than_it_can_have_been(
     lock: int, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
-    servers.note(lock, 1000, 1)
-    monkeypatch.setattr(servers, "boot", lambda: "another")
+    serverlocks.note(lock, 1000, 1)
+    monkeypatch.setattr(serverlocks, "boot", lambda: "another")
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + hours * 3600)
-    left = servers.seconds_to_wait(lock, 5)
+    left = serverlocks.seconds_to_wait(lock, 5)
     assert left <= 0 if hours else 900 < left <= 1001
 
 
@@ -62,13 +63,13 @@ def test_after_a_restart_of_the_machine_no_wait_is_longer_than_it_can_have_been(
 def test_files_that_others_wrote(lock: int, content: bytes) -> None:
     """Those of older versions, and garbage: the pause between two requests holds, nothing else."""
     os.pwrite(lock, content, 0)
-    assert servers.seconds_to_wait(lock, 0) <= 0
-    assert servers.seconds_to_wait(lock, 500) <= 501 < LONGEST_PAUSE
+    assert serverlocks.seconds_to_wait(lock, 0) <= 0
+    assert serverlocks.seconds_to_wait(lock, 500) <= 501 < LONGEST_PAUSE
 
 
 def test_the_steady_clock_neither_leaps_nor_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = clock.steady()
+    first = steadyclock.steady()
     monkeypatch.setattr(time, "time", lambda: 0.0)
-    second = clock.steady()
+    second = steadyclock.steady()
     assert first <= second < first + 600
-    assert abs(first - clock.OFFSET - clock.since_boot()) < 600
+    assert abs(first - steadyclock.OFFSET - steadyclock.since_boot()) < 600

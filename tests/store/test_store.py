@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.urls import canonical_urls
-from webarcfs.archive import gitsync
-from webarcfs.archive.commits import COMMITTER, CrawlMessage
-from webarcfs.archive.errors import Busy, Damaged, NotFound, WebarcError
-from webarcfs.archive.layout import arc_path, split
-from webarcfs.archive.model import CET, CommitTag, from_epoch
-from webarcfs.archive.objects import Difference, Entry
-from webarcfs.archive.store import INCOMING, MAIN, RefUpdate, Store
+from webarcfs.archive.git import durability
+from webarcfs.archive.git.objects import Difference, Entry
+from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Store
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
+from webarcfs.archive.model.errors import Busy, Damaged, NotFound, WebarcError
+from webarcfs.archive.model.metadata import CET, CommitTag, from_epoch
 
 pytestmark = pytest.mark.store
 
@@ -95,7 +95,7 @@ def test_settings_of_the_user_do_not_matter(tmp_path: Path, monkeypatch: pytest.
     script = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from webarcfs.archive.store import Store, RefUpdate, MAIN
+        from webarcfs.archive.git.repository import Store, RefUpdate, MAIN
         from tests.store.test_store import commit, tree_of
         store = Store.create(Path(sys.argv[1]))
         (store.path / "hooks").mkdir()
@@ -164,8 +164,8 @@ def test_names_of_loose_objects_are_synced_whatever_the_clock_says(
     for name, age in (("00", 5000), ("01", -5000), ("02", 5000), ("03", 0)):
         (objects / name).mkdir()
         os.utime(objects / name, (time.time() - age,) * 2)
-    since, synced = gitsync.Since(store.path), []
-    monkeypatch.setattr(gitsync, "sync_folder", lambda path: synced.append(path.name))
+    since, synced = durability.Since(store.path), []
+    monkeypatch.setattr(durability, "sync_folder", lambda path: synced.append(path.name))
     os.utime(objects / "00", (time.time() - 6000,) * 2)
     os.utime(objects / "01", (time.time() - 6000,) * 2)
     (objects / "04").mkdir()
@@ -391,7 +391,7 @@ def test_git_says_why_an_import_failed(store: Store) -> None:
 VICTIM = """
 import os, sys, time
 from pathlib import Path
-from webarcfs.archive.store import Store
+from webarcfs.archive.git.repository import Store
 store = Store(Path(sys.argv[1]))
 with store.importer(store.head().tree) as importer:
     for n in range(500):

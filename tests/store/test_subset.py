@@ -4,9 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.subset import Seen, seen_part, subset
+from agent.pipeline.seentree import Seen, seen_part, subset
 from tests.store.arcs import additions_of, arcs_of, files_of_arc, tree_of
-from webarcfs.archive.store import PUBLICATIONS, RefUpdate, Store
+from webarcfs.archive.git.repository import PUBLICATIONS, RefUpdate, Store
 
 pytestmark = pytest.mark.store
 

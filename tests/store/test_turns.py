@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from webarcfs.mount.turns import Lookout, Turn
+from webarcfs.mount.adapters.libfuse3.request_turns import Lookout, Turn
 
 pytestmark = pytest.mark.store
 WAIT = 60.0

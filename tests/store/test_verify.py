@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.recover import catch_up
-from agent.verification import verify
+from agent.indexing.recovery import catch_up
+from agent.upkeep.verification import verify
 from tests.support.archives import DOMAIN, add, publish, store_of
 from tests.support.crawls import run_command
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.store import MAIN, RefUpdate
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import MAIN, RefUpdate
 
 pytestmark = pytest.mark.store
 OTHER = "other.example:8080"

@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agent.recover import catch_up
+from agent.indexing.recovery import catch_up
 from tests.support import archives
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.model import FIELDS
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.metadata import FIELDS
 from webarcfs.commands.cli import main
 
 pytestmark = pytest.mark.store

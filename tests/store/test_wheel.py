@@ -14,7 +14,7 @@ pytestmark = pytest.mark.store
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PROGRAM = """
-from webarcfs.archive import arcxml, resources
+from webarcfs.archive.document import data_xml as arcxml\nfrom webarcfs.archive.config import packaged_files as resources
 print(resources.path("sql", "schema.sql"), resources.path("xsd", "arc.xsd"))
 assert "CREATE VIEW metadata" in resources.sql("schema")
 arcxml._schema()
@@ -30,7 +30,7 @@ def test_wheel(tmp_path: Path) -> None:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
     assert {f"webarcfs/_data/sql/{path.name}" for path in (_ROOT / "sql").glob("*.sql")} <= set(names)
-    assert {"agent/cli.py", "webarcfs/mount/cli.py", "webarcfs/py.typed"} <= set(names)
+    assert {"agent/cli.py", "webarcfs/mount/process/cli.py", "webarcfs/py.typed"} <= set(names)
     assert not [name for name in names if name.endswith(".so")], "what is compiled is for this machine"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
     done = subprocess.run(

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import crawls
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.model import compact_time, now
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.metadata import compact_time, now
 
 #: Seconds after which a state that has not come never will.
 DEADLINE = 120.0
@@ -117,7 +117,7 @@ def agent(archive: Archive, *arguments: str, **environment: str) -> Iterator[Run
 
 def status(archive: Archive) -> dict[str, Any]:
     """What `status --json` tells, asked in this process."""
-    from agent.overview import overview
+    from agent.service.statusview import overview
 
     return overview(archive)
 
@@ -140,7 +140,7 @@ def summaries(archive: Archive, names: Sequence[str]) -> list[dict[str, Any]]:
 
 def fake_report(archive: Archive, publication: str, seconds_ago: float) -> str:
     """The report of a run in the past, which is all that the scheduler remembers of it."""
-    from webarcfs.archive.model import from_epoch
+    from webarcfs.archive.model.metadata import from_epoch
 
     name = f"{compact_time(from_epoch(now().timestamp() - seconds_ago))}-{publication}"
     (archive.reports / name).mkdir()

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from webarcfs.archive import arcxml, directory, layout
-from webarcfs.archive.commits import COMMITTER, CrawlMessage
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.feed import Feed
-from webarcfs.archive.locks import Turnstile
-from webarcfs.archive.model import CET, CommitTag, MetaData
-from webarcfs.archive.store import MAIN, RefUpdate, Store
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.repository import MAIN, RefUpdate, Store
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
+from webarcfs.archive.model.metadata import CET, CommitTag, MetaData
+from webarcfs.archive.system.locks import Turnstile
 
 #: Times of the first crawl and of what it finds.
 FIRST = datetime(2026, 11, 21, 3, 0, 0, tzinfo=CET)
@@ -99,7 +101,7 @@ def _commit(store: Store, tree: str, message: str, tag: CommitTag, *, new_tag: b
 
 
 def _arc(store: Store, meta: MetaData, path: str, body: bytes) -> dict[str, str | None]:
-    files = {layout.data_name(meta.url): body, layout.DATA_XML: arcxml.describe(meta), layout.HEADERS: HEAD}
+    files = {arc_paths.data_name(meta.url): body, arc_paths.DATA_XML: data_xml.describe(meta), arc_paths.HEADERS: HEAD}
     return {f"{path}/{name}": store.write_blob(content) for name, content in files.items()}
 
 
@@ -110,7 +112,7 @@ def _own_files(store: Store, tree: str, path: str) -> Iterator[str]:
         inner = f"{path}/{entry.name}"
         if not entry.is_tree:
             yield inner
-        elif store.find(entry.oid, layout.DATA_XML) is None:
+        elif store.find(entry.oid, arc_paths.DATA_XML) is None:
             yield from _own_files(store, tree, inner)
 
 
@@ -120,7 +122,11 @@ def publish_many(archive: Archive, pages: Iterable[tuple[str, bytes]], domain: s
     with store.importer(None) as importer:
         for path, body in pages:
             meta = metadata(domain, path, tag)
-            files = {layout.data_name(meta.url): body, layout.DATA_XML: arcxml.describe(meta), layout.HEADERS: HEAD}
+            files = {
+                arc_paths.data_name(meta.url): body,
+                arc_paths.DATA_XML: data_xml.describe(meta),
+                arc_paths.HEADERS: HEAD,
+            }
             for name, content in files.items():
                 importer.put(f"{path}/{name}", content)
         tree = importer.finish()

@@ -20,16 +20,19 @@ from typing import Any
 
 import pytest
 
-from agent import jobs
-from agent.jobnames import command_line_name
-from agent.outcome import Outcome
+from agent.jobfolder.names import command_line_name
+from agent.jobs import crawljob
+from agent.jobs.ending import Outcome
 from tests.support.site import Site
-from webarcfs.archive import arcxml, config, directory, layout
-from webarcfs.archive.config import CrawlSettings, Profile, Publication
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.model import MetaData
-from webarcfs.archive.objects import Entry
-from webarcfs.archive.store import CRAWLS, Store
+from webarcfs.archive.config import directory
+from webarcfs.archive.config import settings as config
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.repository import CRAWLS, Store
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.metadata import MetaData
 
 #: How every crawl of a test goes unless it says otherwise: no pause, and nothing waits for minutes.
 DEFAULTS: Mapping[str, Any] = {"wait": 0.0, "timeout": 20.0}
@@ -62,7 +65,7 @@ def crawl(archive: Archive, *urls: str, **settings: Any) -> Outcome:
     accept_shrink: bool = settings.pop("accept_shrink", False)
     stop: threading.Event | None = settings.pop("stop", None)
     publication = publish_as(*urls, **settings)
-    return jobs.run(archive, publication, profile, accept_shrink=accept_shrink, stop=stop)
+    return crawljob.run(archive, publication, profile, accept_shrink=accept_shrink, stop=stop)
 
 
 def publish_as(*urls: str, **settings: Any) -> Publication:
@@ -169,10 +172,10 @@ def files(archive: Archive, domain: str, commit: str | None = None) -> dict[str,
 
 def _files(repository: Store, oid: str, path: str) -> Iterator[tuple[str, tuple[str, str]]]:
     entries = repository.entries(oid)
-    if any(_is_file(entry, layout.DATA_XML) for entry in entries):
-        data = [entry for entry in entries if not entry.is_tree and layout.is_data_file(entry.name)]
+    if any(_is_file(entry, arc_paths.DATA_XML) for entry in entries):
+        data = [entry for entry in entries if not entry.is_tree and arc_paths.is_data_file(entry.name)]
         assert len(data) == 1, f"{path} has the data files {data}"
-        assert any(_is_file(entry, layout.HEADERS) for entry in entries), f"{path} has no head"
+        assert any(_is_file(entry, arc_paths.HEADERS) for entry in entries), f"{path} has no head"
         yield path, (data[0].name, data[0].oid)
     for entry in entries:
         if entry.is_tree:
@@ -188,7 +191,7 @@ def read(archive: Archive, domain: str, arc: str, commit: str | None = None) -> 
     repository = store(archive, domain)
     folder = repository.find(tree(archive, domain, commit), arc)
     assert folder is not None and folder.is_tree, f"there is no ARC {arc} on {domain}"
-    data = [each for each in repository.entries(folder.oid) if not each.is_tree and layout.is_data_file(each.name)]
+    data = [each for each in repository.entries(folder.oid) if not each.is_tree and arc_paths.is_data_file(each.name)]
     assert len(data) == 1, f"{arc} has the data files {data}"
     return repository.read(data[0].oid)
 
@@ -202,9 +205,9 @@ def read_file(archive: Archive, domain: str, path: str) -> bytes | None:
 
 def meta(archive: Archive, domain: str, arc: str) -> MetaData:
     """The metadata in the data.xml of an ARC."""
-    document = read_file(archive, domain, f"{arc}/{layout.DATA_XML}")
+    document = read_file(archive, domain, f"{arc}/{arc_paths.DATA_XML}")
     assert document is not None, f"there is no ARC {arc} on {domain}"
-    return arcxml.metadata(document)
+    return data_xml.metadata(document)
 
 
 def changed(archive: Archive, domain: str, old: str, new: str) -> set[str]:

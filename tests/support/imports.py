@@ -9,21 +9,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent import imports
-from agent.outcome import Outcome
+from agent.jobs import importjob
+from agent.jobs.ending import Outcome
 from tests.support.crawls import Done, run_command
-from webarcfs.archive import config
-from webarcfs.archive.config import CrawlSettings, Publication
-from webarcfs.archive.directory import Archive
+from webarcfs.archive.config import settings as config
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import CrawlSettings, Publication
 
 
-def import_files(archive: Archive, *files: Path, **how: Any) -> imports.Imported:
+def import_files(archive: Archive, *files: Path, **how: Any) -> importjob.Imported:
     """Import files. `how`: name of the publication, complete, accept_shrink, profile; all else are settings."""
-    sources = imports.sources_of(files)
-    name, profile = how.pop("name", None) or imports.name_of(sources), how.pop("profile", None)
+    sources = importjob.sources_of(files)
+    name, profile = how.pop("name", None) or importjob.name_of(sources), how.pop("profile", None)
     judged = {key: how.pop(key) for key in ("complete", "accept_shrink") if key in how}
     settings = config.override(CrawlSettings(), how, "test")
-    return imports.run(archive, sources, Publication(name=name, urls=(), crawl=settings), profile, **judged)
+    return importjob.run(archive, sources, Publication(name=name, urls=(), crawl=settings), profile, **judged)
 
 
 def command(*arguments: str | Path) -> Done:

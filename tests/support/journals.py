@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.archives import DOMAIN, store_of
-from webarcfs.archive import arcxml
-from webarcfs.archive.additions import AddFile, Addition, AddNodes, Author, Move, Place, blob_id
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.journal import Body, Journal, Ticket
-from webarcfs.archive.locks import Turnstile
-from webarcfs.archive.model import format_time
-from webarcfs.archive.store import MAIN
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.repository import MAIN
+from webarcfs.archive.journal.journal import Body, Journal, Ticket
+from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, Author, Move, Place, blob_id
+from webarcfs.archive.model.metadata import format_time
+from webarcfs.archive.system.locks import Turnstile
 
 
 class Writer:
@@ -53,7 +53,7 @@ class Writer:
         assert head is not None
         found = store.find(head.tree, f"{arc}/data.xml")
         assert found is not None, arc
-        return Place(self._domain, arc, format_time(arcxml.metadata(store.read(found.oid)).crawl_time))
+        return Place(self._domain, arc, format_time(data_xml.metadata(store.read(found.oid)).crawl_time))
 
     def size(self) -> int:
         """Bytes of the log."""

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from webarcfs.mount import binding, mountpoint
+from webarcfs.mount.adapters import binding
+from webarcfs.mount.process import mountpoint
 
 SCRIPTS = Path(sys.executable).parent
 MOUNT = str(SCRIPTS / "mount.webarcfs")

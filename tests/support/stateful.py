@@ -15,9 +15,10 @@ from tests.support.archives import DOMAIN
 from tests.support.hands import Hands, digest
 from tests.support.model import Draft, Held, Model, Paper
 from tests.support.mounts import UMOUNT, Mounted, eventually, run
-from webarcfs.archive import arcxml, datanodes, locks
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.store import Store
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_nodes, data_xml
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.system import locks
 
 #: One lies in another, whether that is there or not.
 ARCS = ("a.html", "a.html/x.html", "b.html")
@@ -51,8 +52,8 @@ class Open:
 @lru_cache(maxsize=len(ARCS))
 def nodes_of(document: bytes) -> list[tuple[str, str]]:
     """Name and text of the data nodes of a data.xml, which must be valid. Most looks find the one of the last."""
-    arcxml.validate(document)
-    return [(node.tag, node.text or "") for node in arcxml.parse_element(document)[1]]
+    data_xml.validate(document)
+    return [(node.tag, node.text or "") for node in data_xml.parse_element(document)[1]]
 
 
 class Run:
@@ -205,5 +206,5 @@ class Run:
                 assert store.read(entry.oid) == body, (name, path)
             entry = store.find(head.tree, f"{name}/data.xml")
             assert entry is not None
-            assert datanodes.names(store.read(entry.oid)) == tuple(node for node, _ in arc.nodes)
+            assert data_nodes.names(store.read(entry.oid)) == tuple(node for node, _ in arc.nodes)
         return store

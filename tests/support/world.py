@@ -10,7 +10,7 @@ import re
 from tests.support import nasty
 from tests.support.site import Everywhere, Site, redirect
 from tests.support.wire import Exchange, page
-from webarcfs.archive.model import now
+from webarcfs.archive.model.metadata import now
 
 #: How many links the page of `wide.example` has; its crawl accepts a few of them.
 LINKS = 2000

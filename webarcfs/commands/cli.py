@@ -8,8 +8,8 @@ import sys
 import click
 
 import webarcfs
-from webarcfs.archive.errors import Exit, WebarcError, exit_code_of
-from webarcfs.lazy import Commands
+from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
+from webarcfs.lazy_commands import Commands
 
 #: Name → where it is; imported when it is called for, since reading an archive needs libraries that are slow to load.
 COMMANDS = Commands(

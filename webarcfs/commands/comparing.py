@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from webarcfs.archive import versions
-from webarcfs.archive.errors import UsageError
-from webarcfs.archive.layout import split
-from webarcfs.archive.statistics import statistics
+from webarcfs.archive.history import versions
+from webarcfs.archive.history.statistics import statistics
+from webarcfs.archive.model.arc_paths import split
+from webarcfs.archive.model.errors import UsageError
 from webarcfs.commands import picture, textual
 from webarcfs.commands.place import find, place_options
 from webarcfs.commands.targets import document, tag

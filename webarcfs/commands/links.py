@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from webarcfs.archive.asking import SECONDS
-from webarcfs.archive.errors import Damaged, UrlRefused, UsageError
-from webarcfs.archive.linkasking import Figures, Found, Question, ask, figures
-from webarcfs.archive.linkwords import Kind
-from webarcfs.archive.model import CommitTag
-from webarcfs.archive.url import canonical
+from webarcfs.archive.index.links_query import Figures, Found, Question, ask, figures
+from webarcfs.archive.index.links_words import Kind
+from webarcfs.archive.index.query import SECONDS
+from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.url import canonical
 from webarcfs.commands import targets
 from webarcfs.commands.place import Place, find, place_options
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from webarcfs.archive.errors import UsageError
-from webarcfs.archive.statistics import Statistics
+from webarcfs.archive.history.statistics import Statistics
+from webarcfs.archive.model.errors import UsageError
 
 FORMATS = (".svg", ".png")
 #: Bars of a panel; what is beyond is one more, "others".

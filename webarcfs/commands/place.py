@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
-from webarcfs import mounted
-from webarcfs.archive import directory
-from webarcfs.archive.directory import Archive
-from webarcfs.archive.errors import NotAnArchive, UsageError
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import NotAnArchive, UsageError
+from webarcfs.client import mounted
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

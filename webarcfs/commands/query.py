@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from webarcfs.archive.asking import SECONDS, ask
-from webarcfs.archive.model import FIELDS, MetaData
+from webarcfs.archive.index.query import SECONDS, ask
+from webarcfs.archive.model.metadata import FIELDS, MetaData
 from webarcfs.commands.place import Place, find, place_options
 
 #: What a table shows: the rest is in the other formats.

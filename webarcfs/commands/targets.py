@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from webarcfs.archive.errors import Damaged, NotFound, UrlRefused, UsageError
-from webarcfs.archive.layout import arc_path, split
-from webarcfs.archive.model import CommitTag
-from webarcfs.archive.store import Store
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.errors import Damaged, NotFound, UrlRefused, UsageError
+from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.commands.place import Place
 
 

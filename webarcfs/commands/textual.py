@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from lxml import etree
 from lxml import html as lxml_html
 
-from webarcfs.archive.statistics import Statistics
+from webarcfs.archive.history.statistics import Statistics
 
 #: Elements after which a line ends where a page is shown.
 _BLOCK_NAMES = (

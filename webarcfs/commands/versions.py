@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from webarcfs.archive import versions
-from webarcfs.archive.errors import NotFound, UsageError
+from webarcfs.archive.history import versions
+from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.commands.place import find, place_options
 from webarcfs.commands.targets import document, tag
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from webarcfs.archive.errors import UsageError
+from webarcfs.archive.model.errors import UsageError
 
 # What mount(8) keeps to itself or the kernel has by default (mount(8), "filesystem-independent mount options").
 _IGNORED = re.compile(

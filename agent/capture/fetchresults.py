@@ -1,0 +1,267 @@
+"""What a run of wget came to: one outcome for each URL of its batch, from its WARC and its log. Fetches nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urljoin
+
+from agent.capture import wgetlog
+from agent.frontier.retries import PASSING, again, failed, passing
+from agent.frontier.store import Row, Settled
+from agent.policy import robotstxt
+from agent.policy.addresses import is_private
+from agent.policy.fetchstatus import Status
+from agent.policy.politeness import asks_for_pause
+from agent.policy.scope import PRIVATE_ADDRESS
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.errors import Damaged, UrlRefused
+from webarcfs.archive.model.metadata import format_time
+from webarcfs.archive.model.url import canonical
+from webarcfs.content import mimetype, outlinks, text
+from webarcfs.warc import http_response, jobwarc
+from webarcfs.warc.decoding import BAD_LENGTH, BadBody, Bomb, decoded, unknown_codings
+
+#: Statuses whose body is a document.
+WHOLE = frozenset({200, 203})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+#: What crawl.log says of a page of which not all links were looked for, and of one whose reading killed its readers.
+LINKS_CUT = "links-cut"
+LINKS_UNREAD = "links-unread"
+_LINKING = ("text/", "application/", "image/svg")
+_NO_BODY = frozenset({204, 205, 304})
+#: How much of a robots.txt is kept (RFC 9309 section 2.5 asks for 500 KiB at least).
+_LARGEST_ROBOTS = robotstxt.LONGEST_BODY + 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one URL: its line for the frontier, and what it leads to."""
+
+    row: Row
+    settled: Settled
+    target: str = ""  # of a redirect
+    links: tuple[outlinks.Link, ...] = ()
+    robots: bytes = b""  # the body of a robots.txt
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """wget was killed over one document: its URL's outcome. Status 0: it was ended early, no document is to blame."""
+
+    status: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds a document's answer. With `public`, one that a private address gave is dropped unread."""
+
+    max_file_size: int
+    keep_errors: bool
+    public: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a run of wget left: the URLs it was given, its WARC, its log, and whether it was killed.
+
+    The links of answers at the positions `deadly` are not looked for. Where wget asked for something else than it was
+    told, what is left without an outcome has failed, lest it be tried for ever.
+    """
+
+    rows: list[Row]
+    warc_file: Path
+    log: str
+    killed: Killed | None
+    deadly: frozenset[int] = frozenset()
+
+
+def answers(
+    batch: Batch, limits: Limits, now: float, begin: Callable[[http_response.Response], None] = lambda _: None
+) -> Iterator[Answer]:
+    """An Answer for each URL, in the order of the WARC; `now` in seconds since 1970 is what waits count from.
+
+    `begin` is told of each response before it is read.
+    """
+    open_rows = {row.url: row for row in batch.rows}
+    for response in _responses(batch.warc_file):
+        row = open_rows.pop(_canonical(response.url), None)
+        if row is not None and (answer := _unread(row, response, limits)) is not None:
+            yield answer
+        elif row is not None:
+            begin(response)
+            yield _of_response(row, response, limits, now, response.offset in batch.deadly)
+    attempts = wgetlog.attempts(batch.log)
+    known = {row.url for row in batch.rows}
+    estranged = False
+    for number, attempt in enumerate(attempts, 1):
+        url = _canonical(attempt.url)
+        row = open_rows.pop(url, None)
+        if row is None:
+            estranged = estranged or url not in known
+            continue
+        if batch.killed is not None and number == len(attempts):
+            yield _of_killed(row, batch.killed, attempt, now)
+        else:
+            yield _of_log(row, attempt, now)
+    for row in open_rows.values():
+        if estranged:
+            yield Answer(row, failed(row, Status.RUNTIME, "wget", now))
+        else:  # wget did not come to them
+            yield Answer(row, again(row))
+
+
+def _unread(row: Row, response: http_response.Response, limits: Limits) -> Answer | None:
+    """The outcome of a response that is dropped before it is read; None where it is to be read."""
+    if limits.public and response.address and is_private(response.address):
+        # The name of its server led elsewhere when it was looked up than when wget did (lookups.py).
+        status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
+        return Answer(row, Settled(id=row.id, state="failed", status=status, note=note))
+    head = response.head
+    if head.has_bad_length and row.note != BAD_LENGTH and _is_wanted(row, head, limits):
+        # wget took the digits that it begins with for the length, or 0; next time it looks for the end instead.
+        return Answer(row, Settled(id=row.id, state="waiting", status=head.status, note=BAD_LENGTH))
+    return None
+
+
+def page_links(body: bytes, url: str, head: http_response.Head) -> outlinks.Found:
+    """The links of a decoded body, as its type has them."""
+    mime_type = mimetype.likely_type(body[: mimetype.SAMPLE], head.content_type)
+    if not mime_type.startswith(_LINKING):
+        return outlinks.Found()
+    charset = text.decode_charset(body[: mimetype.SAMPLE], head.content_type)
+    return outlinks.find(body, url, mime_type, charset)
+
+
+def links_at(warc_file: Path, position: int, row: Row) -> tuple[outlinks.Link, ...]:
+    """The links of a page that was answered before, read once more from its WARC; none if that is deadly."""
+    if LINKS_UNREAD in row.note.split(","):
+        return ()
+    with warc_file.open("rb") as file:
+        response = jobwarc.response_at(file, position)
+        body = _read(http_response.Hashed(response.stream), response, _wanted(row, response.head))
+    return page_links(body, row.url, response.head).links
+
+
+def _of_response(row: Row, response: http_response.Response, limits: Limits, now: float, deadly: bool) -> Answer:
+    head = response.head
+    stream = http_response.Hashed(response.stream)
+    try:
+        body = _read(stream, response, 0 if deadly else _wanted(row, head))
+    except BadBody as error:
+        if head.status not in REDIRECTS:  # whose body nobody reads
+            status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
+            return Answer(row, failed(row, status, str(error), now))
+        body = b""
+    settled = Settled(
+        id=row.id,
+        state="done",
+        status=head.status,
+        position=response.offset,
+        size=response.size,
+        mime=mimetype.declared_type(head.content_type),
+        captured=format_time(response.date),
+        digest=stream.digest(),
+    )
+    if limits.max_file_size and response.size > limits.max_file_size:
+        return Answer(row, replace(settled, state="refused", status=int(Status.QUOTA), note="too-big"))
+    if head.status in PASSING:
+        settled = passing(row, settled, head.get("retry-after"), now)
+    if settled.state == "waiting":
+        return Answer(row, settled)
+    if head.status in REDIRECTS:
+        target = _target(row, head)
+        return Answer(row, replace(settled, target=target, note="" if target else "bad-location"), target)
+    if row.kind == "robots":
+        return Answer(row, settled, robots=body)
+    return _of_document(row, settled, head, None if deadly else body, limits)
+
+
+def _of_document(row: Row, settled: Settled, head: http_response.Head, body: bytes | None, limits: Limits) -> Answer:
+    """A whole answer that is no redirect: to be archived, or only to be noted. Without `body` it has no links."""
+    if head.status in WHOLE:
+        found = outlinks.Found() if body is None else page_links(body, row.url, head)
+        remark = LINKS_UNREAD if body is None else LINKS_CUT if found.is_cut else ""
+        archived = _archived(row, settled, head)
+        note = ",".join(filter(None, (archived.note, remark)))
+        return Answer(row, replace(archived, note=note), links=found.links)
+    if limits.keep_errors and head.status >= 400:
+        return Answer(row, _archived(row, replace(settled, state="done"), head))
+    return Answer(row, settled)
+
+
+def _archived(row: Row, settled: Settled, head: http_response.Head) -> Settled:
+    notes = [BAD_LENGTH] * head.has_bad_length + [f"coding:{coding}" for coding in unknown_codings(head)]
+    return replace(settled, note=",".join(notes), arc=split(arc_path(row.url))[1])
+
+
+def _of_log(row: Row, attempt: wgetlog.Attempt, now: float) -> Answer:
+    status = attempt.http_status
+    if status in _NO_BODY:
+        return Answer(row, Settled(id=row.id, state="done", status=status))
+    if asks_for_pause(status, attempt.retry_after, now):  # wget was ended over it before its WARC had the answer
+        return Answer(row, passing(row, Settled(id=row.id, state="failed", status=status), attempt.retry_after, now))
+    return Answer(row, failed(row, *attempt.failure(), now))
+
+
+def _of_killed(row: Row, killed: Killed, attempt: wgetlog.Attempt, now: float) -> Answer:
+    """The document that was under way when wget was killed."""
+    if killed.status:
+        return Answer(row, failed(row, killed.status, killed.note, now))
+    asked = asks_for_pause(attempt.http_status, attempt.retry_after, now)
+    return _of_log(row, attempt, now) if asked else Answer(row, again(row))
+
+
+def _target(row: Row, head: http_response.Head) -> str:
+    """Where a redirect leads; empty when nowhere that is archived."""
+    try:
+        location = head.get("location").encode("latin-1").decode("utf-8", "replace")
+        return canonical(urljoin(row.url, location)) if location else ""
+    except (UrlRefused, ValueError):
+        return ""
+
+
+def _is_wanted(row: Row, head: http_response.Head, limits: Limits) -> bool:
+    """Whether a body is read or archived."""
+    return head.status in WHOLE or row.kind == "robots" or (limits.keep_errors and head.status >= 400)
+
+
+def _wanted(row: Row, head: http_response.Head) -> int:
+    """How much of a body is needed here: rules, links, or nothing."""
+    if row.kind == "robots":
+        return _LARGEST_ROBOTS
+    return outlinks.LONGEST_BODY if head.status in WHOLE else 0
+
+
+def _read(stream: http_response.Hashed, response: http_response.Response, wanted: int) -> bytes:
+    """Read a body to its end, decoded; returns its first `wanted` bytes if they may hold links, else fewer."""
+    kept: list[bytes] = []
+    size = 0
+    for part in decoded(stream, response.head, response.size):
+        if size < wanted:
+            kept.append(part[: wanted - size])
+            size += len(part)
+            if size >= mimetype.SAMPLE and len(kept) == 1 and not _may_link(kept[0], response.head):
+                wanted = 0
+    return b"".join(kept)
+
+
+def _may_link(start: bytes, head: http_response.Head) -> bool:
+    return mimetype.likely_type(start, head.content_type).startswith(_LINKING)
+
+
+def _responses(path: Path) -> Iterator[http_response.Response]:
+    """The responses of a WARC; one that cannot be read on gave what it gave."""
+    try:
+        yield from jobwarc.responses(path)
+    except (Damaged, FileNotFoundError):
+        return
+
+
+def _canonical(url: str) -> str:
+    try:
+        return canonical(url)
+    except UrlRefused:
+        return url

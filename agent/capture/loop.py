@@ -1,0 +1,336 @@
+"""Stage 1, capture: wget fetches, the frontier decides (/Cr-5/ … /Cr-8.1/).
+
+Up to `max_instances` wget processes run at once, never two on one server; each gets a batch of one server's URLs and
+writes a WARC. The server that was given the fewest URLs is next, and the more servers wait, the shorter batches are, so
+that each has its turn soon. While wget is busy with the next batch, another process reads the last one's answers, and
+their links enter the frontier here. Whatever kills the job, what is whole in a WARC is never fetched again.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import closing
+
+from agent.capture import serverlocks, wgetcommand
+from agent.capture.disposition import OVER_SIZE, OVER_TIME, Captured, Intake
+from agent.capture.fetchresults import Limits
+from agent.capture.lookups import Lookups, Reach
+from agent.capture.resultreader import Ended, Reader
+from agent.capture.wgetpool import Running, Wgets
+from agent.capture.wgetslots import Slots
+from agent.frontier.robotscache import RobotsBook, Say
+from agent.frontier.store import NO_STATES, Row, Settled
+from agent.jobfolder.job import Job
+from agent.policy import addresses
+from agent.policy.fetchstatus import Status
+from agent.policy.politeness import LONGEST_PAUSE
+from agent.system import steadyclock
+from webarcfs.archive.system import locks
+from webarcfs.content.outlinks import Link
+from webarcfs.warc.decoding import BAD_LENGTH
+
+#: URLs in a batch: enough to make wget's start cheap, few enough that answers come back soon.
+LARGEST_BATCH = 400
+#: Seconds that a batch should take where a wait between requests makes it long.
+_LENGTH_OF_BATCH = 60.0
+#: What is left of both where many servers wait for the places of few: less would be wget's start and little else.
+_SMALLEST_BATCH = 10
+_SHORTEST_BATCH = 2.0
+#: Batches that wget may be ahead of the reader: what bounds the time until a limit or a trouble is noticed.
+_FURTHEST = 2
+_POLL = 0.02
+_WATCH = 0.25
+_SECONDS_BETWEEN = 0.5
+#: Seconds that a job which must stop waits for answers that are being read.
+_LONGEST_STOP = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+def capture(job: Job, archived_links: Callable[[str], Iterable[Link]]) -> Captured:
+    """Work the frontier off. `archived_links` gives the links of a page's archived version, for pages that fail.
+
+    Returns when nothing is left to fetch, a limit is reached, or `job.stop` is set.
+    """
+    work = _Capture(job, archived_links)
+    try:
+        work.read_unread()
+        return work.run()
+    finally:
+        try:
+            work.end()
+        finally:
+            work.reader.close()
+
+
+class _Capture:
+    def __init__(self, job: Job, archived_links: Callable[[str], Iterable[Link]]) -> None:
+        self.job = job
+        self.frontier = job.frontier
+        self.settings = job.settings
+        self.intake = Intake(job, archived_links)
+        self.robots = RobotsBook(job.frontier, job.settings.user_agent)
+        self.wgets = Wgets(job.folder, job.settings)
+        self.lookups: Lookups | None = None  # where it may ask any address
+        if not addresses.may_be_private(job.settings, job.publication.urls):
+            self.lookups = Lookups(names=not addresses.is_proxied(job.settings.wget_args, os.environ))
+        public = self.lookups is not None
+        self.reader = Reader(Limits(job.settings.max_file_size, job.settings.keep_errors, public))
+        most = max(job.instances, self.settings.max_instances)
+        self.slots = Slots(job.archive.root / "lock", most)
+        self.wants_place = False
+        self.waiting: dict[str, float] | None = None  # as the frontier has it; None when that may have changed
+        self.sharing = 1  # servers that places are wanted for, now or as soon as what they answered is read
+        self.served = Counter(job.frontier.served())
+        self.held: dict[str, float] = {}  # when servers are due (monotonic) that this job found to be waiting
+        self.done = self.known = 0  # URLs, when they were counted last
+        self.unread: dict[int, int] = {}  # batches that wget is through with → their URLs
+        self.tell_again = self.count_again = 0.0
+        # Files of a run that was killed may be newer than what the frontier kept.
+        files = (int(path.stem) for path in job.folder.glob("[0-9]*.list") if path.stem.isdecimal())
+        self.number = max([self.frontier.last_batch(), *files])
+
+    def run(self) -> Captured:
+        """The loop: start what may start, read what has ended, until nothing is left."""
+        while True:
+            limit = self._limit()
+            if limit is not None:
+                return limit
+            waiting = self.start_batches()
+            if not self.wgets and not waiting and not self.reader.backlog:
+                return self.intake.verdict()
+            self._collect()
+            self._tell()
+            batch = self.reader.next(self.wgets.descriptors, self._patience())
+            if batch is not None:
+                self.start_batches()  # wget goes on while its last answers are taken in
+                self.read(batch)
+
+    def start_batches(self) -> bool:
+        """Start wget where a server is free and due; returns whether anything waits at all."""
+        now = steadyclock.steady()
+        if self.waiting is None:
+            self.waiting = self.frontier.waiting()
+            self.sharing = max(1, len(self.waiting.keys() | self.wgets.domains) + self.reader.backlog)
+        self.wants_place = False
+        due = self._due(now)
+        while due and len(self.wgets) < self.settings.max_instances and self.reader.backlog <= _FURTHEST:
+            self._start(heapq.heappop(due)[-1], now)
+        if not self.wants_place:
+            self.slots.leave()
+        return self.waiting is None or bool(self.waiting)
+
+    def _due(self, now: float) -> list[tuple[int, float, str]]:
+        """A heap of the servers that may be asked, the one that was given the fewest URLs first."""
+        if self.waiting is None or len(self.wgets) >= self.settings.max_instances:
+            return []
+        busy, moment = self.wgets.domains, time.monotonic()
+        due = [
+            (self.served[domain], ready, domain)
+            for domain, ready in self.waiting.items()
+            if ready <= now and domain not in busy and self.held.get(domain, 0.0) <= moment
+        ]
+        heapq.heapify(due)
+        return due
+
+    def read(self, batch: Ended) -> None:
+        """Take in what a batch came to, in one transaction."""
+        rows = self.frontier.fetching(batch.number)
+        with self.frontier.changes(), closing(self.reader.answers(batch, rows)) as answers:
+            self.intake.take_in(batch.domain, answers)
+            self.frontier.batch_read(batch.number)
+        self.waiting = None
+        if not self.done:
+            self.tell_again = self.count_again = 0.0  # the first is told of at once
+        self.done += self.unread.pop(batch.number, 0)
+        self._tell()
+
+    def read_unread(self) -> None:
+        """Have the batches of a run that was killed read: their answers are in WARCs, and are not fetched again.
+
+        Its waits were by a clock that may have been set since.
+        """
+        with self.frontier.changes():
+            self.frontier.bound_waits(steadyclock.steady() + LONGEST_PAUSE)
+        for number, domain in self.frontier.unread_batches():
+            files = wgetcommand.BatchFiles(self.job.folder, number)
+            with locks.exclusive_until(self.job.archive.server_lock(domain), self.job.stop):  # its wget may be ending
+                self.reader.give(Ended(number, domain, self.frontier.fetching(number), files.warc, files.log))
+
+    def _read_all(self) -> bool:
+        """Take in what is left; returns whether that came to its end: a job that must stop does not wait for it."""
+        until: float | None = None
+        while self.reader.backlog:
+            if self.job.stop.is_set():
+                until = until or time.monotonic() + _LONGEST_STOP
+                if time.monotonic() > until:
+                    return False  # it is in WARCs: the next run takes it in
+            batch = self.reader.next([], _WATCH)
+            if batch is not None:
+                self.read(batch)
+        return True
+
+    def _collect(self) -> None:
+        """Hand the batches of wgets that have ended to the reader."""
+        for each in self.wgets.ended():
+            self._give(each)
+
+    def _give(self, each: Running) -> None:
+        files = each.files
+        self.unread[files.number] = len(each.rows)
+        self.reader.give(Ended(files.number, each.domain, each.rows, files.warc, files.log, each.killed))
+
+    def _patience(self) -> float:
+        """Watch the wgets, and see how long nothing may happen: no wait for a wget is longer than that."""
+        self.wgets.watch(self.intake.room)
+        if self.wgets.pause:
+            return _POLL * 2
+        return _WATCH if len(self.wgets) >= self.settings.max_instances or not self.waiting else _POLL
+
+    def end(self) -> bool:
+        """End all wgets that still run, and take in what they fetched; returns whether all of it was."""
+        self.slots.leave()
+        for each in self.wgets.end():
+            self._give(each)
+        return self._read_all()
+
+    # -- starting ------------------------------------------------------------------------------------------------
+
+    def _start(self, domain: str, now: float) -> None:
+        if not self._may_ask(domain):
+            return
+        lock = locks.try_exclusive(self.job.archive.server_lock(domain))
+        if lock is None:
+            return  # another job is on this server
+        place, started = None, False
+        try:
+            wait = self.settings.wait
+            if not self._is_due(domain, lock, wait):
+                return
+            place = self.slots.take(len(self.wgets))
+            if place is None:
+                self.wants_place = True
+                return
+            rows, wait = self._choose(domain, now, wait)
+            if rows and self._is_due(domain, lock, wait):
+                self._launch(domain, rows, wait, lock, place)
+                started = True
+        finally:
+            if not started:
+                os.close(lock)
+                if place is not None:
+                    os.close(place)
+
+    def _may_ask(self, domain: str) -> bool:
+        """Whether a server's address is one that the crawl may ask, and is known by now."""
+        reach = Reach.PUBLIC if self.lookups is None else self.lookups.reach(addresses.host_of(domain))
+        if reach is Reach.PENDING:
+            self.held[domain] = time.monotonic() + _POLL
+        elif reach is Reach.PRIVATE:
+            _log.warning(
+                "%s is at a private address, and is not asked: `private_addresses = true` would let it be crawled",
+                domain,
+            )
+            with self.frontier.changes():
+                self.intake.keep_out(domain)
+            self.waiting = None
+        return reach is Reach.PUBLIC
+
+    def _is_due(self, domain: str, lock: int, wait: float) -> bool:
+        """Whether a server may be asked now, after all jobs' last request to it and the pause that it asked for."""
+        left = serverlocks.seconds_to_wait(lock, wait)
+        if left <= 0:
+            self.held.pop(domain, None)
+        else:
+            self.held[domain] = time.monotonic() + min(left, 1.0)  # another job may have more to say by then
+        return left <= 0
+
+    def _choose(self, domain: str, now: float, wait: float) -> tuple[list[Row], float]:
+        """The next URLs of a server, as far as robots.txt is known and lets them be fetched."""
+        share = self.settings.max_instances / self.sharing
+        most = 1 if self.intake.is_doubtful(domain) else _share_of_batch(share)
+        most = _in_time(most, wait, share)
+        allowed: list[Row] = []
+        self.waiting = None
+        with self.frontier.changes():
+            while rows := self.frontier.next(domain, now, most):
+                first = [row for row in rows if row.kind == "robots"]
+                if first or not self.settings.robots:
+                    return first or rows, wait
+                says = [self._ask(row, now) for row in rows]
+                allowed = [row for row, say in zip(rows, says, strict=True) if say is Say.YES]
+                if allowed or Say.ASK in says:
+                    break  # else all of them were refused
+        if allowed:
+            wait = max(wait, self.robots.delay(allowed[0].url, now))
+        return allowed[: _in_time(most, wait, share)], wait
+
+    def _ask(self, row: Row, now: float) -> Say:
+        """What robots.txt says of a URL; one that may not be fetched is settled."""
+        say = self.robots.say(row.url, now)
+        if say is Say.NO:
+            self.intake.fail(Settled(id=row.id, state="refused", status=Status.ROBOTS, tried=0, note="robots"), row)
+        elif say is Say.UNAVAILABLE:
+            status = Status.ROBOTS_UNREACHABLE
+            self.intake.fail(Settled(id=row.id, state="failed", status=status, tried=0, note="robots-unavailable"), row)
+        return say
+
+    def _launch(self, domain: str, rows: list[Row], wait: float, lock: int, place: int) -> None:
+        to_the_end = rows[0].note == BAD_LENGTH  # wget reads all bodies of a batch one way; the others wait
+        rows = [row for row in rows if (row.note == BAD_LENGTH) == to_the_end]
+        self.number += 1
+        files = wgetcommand.BatchFiles(self.job.folder, self.number)
+        wgetcommand.write_list(files, [row.url for row in rows])
+        with self.frontier.changes():
+            self.frontier.take(rows, files.number, domain)
+        self.served[domain] += len(rows)
+        self.wgets.start(files, rows, domain, wait, (lock, place))
+
+    # -- ending early -------------------------------------------------------------------------------------------
+
+    def _limit(self) -> Captured | None:
+        """Whether the crawl must end before it has seen all."""
+        if self.job.stop.is_set():
+            return Captured(False, "stopped")
+        age = steadyclock.steady() - self.job.begun.timestamp()
+        if age > self.settings.max_duration.seconds:
+            return self._cut(Status.TIME_LIMIT, OVER_TIME)
+        return self._cut(Status.QUOTA, OVER_SIZE) if self.intake.is_full else None
+
+    def _cut(self, status: Status, why: str) -> Captured:
+        if not self.end():
+            return Captured(False, "stopped")
+        with self.frontier.changes():
+            self.frontier.give_up(status, why)
+        return Captured(False, why)
+
+    def _tell(self) -> None:
+        """Show, now and then, how far the crawl is: also of what wget has that was not read yet."""
+        now = time.monotonic()
+        if now < self.tell_again:
+            return
+        self.tell_again = now + _SECONDS_BETWEEN
+        if now >= self.count_again:
+            counts = self.frontier.counts()
+            self.done = counts.get("done", 0) + counts.get("failed", 0)
+            self.known = sum(count for state, count in counts.items() if state not in NO_STATES and state != "refused")
+            # Counting goes through all rows: the more there are the more seldom, so that it stays a small part of it.
+            self.count_again = time.monotonic() + 50 * (time.monotonic() - now)
+        done = self.done + self.wgets.answered + sum(self.unread.values())
+        self.job.progress("capture", done, max(done, self.known))
+
+
+def _share_of_batch(share: float) -> int:
+    """How many URLs a batch may have where there are places for that `share` of the servers that wait."""
+    return max(_SMALLEST_BATCH, int(LARGEST_BATCH * min(share, 1.0)))
+
+
+def _in_time(most: int, wait: float, share: float) -> int:
+    """How many URLs a batch may have so that its answers come back soon, however long the waits are."""
+    length = max(_SHORTEST_BATCH, _LENGTH_OF_BATCH * min(share, 1.0))
+    return max(1, min(most, int(length / wait))) if wait else most

@@ -1,0 +1,321 @@
+"""Reads the answers of batches in a second process, so that a crawl has both cores: one parses pages, one decides.
+
+What goes between the two are marshalled tuples, which is several times cheaper than pickle and runs no code. The
+process holds nothing, and writes only which answer it is at (readmarks.py); it ends when its input does, however its
+parent died. It sends a batch's answers when all are read, so that nobody waits for a page to be parsed. Batches of few
+pages are read in this process, as long as that takes next to no time: a small crawl starts no other.
+
+An answer that the process is killed over, also by the kernel since it takes too long, is tried once more, and then read
+without its links.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import marshal
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import IO, Any
+
+from agent.capture import fetchresults
+from agent.capture.fetchresults import Answer, Batch, Killed, Limits
+from agent.frontier.store import Row, Settled
+from agent.jobfolder import readmarks
+from agent.jobfolder.readmarks import Marks
+from agent.system import steadyclock
+from webarcfs.archive.model.errors import CrawlFailed
+from webarcfs.content.htmlurls import Kind
+from webarcfs.content.outlinks import Link
+from webarcfs.warc import http_response
+
+#: Batches of up to this many URLs are tried here.
+_FEW = 40
+#: Seconds of the processor, and bytes of one answer, within which they are; else the process begins with them anew.
+_MOMENT = 0.2
+_LARGE = 1 << 20
+#: Seconds of the processor after which the kernel ends the process (SIGPROF): the largest page takes a few. And what is
+#: read of any answer in a second at least.
+_LONGEST_ANSWER = 30
+_SLOWEST = 1 << 20
+#: Bytes of answers that the process keeps in memory, and not in an unnamed file.
+_IN_MEMORY = 32 << 20
+#: So many links are sent at once at most: what bounds the memory of both processes.
+_MOST_LINKS = 200_000
+_LENGTH = 4
+_SETTLED = tuple(field.name for field in fields(Settled))
+# Not dataclasses.astuple, which copies every value deeply.
+_values_of_settled = attrgetter(*_SETTLED)
+_values_of_row = attrgetter(*(field.name for field in fields(Row)))
+_values_of_limits = attrgetter(*(field.name for field in fields(Limits)))
+_KINDS = {str(kind.value): kind for kind in Kind}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A batch whose wget has ended: the URLs it was given, its files, and whether it was killed."""
+
+    number: int
+    domain: str
+    rows: list[Row]
+    warc: Path
+    log: Path
+    killed: Killed | None = None
+
+
+class _TakesLong(Exception):
+    """A batch is more than can be read between two looks at everything else."""
+
+
+class Reader:
+    """Reads batches: those for the process in the order in which they are given, small ones ahead. Close it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._few: deque[Ended] = deque()
+        self._here: tuple[Ended, list[Answer]] | None = None  # one of those, and what it came to
+        self._queue: deque[Ended] = deque()  # for the process
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sent = False  # the first of the queue is with the process
+        self._marks = 0  # how long its file of marks was then
+
+    def give(self, batch: Ended) -> None:
+        """Have a batch read."""
+        is_small = len(batch.rows) <= _FEW and not readmarks.size(batch.warc)
+        (self._few if is_small else self._queue).append(batch)
+        self._send()
+
+    @property
+    def backlog(self) -> int:
+        """How many batches were given whose answers were not taken."""
+        return len(self._few) + len(self._queue) + (self._here is not None)
+
+    def next(self, others: Iterable[int], seconds: float) -> Ended | None:
+        """A batch whose answers are here; waits for one, or for one of `others` (descriptors), at most `seconds`."""
+        if self._here is None and self._few:
+            self._try_here(self._few.popleft())
+        poll = select.poll()
+        mine = self._out.fileno() if self._sent else -1
+        for fd in (mine, *others):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
+        ready = {fd for fd, _ in poll.poll(0 if self._here or self._few else seconds * 1000)}
+        if mine in ready:
+            if self._out.peek(1):
+                return self._queue[0]
+            self._send_again(self._queue[0])
+        return self._here[0] if self._here is not None else None
+
+    def answers(self, batch: Ended, rows: Iterable[Row]) -> Generator[Answer, None, None]:
+        """The answers of the batch that `next` gave, which is taken by that; the next one is read meanwhile.
+
+        `rows` are its URLs as they are in the frontier by now. Close what this returns: if it was not drawn to its end,
+        what is left of it must not be taken for another batch's.
+        """
+        known = {row.id: row for row in rows}
+        if self._here is not None and self._here[0] is batch:
+            _, found = self._here
+            self._here = None
+            yield from (replace(each, row=known[each.row.id]) for each in found if each.row.id in known)
+            return
+        self._queue.popleft()
+        last = False
+        try:
+            while not last:
+                last, records = self._receive(batch)
+                if last:
+                    self._sent = False
+                    self._send()
+                yield from (_answer(known[each[0][0]], each) for each in records if each[0][0] in known)
+        finally:
+            if not last:
+                self._end()
+
+    def close(self) -> None:
+        """End the process; no answer is to blame for that."""
+        is_busy = self._sent and self._process is not None and self._process.poll() is None
+        self._end()
+        if is_busy and self._queue:
+            readmarks.forget(self._queue[0].warc, self._marks)
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process, self._sent = None, False
+
+    def _try_here(self, batch: Ended) -> None:
+        found = _read_here(batch, self._limits)
+        if found is not None:
+            self._here = (batch, found)
+        else:
+            self._queue.append(batch)
+            self._send()
+
+    def _send(self) -> None:
+        """Send the first batch of the process. One at a time: nobody waits for a pipe that is full."""
+        if not self._queue or self._sent:
+            return
+        batch = self._queue[0]
+        killed = None if batch.killed is None else (int(batch.killed.status), batch.killed.note)
+        rows, limits = list(map(_values_of_row, batch.rows)), _values_of_limits(self._limits)
+        task = (rows, str(batch.warc), str(batch.log), killed, limits, steadyclock.OFFSET)
+        if self._process is None:
+            self._process = _started()
+        assert self._process.stdin is not None
+        self._marks = readmarks.size(batch.warc)
+        with contextlib.suppress(BrokenPipeError):  # its end is seen where its answers are waited for
+            _write(self._process.stdin, task)
+        self._sent = True
+
+    def _send_again(self, batch: Ended) -> None:
+        """The process died. Raises CrawlFailed if no answer of the batch can be to blame."""
+        assert self._process is not None
+        was_killed = self._process.wait() < 0 and readmarks.size(batch.warc) > self._marks
+        if not was_killed or readmarks.deaths(batch.warc) > readmarks.MOST_DEATHS:
+            raise self._died(batch)
+        self._end()
+        self._send()
+
+    def _receive(self, batch: Ended) -> tuple[bool, list[Any]]:
+        found = _frame(self._out)
+        if found is None:
+            raise self._died(batch)
+        last, answers_ = found
+        return bool(last), answers_
+
+    @property
+    def _out(self) -> io.BufferedReader:
+        assert self._process is not None
+        assert isinstance(self._process.stdout, io.BufferedReader)
+        return self._process.stdout
+
+    def _died(self, batch: Ended) -> CrawlFailed:
+        assert self._process is not None
+        code = self._process.wait()
+        return CrawlFailed(f"the process that reads answers ended with {code} at {batch.warc}")
+
+
+def _answer(row: Row, record: tuple[Any, ...]) -> Answer:
+    settled, target, pairs, robots = record
+    links = tuple([Link(url, _KINDS[kind]) for url, kind in pairs])
+    return Answer(row, Settled(**dict(zip(_SETTLED, settled, strict=True))), target, links, robots)
+
+
+def _started() -> subprocess.Popen[bytes]:
+    # As this process finds its modules: `agent` may be imported from a checkout.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "agent.capture.resultreader"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+
+def _read(
+    batch: Ended, limits: Limits, offset: float, marks: Marks, begin: Callable[[http_response.Response], None]
+) -> Iterator[Answer]:
+    """The answers of a batch; `offset` makes of seconds since boot the time of the process that waits by it."""
+    try:
+        log = batch.log.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        log = ""
+    read = Batch(batch.rows, batch.warc, log, batch.killed, marks.deadly)
+
+    def marked(response: http_response.Response) -> None:
+        begin(response)
+        marks.begin(response.offset)
+
+    return fetchresults.answers(read, limits, offset + steadyclock.since_boot(), marked)
+
+
+def _read_here(batch: Ended, limits: Limits) -> list[Answer] | None:
+    """The answers of a batch; None if they take more than a moment."""
+    begun = time.thread_time()
+
+    def begin(response: http_response.Response) -> None:
+        if response.size > _LARGE or time.thread_time() - begun > _MOMENT:
+            raise _TakesLong
+
+    marks = Marks(batch.warc)
+    try:
+        return list(_read(batch, limits, steadyclock.OFFSET, marks, begin))
+    except _TakesLong:
+        return None
+    finally:
+        marks.done()
+
+
+def _write(file: IO[bytes], value: Any) -> None:
+    data = marshal.dumps(value)
+    file.write(len(data).to_bytes(_LENGTH, "big"))
+    file.write(data)
+    file.flush()
+
+
+def _frame(file: IO[bytes]) -> Any:
+    """The next value; None at the end."""
+    size = int.from_bytes(file.read(_LENGTH), "big")
+    data = file.read(size)
+    return marshal.loads(data) if size and len(data) == size else None  # noqa: S302 # from our own process
+
+
+def _serve(given: IO[bytes], out: IO[bytes]) -> None:
+    """Answer tasks until there are no more."""
+    while (task := _frame(given)) is not None:
+        rows, http_response, log, killed, limits, offset = task
+        batch = Ended(
+            0, "", [Row(*row) for row in rows], Path(http_response), Path(log), Killed(*killed) if killed else None
+        )
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=str(batch.warc.parent)) as all_answers:
+            _read_all(batch, Limits(*limits), offset, all_answers)
+            all_answers.seek(0)
+            shutil.copyfileobj(all_answers, out)
+        out.flush()
+
+
+def _read_all(batch: Ended, limits: Limits, offset: float, out: IO[bytes]) -> None:
+    """Write the answers of a batch. What an answer may take is measured by a timer, whose end is the process's."""
+    found: list[tuple[object, ...]] = []
+    links = 0
+    marks = Marks(batch.warc)
+
+    def begin(response: http_response.Response) -> None:
+        seconds = _LONGEST_ANSWER + response.size / _SLOWEST
+        signal.setitimer(signal.ITIMER_PROF, 0 if response.offset in marks.deadly else seconds)
+
+    try:
+        for answer in _read(batch, limits, offset, marks, begin):
+            links += len(answer.links)
+            pairs = [(link.url, link.kind.value) for link in answer.links]
+            settled = tuple(map(_plain, _values_of_settled(answer.settled)))
+            found.append((settled, answer.target, pairs, answer.robots))
+            if links > _MOST_LINKS:
+                _write(out, (False, found))
+                found, links = [], 0
+        _write(out, (True, found))
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    marks.done()
+
+
+def _plain(value: object) -> object:
+    """Marshal takes the built-in types only, no enumerations of them."""
+    return int(value) if isinstance(value, int) else value
+
+
+if __name__ == "__main__":
+    # A signal to all of a terminal or of a service is for the agent, which then still wants answers.
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends it, whatever its parent made of that
+    with contextlib.suppress(BrokenPipeError):  # the agent is gone
+        _serve(sys.stdin.buffer, sys.stdout.buffer)

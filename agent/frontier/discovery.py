@@ -1,0 +1,148 @@
+"""How URLs enter the frontier: links and redirects of what came back, judged by the scope (/Cr-1.1/).
+
+Depth is the number of links from a start URL; redirects and requisites cost nothing, and a shorter way that is found
+later counts. Where a start URL redirects to another host, that host is accepted too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from agent.frontier.quotas import Crowd
+from agent.frontier.store import Find, Frontier, Row
+from agent.policy import addresses, scope, traps
+from agent.policy.fetchstatus import Status
+from webarcfs.archive.config.settings import CrawlSettings, Publication
+from webarcfs.archive.model.metadata import from_epoch, now
+from webarcfs.content.htmlurls import Kind
+from webarcfs.content.outlinks import Link
+
+_MOST_REDIRECTS = 20
+_MOST_KNOWN = 50_000
+_LETTERS = {"link": "L", "requisite": "E", "redirect": "R", "robots": "P", "seed": ""}
+
+
+def _bounds(frontier: Frontier, settings: CrawlSettings) -> traps.Bounds:
+    begun = frontier.get("begun")
+    year = (from_epoch(begun) if begun is not None else now()).year
+    return traps.Bounds(
+        max_path_depth=settings.max_path_depth,
+        max_repeats=settings.max_repeats,
+        max_parameters=settings.max_parameters,
+        latest_year=year + settings.max_years_ahead if settings.max_years_ahead else 0,
+    )
+
+
+class Discovery:
+    """What a crawl finds, on its way into the frontier."""
+
+    def __init__(self, frontier: Frontier, publication: Publication) -> None:
+        self._frontier = frontier
+        hosts = frozenset(scope.domain_in(url) for url in publication.urls) | frozenset(frontier.get("hosts") or ())
+        self._scope = scope.Scope(
+            hosts=hosts,
+            patterns=publication.hosts,
+            exclude=publication.exclude_hosts,
+            depth=publication.crawl.depth,
+            page_requisites=publication.crawl.page_requisites,
+            traps=_bounds(frontier, publication.crawl),
+            private_addresses=addresses.may_be_private(publication.crawl, publication.urls),
+        )
+        self._crowd = Crowd(frontier, publication.crawl)
+        # What was offered to the frontier lately, and how near it was: pages of a site share most of their links.
+        self._offered: dict[tuple[str, str], int] = {}
+        self._finds: list[Find] = []
+        self._expanded: list[tuple[int, int]] = []  # page and depth
+
+    def seeds(self, urls: Iterable[str]) -> None:
+        """Put the start URLs in (/Cr-2.2/, /Cr-6/)."""
+        self._frontier.add(
+            Find(url=url, domain=scope.domain_in(url), kind="seed", depth=0, hops="") for url in dict.fromkeys(urls)
+        )
+
+    def links(self, page: Row, links: Iterable[Link]) -> None:
+        """Put in the links of a page; they are in the frontier after `flush`."""
+        depth = page.depth
+        for link in links:
+            requisite = link.kind is Kind.REQUISITE and self._scope.page_requisites
+            at = depth if requisite else depth + 1
+            key = (link.url, link.kind)
+            if self._offered.get(key, at + 1) <= at:
+                continue
+            self._offered[key] = at
+            if self._crowd.is_uncertain(link.url):
+                self.flush()
+            self._finds.append(self._judged(link.url, "requisite" if requisite else "link", at, page))
+        self._expanded.append((page.id, depth))
+
+    def flush(self) -> None:
+        """Write down what `links` was given: many statements at once cost a fraction of the same one by one."""
+        self._frontier.add(self._finds)
+        self._frontier.expanded(self._expanded)
+        self._finds, self._expanded = [], []
+        self._crowd.settle()
+
+    def redirect(self, page: Row, target: str) -> None:
+        """Put in the target of a redirect."""
+        self.flush()
+        domain = scope.domain_in(target)
+        if page.kind == "seed" or (page.kind == "redirect" and not page.hops.strip("R")):
+            self._accept(domain)
+        find = self._judged(target, "redirect", page.depth, page)
+        trail = len(find.hops) - len(find.hops.rstrip("R"))
+        if trail > _MOST_REDIRECTS:
+            find = dataclasses.replace(find, state="refused", status=int(Status.TRAP), note=traps.REDIRECTS)
+        self._frontier.add([find])
+        self._crowd.settle()
+        if self._is_circle(page):
+            self._frontier.annotate(page.id, "redirect-loop")
+
+    def end_of(self, row: Row) -> Row:
+        """Where a URL leads in the end: the last of the redirects from it; itself where there are none or a loop."""
+        visited = {row.id}
+        while (target := self._frontier.redirected_to(row.id)) is not None and target.id not in visited:
+            visited.add(target.id)
+            row = target
+        return row
+
+    def _is_circle(self, row: Row) -> bool:
+        visited = {row.id}
+        while (target := self._frontier.redirected_to(row.id)) is not None:
+            if target.id in visited:
+                return True
+            visited.add(target.id)
+            row = target
+        return False
+
+    def forget_if_large(self) -> None:
+        """Keep memory flat."""
+        if len(self._offered) > _MOST_KNOWN:
+            self._offered.clear()
+
+    def _judged(self, url: str, kind: str, depth: int, page: Row) -> Find:
+        domain = scope.domain_in(url)
+        verdict = scope.judge(self._scope, url, depth, kind)
+        if verdict is None:
+            verdict = self._crowd.judge(url, domain, domain in self._scope.hosts)
+        find = Find(
+            url=url,
+            domain=domain,
+            kind=kind,
+            depth=depth,
+            hops=page.hops + _LETTERS[kind],
+            found_on=page.id,
+        )
+        if verdict is None:
+            return find
+        return dataclasses.replace(find, state="refused", status=int(verdict.status), note=verdict.reason)
+
+    def _accept(self, domain: str) -> None:
+        if domain in self._scope.hosts:
+            return
+        self._scope = dataclasses.replace(self._scope, hosts=self._scope.hosts | {domain})
+        self._offered.clear()
+        self._frontier.set("hosts", sorted(self._scope.hosts))
+        for row in self._frontier.refused_by_host(domain):
+            if scope.judge(self._scope, row.url, row.depth, row.kind) is None:
+                self._frontier.admit(row.id)

@@ -1,0 +1,81 @@
+"""Which URLs robots.txt lets a crawl fetch, with the answers that the frontier keeps (RFC 9309).
+
+robots.txt is fetched by wget like the rest, before anything else of its origin; an answer is good for a day.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from agent.capture.fetchresults import REDIRECTS
+from agent.frontier.store import Find, Frontier
+from agent.policy import robotstxt
+from webarcfs.archive.model.url import domain_of
+
+_DAY = 86400.0
+_MOST_REDIRECTS = 5  # RFC 9309 section 2.3.1.2
+
+
+class Say(Enum):
+    """What the rules say of a URL."""
+
+    YES = "yes"
+    NO = "no"
+    ASK = "ask"  # robots.txt must be fetched first
+    UNAVAILABLE = "unavailable"  # it could not be fetched: nothing may be (RFC 9309 section 2.3.1.4)
+
+
+class RobotsBook:
+    """The rules of all origins of a job."""
+
+    def __init__(self, frontier: Frontier, user_agent: str) -> None:
+        self._frontier = frontier
+        self._user_agent = user_agent
+        self._rules: dict[str, robotstxt.Rules] = {}
+
+    def say(self, url: str, now: float) -> Say:
+        """Whether `url` may be fetched; `now` in seconds since 1970. ASK puts its robots.txt into the frontier."""
+        root = robotstxt.robots_url(url)
+        answer = self._answer(root, now)
+        if answer is None:
+            return Say.ASK
+        rules = self._parsed(root, *answer)
+        if not rules.known:
+            return Say.UNAVAILABLE
+        return Say.YES if robotstxt.allowed(rules, self._user_agent, url) else Say.NO
+
+    def delay(self, url: str, now: float) -> float:
+        """Seconds between requests that the origin asks for; 0 where it asks for none."""
+        root = robotstxt.robots_url(url)
+        answer = self._answer(root, now)
+        return (robotstxt.crawl_delay(self._parsed(root, *answer), self._user_agent) or 0.0) if answer else 0.0
+
+    def _answer(self, root: str, now: float) -> tuple[int, bytes] | None:
+        """The final answer for a robots.txt, redirects followed; None while one must be fetched."""
+        url = root
+        for _ in range(_MOST_REDIRECTS + 1):
+            known = self._frontier.robots(url)
+            if known is None or known[2] < now - _DAY:
+                return self._ask(url, known is not None)
+            status, body, _ = known
+            if status not in REDIRECTS or not body:
+                return status, body
+            url = body.decode("utf-8", "replace")
+        return 404, b""
+
+    def _ask(self, url: str, again: bool) -> tuple[int, bytes] | None:
+        row = self._frontier.by_url(url)
+        if row is None:
+            # Its depth puts it before all else that waits.
+            self._frontier.add([Find(url=url, domain=domain_of(url), kind="robots", depth=-1, hops="P")])
+        elif row.kind != "robots":
+            return 404, b""  # a redirect to a page of the crawl: no rules
+        elif again and row.state in ("done", "failed"):
+            self._frontier.again(row.id)
+            self._rules.clear()
+        return None
+
+    def _parsed(self, root: str, status: int, body: bytes) -> robotstxt.Rules:
+        if root not in self._rules:
+            self._rules[root] = robotstxt.parse(status, body)
+        return self._rules[root]

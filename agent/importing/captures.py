@@ -1,0 +1,41 @@
+"""The captures of foreign WARC files: of several captures of one URL the newest that can be archived counts.
+
+That is the state in which the crawl left it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from agent.frontier.store import Find, Frontier, Settled
+from webarcfs.archive.model.metadata import format_time
+
+#: A revisit whose server said "not modified" (RFC 9110, section 15.4.5): what it stands for was a whole answer.
+NOT_MODIFIED = 304
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a record says of a URL: canonical, with its domain and the time of the capture."""
+
+    url: str
+    domain: str
+    time: datetime
+
+
+def settle(frontier: Frontier, capture: Capture, settled: Settled, batch: int, kind: str = "link") -> bool:
+    """Note what a capture came to, where it counts: False where another one of the URL is better.
+
+    `batch` is the number of the spool that holds its body.
+    """
+    row = frontier.by_url(capture.url)
+    if row is None:
+        frontier.add([Find(url=capture.url, domain=capture.domain, kind=kind, depth=0, hops="")])
+        row = frontier.by_url(capture.url)
+        assert row is not None
+    elif (bool(settled.arc), format_time(capture.time)) <= (bool(row.arc), row.captured):
+        return False
+    frontier.settle([replace(settled, id=row.id, captured=format_time(capture.time))])
+    frontier.place(row.id, batch)
+    return True

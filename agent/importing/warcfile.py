@@ -1,0 +1,329 @@
+"""Reads foreign WARC files into a job: the frontier learns of each URL, the spool gets what is to be archived.
+
+Revisit records wait until all files were read (`revisits.py`). An answer counts if its request was a GET: a request may
+stand before it or right behind it, so each answer is held until the next record was looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent.capture.fetchresults import WHOLE
+from agent.frontier.store import Frontier, Settled
+from agent.importing.captures import NOT_MODIFIED, Capture, settle
+from agent.importing.tally import Remarks
+from agent.policy import traps
+from agent.policy.fetchstatus import Status
+from webarcfs.archive.config.settings import CrawlSettings
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.errors import UrlRefused
+from webarcfs.archive.model.url import canonical
+from webarcfs.content import mimetype
+from webarcfs.warc import http_response
+from webarcfs.warc.decoding import BAD_LENGTH, BadBody, Bomb, decoded, unknown_codings
+from webarcfs.warc.fields import base32, capture_key, declared_digest, digest_key, parse_date
+from webarcfs.warc.gzipstream import Stream
+from webarcfs.warc.tolerant import Record, records
+from webarcfs.warc.writer import Spool
+
+_SILENT = ("metadata", "warcinfo")
+#: Requests of other methods that are remembered while their answers are waited for.
+_MOST_REQUESTS = 10_000
+_METHOD = re.compile(rb"([A-Z]{1,32}) ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """The names by which a request and its answer know each other (ISO 28500, WARC-Concurrent-To)."""
+
+    own: str
+    other: str
+    uri: str
+    date: str
+
+    @classmethod
+    def of(cls, record: Record) -> _Exchange:
+        """Those of a record."""
+        get = record.fields.get
+        return cls(
+            get("warc-record-id", "").strip("<> "),
+            get("warc-concurrent-to", "").strip("<> "),
+            get("warc-target-uri", "").strip("<> "),
+            get("warc-date", ""),
+        )
+
+    def is_with(self, answer: _Exchange) -> bool:
+        """Whether a request is that of an answer: by an identifier, or, where neither has one, by URI and time."""
+        if self.other or answer.other:
+            return (bool(self.other) and self.other == answer.own) or (bool(answer.other) and answer.other == self.own)
+        return (self.uri, self.date) == (answer.uri, answer.date)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """An answer that was read: it is kept, or dropped, when the next record was looked at."""
+
+    exchange: _Exchange
+    keep: Callable[[], None]
+    drop: Callable[[], None]
+
+
+class Intake:
+    """Takes the files of a job in, one after the other. `losses` are what should have come and did not."""
+
+    def __init__(self, frontier: Frontier, settings: CrawlSettings) -> None:
+        self.frontier = frontier
+        self.settings = settings
+        self.losses = Remarks()
+        self.remarks = Remarks()
+        self.records = 0
+        self.held: _Held | None = None
+        self._posts: deque[_Exchange] = deque(maxlen=_MOST_REQUESTS)
+
+    def file(self, path: Path, spool: Path, batch: int, step: Callable[[int], None]) -> None:
+        """Read one file; `step` is told how many of its bytes were read, and may raise."""
+        begun: dict[str, int] = {}
+        with path.open("rb") as file, Spool(spool) as out:
+            stream = Stream(file)
+            self._posts.clear()
+            for record in records(stream, lambda what, where: self.losses.add(path.name, what, f"at byte {where}")):
+                self.records += 1
+                if record.type == "request":
+                    self._request(path.name, record)
+                else:
+                    self._keep_held()
+                    _Reading(self, path.name, record, out, batch, begun).take()
+                step(stream.taken)
+            self._keep_held()
+        for domain, time in begun.items():
+            key = f"begun:{domain}"
+            known = self.frontier.get(key)
+            self.frontier.set(key, time if known is None else min(time, known))
+
+    def _keep_held(self) -> None:
+        held, self.held = self.held, None
+        if held is not None:
+            held.keep()
+
+    def _request(self, file: str, record: Record) -> None:
+        """Look at a request: the answer to one of another method than GET is no page of its URL."""
+        method = _METHOD.match(record.readline(64))
+        if not record.whole() or method is None or method[1] == b"GET":
+            return
+        request, held = _Exchange.of(record), self.held
+        if held is not None and request.is_with(held.exchange):
+            self.held = None
+            held.drop()
+            self.not_asked_by_get(file, request.uri)
+        else:
+            self._posts.append(request)
+
+    def is_asked_by_get(self, exchange: _Exchange) -> bool:
+        """Whether no request of another method stood before an answer."""
+        return not any(request.is_with(exchange) for request in self._posts)
+
+    def not_asked_by_get(self, file: str, uri: str) -> None:
+        """Say that an answer is left out."""
+        self.remarks.add(file, "answers to requests of other methods than GET are passed over", uri)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One record being taken in."""
+
+    intake: Intake
+    file: str
+    record: Record
+    spool: Spool
+    batch: int
+    begun: dict[str, int]
+
+    def take(self) -> None:
+        kind = self.record.type
+        if kind in _SILENT:
+            return
+        if kind not in ("response", "resource", "revisit"):
+            self.intake.remarks.add(
+                self.file, f"records of type {kind[:40] or '(none)'!r} are passed over", self._uri()
+            )
+            return
+        capture = self._capture()
+        if capture is None:
+            return
+        if "warc-segment-number" in self.record.fields:
+            self.intake.losses.add(self.file, "a record in segments, which are not joined", capture.url)
+            return
+        if kind != "resource" and not self.intake.is_asked_by_get(_Exchange.of(self.record)):
+            self.intake.not_asked_by_get(self.file, capture.url)
+            return
+        taken = {"response": self._response, "resource": self._resource, "revisit": self._revisit}[kind](capture)
+        if taken:
+            seconds = int(capture.time.timestamp())
+            self.begun[capture.domain] = min(self.begun.get(capture.domain, seconds), seconds)
+
+    def _uri(self) -> str:
+        return self.record.fields.get("warc-target-uri", "").strip("<> ")
+
+    def _capture(self) -> Capture | None:
+        uri = self._uri()
+        try:
+            url = canonical(uri)
+            domain = split(arc_path(url))[0]
+        except UrlRefused as error:
+            self.intake.remarks.add(self.file, "passed over, no URL of the web", str(error))
+            return None
+        if traps.beyond_all(url) == traps.PATH_DEPTH:
+            self.intake.losses.add(
+                self.file, f"a URL of more than {traps.MOST_SEGMENTS} segments, too deep to keep", url
+            )
+            return None
+        time = parse_date(self.record.fields.get("warc-date", ""))
+        if time is None:
+            self.intake.losses.add(self.file, "a record without a date that can be", url)
+            return None
+        return Capture(url, domain, time)
+
+    # -- responses and resources -----------------------------------------------------------------------------------
+
+    def _response(self, capture: Capture) -> bool:
+        raw = http_response.read_head(self.record)
+        head = http_response.parse_head(raw)
+        if head is None:
+            return self._settle(capture, Settled(id=0, state="failed", status=int(Status.INVALID_RESPONSE)), "no-head")
+        if self.record.fields.get("warc-truncated"):
+            self.intake.losses.add(self.file, "a response that its crawler cut short", capture.url)
+            return self._settle(capture, Settled(id=0, state="failed", status=int(Status.CONNECTION_LOST)), "truncated")
+        size = self.record.length - len(raw)
+        settled = Settled(
+            id=0, state="done", status=head.status, size=size, mime=mimetype.declared_type(head.content_type)
+        )
+        return self._store(capture, raw, head, settled)
+
+    def _resource(self, capture: Capture) -> bool:
+        """A body without a head gets the shortest one that says its type (headers.http)."""
+        kind = re.sub(r"[^\x20-\x7e]+", " ", self.record.fields.get("content-type", "application/octet-stream"))
+        raw = f"HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode("ascii")
+        head = http_response.parse_head(raw)
+        assert head is not None
+        settled = Settled(
+            id=0,
+            state="done",
+            status=head.status,
+            size=self.record.length,
+            mime=mimetype.declared_type(kind),
+            note="resource",
+        )
+        return self._store(capture, raw, head, settled)
+
+    def _store(self, capture: Capture, raw: bytes, head: http_response.Head, settled: Settled) -> bool:
+        settings = self.intake.settings
+        if not self._archivable(capture, head.status):
+            return self._settle(capture, settled, kind="robots" if _is_robots(capture) else "link")
+        if settings.max_file_size and settled.size > settings.max_file_size:
+            return self._settle(capture, replace(settled, state="refused", status=int(Status.QUOTA)), "too-big")
+        body = http_response.Hashed(self.record)
+        plain = hashlib.sha1(usedforsecurity=False)
+        declared = declared_digest(self.record.fields.get("warc-payload-digest", ""))
+        payload = hashlib.new(declared.algorithm if declared else "sha1", usedforsecurity=False)
+        try:
+            parts = decoded(body, head, settled.size, lenient=True)
+            position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update, payload.update))
+        except BadBody as error:
+            self.spool.drop()
+            self.intake.remarks.add(self.file, "answers that did not come whole are passed over", capture.url)
+            status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
+            return self._settle(capture, replace(settled, state="failed", status=int(status)), str(error))
+        body.finish()
+        if not self.record.whole():
+            self.spool.drop(position)
+            return False
+        digests = {f"sha1:{body.digest()}", f"sha1:{base32(plain.digest())}"}
+        key = digest_key(self.record.fields.get("warc-payload-digest", ""))
+        if declared is None or payload.digest() == declared.value or self.record.is_verified:
+            digests |= {key} - {""}  # of which codings it is, writers differ: a block as it was written bears it out
+        elif len(digests) == 1 and key not in digests:  # nothing was coded: it can only be of this body
+            self.spool.drop(position)
+            self.intake.losses.add(self.file, "a body that is not what its digest says", capture.url)
+            return self._settle(
+                capture, replace(settled, state="failed", status=int(Status.INVALID_RESPONSE)), "bad-digest"
+            )
+        notes = [
+            settled.note,
+            BAD_LENGTH * head.has_bad_length,
+            *(f"coding:{coding}" for coding in unknown_codings(head)),
+        ]
+        settled = replace(
+            settled,
+            position=position,
+            digest=body.digest(),
+            arc=split(arc_path(capture.url))[1],
+            note=",".join(filter(None, notes)),
+        )
+        keys = [*sorted(digests), capture_key(capture.url, int(capture.time.timestamp()))]
+        return self._settle(capture, settled, keys=keys)
+
+    def _settle(
+        self, capture: Capture, settled: Settled, note: str = "", kind: str = "link", keys: Sequence[str] = ()
+    ) -> bool:
+        """Hold what came of the record; `keys` name its body for revisits."""
+        if not self.record.whole():
+            return False
+        frontier, batch, position = self.intake.frontier, self.batch, settled.position
+
+        def keep() -> None:
+            if keys:
+                frontier.add_capture(keys, batch, position)
+            settle(frontier, capture, replace(settled, note=note or settled.note), batch, kind)
+
+        def drop() -> None:
+            if keys:
+                self.spool.drop(position)
+
+        self.intake.held = _Held(_Exchange.of(self.record), keep, drop)
+        return True
+
+    def _archivable(self, capture: Capture, status: int) -> bool:
+        errors = self.intake.settings.keep_errors and status >= 400
+        return not _is_robots(capture) and (status in WHOLE or errors)
+
+    # -- revisits ----------------------------------------------------------------------------------------------------
+
+    def _revisit(self, capture: Capture) -> bool:
+        fields = self.record.fields
+        raw = http_response.read_head(self.record)
+        head = http_response.parse_head(raw)
+        if head is not None and head.status != NOT_MODIFIED and not self._archivable(capture, head.status):
+            settled = Settled(id=0, state="done", status=head.status, note="revisit")
+            return self._settle(capture, settled, kind="robots" if _is_robots(capture) else "link")
+        if _is_robots(capture) or not self.record.whole():
+            return False
+        origin, seen = capture.url, parse_date(fields.get("warc-refers-to-date", ""))
+        with suppress(UrlRefused):
+            origin = canonical(fields.get("warc-refers-to-target-uri", "").strip("<> ") or capture.url)
+        self.intake.frontier.add_revisit(
+            url=capture.url,
+            time=int(capture.time.timestamp()),
+            digest=digest_key(fields.get("warc-payload-digest", "")),
+            origin=origin,
+            seen=int(seen.timestamp()) if seen else 0,
+            head=raw,
+        )
+        return True
+
+
+def _is_robots(capture: Capture) -> bool:
+    """robots.txt is a rule, and no page: it has no ARC in a crawl, either."""
+    return capture.url.partition("?")[0].endswith(f"//{capture.domain}/robots.txt")
+
+
+def _hashing(parts: Iterator[bytes], *updates: Callable[[bytes], None]) -> Iterator[bytes]:
+    for part in parts:
+        for update in updates:
+            update(part)
+        yield part

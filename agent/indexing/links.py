@@ -1,0 +1,127 @@
+"""Stage 9, where `[index] links` is set: links.db learns the links of the pages that a crawl changed.
+
+It reads git alone, so `recover` does the same. What git cannot give of a page is told and passed over: the other pages,
+and later snapshots, do not wait until it is repaired.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.repository import Commit, Store
+from webarcfs.archive.index.links_database import LinkBase, PageChange
+from webarcfs.archive.index.links_words import Link
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
+from webarcfs.archive.model.errors import Damaged, Interrupted, InvalidDocument
+from webarcfs.content import anchors, mimetype, text
+
+_log = logging.getLogger(__name__)
+_CHUNK = 1 << 20
+_LONGEST_HEAD = 1 << 16
+
+
+def index_links(base: LinkBase, store: Store, commit: Commit, stop: Callable[[], bool] = lambda: False) -> None:
+    """Record the snapshot of a crawl's commit.
+
+    Raises Damaged where not even a folder can be read, and Interrupted between two pages when it is to `stop`: what was
+    stored of them until then need not be read again.
+    """
+    heads: dict[str, str] = {}  # path → the blob of the head of the page that is being looked at
+
+    def changes() -> Iterator[PageChange]:
+        before = store.commit(commit.parents[0]).tree if commit.parents else None
+        for path, entries in _changed(store, before, commit.tree, f"/{commit.message.tag.domain}/"):
+            if stop():
+                raise Interrupted(f"stopped before all of {commit.message.tag} was read")
+            heads.clear()
+            heads[path] = entries[HEADERS].oid if HEADERS in entries else ""
+            yield PageChange(path, _page(store, path, entries))
+
+    base.record(commit.message.tag, changes(), lambda change: links_of(store, change, heads[change.path]))
+
+
+def links_of(store: Store, change: PageChange, head: str) -> Iterator[Link]:
+    """The links of a page, from its body's blob and its head's (empty where there is none), as far as git has them."""
+    if change.page is None:
+        return
+    try:
+        yield from _read_links(store, *change.page, head)
+    except Damaged as error:
+        _log.error("links of %s were not taken in: %s", change.path, error)
+
+
+def _read_links(store: Store, url: str, blob: str, head: str) -> Iterator[Link]:
+    with _body(store, blob) as chunks:
+        sample = next(iter(chunks), b"")[: mimetype.SAMPLE]
+        charset = text.decode_charset(sample, _content_type(store, head))
+        base = anchors.base_of(chunks, charset) if any(map(anchors.may_have_base, chunks)) else ""
+        yield from anchors.anchors_of(chunks, url, charset, base)
+
+
+def _changed(store: Store, old: str | None, new: str | None, prefix: str) -> Iterator[tuple[str, dict[str, Entry]]]:
+    """The ARCs whose data.xml differs between two trees: path, and what lies there now. Equal subtrees cost nothing."""
+    before = {entry.name: entry for entry in store.entries(old)} if old else {}
+    after = {entry.name: entry for entry in store.entries(new)} if new else {}
+    if before.get(DATA_XML) != after.get(DATA_XML):
+        yield prefix.rstrip("/"), after
+    for name in sorted(before.keys() | after.keys()):
+        was, now = (each if each is not None and each.is_tree else None for each in (before.get(name), after.get(name)))
+        if was != now:
+            yield from _changed(store, was.oid if was else None, now.oid if now else None, f"{prefix}{name}/")
+
+
+def _page(store: Store, path: str, entries: dict[str, Entry]) -> tuple[str, str] | None:
+    """The URL and the body's blob of an ARC that is an HTML page; None for another, and for one that is damaged."""
+    document = entries.get(DATA_XML)
+    data = next((entry for entry in entries.values() if not entry.is_tree and is_data_file(entry.name)), None)
+    if document is None or document.is_tree or data is None:
+        return None
+    try:
+        meta = data_xml.metadata(store.read(document.oid))
+    except (InvalidDocument, Damaged) as error:
+        _log.error("%s/%s (%s in %s), its links are left out: %s", path, DATA_XML, document.oid, store.path, error)
+        return None
+    return (meta.url, data.oid) if meta.mime_type in text.HTML_TYPES else None
+
+
+@contextmanager
+def _body(store: Store, blob: str) -> Iterator[Iterable[bytes]]:
+    """A body, from its start as often as it is gone through."""
+    if store.size(blob) <= _CHUNK:
+        yield (store.read(blob),)
+        return
+    with tempfile.TemporaryFile() as file:
+        store.copy(blob, file.fileno())
+
+        yield _Chunks(file.fileno())
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunks:
+    """A body in a file, from its start as often as it is gone through."""
+
+    fd: int
+
+    def __iter__(self) -> Iterator[bytes]:
+        at = 0
+        while at < anchors.LONGEST_PAGE and (chunk := os.pread(self.fd, _CHUNK, at)):
+            yield chunk
+            at += len(chunk)
+
+
+def _content_type(store: Store, head: str) -> str:
+    """The Content-Type that the page was sent with."""
+    if not head or store.size(head) > _LONGEST_HEAD:
+        return ""
+    for line in store.read(head).split(b"\n"):
+        name, colon, value = line.partition(b":")
+        if colon and name.strip().lower() == b"content-type":
+            return value.strip().decode("latin-1")
+    return ""

@@ -1,0 +1,229 @@
+"""Brings what derives from git back in step with it: webarc.db, links.db and the feed (/Db-6/, /Cr-2.3/, DESIGN.md
+section 1).
+
+`recover` makes all anew, and mends what can be mended of the repositories' own small files; `catch_up` adds what a
+crash between publishing and indexing left out.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from agent.indexing import linksync
+from agent.indexing.metadata import index
+from agent.upkeep.mending import mend
+from webarcfs.archive.commit.commit_additions import replay
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git import leftlocks
+from webarcfs.archive.git.repository import CRAWLS, Commit, Store
+from webarcfs.archive.history import sequence
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.index.database import Database
+from webarcfs.archive.index.sqlite_file import journal, remove
+from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, WebarcError
+from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
+
+_log = logging.getLogger(__name__)
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Snapshot:
+    """A crawl's commit, placed in the order of the feed."""
+
+    sequence: int
+    domain: str
+    oid: str
+    tag: CommitTag
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was rebuilt, and the repositories that could not be read. `links` is None where they are not wanted.
+
+    `mended` and `left` are lines: what was mended in repositories, and what is damaged there still.
+    """
+
+    snapshots: int
+    versions: int
+    lines: int
+    damaged: tuple[str, ...]
+    links: int | None = None
+    mended: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered:
+    """Make webarc.db, `changes` and, if it is wanted, links.db anew from the repositories alone.
+
+    Publications wait meanwhile, but not for links.db, which takes longest. What dead mounts left in the journal is
+    taken into git first. Before that, locks that a killed git left are removed, and HEAD, refs and settings are mended
+    as far as they can be told.
+    """
+    mended, left = _mend(archive)
+    replay(archive)
+    with sequence.hold(archive):
+        snapshots, damaged = _all_snapshots(archive, {})
+        scratch = archive.database.with_name(".webarc.db.new")
+        remove(scratch)
+        with Database(scratch) as database:
+            damaged |= _index_all(archive, database, snapshots, progress)
+            versions = database.count_versions()
+        if journal(archive.database).exists():
+            remove(archive.database)
+        scratch.replace(archive.database)
+        lines = Feed(archive.changes).rewrite(snapshot.tag for snapshot in snapshots)
+    links = linksync.rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
+    for domain in sorted(set(archive.domains()) - damaged) if links is not None else ():
+        catch_up_links(archive, domain)  # what was published meanwhile
+    return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links, mended, left)
+
+
+def _mend(archive: Archive) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Mend each repository; what is wrong with one costs no other."""
+    done, left = [], []
+    for domain in archive.domains():
+        leftlocks.remove(archive.repository(domain))
+        try:
+            mended = mend(archive, domain)
+        except WebarcError as error:
+            left.append(f"{domain}: {error}")
+            continue
+        done += [f"{domain}: {line}" for line in mended.done]
+        left += [f"{domain}: {line}" for line in mended.left]
+    return tuple(done), tuple(left)
+
+
+def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None:
+    """Index what was published and not indexed, and complete the feed; where all is in step it lists names and no more.
+
+    What dead mounts left in the journal is taken into git first. `stop` ends the reading of links, which may be those
+    of the whole history; what is left the next call does, or the next crawl.
+    """
+    replay(archive)
+    with sequence.hold(archive):
+        snapshots, damaged = _all_snapshots(archive, _indexed(archive))
+        _complete_feed(archive, snapshots, damaged)
+        tags: dict[str, set[str]] = {domain: set() for domain in archive.domains()}
+        for snapshot in snapshots:
+            tags[snapshot.domain].add(str(snapshot.tag))
+        linksync.drop_vanished(archive, tags, damaged)
+        in_step = _index_missing(archive, snapshots)
+    if in_step:
+        for domain in sorted(tags.keys() - damaged):
+            catch_up_links(archive, domain, stop)
+        return
+    _log.warning("%s was not in step with git; it is made anew", archive.database)
+    recover(archive)
+
+
+def catch_up_domain(archive: Archive, domain: str) -> None:
+    """Index what was published on one domain and not indexed yet, oldest first."""
+    store = Store(archive.repository(domain))
+    with Database(archive.database) as database:
+        known = dict.fromkeys(database.indexed(domain), 0)
+        for snapshot in sorted(_snapshots(store, domain, known)):
+            if str(snapshot.tag) not in known:
+                index(database, store, store.commit(snapshot.oid))
+
+
+def catch_up_links(archive: Archive, domain: str, stop: Callable[[], bool] = lambda: False) -> None:
+    """The same for links.db; `stop` ends it between two pages."""
+    store = Store(archive.repository(domain))
+
+    def commits(indexed: set[str]) -> Iterator[Commit]:
+        for snapshot in sorted(_snapshots(store, domain, dict.fromkeys(indexed, 0))):
+            if str(snapshot.tag) not in indexed:
+                yield store.commit(snapshot.oid)
+
+    linksync.add_missing(archive, domain, commits, stop)
+
+
+def _complete_feed(archive: Archive, snapshots: list[Snapshot], damaged: set[str]) -> None:
+    """Write the feed anew where it is not in step; a repository that cannot be read now keeps the lines it has."""
+    feed = Feed(archive.changes)
+    lines = [line for line in feed.lines() if line.partition("@")[2] not in damaged]
+    if lines == [str(snapshot.tag) for snapshot in snapshots]:
+        return
+    if damaged:
+        _log.error("%s is not in step with git; repair %s first", archive.changes, ", ".join(sorted(damaged)))
+        return
+    _log.warning("%s was not in step with git; it was written anew", archive.changes)
+    feed.rewrite(snapshot.tag for snapshot in snapshots)
+
+
+def _index_missing(archive: Archive, snapshots: list[Snapshot]) -> bool:
+    """Index what is missing; False when the database has what git has not, and must be made anew."""
+    domains = {snapshot.domain for snapshot in snapshots}
+    tags = {str(snapshot.tag) for snapshot in snapshots}
+    try:
+        with Database(archive.database) as database:
+            known = set().union(*(database.indexed(domain) for domain in domains)) if domains else set()
+            if known - tags:
+                return False
+            missing = [snapshot for snapshot in snapshots if str(snapshot.tag) not in known]
+            _index_all(archive, database, missing, lambda *_: None)
+    except DatabaseDamaged as error:
+        _log.warning("%s", error)
+        return False
+    return True
+
+
+def _index_all(archive: Archive, database: Database, snapshots: list[Snapshot], progress: Progress) -> set[str]:
+    """Index snapshots in order; returns the domains that proved damaged, which are named and left where they stood."""
+    damaged: set[str] = set()
+    for number, snapshot in enumerate(snapshots, 1):
+        if snapshot.domain not in damaged:
+            try:
+                store = Store(archive.repository(snapshot.domain))
+                index(database, store, store.commit(snapshot.oid))
+            except DatabaseDamaged:
+                raise
+            except Damaged as error:
+                _log.error("%s", error)
+                damaged.add(snapshot.domain)
+        progress(number, len(snapshots))
+    return damaged
+
+
+def _indexed(archive: Archive) -> dict[str, int]:
+    """commitTag → number of each snapshot that the database has; nothing where it cannot say."""
+    try:
+        with Database(archive.database) as database:
+            return {tag: number for number, tag in database.since(0)}
+    except DatabaseDamaged:
+        return {}  # it is made anew
+
+
+def _all_snapshots(archive: Archive, known: Mapping[str, int]) -> tuple[list[Snapshot], set[str]]:
+    """Every snapshot in the order of the feed, and what could not be read (which is named and passed over)."""
+    found: list[list[Snapshot]] = []
+    damaged: set[str] = set()
+    for domain in archive.domains():
+        try:
+            found.append(sorted(_snapshots(Store(archive.repository(domain)), domain, known)))
+        except Damaged as error:
+            _log.error("%s", error)
+            damaged.add(domain)
+    return list(heapq.merge(*found)), damaged
+
+
+def _snapshots(store: Store, domain: str, known: Mapping[str, int]) -> Iterator[Snapshot]:
+    """The snapshots of a domain. Of those whose numbers are known no commit is read, and `oid` stays empty."""
+    for name in store.ref_names(CRAWLS):
+        tag = CommitTag(parse_compact_time(name), domain)
+        if str(tag) in known:
+            yield Snapshot(known[str(tag)], domain, "", tag)
+        elif (commit := _crawl(store, tag)) is not None:
+            yield Snapshot(commit.message.sequence, domain, commit.oid, commit.message.tag)
+
+
+def _crawl(store: Store, tag: CommitTag) -> Commit | None:
+    target = store.ref(tag.ref)
+    commit = sequence.crawl_commit(store, target) if target else None
+    if target and commit is None:
+        raise Damaged(f"{store.path}: {tag.ref} is on no crawl's commit")
+    return commit

@@ -1,0 +1,76 @@
+"""What a job was asked to do, as `definition.json` in its folder: whoever finds the folder can go on with the job."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.jobfolder.jobstate import VERSION
+from agent.system import jsonfile
+from webarcfs.archive.config import settings as config
+from webarcfs.archive.config.interval import Interval
+from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
+from webarcfs.archive.model.errors import Damaged, WebarcError
+
+FILE = "definition.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A publication as it was when the job began. `instances` is how many wgets the archive allows (/Cr-1.3/)."""
+
+    publication: Publication
+    profile: Profile | None = None
+    accept_shrink: bool = False
+    instances: int = 0
+
+
+def save(folder: Path, definition: Definition) -> None:
+    """Write it down, durably."""
+    publication = definition.publication
+    content = {
+        "version": VERSION,
+        "publication": _plain(publication),
+        "crawl": _plain(publication.crawl),
+        "profile": None if definition.profile is None else _plain(definition.profile),
+        "accept_shrink": definition.accept_shrink,
+        "instances": definition.instances,
+    }
+    jsonfile.write(folder / FILE, content)
+
+
+def load(folder: Path) -> Definition | None:
+    """The definition in a job's folder; None where there is none. Raises Damaged when it cannot be understood."""
+    content = jsonfile.read(folder / FILE)
+    if content is None:
+        return None
+    if content.get("version") != VERSION:
+        raise Damaged(f"{folder} is of another version of webarcfs; it is left alone, finish or remove it by hand")
+    try:
+        crawl = config.override(CrawlSettings(), content["crawl"], str(folder / FILE))
+        profile = content["profile"]
+        return Definition(
+            publication=Publication(**_checked(Publication, content["publication"]), crawl=crawl),
+            profile=None if profile is None else Profile(**_checked(Profile, profile)),
+            accept_shrink=bool(content["accept_shrink"]),
+            instances=int(content["instances"]),
+        )
+    except (KeyError, TypeError, ValueError, WebarcError) as error:
+        raise Damaged(f"{folder / FILE} is no definition of a job: {error}; it is left alone") from None
+
+
+def _plain(settings: Publication | CrawlSettings | Profile) -> dict[str, Any]:
+    """The settings that have a check, as JSON has them. When a publication is due is not the job's business."""
+    values: dict[str, Any] = {}
+    for each in dataclasses.fields(settings):
+        value = getattr(settings, each.name)
+        if "check" in each.metadata and each.name != "start" and value is not None:
+            values[each.name] = str(value) if isinstance(value, Interval) else value
+    return values
+
+
+def _checked(kind: type[Publication] | type[Profile], values: dict[str, Any]) -> dict[str, Any]:
+    checks = {each.name: each.metadata["check"] for each in dataclasses.fields(kind) if "check" in each.metadata}
+    return {name: checks[name](value) for name, value in values.items()}

@@ -1,0 +1,113 @@
+"""Keeps a job's item.json in step with the job: every change of state, and once in a while how far it is."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+from agent.frontier.store import NO_STATES, Frontier
+from agent.jobfolder import jobstate
+from agent.jobfolder.job import Progress
+from agent.jobfolder.jobstate import Item, State
+from agent.system.processid import Process
+from agent.system.speed import Speed
+from webarcfs.archive.model.errors import WebarcError
+from webarcfs.archive.model.metadata import format_time, now
+
+_SECONDS_BETWEEN = 2.0
+#: Counting goes through all rows: so many times as long as it took passes until the next time.
+_PART_OF_COUNTING = 50
+
+
+class ItemKeeper:
+    """The item of one job while its process works on it."""
+
+    def __init__(self, folder: Path, publication: str, progress: Progress, *, by_agent: bool = False) -> None:
+        self.folder = folder
+        self._progress = progress
+        self._frontier: Frontier | None = None
+        self._again = 0.0
+        self._speed = Speed()
+        known = jobstate.load(folder) or Item(job=folder.name, publication=publication)
+        process, begun = Process.current(), format_time(now())
+        self.item = dataclasses.replace(
+            known,
+            begun=known.begun or begun,
+            attempted=begun,
+            pid=process.pid,
+            ticks=process.ticks,
+            by_agent=by_agent,
+            reason="",
+            again="",
+        )
+
+    def begin(self, frontier: Frontier) -> None:
+        """A process begins on the job, or goes on with it."""
+        jobstate.reserve(self.folder)
+        self._frontier = frontier
+        captured = frontier.get("captured") is not None
+        collected = frontier.counts().get("done", 0) > 0
+        state = State.CONVERTING if captured else State.COLLECTING if collected else State.WAITING
+        self.to(state)
+
+    def to(self, state: State, **facts: Any) -> None:
+        """The item is in another state now."""
+        self.item = self.ended(state, **facts)
+        jobstate.save(self.folder, self.item)
+
+    def failed(self, reason: str) -> None:
+        """The job has failed. Raises OSError on a disk that is too full even for that."""
+        counts: dict[str, Any] = {}
+        with contextlib.suppress(OSError, WebarcError):  # these say more, the reason is what matters
+            counts = self._counts()
+        stamp = format_time(now())
+        self.item = dataclasses.replace(self.item, state=State.FAILED, updated=stamp, reason=reason, **counts)
+        jobstate.save_surely(self.folder, self.item)
+
+    def ended(self, state: State, **facts: Any) -> Item:
+        """The item as it is in a state, with what is known of it by now."""
+        stamp = format_time(now())
+        return dataclasses.replace(self.item, state=state, updated=stamp, **self._counts(), **facts)
+
+    def progress(self, stage: str, done: int, known: int) -> None:
+        """What `Job.progress` calls: `done` of `known` things of a stage."""
+        self._progress(stage, done, known)
+        begun = time.monotonic()
+        is_new = stage != self.item.stage
+        if is_new:
+            self._speed = Speed()
+        self._speed.note(begun, done)
+        waits = stage == "capture" and done > 0 and self.item.state is State.WAITING
+        if not (waits or is_new or begun >= self._again):
+            return
+        counts = self._counts() if stage == "capture" else {}
+        # wget may have the first page, and it not be read.
+        collects = waits and counts.get("urls", {}).get("done", 0) > 0
+        if not (collects or is_new or begun >= self._again):
+            return
+        left = self._speed.left(known)
+        self.item = dataclasses.replace(
+            self.item,
+            state=State.COLLECTING if collects else self.item.state,
+            updated=format_time(now()),
+            stage=stage,
+            done=done,
+            known=known,
+            a_second=round(self._speed.a_second or 0.0, 3),
+            left=None if left is None else round(left),
+            **counts,
+        )
+        with contextlib.suppress(OSError):  # a full disk ends the job where it matters, not here
+            jobstate.save(self.folder, self.item, durable=collects)
+        ended = time.monotonic()
+        self._again = ended + max(_SECONDS_BETWEEN, _PART_OF_COUNTING * (ended - begun))
+
+    def _counts(self) -> dict[str, Any]:
+        if self._frontier is None:
+            return {}
+        counts = self._frontier.counts()
+        urls = {state: count for state, count in counts.items() if state not in NO_STATES}
+        return {"urls": urls, **{name: counts[name] for name in NO_STATES}}

@@ -1,0 +1,185 @@
+"""The pipeline: how what was captured becomes part of the archive (DESIGN.md section 6).
+
+`STAGES` is its table of contents. A document flows through all stages once, one after the other is drawn through, and
+nothing is unpacked into a tree of files; so memory stays flat whatever the size of the crawl.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+
+from agent.indexing.recovery import catch_up_domain, catch_up_links
+from agent.jobfolder.job import Job
+from agent.pipeline.document import Document
+from agent.pipeline.domainrun import Run, Shelf
+from agent.pipeline.overlap import Later, later_crawls
+from agent.stages.compare import compare
+from agent.stages.describe import describe
+from agent.stages.extract import extract
+from agent.stages.filter import filter_
+from agent.stages.normalise import normalise
+from agent.stages.publish import Published, Publisher
+from agent.stages.unpack import unpack
+from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Store
+from webarcfs.archive.history import sequence
+from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.model.errors import Interrupted, NotFound
+from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_compact_time
+from webarcfs.archive.system import locks
+
+Stage = Callable[[Iterator[Document], Run], Iterator[Document]]
+
+#: From a WARC record to its place in git. Capture comes before, publishing and indexing a domain after.
+STAGES: tuple[tuple[str, Stage], ...] = (
+    ("unpack", unpack),
+    ("filter", filter_),
+    ("normalise", normalise),
+    ("compare", compare),
+    ("extract", extract),
+    ("describe", describe),
+)
+
+
+def publish_domain(job: Job, domain: str, complete: bool, seconds: dict[str, float]) -> tuple[Run, Published] | None:
+    """Bring what the job captured of a domain into the archive; None where there is nothing to say of it.
+
+    Safe to call again after a crash at any point: what was published is not published twice. `seconds` gains the time
+    that each stage took. Raises Interrupted when it is to stop; then nothing was published.
+    """
+    archive = job.archive
+    with locks.exclusive_until(archive.publishing_lock(domain), job.stop):
+        run = _begin(job, domain, complete)
+        if run is None:
+            return None
+        published = _published_before(run)
+        if published is None:
+            published = _flow(run, seconds)
+        begun = time.monotonic()
+        catch_up_domain(archive, domain)
+    catch_up_links(archive, domain, job.stop.is_set)  # no other crawl waits for them
+    seconds["index"] = seconds.get("index", 0.0) + time.monotonic() - begun
+    return run, published
+
+
+def _begin(job: Job, domain: str, complete: bool) -> Run | None:
+    path = job.archive.repository(domain)
+    documents = bool(job.frontier.document_batches(domain))
+    try:
+        store = Store(path)
+    except NotFound:
+        if not documents:
+            return None
+        store = Store.create(path)
+    if not documents and not (complete and store.ref(PUBLICATIONS + job.publication.name)):
+        return None
+    later = later_crawls(job, store, domain)
+    tag = _tag(job, domain, store, later)
+    times = {parse_compact_time(name): oid for name, oid in store.refs(CRAWLS).items()}
+    older = any(time > tag.crawl_time for time in times)
+    base = _before(store, tag, times) if older else store.head()
+    return Run(
+        job=job,
+        domain=domain,
+        store=store,
+        base=base,
+        tag=tag,
+        complete=complete and not older,
+        shelf=Shelf(store, base.tree if base else None),
+        older=older,
+        later=later,
+    )
+
+
+def _before(store: Store, tag: CommitTag, times: Mapping[datetime, str]) -> Commit | None:
+    """The newest state before `tag` in time, additions to it included; None where it is the oldest of all."""
+    last = max((time for time in times if time < tag.crawl_time), default=None)
+    return None if last is None else store.commit(times[last])
+
+
+def _tag(job: Job, domain: str, store: Store, later: Later) -> CommitTag:
+    """The commitTag of this job here: when it began, and later than all others by a second if need be.
+
+    An import began with its first record of the domain, and is put in its place between the others; so is a crawl that
+    was overtaken by another one while it was interrupted.
+    """
+    key = f"tag:{domain}"
+    known = job.frontier.get(key)
+    if known is not None and store.ref(CommitTag.parse(known).ref) is not None:
+        tag = CommitTag.parse(known)
+        commit = sequence.crawl_commit(store, str(store.ref(tag.ref)))
+        if commit is not None and commit.message.publication == job.publication.name:
+            return tag
+    times = {parse_compact_time(name) for name in store.refs(CRAWLS)}
+    begun = job.begun.timestamp() if later.overtook else job.frontier.get(f"begun:{domain}")
+    if begun is not None:
+        crawl_time = from_epoch(begun)
+        while crawl_time in times:
+            crawl_time += timedelta(seconds=1)
+    else:
+        last = max(times, default=None)
+        crawl_time = job.begun if last is None or last < job.begun else last + timedelta(seconds=1)
+    tag = CommitTag(crawl_time, domain)
+    with job.frontier.changes():
+        job.frontier.set(key, str(tag))
+    return tag
+
+
+def _published_before(run: Run) -> Published | None:
+    """What a run of this job that was killed published already."""
+    target = run.store.ref(run.tag.ref)
+    commit = sequence.crawl_commit(run.store, target) if target else None
+    if commit is None:
+        return None
+    results = run.job.frontier.by_result(run.domain)
+    before = run.store.commit(commit.parents[0]).tree if commit.parents else None
+    gone = (each for each in run.store.differences(before, commit.tree) if each.new is None)
+    removed = sum(each.path.endswith(f"/{DATA_XML}") for each in gone)
+    run.arcs.update({key: results.get(key, 0) for key in run.arcs} | {"removed": removed})
+    return Published(commit.oid, commit.message.complete, "" if commit.message.complete else "crawl incomplete")
+
+
+def _flow(run: Run, seconds: dict[str, float]) -> Published:
+    """Draw all documents through the stages, then publish."""
+    with ExitStack() as stack:
+        publisher = stack.enter_context(Publisher(run))
+        clock = _Clock(seconds)
+        flow: Iterator[Document] = iter(())
+        for name, stage in (*STAGES, ("publish", publisher.publish)):
+            flow = clock.timed(name, stage(flow, run))
+        known = run.job.frontier.count_documents(run.domain)
+        for number, document in enumerate(flow, 1):
+            document.body.close()
+            if run.job.stop.is_set():
+                raise Interrupted(f"{run.domain}: stopped before anything was published")
+            run.job.progress(f"archive {run.domain}", number, known)
+        begun = time.monotonic()
+        published = publisher.finish()
+        seconds["publish"] += time.monotonic() - begun
+    return published
+
+
+class _Clock:
+    """Measures what each stage takes for itself: the time in it, less the time in the stages before it."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds = seconds
+        self._inner = 0.0  # time spent in stages further up, as seen by the one that is running
+
+    def timed(self, name: str, stage: Iterator[Document]) -> Iterator[Document]:
+        """`stage`, its time added to the account of `name`."""
+        self._seconds.setdefault(name, 0.0)
+        while True:
+            outer, self._inner = self._inner, 0.0
+            begun = time.perf_counter()
+            try:
+                document = next(stage, None)
+            finally:
+                whole = time.perf_counter() - begun
+                self._seconds[name] += whole - self._inner
+                self._inner = outer + whole
+            if document is None:
+                return
+            yield document

@@ -1,0 +1,119 @@
+"""What flows through the pipeline: a document on its way from a WARC record into git, and its body.
+
+A stage takes documents and yields documents; it fills in what it is for with `replace`. A body lies in
+memory while it is small and in an unnamed file of the job's folder when it is not, so that memory stays flat.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.model.arc_paths import data_name
+from webarcfs.content import mimetype
+from webarcfs.warc.http_response import Head
+
+#: Bodies up to this size stay in memory, one at a time.
+IN_MEMORY = 1 << 20
+_CHUNK = 1 << 18
+
+
+class Body:
+    """The bytes of a document, decoded; filled once, then read as often as needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=str(folder))  # noqa: SIM115
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        """Add bytes at the end."""
+        self._file.write(data)
+        self.size += len(data)
+
+    def chunks(self) -> Iterator[bytes]:
+        """All bytes from the start, in pieces."""
+        self._file.seek(0)
+        while chunk := self._file.read(_CHUNK):
+            yield chunk
+
+    def start(self, size: int) -> bytes:
+        """The first `size` bytes."""
+        self._file.seek(0)
+        return self._file.read(size)
+
+    @cached_property
+    def blob(self) -> str:
+        """The name that git gives to these bytes (gitformat-objects: `blob <size>\\0` and the bytes)."""
+        digest = hashlib.sha1(b"blob %d\0" % self.size, usedforsecurity=False)
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.hexdigest()
+
+    def save(self, path: Path) -> None:
+        """Write the bytes to a named file."""
+        with path.open("wb") as file:
+            self._file.seek(0)
+            shutil.copyfileobj(self._file, file, _CHUNK)
+
+    def close(self) -> None:
+        """Free what it holds."""
+        self._file.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """One document of a crawl. What a stage has not filled in yet is empty.
+
+    `row` is its line in the frontier, `url` canonical, `captured` when the server answered (CET), `note` what crawl.log
+    shall say of it.
+    """
+
+    row: int
+    url: str
+    status: int
+    head: Head
+    body: Body
+    captured: datetime
+    folder: Path = field(repr=False)
+    note: str = ""
+    # normalise
+    arc: str = ""  # its path inside the domain
+    data_name: str = ""
+    # compare
+    stored: tuple[Entry, ...] | None = None  # what the ARC holds now; None where there is none
+    nested: bool = False  # whether that holds folders
+    unchanged: bool = False
+    # extract
+    title: str = ""
+    create_time: datetime | None = None
+    # describe
+    data_xml: bytes = b""
+
+    @cached_property
+    def mime_type(self) -> str:
+        """The MIME type, sniffed from the content (/Cr-12.3/); worked out when somebody asks."""
+        return mimetype.mime_type(self.body.start(mimetype.SAMPLE), self.head.content_type)
+
+    @cached_property
+    def path(self) -> Path:
+        """A file with the body, made when somebody asks (/Fi-1/); it is gone after the filters."""
+        path = self.folder / f"filter-{self.row}{Path(data_name(self.url)).suffix}"
+        self.body.save(path)
+        return path
+
+
+def replace(document: Document, **values: Any) -> Document:
+    """A copy with some fields filled in; what was worked out on demand stays worked out."""
+    # Three times a document: dataclasses.replace, which asks for each field, takes four times as long.
+    copy = object.__new__(Document)
+    copy.__dict__.update(document.__dict__)
+    copy.__dict__.update(values)
+    return copy

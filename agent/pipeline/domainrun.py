@@ -1,0 +1,123 @@
+"""One job on one domain, as the stages from unpack to publish share it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.jobfolder.job import Job
+from agent.pipeline.overlap import Later
+from webarcfs.archive.git.objects import Entry, Names
+from webarcfs.archive.git.repository import Commit, Store
+from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.model.metadata import CommitTag
+
+_FOLDERS_KEPT = 64
+_NAMES_KEPT = 500_000
+
+
+class Shelf:
+    """Quick looks into one tree: the folders last asked for are kept, because documents of a folder come together.
+
+    Kept within bounds of names, but for the last one: a folder may have any number of them.
+    """
+
+    def __init__(self, store: Store, tree: str | None) -> None:
+        self._store = store
+        self._root = tree
+        self._folders: OrderedDict[str, Names] = OrderedDict()
+        self._names = 0
+
+    def folder(self, path: str) -> dict[str, Entry] | None:
+        """Name → entry of the folder at `path`; None when there is no such folder."""
+        tree = self._tree(path)
+        return None if tree is None else {entry.name: entry for entry in self._store.entries(tree)}
+
+    def find(self, path: str) -> Entry | None:
+        """The entry at `path`."""
+        parent, _, name = path.rpartition("/")
+        folder = self._kept(parent)
+        return folder.find(name) if folder is not None else None
+
+    def _tree(self, path: str) -> str | None:
+        if not path:
+            return self._root
+        entry = self.find(path)
+        return entry.oid if entry is not None and entry.is_tree else None
+
+    def _kept(self, path: str) -> Names | None:
+        """The folder at `path`; looked for from the top on: pages link to what would lie thousands deep."""
+        if path in self._folders:
+            self._folders.move_to_end(path)
+            return self._folders[path]
+        folder = self._keep("", self._root)
+        inner = ""
+        for name in path.split("/") if path else []:
+            entry = folder.find(name) if folder is not None else None
+            if entry is None or not entry.is_tree:
+                return None
+            inner = f"{inner}/{name}" if inner else name
+            folder = self._keep(inner, entry.oid)
+        return folder
+
+    def _keep(self, path: str, tree: str | None) -> Names | None:
+        if path not in self._folders and tree is not None:
+            folder = self._folders[path] = self._store.names(tree)
+            self._names += len(folder)
+            while len(self._folders) > 1 and (len(self._folders) > _FOLDERS_KEPT or self._names > _NAMES_KEPT):
+                self._names -= len(self._folders.popitem(last=False)[1])
+        return self._folders.get(path)
+
+
+@dataclass(kw_only=True)
+class Run:
+    """A job's work on one domain. `base` is the state that it is made on, `complete` is the capture's word.
+
+    `base` is main as it was when the work began; with `older`, which an import may be, and a crawl that was overtaken,
+    the snapshot before it in time. `later` are the crawls that were published since the job began to fetch.
+    """
+
+    job: Job
+    domain: str
+    store: Store
+    base: Commit | None
+    tag: CommitTag
+    complete: bool
+    shelf: Shelf
+    older: bool = False
+    later: Later = Later()
+    results: list[dict[str, Any]] = field(default_factory=list)
+    arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("added", "changed", "removed", "unchanged"), 0))
+
+    def parent(self, main: str | None) -> str | None:
+        """The commit that this run's commit follows, where main stands at `main` now."""
+        if self.older:
+            return self.base.oid if self.base is not None else None
+        return main
+
+    def note(self, row: int, result: str, mime: str = "", note: str = "", *, nested: bool = False) -> None:
+        """What became of a document, for the frontier and crawl.log; `nested` if its ARC's folder held folders."""
+        self.results.append({"id": row, "result": result, "nested": nested, "mime": mime, "note": note})
+        if len(self.results) >= 1000:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the notes down."""
+        with self.job.frontier.changes():
+            self.job.frontier.results(self.results)
+        self.results.clear()
+
+
+def is_arc(entries: Iterable[Entry]) -> bool:
+    """Whether a folder with these entries is an ARC: it has a file data.xml (DESIGN.md section 2)."""
+    return any(entry.name == DATA_XML and not entry.is_tree for entry in entries)
+
+
+def leads_to_arcs(store: Store, tree: str) -> bool:
+    """Whether a folder is an ARC or has one inside, however deep."""
+    document = store.names(tree).find(DATA_XML)
+    if document is not None and not document.is_tree:
+        return True
+    return any(leads_to_arcs(store, entry.oid) for entry in store.each(tree) if entry.is_tree)

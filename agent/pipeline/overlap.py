@@ -1,0 +1,68 @@
+"""Which of two crawls of a domain is the newer one where they overlap: what was captured before never replaces what was
+captured after. A crawl that waited, interrupted, until another one had come and gone gets its place in time as an older
+import does, and main stays (DESIGN.md section 3).
+
+Clocks may be set, so the archive's counter says what was published since a job began to fetch; only of those crawls the
+times are compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agent.jobfolder.job import Job
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.history import sequence
+from webarcfs.archive.model.metadata import from_epoch, parse_time
+
+#: Facts of a job: the archive's counter when it began to fetch, and whether another process than this fetched all.
+_COUNTER, _WAITED = "counter", "waited"
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The crawls of a domain that were published since a job began to fetch: commitTag → when that crawl began.
+
+    `overtook`: the job was interrupted when it had fetched all, and one of them began after that.
+    """
+
+    begun: dict[str, datetime] = field(default_factory=dict)
+    overtook: bool = False
+
+    def replaces(self, tag: str, captured: datetime) -> bool:
+        """Whether a version that the crawl `tag` stored is newer than one of that time."""
+        return tag in self.begun and captured < self.begun[tag]
+
+
+def note_begin(job: Job) -> None:
+    """The job begins to fetch, or goes on with that."""
+    if job.frontier.get(_COUNTER) is None:
+        number = sequence.last_number(job.archive)
+        with job.frontier.changes():
+            job.frontier.set(_COUNTER, number)
+
+
+def note_wait(job: Job) -> None:
+    """The job goes on, and had fetched all before it was interrupted."""
+    with job.frontier.changes():
+        job.frontier.set(_WAITED, True)
+
+
+def later_crawls(job: Job, store: Store, domain: str) -> Later:
+    """What was published on a domain since a crawl's job began; nothing for imports, which have times of their own."""
+    counter = job.frontier.get(_COUNTER)
+    if counter is None or job.sources:
+        return Later()
+    begun: dict[str, datetime] = {}
+    head = store.head()
+    for commit in store.history(head.oid if head else None):
+        if not commit.message.is_crawl:
+            continue
+        if commit.message.sequence <= counter:
+            break
+        begun[str(commit.message.tag)] = from_epoch(commit.time)
+    if not begun or not job.frontier.get(_WAITED):
+        return Later(begun)
+    captured = job.frontier.last_captured(domain)  # looks at every URL of the job
+    return Later(begun, bool(captured) and any(parse_time(captured) < time for time in begun.values()))

@@ -1,0 +1,82 @@
+"""Which ARCs a crawl removes, and whether it may (DESIGN.md section 3, "What a crawl removes"; /Cr-14.2/).
+
+Those that this publication's last complete crawl saw, that this one did not, and that no other publication on the
+domain holds. A crawl that found much less than the last one is not believed: it removes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from agent.pipeline.domainrun import Run, Shelf, leads_to_arcs
+from agent.pipeline.seentree import Seen
+from webarcfs.archive.git.repository import PUBLICATIONS, Store
+from webarcfs.archive.model.arc_paths import DATA_XML
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a complete crawl may remove; `complete` is false where it is not believed, and `reason` says why."""
+
+    complete: bool
+    removed: list[str] = field(default_factory=list)
+    reason: str = ""
+
+
+def removed_arcs(run: Run, seen: Seen, found: int) -> Verdict:
+    """The verdict on a crawl that saw `seen`, and got an answer for `found` of its ARCs."""
+    store = run.store
+    last = store.ref(PUBLICATIONS + run.job.publication.name)
+    if last is None:
+        return Verdict(True)
+    gone, new = _compare(store, last, seen.tree)
+    # How many the last complete crawl saw: those of this one, less the new, plus the gone. No tree is walked.
+    before = seen.arcs - new + len(gone)
+    if found < run.job.settings.min_share * before and not run.job.accept_shrink:
+        reason = (
+            f"found {found} of the {before} ARCs that the last complete crawl saw; nothing was removed "
+            f"(--accept-shrink accepts it)"
+        )
+        return Verdict(False, reason=reason)
+    held = store.refs(PUBLICATIONS).items()
+    others = [Shelf(store, oid) for name, oid in held if name != run.job.publication.name]
+    return Verdict(True, [arc for arc in gone if not any(_holds(other, arc) for other in others)])
+
+
+def without(store: Store, tree: str, arcs: list[str]) -> str:
+    """`tree` without these ARCs: their own files and additions, not the ARCs that lie inside them."""
+    if not arcs:
+        return tree
+    shelf = Shelf(store, tree)
+    with store.rewriting(tree) as left:
+        for arc in arcs:
+            for path in _own(store, shelf, arc):
+                left.remove(path)
+        return left.finish()
+
+
+def _compare(store: Store, last: str, seen: str) -> tuple[list[str], int]:
+    """The ARCs of `last` that are not in `seen`, and how many of `seen` were not in `last`."""
+    gone, new = [], 0
+    for difference in store.differences(last, seen):
+        folder, _, name = difference.path.rpartition("/")
+        if name != DATA_XML:
+            continue
+        if difference.new is None:
+            gone.append(folder)
+        elif difference.old is None:
+            new += 1
+    return gone, new
+
+
+def _holds(held: Shelf, arc: str) -> bool:
+    entry = held.find(f"{arc}/{DATA_XML}")
+    return entry is not None and not entry.is_tree
+
+
+def _own(store: Store, shelf: Shelf, arc: str) -> Iterator[str]:
+    """The files and folders of an ARC that lead to no other."""
+    for entry in (shelf.folder(arc) or {}).values():
+        if not entry.is_tree or not leads_to_arcs(store, entry.oid):
+            yield f"{arc}/{entry.name}"

@@ -1,0 +1,149 @@
+"""The part of a domain's tree that a publication saw: the tree behind refs/publications (DESIGN.md section 3).
+
+Trees are shared with main wherever a publication saw all that is there; so a publication that has a host to itself
+costs no object at all, and one that saw a part costs the folders above it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from agent.pipeline.domainrun import leads_to_arcs
+from agent.system import jsonfile
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.repository import PUBLICATIONS, Store
+from webarcfs.archive.git.tree_lines import FILE, FOLDER
+from webarcfs.archive.model.errors import Damaged
+
+_NOTES = "webarc-seen.json"
+_AT_ONCE = 1000
+
+
+def subset(store: Store, tree: str, arcs: Iterator[tuple[str, bool]]) -> str:
+    """The tree with only these ARCs of `tree`.
+
+    `arcs` gives (path, whether its folder holds folders), children right behind their folder. ARCs that are not in
+    `tree` are passed over.
+    """
+    cursor = _Cursor(arcs)
+    return _subset(store, tree, "", False, cursor) or store.write_tree([])
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a publication saw of a tree: the part, and how many ARCs that is."""
+
+    tree: str
+    arcs: int
+
+
+def seen_part(
+    store: Store, publication: str, tree: str, names: Iterable[str], arcs: Callable[[], Iterator[tuple[str, bool]]]
+) -> Seen:
+    """The part of `tree` that `publication` saw: the ARCs `names`, each once, in any order; `arcs()` as for `subset`.
+
+    The same ARCs of the same tree are the same part, so what came out last is noted in the repository (a file that may
+    be lost): of a site that did not change, no tree is read. `names` in another order only cost that.
+    """
+    digest, count, left = hashlib.sha256(tree.encode()), 0, iter(names)
+    while some := list(islice(left, _AT_ONCE)):
+        digest.update(os.fsencode("\0".join(some)) + b"\0")
+        count += len(some)
+    question = digest.hexdigest()
+    notes = _notes(store)
+    known = notes.get(publication)
+    if known == [question, store.ref(PUBLICATIONS + publication)]:
+        return Seen(known[1], count)
+    part = subset(store, tree, arcs())
+    with suppress(OSError):  # it only saves time
+        jsonfile.write(store.path / _NOTES, notes | {publication: [question, part]}, durable=False)
+    return Seen(part, count)
+
+
+def _notes(store: Store) -> dict[str, Any]:
+    try:
+        return jsonfile.read(store.path / _NOTES) or {}
+    except (Damaged, OSError):
+        return {}
+
+
+class _Cursor:
+    """The ARC that comes next."""
+
+    def __init__(self, arcs: Iterator[tuple[str, bool]]) -> None:
+        self._arcs = arcs
+        self.path: str | None = None
+        self.nested = False
+        self.advance()
+
+    def advance(self) -> None:
+        self.path, self.nested = next(self._arcs, (None, False))
+
+    def inside(self, prefix: str) -> bool:
+        """Whether the next ARC lies below `prefix` (which ends in `/`, or is empty)."""
+        return self.path is not None and self.path.startswith(prefix)
+
+
+def _subset(store: Store, tree: str, prefix: str, is_seen_arc: bool, cursor: _Cursor) -> str | None:
+    """The part of the folder `prefix`; None when nothing of it was seen."""
+    whole = store.names(tree)
+    part, same = _Part(), True
+    if is_seen_arc:
+        for each in store.each(tree):
+            if not each.is_tree or not leads_to_arcs(store, each.oid):
+                part.add(each)
+    while cursor.inside(prefix):
+        name = str(cursor.path)[len(prefix) :].partition("/")[0]
+        entry = whole.find(name)
+        inner = _child(store, entry, f"{prefix}{name}", cursor)
+        if inner is not None:
+            part.add(Entry(name, inner, True))
+            same = same and entry is not None and entry.oid == inner
+    if same and len(part) == len(whole):
+        return tree
+    return store.write_lines(part.lines()) if len(part) else None
+
+
+class _Part:
+    """The entries that a folder keeps, of which there may be hundreds of thousands."""
+
+    def __init__(self) -> None:
+        self._rows: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, entry: Entry) -> None:
+        """Take one; each name once."""
+        # As git sorts them: folders as if their names ended in a slash. No name has a zero byte.
+        name = os.fsencode(entry.name)
+        self._rows.append(b"%s%s\0%s" % (name, b"/" if entry.is_tree else b"", bytes.fromhex(entry.oid)))
+
+    def lines(self) -> Iterator[bytes]:
+        """As git writes them."""
+        self._rows.sort()
+        for row in self._rows:
+            name, _, oid = row.partition(b"\0")
+            yield b"%s %s\0%s" % ((FOLDER, name[:-1], oid) if name.endswith(b"/") else (FILE, name, oid))
+
+
+def _child(store: Store, entry: Entry | None, path: str, cursor: _Cursor) -> str | None:
+    """The part of one folder; moves the cursor behind all that lies in it."""
+    is_arc = cursor.path == path
+    nested = cursor.nested
+    if is_arc:
+        cursor.advance()
+    inner = f"{path}/"
+    if entry is None or not entry.is_tree:
+        while cursor.inside(inner):
+            cursor.advance()
+        return None
+    if is_arc and not nested and not cursor.inside(inner):
+        return entry.oid
+    return _subset(store, entry.oid, inner, is_arc, cursor)

@@ -1,0 +1,147 @@
+"""The tables of a job's crawl.log: hosts, MIME types, statuses, and why URLs were left out (seed 3, chapter 4). Pure.
+
+Read line by line: a log of millions of lines costs no memory but a row for each host, type and status.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from agent.policy.fetchstatus import Status, seed3_code
+from webarcfs.archive.model.errors import Damaged
+
+_COLUMNS = 12
+_ARCHIVED = frozenset({"added", "changed", "unchanged"})
+#: Words that say how often, or what became of it: no reasons.
+_NO_REASONS = re.compile(r"seed3:.*|tries:\d+|coding:.*")
+_MEANINGS = {
+    Status.WAITING: "not asked for",
+    Status.DNS: "host name unknown",
+    Status.CONNECT_FAILED: "no connection",
+    Status.CONNECTION_LOST: "connection lost",
+    Status.TIMEOUT: "timeout",
+    Status.RUNTIME: "the crawler failed",
+    Status.ILLEGAL_URL: "no URL",
+    Status.ROBOTS_UNREACHABLE: "robots.txt not available",
+    Status.INVALID_RESPONSE: "no HTTP response",
+    Status.TRAP: "looks like a spider trap",
+    Status.TOO_MANY_HOPS: "too deep",
+    Status.OUT_OF_SCOPE: "host not accepted",
+    Status.REFUSED: "refused",
+    Status.QUOTA: "too large",
+    Status.TIME_LIMIT: "took too long",
+    Status.ROBOTS: "forbidden by robots.txt",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """What the tables need of a line of crawl.log."""
+
+    url: str
+    status: int
+    size: int
+    path: str
+    mime: str
+    notes: tuple[str, ...]
+
+    @property
+    def host(self) -> str:
+        """Host, and port where it is not the scheme's own."""
+        return self.url.partition("://")[2].partition("/")[0]
+
+    @property
+    def archived(self) -> bool:
+        """Whether the URL has a document in the archive by this crawl."""
+        return not _ARCHIVED.isdisjoint(self.notes)
+
+    @property
+    def reason(self) -> str:
+        """The word for why it is not archived."""
+        if self.path.endswith("P") and self.status > 0:
+            return "robots.txt itself"
+        words = [note for note in self.notes if not _NO_REASONS.fullmatch(note) and note not in _ARCHIVED]
+        return words[0] if words else f"status {self.status}"
+
+
+@dataclass(slots=True)
+class Row:
+    """Counts of one host, type, status or reason: URLs seen, those archived, bytes received."""
+
+    urls: int = 0
+    archived: int = 0
+    bytes: int = 0
+
+    def add(self, line: LogLine) -> None:
+        """Count a line."""
+        self.urls += 1
+        self.archived += line.archived
+        self.bytes += line.size
+
+
+@dataclass(slots=True)
+class Tables:
+    """The four tables: what is counted → its counts."""
+
+    hosts: dict[str, Row] = field(default_factory=dict)
+    types: dict[str, Row] = field(default_factory=dict)
+    statuses: dict[str, Row] = field(default_factory=dict)
+    left_out: dict[str, Row] = field(default_factory=dict)
+
+    def add(self, line: LogLine) -> None:
+        """Count a line in all of them."""
+        self.hosts.setdefault(line.host, Row()).add(line)
+        self.statuses.setdefault(str(line.status), Row()).add(line)
+        if line.archived:
+            self.types.setdefault(line.mime, Row()).add(line)
+        else:
+            self.left_out.setdefault(line.reason, Row()).add(line)
+
+    def sorted(self) -> Iterator[tuple[str, list[tuple[str, Row]]]]:
+        """Name → rows of each table, the largest first."""
+        for name in ("hosts", "types", "statuses", "left_out"):
+            rows: dict[str, Row] = getattr(self, name)
+            yield name, sorted(rows.items(), key=lambda item: (-item[1].urls, item[0]))
+
+
+def tables(lines: Iterable[str], host: str | None = None) -> Tables:
+    """The tables of a crawl.log, or of one host's part of it. Raises Damaged for a line that is none."""
+    result = Tables()
+    for number, text in enumerate(lines, 1):
+        line = parse(text, number)
+        if host is None or line.host == host:
+            result.add(line)
+    return result
+
+
+def parse(text: str, number: int) -> LogLine:
+    """A line of crawl.log; `number` is for the message. Raises Damaged when it is none."""
+    columns = text.split()
+    try:
+        if len(columns) != _COLUMNS:
+            raise ValueError
+        size = 0 if columns[2] == "-" else int(columns[2])
+        return LogLine(columns[3], int(columns[1]), size, columns[4], columns[6], tuple(columns[11].split(",")))
+    except ValueError:
+        raise Damaged(f"line {number} of crawl.log is not one: {text.strip()[:200]!r}") from None
+
+
+def meaning(status: int) -> str:
+    """What a status of crawl.log says, in words."""
+    if status > 0:
+        return HTTPStatus(status).phrase if status in {each.value for each in HTTPStatus} else "HTTP"
+    return _MEANINGS.get(Status(status), "") if status in set(Status) else ""
+
+
+def as_rows(found: Tables) -> Iterator[dict[str, object]]:
+    """All tables as one list of records, for JSON and CSV."""
+    for name, rows in found.sorted():
+        for key, row in rows:
+            record: dict[str, object] = {"table": name, "key": key, "meaning": ""}
+            if name == "statuses":
+                record["meaning"] = meaning(int(key))
+                record["seed3"] = seed3_code(int(key))
+            yield record | {"urls": row.urls, "archived": row.archived, "bytes": row.bytes}

@@ -1,0 +1,273 @@
+"""Begins jobs, goes on with interrupted ones, and notes how they ended: the agent's dealings with its jobs.
+
+What is due is `agent.service.scheduler`'s to say; what ran, `agent.service.history`'s; when a job that failed is tried again,
+`agent.jobfolder.attempts`'. What is to be gone on with is asked at each turn, and not once: a job that the agent before left may
+run on for a while, and its process stops some time after this agent began.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import signal
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+from agent.jobfolder import attempts, definition, jobstate
+from agent.jobfolder.definition import Definition
+from agent.jobfolder.jobstate import Item, State
+from agent.jobfolder.names import is_import, kind_of, publication_of
+from agent.jobs import crawljob
+from agent.service import history, scheduler
+from agent.service.history import History, Past
+from agent.service.worker import End
+from agent.system.childprocesses import Children
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.model.errors import Busy, Damaged
+from webarcfs.archive.model.metadata import format_time, now
+
+_log = logging.getLogger("webarc")
+#: Jobs at once, for each wget that may run: a job that waits for its turn or goes through the pipeline needs no wget.
+#: A bound all the same, since each is a process of some 50 MB.
+JOBS_PER_INSTANCE = 4
+#: Seconds until a publication that somebody else was crawling is looked at again; and a job that was left.
+_ELSEWHERE_SECONDS = 5.0
+_LEFT_SECONDS = 0.5
+#: Seconds that `start --once` waits for a left job whose publication somebody holds and whose item names no process: it
+#: may be one that the agent before had just begun. One that is named is waited for as long as it runs.
+_NAMELESS_SECONDS = 30.0
+#: Seconds until one is tried again that could not be begun at all.
+_AGAIN_SECONDS = 30.0
+
+
+class Dispatch:
+    """The jobs of one archive's agent. `publications` and `settings` are as webarc.toml was read last."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._past = Past(archive)
+        self.children = Children()
+        self.publications: Sequence[Publication] = ()
+        self.settings = Settings()
+        self._not_before: dict[str, float] = {}
+        self._untold: dict[str, Item] = {}  # failures that the disk is too full to say
+        self.history = self._read()
+        #: What was there when this agent began, and is to be gone on with once nobody is at it.
+        self._left = {each.job for each in self.history.open}
+        self._aside: set[str] = set()  # what was looked at, and cannot be gone on with by an agent
+        self._held: dict[str, float] = {}  # jobs among these that somebody nameless holds, and since when
+        self.ended: set[End] = set()  # how jobs ended
+
+    def turn(self) -> None:
+        """Take what ended, begin what is due; what was interrupted comes first."""
+        self.take_ended()
+        self._tell()
+        self.history = self._read()
+        # Whoever goes on with a job by hand is left to end it.
+        self._left -= {each.job for each in self.history.open if each.runs and not each.by_agent}
+        room = self.settings.crawl.max_instances * JOBS_PER_INSTANCE
+        for job in self.resume:
+            if len(self.children) >= room:
+                break
+            self._try_to_go_on(job)
+        for each in self.due(now()):
+            if len(self.children) >= room:
+                break
+            self._try_to_begin(each.publication)
+
+    @property
+    def resume(self) -> list[str]:
+        """The jobs that are to be gone on with: those that were left, and those that failed and may be tried again."""
+        at, others = now(), self._aside | set(self.children)
+        wanted = (each for each in self.history.open if each.job in self._left or attempts.is_due(each, at))
+        return [each.job for each in wanted if each.job not in others and not each.runs]
+
+    def due(self, at: datetime) -> list[scheduler.Due]:
+        """What is due and nobody is at."""
+        busy = {each.publication for each in self.history.open if each.runs}
+        busy |= set(filter(self._has_to_wait, self._not_before))
+        busy |= {kind_of(name) for name in (*self.resume, *self.children)}
+        free = [each for each in self.publications if each.name not in busy]
+        return scheduler.due(free, self.history.runs, at)
+
+    def idle(self) -> bool:
+        """Whether nothing runs, of the agent before neither, and nothing is due."""
+        winding_down = any(each.job in self._left and each.runs for each in self.history.open)
+        latest = time.monotonic() - _NAMELESS_SECONDS
+        resume = self.resume
+        wait = all(self._has_to_wait(job) and self._held.get(job, latest) <= latest for job in resume)
+        return not self.children and not winding_down and wait and not self.due(now())
+
+    def _has_to_wait(self, name: str) -> bool:
+        """Whether a publication, or a job that is to be gone on with, failed to begin a moment ago."""
+        return time.monotonic() < self._not_before.get(name, 0.0)
+
+    def seconds_to_next(self, longest: float) -> float:
+        """Seconds until a publication comes due; `longest` at most."""
+        at = now()
+        runs = self.history.runs
+        times = (scheduler.next_due(each, runs.get(each.name, ()), at).timestamp() for each in self.publications)
+        return min([longest, *(time_ - time.time() for time_ in times if time_ > time.time())])
+
+    def take_ended(self) -> None:
+        """Note how those jobs ended whose processes have."""
+        for job, code in self.children.ended():
+            self.history = self._read(surely=True)
+            self._ended(job, code)
+
+    def _read(self, *, surely: bool = False) -> History:
+        """The history, with what could not be written down."""
+        past = self._past.read(surely=surely)
+        if not self._untold:
+            return past
+        return dataclasses.replace(past, open=tuple(self._untold.get(each.job, each) for each in past.open))
+
+    # -- beginning -----------------------------------------------------------------------------------------------
+
+    def _try_to_begin(self, name: str) -> None:
+        """Begin a publication's job: the one that failed or was interrupted, or a new one. What stands in the way (a
+        full disk, no more processes) is logged; the others are begun all the same, and this one in a while.
+        """
+        try:
+            with crawljob.alone(self._archive, name):
+                job = self._prepare(name)
+            self._start(job)
+        except Busy as error:
+            _log.info("%s", error)
+            self._not_before[name] = time.monotonic() + _ELSEWHERE_SECONDS
+        except Exception:
+            _log.exception("%s: could not be begun; it is tried again in %g s", name, _AGAIN_SECONDS)
+            self.ended.add(End.FAILED)
+            self._not_before[name] = time.monotonic() + _AGAIN_SECONDS
+
+    def _prepare(self, name: str) -> str:
+        """Make the folder of a publication's job ready for its process; returns the job's name."""
+        publication = next(each for each in self.publications if each.name == name)
+        folder = crawljob.interrupted(self._archive, name) or crawljob.new_folder(self._archive, name)
+        try:
+            known = history.item_of(folder, name)
+            stamp = format_time(now())
+            jobstate.save(folder, dataclasses.replace(_waiting(known), due=stamp, attempted=stamp))
+            definition.save(folder, self._definition(publication))
+        except BaseException:
+            if not (folder / "frontier.db").exists():
+                crawljob.drop(folder)  # else it would count as a run
+            raise
+        return folder.name
+
+    def _try_to_go_on(self, job: str) -> None:
+        """Start a job that the agent before left. What stands in the way is logged; it is tried again in a while."""
+        if self._has_to_wait(job):
+            return
+        try:
+            with crawljob.alone(self._archive, publication_of(job)):
+                ready = self._make_ready(job)
+            self._left.discard(job)
+            if ready:
+                _log.info("going on with %s", job)
+                self._start(job)
+            else:
+                self._aside.add(job)
+        except Busy:  # its process has not yet said that it runs, or somebody else is at the publication
+            self._not_before[job] = time.monotonic() + _LEFT_SECONDS
+            self._held.setdefault(job, time.monotonic())
+        except Damaged as error:
+            _log.warning("%s", error)
+            self._left.discard(job)
+            self._aside.add(job)
+        except Exception as error:
+            _log.exception("%s: could not be gone on with", job)
+            self.ended.add(End.FAILED)
+            self._note_failure(job, attempts.reason_of(error, self._archive.jobs / job))
+            self._left.discard(job)
+
+    def _make_ready(self, job: str) -> bool:
+        """Make a job that was left ready for its process, as the settings say now, or as it was defined if they do not.
+
+        False where it is not the agent's to go on with, which is logged.
+        """
+        folder = self._archive.jobs / job
+        publication = next((each for each in self.publications if each.name == kind_of(job)), None)
+        if not folder.is_dir() or not crawljob.usable(folder):
+            return False
+        if is_import(job):
+            _log.info("%s is an import that was interrupted; the same command goes on with it", job)
+            return False
+        known = history.item_of(folder, kind_of(job))
+        if known.state is State.FAILED:  # what its process says of a failure from now on is new
+            jobstate.save(folder, _waiting(known))
+        if publication is not None:
+            definition.save(folder, self._definition(publication))
+        elif definition.load(folder) is None:
+            _log.warning("%s has no definition; the crawl that made it goes on with it", folder)
+            return False
+        return True
+
+    def _definition(self, publication: Publication) -> Definition:
+        profile = self.settings.profiles.get(publication.profile or "")
+        return Definition(publication=publication, profile=profile, instances=self.settings.crawl.max_instances)
+
+    def _start(self, job: str) -> None:
+        self.children.start(job, "-m", "agent.service.worker", str(self._archive.root), job)
+        _log.info("%s: begins", job)
+        self._untold.pop(job, None)
+        self._held.pop(job, None)
+        self.history = self._read()
+
+    # -- ending --------------------------------------------------------------------------------------------------
+
+    def _ended(self, job: str, code: int) -> None:
+        self.ended.add(End.STOPPED if code == -signal.SIGTERM else End(code) if code in set(End) else End.FAILED)
+        if code == End.ELSEWHERE:
+            self._elsewhere(job)
+        elif code in (End.DONE, End.INCOMPLETE):
+            _log.info("%s: %s", job, "done" if code == End.DONE else "done, but incomplete")
+        elif code in (End.STOPPED, -signal.SIGTERM):  # the latter before it had begun
+            _log.info("%s: stopped; the next start goes on from there", job)
+        else:
+            how = f"was killed by signal {-code}" if code < 0 else self.children.last_words(job) or "failed"
+            self._note_failure(job, how, killed=code < 0)
+
+    def _note_failure(self, job: str, how: str, *, killed: bool = False) -> None:
+        """Put a job down as failed, and when it is tried again. What its process said of it goes before `how`."""
+        folder = self._archive.jobs / job
+        known = next((each for each in self.history.open if each.job == job), None)
+        if known is None or not folder.is_dir():
+            _log.error("%s: %s", job, how)
+            return
+        told = known.reason if known.state is State.FAILED and known.reason and not killed else how
+        failed = attempts.failed(known, told, now(), killed=killed)
+        _log.error("%s: %s; next try %s", job, told, failed.again or "when it is due")
+        self._untold[job] = failed
+        self._tell()
+        self.history = self._read()
+
+    def _tell(self) -> None:
+        """Write down what failed. Where the disk is too full even for that it is kept in mind, and tried each turn."""
+        for job, failed in list(self._untold.items()):
+            folder = self._archive.jobs / job
+            with contextlib.suppress(OSError, Damaged):
+                known = jobstate.load(folder)
+                if folder.is_dir() and not (known is not None and known.runs):  # somebody may have gone on with it
+                    jobstate.save_surely(folder, failed)
+                del self._untold[job]
+
+    def _elsewhere(self, job: str) -> None:
+        """Somebody else crawls the publication: drop the folder if nothing is in it, and look again in a while."""
+        folder = self._archive.jobs / job
+        self._not_before[kind_of(job)] = time.monotonic() + _ELSEWHERE_SECONDS
+        if not folder.is_dir():
+            return
+        if (folder / "frontier.db").exists():
+            self._left.add(job)
+            self._not_before[job] = time.monotonic() + _LEFT_SECONDS
+        else:
+            crawljob.drop(folder)
+            self.history = self._read()
+
+
+def _waiting(known: Item) -> Item:
+    return dataclasses.replace(known, state=State.WAITING, reason="", again="")

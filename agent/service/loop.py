@@ -1,0 +1,194 @@
+"""The agent that runs unattended: a loop that has each publication's job begun when it is due.
+
+Take what children ended, begin what is due, look after the chores, sleep until a signal or what comes next. A job runs
+in a process of its own (`agent.service.worker`); all that must be kept in mind over a restart are the names of the folders in
+jobs/ and reports/.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+
+import schedule
+
+from agent.indexing import recovery
+from agent.jobfolder.names import command_line_name
+from agent.service import agentlock
+from agent.service.agentlock import Agent
+from agent.service.dispatch import Dispatch
+from agent.service.worker import End
+from agent.system import systemd
+from agent.system.childprocesses import Children
+from agent.system.signals import Signals
+from agent.upkeep import maintenance
+from webarcfs.archive.commit.commit_additions import replay
+from webarcfs.archive.config import settings as config
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.model.errors import Exit, SettingsError
+from webarcfs.archive.model.metadata import now
+
+_log = logging.getLogger("webarc")
+_LONGEST_SLEEP = 1.0
+#: Seconds of rest after a turn that failed, so that what is wrong for long does not fill the log.
+_AFTER_TROUBLE = 5.0
+#: Seconds that jobs get to keep what they have; then they are killed, which costs them nothing but time.
+DRAIN_SECONDS = 90.0
+
+
+class Service:
+    """The agent of one archive. `given` are publications beside those of webarc.toml; `once`: end when none is due;
+    `ready` is called when it is.
+    """
+
+    def __init__(
+        self,
+        archive: Archive,
+        given: Sequence[Publication],
+        *,
+        once: bool = False,
+        ready: Callable[[], None] | None = None,
+    ) -> None:
+        self.archive = archive
+        self.given = tuple(given)
+        self.once = once
+        self.ready = ready
+        self.dispatch = Dispatch(archive)
+        self.upkeep = Children()
+        self.chores = schedule.Scheduler()
+        self.agent: Agent | None = None
+
+    def run(self) -> Exit:
+        """Be the agent until SIGTERM. Raises Busy when there is one, SettingsError when webarc.toml is wrong.
+
+        With `once` it returns how the jobs ended; else what each of them came to is in its report, and this is DONE.
+        """
+        with agentlock.hold(self.archive) as self.agent, Signals() as signals:
+            self._take_settings()
+            self._bring_in_step(signals)
+            self.dispatch = Dispatch(self.archive)  # as it is now, and not as the agent before had it
+            self._take_settings()
+            self.chores.every(10).seconds.do(self._tell_state)
+            self.chores.every(1).minutes.do(self.maintain)
+            systemd.notify("READY=1", f"STATUS={self._state()}")
+            _log.info("agent of %s runs as process %d: %s", self.archive.root, os.getpid(), self._state())
+            if self.ready is not None:
+                self.ready()
+            while not signals.stop:
+                if signals.take_reload():
+                    self.reload()
+                if not self._turn():
+                    signals.wait(min(_AFTER_TROUBLE, systemd.watchdog_seconds() or _AFTER_TROUBLE))
+                if self.once and self.dispatch.idle():
+                    break
+                signals.wait(self.dispatch.seconds_to_next(min(_LONGEST_SLEEP, systemd.watchdog_seconds() or 1.0)))
+            self._drain(signals)
+            return _exit(self.dispatch.ended) if self.once else Exit.DONE
+
+    def reload(self) -> None:
+        """Read webarc.toml again; one that is wrong changes nothing, and status says so."""
+        systemd.reloading()
+        faults: tuple[str, ...] = ()
+        try:
+            self._take_settings()
+            _log.info("settings read again: %s", self._state())
+        except (SettingsError, OSError) as error:
+            faults = error.faults if isinstance(error, SettingsError) else (str(error),)
+            for fault in faults:
+                _log.error("%s: %s; the settings from before stay in force", self.archive.settings, fault)
+        self._tell_faults(faults)
+        systemd.notify("READY=1", f"STATUS={self._state()}")
+
+    def maintain(self) -> None:
+        """Have the archive put in order once a day, by a process of its own."""
+        if maintenance.due(self.archive, now()) and not self.upkeep:
+            command = "from agent.cli import main; main()"
+            self.upkeep.start("maintenance", "-c", command, "--quiet", "maintain", "--archive", str(self.archive.root))
+
+    def _turn(self) -> bool:
+        """A turn; whatever goes wrong in it is logged, and the agent goes on (a full disk may be mended meanwhile)."""
+        if systemd.watchdog_seconds() is not None:
+            systemd.notify("WATCHDOG=1")
+        try:
+            self.dispatch.turn()
+            self.chores.run_pending()
+            for name, code in self.upkeep.ended():
+                _log.log(logging.ERROR if code else logging.INFO, "%s: ended with %d", name, code)
+        except Exception:
+            _log.exception("the agent goes on after this")
+            return False
+        return True
+
+    def _drain(self, signals: Signals) -> None:
+        """Stop all jobs; they keep their frontiers. Those that take too long are killed, which they survive too."""
+        children = self.dispatch.children
+        systemd.notify("STOPPING=1", "STATUS=waiting for jobs to stop")
+        _log.info("stopping: %d jobs keep what they have", len(children))
+        for number in (signal.SIGTERM, signal.SIGCONT):  # one that somebody has stopped would not hear of it
+            children.signal(number)
+            self.upkeep.signal(number)
+        until = time.monotonic() + DRAIN_SECONDS
+        while children or self.upkeep:
+            try:
+                self.upkeep.ended()
+                self.dispatch.take_ended()
+            except Exception:
+                _log.exception("the agent ends all the same")
+            if time.monotonic() > until:
+                children.signal(signal.SIGKILL)
+                self.upkeep.signal(signal.SIGKILL)
+            if systemd.watchdog_seconds() is not None:
+                systemd.notify("WATCHDOG=1")
+            signals.wait(0.2)
+        _log.info("the agent of %s has ended", self.archive.root)
+
+    def _take_settings(self) -> None:
+        """Put webarc.toml in force: its publications, and those of the command line, which win."""
+        settings, warning = config.load(self.archive.settings)
+        if warning is not None and self.archive.settings.exists():
+            _log.warning("%s", warning)
+        names = {each.name for each in self.given}
+        self.dispatch.settings = settings
+        self.dispatch.publications = (*self.given, *(each for each in settings.publications if each.name not in names))
+
+    def _tell_faults(self, faults: tuple[str, ...]) -> None:
+        if self.agent is not None and self.agent.faults != faults:
+            self.agent = dataclasses.replace(self.agent, faults=faults)
+            agentlock.tell(self.archive, self.agent)
+
+    def _bring_in_step(self, signals: Signals) -> None:
+        """Commit what dead mounts left, index what was not; a damaged repository stops no other's crawls."""
+        for what, work in (
+            ("additions", replay),
+            ("the database", lambda archive: recovery.catch_up(archive, lambda: signals.stop)),
+        ):
+            try:
+                work(self.archive)
+            except Exception:
+                _log.exception("could not bring %s in step with git; `webarc-agent verify` says what is wrong", what)
+
+    def _state(self) -> str:
+        return f"{len(self.dispatch.publications)} publications, {len(self.dispatch.children)} jobs run"
+
+    def _tell_state(self) -> None:
+        systemd.notify(f"STATUS={self._state()}")
+
+
+def _exit(ended: set[End]) -> Exit:
+    """The exit code of a command that ran these jobs."""
+    if End.FAILED in ended:
+        return Exit.FAILED
+    return Exit.INCOMPLETE if ended & {End.INCOMPLETE, End.STOPPED} else Exit.DONE
+
+
+def given(urls: Sequence[str], settings: Settings) -> tuple[Publication, ...]:
+    """The publication that `start URL…` makes: due at once, and at each interval of `[crawl]` from then on (/Cr-3/)."""
+    if not urls:
+        return ()
+    name = command_line_name(urls)
+    return (Publication(name=name, urls=tuple(urls), start=now(), crawl=settings.crawl),)

@@ -1,0 +1,103 @@
+"""What `webarc-agent status` tells: the agent, each publication, each open job; the fields are documented in README.md.
+
+Read off the files alone, so it tells the same whether the agent runs or not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from agent.jobfolder import jobstate
+from agent.jobfolder.jobstate import AT_WORK, Item, State
+from agent.jobfolder.names import is_import
+from agent.service import agentlock, history, scheduler
+from agent.service.history import History
+from agent.system import jsonfile
+from webarcfs.archive.config import settings as config
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.model.errors import Damaged, SettingsError
+from webarcfs.archive.model.metadata import format_time, now
+
+
+def overview(archive: Archive) -> dict[str, Any]:
+    """The content of `status --json`."""
+    agent = agentlock.running(archive)
+    faults: list[str] = list(agent.faults) if agent else []
+    try:
+        settings = config.load(archive.settings)[0]
+    except SettingsError as error:
+        settings, faults = Settings(), list(error.faults)
+    past = history.read(archive)
+    return {
+        "archive": str(archive.root),
+        "agent": None if agent is None else {"pid": agent.pid, "since": agent.since},
+        "settings_faults": faults,
+        "publications": [_publication(archive, each, past) for each in _all(settings, past)],
+        "jobs": [_job(each) for each in past.open],
+        "refused": list(past.refused),
+    }
+
+
+def shown_state(each: Item) -> State:
+    """The state of an open job; one whose process died without a word is interrupted."""
+    return each.state if each.runs or each.state not in AT_WORK or not each.pid else State.INTERRUPTED
+
+
+def _all(settings: Settings, past: History) -> list[tuple[str, Publication | None]]:
+    """Those of webarc.toml in its order, then those that were only ever given on a command line; imports are none."""
+    known = [(each.name, each) for each in settings.publications]
+    others = set(past.runs) - {name for name, _ in known}
+    return [*known, *((name, None) for name in sorted(others) if not is_import(name))]
+
+
+def _publication(archive: Archive, named: tuple[str, Publication | None], past: History) -> dict[str, Any]:
+    name, publication = named
+    at = now()
+    running = [each.job for each in past.open if each.publication == name]
+    return {
+        "name": name,
+        "urls": list(publication.urls) if publication else [],
+        "interval": str(publication.crawl.interval) if publication else None,
+        "next": format_time(scheduler.next_due(publication, past.runs.get(name, ()), at)) if publication else None,
+        "jobs": running,
+        "last": _last(archive, past.last.get(name)),
+    }
+
+
+def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
+    """How a publication's newest finished job ended; what its report does not say is left empty."""
+    if name is None:
+        return None
+    folder = archive.reports / name
+    try:
+        summary = jsonfile.read(folder / "summary.json") or {}
+        ended = jobstate.load(folder)
+    except Damaged:
+        summary, ended = {}, None
+    return {
+        "job": name,
+        "state": str(ended.state if ended else State.ARCHIVED),
+        "started": summary.get("started"),
+        "finished": summary.get("finished"),
+        "complete": summary.get("complete"),
+        "warnings": list(ended.warnings) if ended else [],
+        "commit_tags": summary.get("commit_tags", []),
+        "filter_errors": summary.get("filter_errors", {}),
+        "arcs": summary.get("arcs", {}),
+        "bytes": summary.get("bytes", 0),
+    }
+
+
+def _job(each: Item) -> dict[str, Any]:
+    kept = (
+        *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents"),
+        *("failures", "again", "a_second", "left"),
+    )
+    values = dataclasses.asdict(each if each.runs else dataclasses.replace(each, a_second=0.0, left=None))
+    return {name: values[name] for name in kept} | {
+        "state": str(shown_state(each)),
+        "running": each.runs,
+        "reason": each.reason or ("its process ended without a word" if shown_state(each) != each.state else ""),
+    }

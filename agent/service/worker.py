@@ -1,0 +1,121 @@
+"""`python -m agent.service.worker ARCHIVE JOB`: the process of one job. The agent starts it; a crash of it hurts nobody else.
+
+Processes and not threads: what a job leaks or breaks ends with it, a killed one leaves the others, and pygit2, lxml and
+libmagic never meet in one interpreter with another job. It stops when it is told to (SIGTERM) or when the agent is gone
+(its stdin ends); what was fetched is kept either way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import os
+import signal
+import sys
+import threading
+from enum import IntEnum
+from pathlib import Path
+
+from agent.jobfolder import definition, jobstate
+from agent.jobfolder.attempts import reason_of
+from agent.jobfolder.jobstate import AT_WORK, State
+from agent.jobs import crawljob
+from agent.system.processid import Process
+from webarcfs.archive.config import directory
+from webarcfs.archive.model.errors import Busy, NotFound, WebarcError
+
+_log = logging.getLogger("webarc")
+
+
+class End(IntEnum):
+    """Exit codes of a worker."""
+
+    DONE = 0
+    FAILED = 2
+    INCOMPLETE = 3
+    STOPPED = 4
+    ELSEWHERE = 5  # somebody else works on it, or has finished it
+
+
+def main(root: str, job: str) -> int:
+    """Run a job as its definition says; returns how it ended. Errors are logged with what led to them."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the agent, which then tells us
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    threading.Thread(target=_watch_agent, args=(stop,), daemon=True).start()
+    try:
+        return _run(root, job, stop)
+    except (Busy, NotFound) as error:
+        if _began(Path(root) / "jobs" / job):  # it met somebody on its way, such as a git that holds a lock
+            _log.error("%s", error)
+            return End.FAILED
+        _log.warning("%s", error)
+        return End.ELSEWHERE
+    except WebarcError as error:
+        _log.error("%s", error, exc_info=error)
+        _note(Path(root) / "jobs" / job, error)
+        return End.FAILED
+    except Exception as error:
+        _log.exception("unexpected, please report it")
+        _note(Path(root) / "jobs" / job, error)
+        return End.FAILED
+
+
+def _began(folder: Path) -> bool:
+    """Whether this process was at work on the job, and did not find it in other hands."""
+    try:
+        known = jobstate.load(folder)
+    except (OSError, WebarcError):
+        return False
+    return known is not None and Process(known.pid, known.ticks) == Process.current()
+
+
+def _note(folder: Path, error: Exception) -> None:
+    """Say in the item why the job could not even begin; `jobs.run` has said it of one that had."""
+    with contextlib.suppress(OSError, WebarcError):
+        known = jobstate.load(folder)
+        if known is not None and known.state in AT_WORK:
+            jobstate.save_surely(
+                folder, dataclasses.replace(known, state=State.FAILED, reason=reason_of(error, folder))
+            )
+
+
+def _run(root: str, job: str, stop: threading.Event) -> End:
+    archive = directory.open_archive(Path(root))
+    folder = archive.jobs / job
+    asked = definition.load(folder)
+    if asked is None:
+        raise NotFound(f"there is no definition in {folder}")
+    outcome = crawljob.run(
+        archive,
+        asked.publication,
+        asked.profile,
+        accept_shrink=asked.accept_shrink,
+        instances=asked.instances,
+        folder=folder,
+        by_agent=True,
+        stop=stop,
+    )
+    for warning in outcome.warnings:
+        _log.warning("%s", warning)
+    if outcome.interrupted:
+        return End.STOPPED
+    return End.DONE if outcome.complete and not outcome.warnings else End.INCOMPLETE
+
+
+def _watch_agent(stop: threading.Event) -> None:
+    """The agent holds the other end of stdin and never writes: it ends when the agent does, however that dies."""
+    while True:
+        try:
+            if not os.read(0, 512):
+                break
+        except OSError:
+            break
+    stop.set()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    sys.exit(main(*sys.argv[1:3]))

@@ -1,0 +1,61 @@
+"""`webarc-agent verify` of a backup: whether it could be restored, a line for each thing that could not.
+
+It writes nothing, so a disk that is read-only will do. A backup has no feed and no database: there is nothing to hold
+against the repositories but themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent.upkeep import repofiles
+from agent.upkeep.backupmark import MARK, read_only
+from agent.upkeep.domain_verification import Domain, documents, fsck, history, read_refs
+from agent.upkeep.verification import journal
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git import transfer
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.model.errors import WebarcError
+
+#: What the quick form does not read.
+LEFT_OUT = "objects and documents one by one (but for the checksums of the files that hold them)"
+_AGAIN = "`webarc-agent backup`, from a sound archive, copies it anew"
+
+
+def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
+    """A line for each finding. `quick` reads all files of git's, but takes none apart.
+
+    Raises Busy while a backup is being made or restored, UsageError where the mark cannot be read.
+    """
+    with read_only(folder) as mark:
+        if mark["finished"] is None:
+            yield f"{MARK}: the last backup was not finished; make it again"
+        archive, domains = Archive(folder), {}
+        for name in archive.domains() if archive.content.is_dir() else ():
+            found = list(repofiles.faults(archive.repository(name)))
+            try:
+                domain = read_refs(Store(archive.repository(name)), name)
+            except WebarcError as error:
+                yield from (f"{name}: {line}; {_AGAIN}" for line in found or [str(error)])
+                continue
+            domains[name] = domain
+            found += [*domain.findings, *_domain(domain, quick)]
+            yield from (f"{name}: {line}; {_AGAIN}" for line in found)
+            domain.current = None  # memory stays flat
+        if archive.journal.is_dir():
+            yield from journal(archive, domains)
+
+
+def _domain(domain: Domain, quick: bool) -> Iterator[str]:
+    try:
+        yield from transfer.rotten(domain.store.path)
+        if quick:
+            yield from transfer.connected(domain.store)
+        else:
+            yield from fsck(domain.store)
+        yield from history(domain)
+        if not quick:
+            yield from documents(domain, None)
+    except WebarcError as error:
+        yield str(error)

@@ -1,0 +1,258 @@
+"""Backups: a copy of an archive in another folder, brought up to date by what changed, and the way back.
+
+The order makes it whole: the journal first, then the repositories. What `close` confirmed before is in the journal's
+copy, or was committed since and is in a repository; what is in both is committed once (refs/additions). Repositories
+are copied without a lock; only if a domain never stands still its publications wait for one transfer. webarc.db and
+the feed derive from git, so that a backup has none. Left out as well: jobs that are not finished (the sites are still
+there, and an import's files are its user's), `log/` and locks.
+
+What a disk damaged in a backup shows when it is read, and not before. So each backup reads what it has, unless it is to
+be quick: git's own checksums, and plain files against the archive's. A repository that is damaged is copied anew, from
+an archive that can be read; the damaged one is put aside and never deleted.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent.indexing.recovery import Recovered, recover
+from agent.system import jsonfile
+from agent.upkeep import repofiles
+from agent.upkeep.backupmark import MARK, held, id_of
+from agent.upkeep.mending import mend_plain
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import LAYOUT, MISSING, RESTORING, Archive
+from webarcfs.archive.git import transfer
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
+from webarcfs.archive.model.metadata import compact_time, format_time, now
+from webarcfs.archive.system import locks
+from webarcfs.archive.system.file_mirror import mirror, remove_others
+from webarcfs.archive.system.fsync import sync_folder
+
+#: Plain files and folders; of these nothing is deleted in a backup.
+_PLAIN = ("webarc.toml", "filters", "xsd", "reports")
+_JOURNAL = "journal"
+_TRIES_WITHOUT_LOCK = 3
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a backup or a restore came to: domains, those that something was new of; those that failed, with why; and
+    what was damaged in a backup and is whole again, a line each.
+    """
+
+    domains: int
+    moved: int
+    failed: tuple[str, ...]
+    mended: tuple[str, ...] = ()
+
+
+def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None, *, quick: bool = False) -> Copied:
+    """Bring the backup in `target` up to date, or begin one there. Unless it is `quick`, what is there is read.
+
+    Raises UsageError when the folder holds something else, or the backup of another archive; Busy when it is in use;
+    OSError. Killed or failed at any point it can be run again; what was there stays.
+    """
+    if target.resolve().is_relative_to(archive.root):
+        raise UsageError(f"{target} lies in the archive itself; a backup belongs on another disk")
+    own = id_of(archive)
+    other: list[Path] | None = None if quick else []
+    with held(target) as mark:
+        if mark is not None and mark["id"] != own:
+            raise UsageError(f"{target} is the backup of another archive ({mark['id']}, this one is {own})")
+        jsonfile.write(target / MARK, {"id": own, "layout": LAYOUT, "begun": format_time(now()), "finished": None})
+        kept = mirror(archive.root / _JOURNAL, target / _JOURNAL, other)
+        copied = _copy_all(archive, Archive(target), progress, live=True, check=not quick)
+        for name in _PLAIN:
+            if (archive.root / name).exists():
+                mirror(archive.root / name, target / name, other)
+        copied = replace(copied, failed=(*copied.failed, *map(_differs, other or ())))
+        if not copied.failed:
+            remove_others(target / _JOURNAL, kept)
+            done = {"id": own, "layout": LAYOUT, "begun": format_time(now()), "finished": format_time(now())}
+            jsonfile.write(target / MARK, done)
+    return copied
+
+
+def _differs(copy: Path) -> str:
+    return (
+        f"{copy} is not what the archive has, though nobody wrote to either (same size and time): one of the two is"
+        " damaged. Compare them; if it is the copy, remove it, and make the backup again"
+    )
+
+
+def restore(
+    source: Path, root: Path, progress: Progress = lambda *_: None, *, partial: bool = False
+) -> tuple[Copied, Recovered, bool]:
+    """Make an archive in the empty folder `root` from a backup; webarc.db and the feed are made anew.
+
+    Where something of the backup cannot be read, `root` is no archive yet, and the next call goes on there; with
+    `partial` it is one of what could be read, and says in `missing` what it lacks. The last of what it returns says
+    whether the backup had been finished. Raises UsageError when `root` is not empty or `source` is no backup.
+    """
+    with held(source, must_exist=True) as mark:
+        assert mark is not None
+        archive = _begin(root, mark["id"])
+        (archive.root / "id").write_text(f"{mark['id']}\n", "ascii")
+        copied = _copy_all(Archive(source), archive, progress, live=False, check=False)
+        for name in (*_PLAIN, _JOURNAL):
+            if (source / name).exists():
+                mirror(source / name, archive.root / name)
+        recovered = recover(archive)
+        missing = [*copied.failed, *recovered.left, *(f"{domain}: it cannot be read" for domain in recovered.damaged)]
+        if missing and partial:
+            (archive.root / MISSING).write_text("".join(f"{line}\n" for line in missing), "utf-8", "replace")
+        if partial or not missing:
+            directory.finish(archive)  # a folder that was not restored to the end is no archive
+            (archive.root / RESTORING).unlink()
+        return copied, recovered, mark["finished"] is not None
+
+
+def _begin(root: Path, own: str) -> Archive:
+    """The folders of what is to be an archive; those of a restore that did not end are gone on with."""
+    begun = root / RESTORING
+    if not begun.is_file() or (root / "format").exists():
+        directory.refuse_full(root)
+        root.mkdir(parents=True, exist_ok=True)
+        begun.write_text(f"{own}\n", "ascii")
+    elif begun.read_text("ascii", "replace").strip() != own:
+        raise UsageError(f"{root} holds what came of restoring another backup; remove it, or give another folder")
+    return directory.make_folders(root)
+
+
+def _copy_all(source: Archive, target: Archive, progress: Progress, *, live: bool, check: bool) -> Copied:
+    """Copy every repository; one that cannot be copied is named, and does not keep the others."""
+    target.content.mkdir(exist_ok=True)
+    for left in target.content.glob(".*"):  # being made when something died; who holds the target has it alone
+        shutil.rmtree(left, ignore_errors=True)
+    domains = list(source.domains()) if source.content.is_dir() else []
+    moved, failed, mended = 0, [], []
+    for number, domain in enumerate(domains, 1):
+        if not live:
+            failed += [f"{domain}: {line}" for line in repofiles.faults(source.repository(domain))]
+        try:
+            is_new, damage = _bring(source, target, domain, live=live, check=check)
+            moved += is_new
+            mended += [f"{domain}: {line}" for line in damage]
+        except WebarcError as error:
+            failed.append(f"{domain}: {error}")
+        progress("copy domains", number, len(domains))
+    for domain in sorted(set(target.domains()) - set(domains)) if check else ():
+        damage = _damage(target.repository(domain))
+        failed += [f"{domain}: {line}; the archive has it no more, so nobody can mend it here" for line in damage[:1]]
+    return Copied(len(domains), moved, tuple(failed), tuple(mended))
+
+
+def _bring(source: Archive, target: Archive, domain: str, *, live: bool, check: bool) -> tuple[bool, list[str]]:
+    """Copy what is new of a domain; returns whether something was, and what was damaged in the copy and is mended.
+
+    Raises Damaged where the copy is not whole afterwards.
+    """
+    path = target.repository(domain)
+    if not path.is_dir():
+        return _copy_first(source, path, domain, live=live), []
+    mended = mend_plain(path) if check else []
+    damage = (list(repofiles.faults(path)) or transfer.rotten(path)) if check else []
+    if not damage:
+        try:
+            return _copy(source, Store(path), domain, live=live, check=check), mended
+        except WebarcError:
+            damage = _damage(path)  # or it is the archive that cannot be read
+            if not damage:
+                raise
+    return True, [*mended, *_copy_anew(source, path, domain, damage, live=live)]
+
+
+def _copy_first(source: Archive, path: Path, domain: str, *, live: bool) -> bool:
+    """Copy a domain that was not there; nothing is there either where that fails, rather than an empty repository."""
+    copy = Store.create(path)
+    try:
+        return _copy(source, copy, domain, live=live, check=False)
+    except WebarcError:
+        if not copy.ref_names("refs/"):
+            shutil.rmtree(path)
+        raise
+
+
+def _damage(repository: Path) -> list[str]:
+    """What is damaged in a copy, a line each."""
+    try:
+        found = [*repofiles.faults(repository), *transfer.rotten(repository)]
+        return found or transfer.connected(Store(repository))
+    except WebarcError as error:
+        return [str(error)]
+
+
+def _copy_anew(source: Archive, path: Path, domain: str, damage: list[str], *, live: bool) -> list[str]:
+    """Put a damaged copy aside, once there is another one; returns what is to be said of it, a line each."""
+    scratch = path.with_name(f".again-{path.name}")
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        copy = Store.create(scratch)
+        _copy(source, copy, domain, live=live, check=True)
+        alone = _rescue(path, copy)
+    except BaseException as error:
+        shutil.rmtree(scratch, ignore_errors=True)
+        if isinstance(error, WebarcError):
+            raise Damaged(
+                f"{path / damage[0]}, and there is no other copy, since the archive failed: {error}"
+            ) from None
+        raise
+    aside = path.with_name(f"{path.name}.damaged-{compact_time(now())}")
+    path.rename(aside)
+    scratch.rename(path)
+    sync_folder(path.parent)
+    lost = f" What the archive has no more is there alone: {', '.join(alone)}." if alone else ""
+    return [f"{path / damage[0]}. It was copied anew, and what was there is {aside}.{lost} Look after this disk"]
+
+
+def _rescue(path: Path, copy: Store) -> list[str]:
+    """Take over the refs that only the damaged copy has; returns those that cannot be read."""
+    packed = repofiles.read_packed(path)
+    names = sorted(
+        {*(packed.refs if packed else ()), *repofiles.loose_refs(path)} - {f"refs/{n}" for n in copy.refs("refs/")}
+    )
+    alone = []
+    for name in names:
+        try:
+            transfer.fetch(path, copy, [name])
+        except WebarcError:
+            alone.append(name)
+    return alone
+
+
+def _copy(source: Archive, copy: Store, domain: str, *, live: bool, check: bool) -> bool:
+    """Whether something was new; then, and with `check`, it was looked whether all is there. Raises Damaged."""
+    original = Store(source.repository(domain))
+    is_new = bool(transfer.differing(original, copy))
+    if is_new:
+        _fetch(source, original, copy, domain, live=live)
+    if (is_new or check) and (complaints := transfer.connected(copy)):
+        raise Damaged(f"{copy.path} is not whole: {complaints[0]}")
+    if is_new:
+        transfer.tidy(copy)
+    return is_new
+
+
+def _fetch(source: Archive, original: Store, copy: Store, domain: str, *, live: bool) -> None:
+    for _ in range(_TRIES_WITHOUT_LOCK):
+        transfer.fetch(original.path, copy)
+        if _same(source, original, copy, domain, live=live):
+            return
+    with locks.Turnstile(source.lock(domain)).shared():
+        transfer.fetch(original.path, copy)
+        if missing := transfer.differing(original, copy):
+            raise Damaged(f"{missing[0]} of {original.path} did not come over")
+
+
+def _same(source: Archive, original: Store, copy: Store, domain: str, *, live: bool) -> bool:
+    """Whether all refs are where the original's are now, read together as nobody moves them."""
+    if not live:
+        return not transfer.differing(original, copy)
+    with locks.Turnstile(source.lock(domain)).shared():
+        return not transfer.differing(original, copy)

@@ -1,0 +1,148 @@
+"""What `verify` looks at in one domain's repository: refs, history, documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+from webarcfs.archive.commit import progress
+from webarcfs.archive.commit.progress import ADDITIONS
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, Store
+from webarcfs.archive.history import sequence
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
+from webarcfs.archive.model.errors import Damaged, InvalidDocument, WebarcError
+from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
+
+_MOST_LINES = 20
+
+
+@dataclass
+class Domain:
+    """A domain's refs as they were at one moment, and what is wrong with them."""
+
+    name: str
+    store: Store
+    main: str | None = None
+    refs: dict[str, str] = field(default_factory=dict)  # of refs/crawls/
+    sequence: dict[str, int] = field(default_factory=dict)  # commitTag → number
+    findings: list[str] = field(default_factory=list)
+    #: path → what the database says of it; None where that cannot be told
+    current: dict[str, dict[str, str]] | None = None
+
+
+def read_refs(store: Store, name: str) -> Domain:
+    """The refs of a domain, each looked at. Raises Damaged where they cannot be listed."""
+    domain = Domain(name, store)
+    domain.main = _target(domain, MAIN)
+    targets = ((time, _target(domain, CRAWLS + time)) for time in store.ref_names(CRAWLS))
+    domain.refs = {time: target for time, target in targets if target is not None}
+    for time, target in domain.refs.items():
+        try:
+            _read_crawl(domain, time, target)
+        except WebarcError as error:
+            domain.findings.append(f"{CRAWLS}{time}: {error}")
+    if domain.refs and domain.main != domain.refs[max(domain.refs)]:
+        domain.findings.append(f"{MAIN} is not where the newest crawl's ref is, {CRAWLS}{max(domain.refs)}")
+    looks: tuple[tuple[str, Callable[[str], object]], ...] = (
+        (PUBLICATIONS, store.entries),
+        (ADDITIONS, partial(progress.number, store)),
+    )
+    for kind, look in looks:
+        for each in store.ref_names(kind):
+            try:
+                if (oid := _target(domain, kind + each)) is not None:
+                    look(oid)
+            except Damaged as error:
+                domain.findings.append(f"{kind}{each}: {error}")
+    return domain
+
+
+def _target(domain: Domain, ref: str) -> str | None:
+    """Where a ref is; None, and a finding, where that cannot be told."""
+    try:
+        return domain.store.ref(ref)
+    except Damaged as error:
+        domain.findings.append(str(error).removeprefix(f"{domain.store.path}: "))
+        return None
+
+
+def _read_crawl(domain: Domain, time: str, target: str) -> None:
+    commit = sequence.crawl_commit(domain.store, target)
+    tag = CommitTag(parse_compact_time(time), domain.name)
+    if commit is None or commit.message.tag != tag:
+        raise Damaged(f"it is on no commit of the crawl {tag}")
+    number = commit.message.sequence
+    if number in domain.sequence.values():
+        raise Damaged(f"its number {number} is another crawl's, too")
+    domain.sequence[str(tag)] = number
+
+
+def fsck(store: Store) -> Iterator[str]:
+    """What git finds wrong with the objects, all of which it reads."""
+    lines = store.check()
+    yield from (f"git fsck: {line}" for line in lines[:_MOST_LINES])
+    if len(lines) > _MOST_LINES:
+        yield f"git fsck: and {len(lines) - _MOST_LINES} more lines"
+
+
+def history(domain: Domain) -> Iterator[str]:
+    """Main's history is a line; each crawl in it has its ref."""
+    for commit in domain.store.history(domain.main):
+        if len(commit.parents) > 1:
+            yield f"history is no line: commit {commit.oid} has {len(commit.parents)} parents"
+        if commit.message.tag.ref.removeprefix(CRAWLS) not in domain.refs:
+            yield f"{commit.message.tag.ref} is missing, and commit {commit.oid} belongs to it"
+
+
+def documents(domain: Domain, sound: str | None) -> Iterator[str]:
+    """Each data.xml of main is valid, speaks of its own ARC, and has its files beside it.
+
+    With `sound`, a commit that was looked at before, those that are not as they were there.
+    """
+    store = domain.store
+    head = store.head() if domain.main is None else store.commit(domain.main)
+    if head is None:
+        return
+    before = _tree_of(store, sound)
+    current: dict[str, dict[str, str]] = {}
+    sound_so_far = before is None
+    for difference in store.differences(before, head.tree):
+        folder, _, name = difference.path.rpartition("/")
+        if name != DATA_XML or difference.new is None:
+            continue
+        try:
+            data_xml.validate(document := store.read(difference.new))
+            fields = data_xml.metadata(document).as_fields()
+        except (InvalidDocument, Damaged) as error:
+            yield f"/{difference.path}: {error}"
+            sound_so_far = False
+            continue
+        for line in _faults(domain, head.tree, folder, fields):
+            yield f"/{difference.path}: {line}"
+            sound_so_far = False
+        current[fields["path"]] = {key: fields[key] for key in ("url", "mimeType", "title", "createTime")}
+    domain.current = current if sound_so_far else None
+
+
+def _faults(domain: Domain, tree: str, folder: str, fields: dict[str, str]) -> Iterator[str]:
+    if fields["path"] != f"/{domain.name}/{folder}":
+        yield f"it is the data.xml of {fields['path']}"
+    if fields["commitTag"] not in domain.sequence:
+        yield f"it names the crawl {fields['commitTag']}, which is not there"
+    if not fields["commitTag"].startswith(fields["crawlTime"]):
+        yield f"its crawlTime {fields['crawlTime']} is not that of its commitTag {fields['commitTag']}"
+    arc = domain.store.find(tree, folder)
+    names = {entry.name for entry in domain.store.entries(arc.oid) if not entry.is_tree} if arc else set()
+    if HEADERS not in names:
+        yield f"there is no {HEADERS} beside it"
+    if not any(name.startswith("data.") and name != DATA_XML for name in names) and "data" not in names:
+        yield "there is no data file beside it"
+
+
+def _tree_of(store: Store, commit: str | None) -> str | None:
+    try:
+        return None if commit is None else store.commit(commit).tree
+    except Damaged:
+        return None

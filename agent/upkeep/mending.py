@@ -1,0 +1,129 @@
+"""The small files of a repository mended from what the repository itself knows: HEAD, config, refs, the commit-graph.
+
+What is replaced is kept as it was, in `damaged/` in the repository.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.upkeep import repofiles
+from agent.upkeep.refmending import Refs
+from agent.upkeep.repofiles import HEAD
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git import leftlocks, maintenance
+from webarcfs.archive.git.repository import MAIN
+from webarcfs.archive.history import sequence
+from webarcfs.archive.model.errors import Damaged, WebarcError
+from webarcfs.archive.model.metadata import compact_time, now
+from webarcfs.archive.system import locks
+
+
+@dataclass
+class Mended:
+    """What was mended, and what could not be, a line each."""
+
+    done: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+
+def mend(archive: Archive, domain: str) -> Mended:
+    """Mend the small files of a domain's repository. Where nothing is wrong it reads its refs and history, and no more.
+
+    Raises OSError, Busy. No ref moves meanwhile.
+    """
+    path, mended = archive.repository(domain), Mended()
+    if not _is_wrong(archive, domain):
+        return mended
+    with ExitStack() as held:
+        held.enter_context(locks.exclusive(archive.committing_lock(domain)))
+        held.enter_context(locks.Turnstile(archive.lock(domain)).exclusive())
+        leftlocks.remove(path)
+        kept = _Kept(path)
+        _mend_head(kept, mended)
+        _mend_settings(kept, mended)
+        try:
+            refs = Refs(archive, domain)
+        except WebarcError as error:
+            mended.left.append(str(error))
+            return mended
+        mended.left += refs.left
+        mended.done += refs.write(kept)
+        _mend_graph(kept, mended)
+    if kept.any:
+        mended.done.append(f"what was there before is kept in {kept.folder}")
+    return mended
+
+
+def mend_plain(repository: Path) -> list[str]:
+    """Mend HEAD and the settings alone, for who keeps others from the repository; returns what was mended."""
+    mended, kept = Mended(), _Kept(repository)
+    _mend_head(kept, mended)
+    _mend_settings(kept, mended)
+    return mended.done
+
+
+def damaged_refs(archive: Archive, domain: str) -> list[str]:
+    """The refs that `mend` would write or remove, a line each; it changes nothing, and others may be at work."""
+    if not Refs(archive, domain).are_wrong:
+        return []
+    with sequence.hold(archive):  # it may have been looked at while a publication moved them
+        return list(Refs(archive, domain).findings())
+
+
+def _is_wrong(archive: Archive, domain: str) -> bool:
+    path = archive.repository(domain)
+    if any(repofiles.faults(path)) or not maintenance.graph_is_sound(path):
+        return True
+    try:
+        return Refs(archive, domain).are_wrong
+    except WebarcError:
+        return False  # it is no repository at all, which nothing of this would change
+
+
+class _Kept:
+    """Keeps what is about to be replaced."""
+
+    def __init__(self, repository: Path) -> None:
+        self.repository = repository
+        self.folder = repository / repofiles.ASIDE / compact_time(now())
+        self.any = False
+
+    def __call__(self, name: str) -> None:
+        if (self.repository / name).exists():
+            repofiles.copy_aside(self.repository, name, self.folder)
+            self.any = True
+
+
+def _mend_head(kept: _Kept, mended: Mended) -> None:
+    if repofiles.head(kept.repository) != repofiles.HEAD_TEXT:
+        kept(HEAD)
+        repofiles.put(kept.repository, HEAD, repofiles.HEAD_TEXT)
+        mended.done.append(f"{HEAD} leads to {MAIN} again")
+
+
+def _mend_settings(kept: _Kept, mended: Mended) -> None:
+    if wrong := repofiles.wrong_settings(kept.repository):
+        kept(repofiles.CONFIG_FILE)
+        repofiles.write_settings(kept.repository, wrong)
+        mended.done.append(f"{repofiles.CONFIG_FILE} has its settings again: {', '.join(wrong)}")
+
+
+# -- the commit-graph, which derives from the commits ------------------------------------------------------------------
+
+
+def _mend_graph(kept: _Kept, mended: Mended) -> None:
+    path = kept.repository
+    if maintenance.graph_is_sound(path):
+        return
+    for name in maintenance.GRAPHS:
+        if (path / name).exists():
+            kept(name)
+            repofiles.remove(path, name)
+    try:
+        maintenance.write_graph(path)
+        mended.done.append("the commit-graph is made anew")
+    except Damaged as error:
+        mended.left.append(str(error))

@@ -1,0 +1,305 @@
+"""The refs of a repository as they are written, and as they must be by what the repository itself knows.
+
+Of a damaged text one half is still there, and only one object of the repository has that in its name; main is where the
+newest crawl's ref is; the refs of crawls and of additions follow from main's history. What cannot be told is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from agent.upkeep import repofiles
+from agent.upkeep.repofiles import PACKED, Packed
+from webarcfs.archive.commit import progress
+from webarcfs.archive.commit.progress import ADDITIONS
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, PUBLICATIONS, Commit, Store
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.errors import Damaged, WebarcError
+from webarcfs.archive.model.metadata import CommitTag
+
+#: What to do about what can be told.
+MENDS = "`webarc-agent recover` mends it"
+_HALF = 20  # hex digits of an id: objects that agree in so many are the same
+_OID = 40
+_MOST_WRONG = 2  # characters of a ref's name that may be damaged
+#: A line of packed-refs begins so many characters before this.
+_NAME = " refs/"
+_OURS = (CRAWLS, PUBLICATIONS, ADDITIONS, INCOMING)
+#: What a crawl or recover makes anew.
+_DERIVED = (PUBLICATIONS, ADDITIONS, INCOMING)
+_HEADER_WORDS = ("pack-refs", "peeled", "sorted")
+_ID = re.compile(r"[0-9a-f]{40}")
+_GOOD_NAME = re.compile(r"refs/[^\x00-\x20\x7f]+")
+
+
+class Refs:
+    """The refs of a repository as they are written, and as they must be. Raises NotFound, Damaged."""
+
+    def __init__(self, archive: Archive, domain: str) -> None:
+        self._archive, self._domain = archive, domain
+        self._store = Store(archive.repository(domain))
+        self._packed, self._loose = _read(self._store.path)
+        #: name → id, as it must be; name → text that is no id, or one of nothing; what is to be said
+        self._right: dict[str, str] = {}
+        self._broken: dict[str, str] = {}
+        self.left: list[str] = []
+        for name, text in self._written():
+            (self._right if self._fits(name, text) else self._broken)[name] = text
+        written = self._packed.refs.keys() | self._loose.keys()
+        self._before = {name: text for name, text in self._right.items() if name in written}
+        self._dropped: set[str] = set()
+        self._judge()
+
+    def _written(self) -> Iterator[tuple[str, str]]:
+        loose = {name: text for name, text in self._loose.items() if not text.startswith(b"ref: ")}
+        yield from ((name, oid) for name, oid in self._packed.refs.items() if name not in self._loose)
+        yield from ((name, content[:_OID].decode("latin-1")) for name, content in loose.items())
+        for name, text in pieces(self._packed.odd):
+            if name not in self._packed.refs and name not in self._loose:
+                yield name, text
+
+    def _fits(self, name: str, oid: str) -> bool:
+        """Whether a ref may be at this object: it is there, can be read, and is of the right kind."""
+        if not _ID.fullmatch(oid) or not _GOOD_NAME.fullmatch(name):
+            return False
+        try:
+            if name == MAIN:
+                return self._store.commit(oid).message.tag.domain == self._domain
+            if name.startswith(CRAWLS):
+                return self._store.commit(oid).message.tag.ref == name
+            if name.startswith(PUBLICATIONS):
+                self._store.entries(oid)
+            elif name.startswith(ADDITIONS):
+                progress.number(self._store, oid)
+            else:
+                self._store.size(oid)
+        except WebarcError:
+            return False
+        return True
+
+    # -- what they must be ---------------------------------------------------------------------------------------
+
+    def _judge(self) -> None:
+        for name, text in list(self._broken.items()):
+            self._settle(name, self._alike(text, name))
+        self._rename_crawls()
+        self._rename({MAIN})
+        if MAIN not in self._right:
+            self._tell_main()
+        newest, publications, done = self._history
+        for name, oid in newest.items():
+            if name not in self._right:
+                self._settle(name, oid)
+        for name, text in list(self._broken.items()):
+            if name.startswith(CRAWLS) and not _ID.fullmatch(text):
+                self._tell_crawl(name)
+        self._rename({PUBLICATIONS + each for each in publications} | {ADDITIONS + each for each in done})
+        for name in list(self._broken):
+            self._give_up(name, done)
+
+    def _settle(self, name: str, oid: str | None) -> None:
+        if oid is not None:
+            self._right[name] = oid
+            self._broken.pop(name, None)
+            self._dropped.discard(name)
+
+    def _drop(self, name: str) -> None:
+        self._dropped.add(name)
+        self._right.pop(name, None)
+        self._broken.pop(name, None)
+
+    def _alike(self, text: str, name: str) -> str | None:
+        """The one object that the ref may be at, and that agrees with a damaged text in its first or second half."""
+        first, second = text[:_HALF], text[_HALF:_OID]
+        found = [oid for oid in set(self._ids) if oid[:_HALF] == first or oid[_HALF:] == second]
+        fitting = [oid for oid in found if self._fits(name, oid)]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _rename_crawls(self) -> None:
+        """A ref that is on another crawl's commit than its name says has a damaged name, since its text is an id."""
+        for name, text in [*self._broken.items(), *self._right.items()]:
+            if name == MAIN or (name in self._right and name.startswith(_OURS)) or not _ID.fullmatch(text):
+                continue
+            with suppress(WebarcError):
+                if self._store.is_commit(text):
+                    right = self._store.commit(text).message.tag.ref
+                    if name.startswith(CRAWLS) or _is_like(name, right):
+                        self._move(name, text, right)
+
+    def _rename(self, known: set[str]) -> None:
+        """A ref whose name is that of one that is missing, but for a character or two, is that one."""
+        for missing in sorted(known - self._right.keys() - self._broken.keys()):
+            refs = self._right | self._broken
+            like = [name for name in refs if name not in known and _is_like(name, missing)]
+            if len(like) != 1:
+                continue
+            text = refs[like[0]]
+            oid = text if self._fits(missing, text) else self._alike(text, missing)
+            if oid is not None:
+                self._move(like[0], oid, missing)
+
+    def _move(self, name: str, oid: str, right: str) -> None:
+        self._drop(name)
+        if right not in self._right:
+            self._settle(right, oid)
+
+    def _tell_main(self) -> None:
+        """Main is where the newest crawl's ref is, or at additions to it: after a power cut the ref may be behind."""
+        if _ID.fullmatch(self._broken.get(MAIN, "")):
+            return  # its text is sound, and what it names is damaged or gone: an older state is no way out
+        there = [name for name in self._right if name.startswith(CRAWLS)]
+        wanted = [name for name in self._broken if name.startswith(CRAWLS)]
+        with suppress(WebarcError):
+            tags = (CommitTag.parse(line) for line in Feed(self._archive.changes).lines())
+            wanted += [tag.ref for tag in tags if tag.domain == self._domain]
+        newest = max(there, default="")
+        if newest and newest >= max(wanted, default=""):
+            self._settle(MAIN, self._with_additions(self._right[newest]))
+        elif newest or MAIN in self._broken or wanted:
+            self.left.append(f"{MAIN}: where it was cannot be told, the newest crawl's ref is damaged or gone as well")
+
+    def _with_additions(self, oid: str) -> str:
+        """The newest of the commits of additions on top of a commit, if each is the only one on the one before."""
+        while above := [each.oid for each in self._commits if oid in each.parents and not each.message.is_crawl]:
+            if len(above) > 1:
+                self.left.append(f"{MAIN}: it is at {oid}; of {', '.join(above)}, on top of it, one may be newer")
+                break
+            oid = above[0]
+        return oid
+
+    @cached_property
+    def _history(self) -> tuple[dict[str, str], set[str], dict[str, int]]:
+        """Of main's history: the newest commit of each crawl's ref, the publications, how far each log is committed."""
+        newest: dict[str, str] = {}
+        publications: set[str] = set()
+        done: dict[str, int] = {}
+        with suppress(Damaged):  # what is behind it cannot be told
+            for commit in self._store.history(self._right.get(MAIN)):
+                newest.setdefault(commit.message.tag.ref, commit.oid)
+                publications |= {commit.message.publication} - {""}
+                done = {
+                    log: max(done.get(log, 0), number) for log, number in [*done.items(), *commit.message.done.items()]
+                }
+        return newest, publications, done
+
+    def _tell_crawl(self, name: str) -> None:
+        """A crawl that is not in main's history, as an import of older captures: its commit is known by its tag."""
+        own = [commit for commit in self._commits if commit.message.tag.ref == name]
+        below = {parent for commit in own for parent in commit.parents}
+        tips = [commit.oid for commit in own if commit.oid not in below]
+        if len(tips) == 1:
+            self._settle(name, tips[0])
+
+    def _give_up(self, name: str, done: dict[str, int]) -> None:
+        """What could not be told of a ref."""
+        log = name.removeprefix(ADDITIONS)
+        if _ID.fullmatch(self._broken[name]) and not name.startswith(_DERIVED):
+            self.left.append(f"{name}: it is at {self._broken[name]}, which cannot be read; a backup may have that")
+        elif name == MAIN:
+            pass  # it is said already
+        elif name.startswith(ADDITIONS) and log in done:
+            self._settle(name, self._store.write_blob(progress.body(done[log])))
+        elif name.startswith((ADDITIONS, INCOMING)):
+            self._drop(name)  # what was done is done again, and dropped again
+        elif not _GOOD_NAME.fullmatch(name):
+            self._drop(name)
+            self.left.append(f"{PACKED}: of a line only {name!a} can be read, and it is removed")
+        elif name.startswith(PUBLICATIONS):
+            self._drop(name)
+            self.left.append(
+                f"{name}: what it was at cannot be told, and it is removed; the next complete crawl of"
+                f" {name.removeprefix(PUBLICATIONS)} makes it anew, and removes no page"
+            )
+        else:
+            self.left.append(f"{name}: what it was at cannot be told; a backup may have it")
+
+    @cached_property
+    def _ids(self) -> list[str]:
+        return list(self._store.ids())
+
+    @cached_property
+    def _commits(self) -> list[Commit]:
+        """All that can be read, whether a ref leads there or not."""
+        found = []
+        for oid in set(self._ids):
+            with suppress(WebarcError):
+                if self._store.is_commit(oid):
+                    found.append(self._store.commit(oid))
+        return found
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    @property
+    def are_wrong(self) -> bool:
+        """Whether they are not all as they must be."""
+        return bool(self.left or self._dropped or self._broken) or self._right != self._before
+
+    def findings(self) -> Iterator[str]:
+        """A line for each that is not as it must be."""
+        yield from self.left
+        for name in sorted(self._dropped):
+            yield f"{name}: its name is damaged; {MENDS}"
+        for name, oid in sorted(self._right.items()):
+            if self._before.get(name) != oid:
+                yield f"{name}: it should be at {oid}; {MENDS}"
+
+    def write(self, keep: Callable[[str], object]) -> list[str]:
+        """Write what is not as it must be; returns a line for each. `keep` hears of each file before that is."""
+        path, done = self._store.path, []
+        for name, oid in sorted(self._right.items()):
+            changed = self._before.get(name) != oid
+            if changed:
+                done.append(f"{name} is at {oid} again")
+            if name in self._loose:
+                if changed or not repofiles.is_sound_ref(self._loose[name]):
+                    keep(name)
+                    repofiles.put(path, name, f"{oid}\n".encode())
+            elif changed and name not in self._packed.refs:
+                repofiles.put(path, name, f"{oid}\n".encode())
+        packed = {
+            name: oid if name in self._loose else self._right.get(name, oid)
+            for name, oid in self._packed.refs.items()
+            if name not in self._dropped
+        }
+        if not self._packed.is_sound or packed != self._packed.refs:
+            keep(PACKED)
+            repofiles.put(path, PACKED, repofiles.format_packed(Packed(packed, self._packed.peeled)))
+            done.append(f"{PACKED} is in order again")
+        for name in sorted(self._dropped & self._loose.keys()):
+            keep(name)
+            repofiles.remove(path, name)
+        return done
+
+
+def _read(path: Path) -> tuple[Packed, dict[str, bytes]]:
+    """The refs that are packed, and those that are not."""
+    while True:
+        packed = repofiles.read_packed(path) or Packed()
+        loose = repofiles.loose_refs(path)
+        if (repofiles.read_packed(path) or Packed()) == packed:  # or what was packed meanwhile would be in neither
+            return packed, loose
+
+
+def pieces(odd: list[str]) -> Iterator[tuple[str, str]]:
+    """(name, text) of each ref in odd lines of packed-refs, where the end of a line may be damaged, too."""
+    for run in odd:
+        starts = [at - _OID for at in _find(run, _NAME) if at >= _OID]
+        if not starts and not any(word in run for word in _HEADER_WORDS):
+            starts = [0]
+        for start, end in zip(starts, [*(start - 1 for start in starts[1:]), len(run)], strict=False):
+            text, name = run[start : start + _OID], run[start + _OID + 1 : end]
+            if len(text) == _OID and name:
+                yield name, text
+
+
+def _find(text: str, word: str) -> list[int]:
+    return [match.start() for match in re.finditer(re.escape(word), text)]
+
+
+def _is_like(name: str, other: str) -> bool:
+    return len(name) == len(other) and sum(a != b for a, b in zip(name, other, strict=True)) <= _MOST_WRONG

@@ -1,0 +1,230 @@
+"""The small files of a repository as they are on the disk, byte by byte: HEAD, config, and the files of refs.
+
+git and libgit2 say of a damaged one that it is broken, pass over it, or take it for something else. Here it is told
+which one it is, and what can still be read of it. The formats are those of gitrepository-layout(5) and
+git-pack-refs(1).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from webarcfs.archive.git import git_command
+from webarcfs.archive.git.repository import CONFIG, MAIN
+from webarcfs.archive.model.errors import Busy, Damaged
+from webarcfs.archive.system.fsync import sync_folder, sync_tree
+
+HEAD = "HEAD"
+CONFIG_FILE = "config"
+PACKED = "packed-refs"
+#: What HEAD says in every repository of an archive.
+HEAD_TEXT = f"ref: {MAIN}\n".encode()
+#: Where the files that were mended are kept as they were, below a folder for each time.
+ASIDE = "damaged"
+
+_OID = 40  # hex digits
+_LOOSE = re.compile(rb"[0-9a-f]{40}\n|ref: refs/\S+\n")
+_LINE = re.compile(r"([0-9a-f]{40}) (refs/[!-~\x80-\U0010ffff]+)")
+_PEELED = re.compile(r"\^[0-9a-f]{40}")
+_FILE_MODE = "core.filemode"
+#: Others write other headers, or none; only with `sorted` git looks for refs by bisection.
+_ANY_HEADER = re.compile("# pack-refs with:( (peeled|fully-peeled|sorted))+ ?")
+_HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
+
+
+@dataclass(slots=True)
+class Packed:
+    """What packed-refs says: ref → id, in the order of the file; the peeled lines of tags; and the lines that are odd.
+
+    `ordered` is false where git would not find each ref by bisection.
+    """
+
+    refs: dict[str, str] = field(default_factory=dict)
+    peeled: dict[str, str] = field(default_factory=dict)
+    odd: list[str] = field(default_factory=list)
+    ordered: bool = True
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether git reads the file, and each line as what it is."""
+        return self.ordered and not self.odd
+
+
+def parse_packed(content: bytes) -> Packed:
+    """The content of packed-refs, read as far as it can be."""
+    packed, last, before, after_ref = Packed(), "", b"", False
+    lines = _text(content).split("\n")
+    rest = lines.pop()
+    is_sorted = False
+    if lines and _ANY_HEADER.fullmatch(lines[0]):
+        is_sorted = "sorted" in lines.pop(0)
+    for line in lines:
+        if match := _LINE.fullmatch(line):
+            last = match[2]
+            packed.ordered = packed.ordered and (_raw(last) > before or not is_sorted)
+            before = _raw(last)
+            packed.refs[last] = match[1]
+            after_ref = True
+        elif _PEELED.fullmatch(line) and last and last not in packed.peeled:
+            packed.peeled[last] = line
+        elif not after_ref and packed.odd:
+            packed.odd[-1] += f"\n{line}"  # one that the damage cut in two
+        elif after_ref and not _begins_with_id(line):  # a name's end, or the next one's beginning
+            packed.odd.append(f"{packed.refs.pop(last)} {last}\n{line}")
+            after_ref = False
+        else:
+            packed.odd.append(line)
+            after_ref = False
+    if rest:
+        packed.odd.append(rest[:-1])  # its last byte was the end of the line
+    return packed
+
+
+def _begins_with_id(line: str) -> bool:
+    """Whether a line begins with an id, a digit or two of which may be damaged."""
+    return len(line) > _OID and sum(char in "0123456789abcdef" for char in line[:_OID]) > _OID - 3
+
+
+def format_packed(packed: Packed) -> bytes:
+    """The file that has these refs, without what is odd."""
+    lines = [_HEADER]
+    for name in sorted(packed.refs, key=_raw):
+        lines.append(f"{packed.refs[name]} {name}\n")
+        lines += [f"{packed.peeled[name]}\n"] if name in packed.peeled else []
+    return _raw("".join(lines))
+
+
+def read_packed(repository: Path) -> Packed | None:
+    """What packed-refs says now; None where there is none."""
+    try:
+        return parse_packed((repository / PACKED).read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def loose_refs(repository: Path) -> dict[str, bytes]:
+    """The refs that have a file of their own, by name, as they are written; locks are none."""
+    found = {}
+    for folder, _, files in os.walk(repository / "refs"):
+        for name in files:
+            path = Path(folder, name)
+            if not name.endswith(".lock"):
+                with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+                    found[path.relative_to(repository).as_posix()] = file.read(4096)
+    return found
+
+
+def head(repository: Path) -> bytes:
+    """What HEAD says; nothing where there is none."""
+    try:
+        return (repository / HEAD).read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def faults(repository: Path) -> Iterator[str]:
+    """What is wrong with the small files of a repository, a line each. It reads these, and no object."""
+    if head(repository) != HEAD_TEXT:
+        yield f"{HEAD}: it does not say `{HEAD_TEXT.decode().strip()}`"
+    if wrong := wrong_settings(repository):
+        yield f"{CONFIG_FILE}: {', '.join(f'{key} is not {value}' for key, value in wrong.items())}"
+    packed = read_packed(repository)
+    if packed is not None and not packed.is_sound:
+        yield f"{PACKED}: " + (f"{packed.odd[0]!a} is no line of it" if packed.odd else "its lines are not in order")
+    for name, content in loose_refs(repository).items():
+        if not is_sound_ref(content):
+            yield f"{name}: its file holds no ref"
+
+
+def is_sound_ref(content: bytes) -> bool:
+    """Whether a ref's file is written as git writes one."""
+    return _LOOSE.fullmatch(content) is not None
+
+
+def wrong_settings(repository: Path) -> dict[str, str]:
+    """The settings of a repository that are not as they must be: name → value wanted. All, if git cannot read them."""
+    wanted = {"core.repositoryformatversion": "0", "core.bare": "true", **CONFIG}
+    done = _config(repository / CONFIG_FILE, "--null", "--list")
+    if done.returncode:
+        return wanted
+    pairs = (each.partition("\n") for each in done.stdout.decode("utf-8", "replace").split("\0"))
+    found = {key: value for key, _, value in pairs}
+    if found.get(_FILE_MODE, "true") not in ("true", "false"):
+        wanted[_FILE_MODE] = "true"  # git chose it by the file system, and refuses all work where it is neither
+    return {key: value for key, value in wanted.items() if found.get(key.lower()) != value}
+
+
+def write_settings(repository: Path, settings: dict[str, str]) -> None:
+    """Set these; the others stay, if git can read them, and are left out if not."""
+    scratch = repository / f".{CONFIG_FILE}.new"
+    scratch.unlink(missing_ok=True)
+    config = repository / CONFIG_FILE
+    if config.exists() and not _config(config, "--list").returncode:
+        scratch.write_bytes(config.read_bytes())
+    for key, value in settings.items():
+        if _config(scratch, "--replace-all", key, value).returncode:
+            raise Damaged(f"{config}: {key} cannot be set to {value}")
+    put(repository, CONFIG_FILE, scratch.read_bytes())
+    scratch.unlink()
+
+
+def _config(file: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    # Not in the repository: git would read its settings first, and fail.
+    return git_command.run(["config", "--file", str(file), *arguments], Path("/"), check=False)
+
+
+def put(repository: Path, name: str, content: bytes) -> None:
+    """Replace a file in one step, durably, under the lock by which git keeps others from it. Raises Busy, OSError."""
+    path = repository / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(f"{path.name}.lock")
+    try:
+        fd = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    except FileExistsError:
+        raise Busy(f"{lock} is in the way: a git is at work") from None
+    try:
+        with open(fd, "wb") as file:  # noqa: PTH123 # it is a descriptor
+            file.write(content)
+            file.flush()
+            os.fsync(fd)
+        lock.replace(path)
+    except BaseException:
+        lock.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def remove(repository: Path, name: str) -> None:
+    """Remove a file, or a folder with what is in it, durably."""
+    path = repository / name
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def copy_aside(repository: Path, name: str, folder: Path) -> None:
+    """Keep a copy of a file or folder as it is in `folder`, where it has the same name."""
+    source, kept = repository / name, folder / name
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, kept, dirs_exist_ok=True)
+    else:
+        shutil.copyfile(source, kept)
+    sync_tree(folder)
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "surrogateescape")
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,227 @@
+"""`webarc-agent verify`: whether an archive is what it says, a line for each thing that is not.
+
+git is checked by git; each data.xml against the schema; refs, feed and database against each other. It changes nothing
+(but for a note of how far it came, for `--quick`), and a crawl may publish meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from agent.frontier.store import Frontier
+from agent.jobfolder import jobstate
+from agent.jobfolder.names import publication_of
+from agent.system import jsonfile
+from agent.upkeep import repofiles
+from agent.upkeep.domain_verification import Domain, documents, fsck, history, read_refs
+from agent.upkeep.mending import damaged_refs
+from agent.upkeep.refmending import MENDS
+from webarcfs.archive.commit.progress import marks as marks_of
+from webarcfs.archive.config.directory import MISSING, Archive
+from webarcfs.archive.git import leftlocks
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.history import sequence
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.index.database import Database
+from webarcfs.archive.index.links_database import LinkBase
+from webarcfs.archive.journal.log_format import Record
+from webarcfs.archive.journal.log_reader import all_logs
+from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, WebarcError
+from webarcfs.archive.system import locks
+
+#: How far the last verification came: domain → the commit whose documents were all sound.
+_NOTE = "verified.json"
+#: What the quick form does not read.
+LEFT_OUT = "objects (but for data.xml that is new), commit-graphs, the databases' pages"
+_RECOVER = "`webarc-agent recover` makes it anew"
+
+
+@dataclass
+class _Seen:
+    """The archive's refs as they were at one moment."""
+
+    domains: list[Domain] = field(default_factory=list)
+    feed: list[str] = field(default_factory=list)
+
+    @property
+    def tags(self) -> dict[str, int]:
+        """commitTag → its number in the order of the feed."""
+        return {tag: number for domain in self.domains for tag, number in domain.sequence.items()}
+
+
+def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
+    """A line for each finding.
+
+    `quick` looks at the documents that came since the last verification, and does not read what `LEFT_OUT` says.
+    """
+    seen = _Seen()
+    with suppress(FileNotFoundError):
+        missing = (archive.root / MISSING).read_text("utf-8", "replace").splitlines()
+        yield from (f"{MISSING}: {line}" for line in missing)
+    for name in archive.domains():
+        yield from (f"{name}: {line}; {MENDS}" for line in repofiles.faults(archive.repository(name)))
+    # Under it no publication moves refs or writes to the feed.
+    with sequence.hold(archive):
+        for name in archive.domains():
+            try:
+                seen.domains.append(read_refs(Store(archive.repository(name)), name))
+            except WebarcError as error:
+                yield f"{name}: {error}"
+        seen.feed = list(Feed(archive.changes).lines())
+    sound = _known(archive) if quick else {}
+    now_sound = dict(sound)
+    for domain in seen.domains:
+        found = list(_domain(archive, domain, sound.get(domain.name), quick))
+        yield from (f"{domain.name}: {line}" for line in found)
+        yield from _rows(archive, domain)
+        domain.current = None  # memory stays flat
+        if not found and domain.main:
+            now_sound[domain.name] = domain.main
+        else:
+            now_sound.pop(domain.name, None)
+    yield from _feed(seen)
+    yield from _database(archive, seen, quick)
+    yield from _links(archive, quick)
+    yield from journal(archive, {domain.name: domain for domain in seen.domains})
+    yield from _jobs(archive)
+    with suppress(OSError):  # the archive may be read-only, and this only saves time
+        jsonfile.write(archive.log / _NOTE, dict(now_sound), durable=False)
+
+
+def _known(archive: Archive) -> dict[str, str]:
+    try:
+        return {key: str(value) for key, value in (jsonfile.read(archive.log / _NOTE) or {}).items()}
+    except Damaged:
+        return {}  # it only saves time
+
+
+def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) -> Iterator[str]:
+    yield from domain.findings
+    if not domain.findings:
+        with suppress(WebarcError):  # it is named elsewhere
+            yield from damaged_refs(archive, domain.name)
+    for path in leftlocks.left(domain.store.path):
+        name = path.relative_to(domain.store.path)
+        yield f"{name} was left by a git that was killed; `webarc-agent recover` removes it, or the next crawl"
+    try:
+        if not quick:
+            yield from fsck(domain.store)
+        yield from history(domain)
+        yield from documents(domain, sound)
+    except WebarcError as error:
+        yield str(error)
+
+
+def _feed(seen: _Seen) -> Iterator[str]:
+    """Each crawl has its line and each line its crawl, in the order of the numbers."""
+    tags = seen.tags
+    damaged = {domain.name for domain in seen.domains if domain.findings}
+    lines = set(seen.feed)
+    for tag in sorted(tags.keys() - lines):
+        yield f"changes: there is no line for {tag}; `webarc-agent recover` writes it anew"
+    for tag in sorted(lines - tags.keys()):
+        if tag.partition("@")[2] not in damaged:
+            yield f"changes: {tag} is on no ref of its domain"
+    if len(lines) != len(seen.feed):
+        yield "changes: a line is there twice"
+    known = [tag for tag in seen.feed if tag in tags]
+    for earlier, later in pairwise(known):
+        if tags[earlier] >= tags[later]:
+            yield f"changes: {later} ({tags[later]}) stands behind {earlier} ({tags[earlier]})"
+
+
+def _database(archive: Archive, seen: _Seen, quick: bool) -> Iterator[str]:
+    """The file is there, and SQLite finds nothing wrong with it."""
+    if not archive.database.exists():
+        if seen.tags:
+            yield "webarc.db: it is missing; `webarc-agent recover` makes it anew"
+        return
+    try:
+        with Database(archive.database) as database:
+            yield from (f"webarc.db: {line}; {_RECOVER}" for line in ([] if quick else database.check()))
+    except DatabaseDamaged as error:
+        yield str(error)
+
+
+def _links(archive: Archive, quick: bool) -> Iterator[str]:
+    """Where there is a links.db, SQLite finds nothing wrong with it. It may be behind: crawls do not depend on it."""
+    if archive.links.exists() and not quick:
+        try:
+            with LinkBase(archive.links) as base:
+                yield from (f"links.db: {line}; {_RECOVER}" for line in base.check())
+        except DatabaseDamaged as error:
+            yield str(error)
+
+
+def _rows(archive: Archive, domain: Domain) -> Iterator[str]:
+    """The database has each snapshot of a domain and no other, and knows what the newest one holds.
+
+    While a crawl is at work on the domain, it may be behind.
+    """
+    with locks.if_free(archive.publishing_lock(domain.name)) as free:
+        if not free or not archive.database.exists():
+            return
+        try:
+            with Database(archive.database) as database:
+                indexed, current = database.indexed(domain.name), database.current(domain.name)
+        except DatabaseDamaged:
+            return  # said once, of the whole
+        now = set(read_refs(domain.store, domain.name).sequence)
+    for tag in sorted(domain.sequence.keys() - indexed):
+        yield f"webarc.db: there is no snapshot {tag}; {_RECOVER}"
+    for tag in sorted(indexed - now):
+        yield f"webarc.db: it has a snapshot {tag}, which git has not; {_RECOVER}"
+    if domain.current is None or now != domain.sequence.keys():
+        return  # not all was looked at, or it has changed meanwhile
+    paths = domain.current.keys() | current.keys()
+    wrong = sorted(path for path in paths if domain.current.get(path) != current.get(path))
+    if wrong:
+        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        yield f"webarc.db: what it says of {wrong[0]}{more} is not what git holds; {_RECOVER}"
+
+
+def journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:
+    """What mounts confirmed and git has not yet can be committed: the logs can be read, and the bodies are there."""
+    marks: dict[str, dict[str, int]] = {}
+    for log in all_logs(archive):
+        try:
+            records = log.more() or []
+        except FileNotFoundError:
+            continue  # git has it all
+        name = f"journal/{log.path.name}"
+        if log.newer:
+            yield f"{name}: a newer version wrote it; use that to mount or crawl"
+        elif log.damage or log.tail == "damaged":
+            yield f"{name}: it is damaged, and what can be read of it is committed by the next mount or crawl"
+        for record in records:
+            place = record.addition.place
+            domain = domains.get(place.domain)
+            if domain is None:
+                yield f"{name}: addition {record.number} is for {place.domain}, which is not there"
+                continue
+            if place.domain not in marks:
+                marks[place.domain] = marks_of(domain.store)
+            if record.number > marks[place.domain].get(log.id, 0) and not _is_whole(log.bodies, record):
+                yield f"{name}: the body of addition {record.number}, to {place.arc} of {place.domain}, is gone"
+
+
+def _is_whole(bodies: Path, record: Record) -> bool:
+    return not record.file or (bodies / record.file).exists()
+
+
+def _jobs(archive: Archive) -> Iterator[str]:
+    """A job that nobody is at work on can be gone on with."""
+    for folder in sorted(archive.jobs.iterdir()):
+        if folder.name.startswith("."):
+            continue  # it is being removed
+        try:
+            with locks.if_free(archive.publication_lock(publication_of(folder.name))) as free:
+                if free and (folder / "frontier.db").exists():
+                    jobstate.load(folder)
+                    Frontier(folder / "frontier.db").close()
+        except WebarcError as error:
+            yield f"jobs/{folder.name}: {error}"

@@ -1,0 +1,167 @@
+"""Additions become commits: what the logs of all mounts hold for a domain, exactly once (DESIGN.md section 5).
+
+The commit that main is moved to says how far each log is done, so whoever comes after a crash, at any point, finds each
+addition either committed and told of, or neither; marks in the repository (marks.py) follow. Objects are made before
+the domain's lock is taken, which is held for moving main only. Locks, in this order: committing, the domain's, and none
+inside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from webarcfs.archive.commit import journal_replay
+from webarcfs.archive.commit.pacing import Cost
+from webarcfs.archive.commit.plan import Committed, Dropped, Plan, Waiting, planned
+from webarcfs.archive.commit.progress import done, marks, moved
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import MAIN, RefUpdate, Store
+from webarcfs.archive.history import sequence
+from webarcfs.archive.journal.log_reader import Log, all_logs
+from webarcfs.archive.model.errors import Busy
+from webarcfs.archive.system import locks
+from webarcfs.archive.system.fsync import sync_folder
+
+#: How often a commit is prepared anew, since another one came first, before all is done under the domain's lock.
+TRIES = 3
+__all__ = ["Committed", "Dropped", "Read", "commit_additions", "fold_in", "replay"]
+
+#: Domain → log → up to which byte it was read and done for that domain, and the number of the last addition there.
+Read = dict[str, dict[str, tuple[int, int]]]
+
+_log = logging.getLogger(__name__)
+
+
+def commit_additions(archive: Archive, domain: str, read: Read | None = None) -> Committed:
+    """Commit what is pending for a domain in the logs of all mounts, living or dead. Takes the domain's locks.
+
+    Who commits often hands over `read` again and again, so that what was committed before is not read again.
+
+    Raises OSError on a full disk, Damaged when the repository cannot be used; then nothing has happened, or all but the
+    marks, which the next one moves.
+    """
+    begun = time.monotonic()
+    store = Store(archive.repository(domain))
+    with locks.exclusive(archive.committing_lock(domain)):
+        for _ in range(TRIES):
+            committed = _try(archive, store, domain, {} if read is None else read)
+            if committed is not None:
+                break
+        else:
+            with locks.Turnstile(archive.lock(domain)).exclusive():
+                committed = fold_in(archive, store, domain)
+    return replace(committed, cost=replace(committed.cost, seconds=time.monotonic() - begun))
+
+
+def fold_in(archive: Archive, store: Store, domain: str) -> Committed:
+    """The same for a caller who holds the domain's lock alone: a publication, right before its swap."""
+    logs, waiting = pending(archive, store, domain, {})
+    plan = planned(store, waiting)
+    with plan.pack.stored():
+        _move(store, _moves(store, plan))
+        _follow(archive, store, plan, logs, waiting)
+    return _done(domain, plan, waiting)
+
+
+def _try(archive: Archive, store: Store, domain: str, read: Read) -> Committed | None:
+    """Commit what is pending; None when something else was committed meanwhile."""
+    logs, waiting = pending(archive, store, domain, read.get(domain, {}))
+    plan = planned(store, waiting)
+    moves = _moves(store, plan)
+    with plan.pack.stored():
+        if moves or waiting.found:
+            with locks.Turnstile(archive.lock(domain)).exclusive():
+                # Now no addition is being confirmed; one whose sync failed was taken back.
+                if any(log.was_cut() for log in logs):
+                    return None
+                try:
+                    _move(store, moves)
+                except Busy:
+                    return None
+        _follow(archive, store, plan, logs, waiting)
+    committed = _done(domain, plan, waiting)
+    read[domain] = {log.id: (log.end, committed.upto.get(log.id, 0)) for log in logs if log.end}
+    return committed
+
+
+def replay(archive: Archive) -> list[Committed]:
+    """Commit what dead mounts left, and remove their logs; mounts and agents call it when they start.
+
+    It raises nothing for what is wrong with a log or a repository: that is logged, and left for the next time.
+    """
+    sequence.mend(archive)
+    return journal_replay.replay(archive, commit_additions)
+
+
+def pending(
+    archive: Archive, store: Store, domain: str, read: Mapping[str, tuple[int, int]]
+) -> tuple[list[Log], Waiting]:
+    """All logs, and what they hold for a domain beyond what is done; `read` as in `Read`."""
+    head, known = store.head(), marks(store)
+    so_far = done(store, head.oid if head else None, known)
+    logs, found = [], []
+    for log in all_logs(archive):
+        end, last = read.get(log.id, (0, 0))
+        if last <= so_far.get(log.id, 0):
+            log.end = end
+        try:
+            records = log.more()
+            if records is None:  # what failed to become durable was cut off
+                log.end = 0
+                records = log.more() or []
+        except FileNotFoundError:
+            continue  # git has all of it, and its owner removed it
+        logs.append(log)
+        for start, end in log.damage:
+            _log.error("%s is damaged: bytes %d to %d cannot be read", log.path, start, end)
+        last = so_far.get(log.id, 0)
+        found += [
+            (log, record) for record in records if record.addition.place.domain == domain and record.number > last
+        ]
+    there = {log.id for log in logs}
+    return logs, Waiting(head, tuple(found), {log: so_far[log] for log in so_far if log in there}, known)
+
+
+def _moves(store: Store, plan: Plan) -> list[RefUpdate]:
+    """Main, and the commitTag's ref, which follows it: after a power cut it may have stayed behind."""
+    if plan.head is None:
+        return []
+    tag, newest = plan.head.message.tag.ref, plan.commits[-1] if plan.commits else plan.head.oid
+    main = [RefUpdate(MAIN, newest, plan.head.oid)] if plan.commits else []
+    target = store.ref(tag)
+    return main + ([RefUpdate(tag, newest, target)] if target not in (newest, None) else [])
+
+
+def _move(store: Store, moves: list[RefUpdate]) -> None:
+    if moves:
+        store.update_refs(moves)
+
+
+def _follow(archive: Archive, store: Store, plan: Plan, logs: list[Log], waiting: Waiting) -> None:
+    """Main has moved, durably: now the marks; those of logs that are gone go, for good.
+
+    Not in one transaction with main: after a power cut the disk may have any of its refs, and a mark that is ahead of
+    main would be an addition lost.
+    """
+    updates = [moved(log, waiting.marks.get(log), blob) for log, blob in plan.marks.items()]
+    orphans = waiting.marks.keys() - {log.id for log in logs}
+    if orphans:
+        # Their removal must be on disk first, or a log might come back without its mark.
+        sync_folder(archive.journal)
+        left = {log.id for log in all_logs(archive)}
+        gone = sorted(orphans - left)
+        updates += [moved(name, waiting.marks[name], None) for name in gone]
+    with contextlib.suppress(Busy):  # a publication was quicker: it found in main what is done
+        _move(store, updates)
+
+
+def _done(domain: str, plan: Plan, waiting: Waiting) -> Committed:
+    for each in plan.dropped:
+        place = each.addition.place
+        _log.warning("/%s/%s: an addition went: %s (%s)", place.domain, place.arc, each.reason, each.log)
+    cost = Cost(0.0, plan.pack.shared_bytes, len(waiting.found) - len(plan.dropped))
+    return Committed(domain, dict(waiting.done) | plan.upto, plan.dropped, tuple(plan.commits), cost)

@@ -1,0 +1,67 @@
+"""How far each log of additions is committed, as the repository says.
+
+A commit of additions names the logs and numbers that were done with it, and main moves in one step; so whatever dies
+when, main and what is done agree. Crawls come on top of it: so that nobody has to search far, the same is in
+`refs/additions/<log>`, a blob with a number, which follows main.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+
+from webarcfs.archive.git.repository import RefUpdate, Store
+from webarcfs.archive.model.addition import blob_id
+from webarcfs.archive.model.errors import Damaged
+
+#: Where the marks are.
+ADDITIONS = "refs/additions/"
+
+
+#: How many commits are looked at for the newest one of additions. The refs have followed whatever is below a crawl.
+_NEAR = 20
+
+
+def done(store: Store, head: str | None, known: Mapping[str, int]) -> dict[str, int]:
+    """Log → the number of the last of its additions that was committed or dropped below `head`; `known` are the marks.
+
+    Raises Damaged.
+    """
+    near = (commit.message.done for commit in islice(store.history(head), _NEAR))
+    told = next((each for each in near if each), {})
+    return {log: max(known.get(log, 0), told.get(log, 0)) for log in known.keys() | told.keys()}
+
+
+def marks(store: Store) -> dict[str, int]:
+    """The same as the refs have it, which may be less. Raises Damaged."""
+    found = {name: store.ref(ADDITIONS + name) for name in sorted(_names(store))}
+    return {name: number(store, blob) for name, blob in found.items() if blob is not None}
+
+
+def body(upto: int) -> bytes:
+    """The bytes of a mark."""
+    return b"%d\n" % upto
+
+
+def moved(log: str, old: int | None, new: str | None) -> RefUpdate:
+    """Moves a mark from the number that was read to the blob `new`, or removes it; not if it moved meanwhile."""
+    return RefUpdate(ADDITIONS + log, new, None if old is None else blob_id(body(old)))
+
+
+def _names(store: Store) -> set[str]:
+    # Not by `store.refs`, which would read the refs of all crawls for each commit.
+    names = {path.name for path in (store.path / ADDITIONS).glob("*") if not path.name.endswith(".lock")}
+    try:
+        packed = (store.path / "packed-refs").read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return names
+    lines = (line.partition(" ")[2] for line in packed.splitlines()) if ADDITIONS in packed else ()
+    return names | {name.removeprefix(ADDITIONS) for name in lines if name.startswith(ADDITIONS)}
+
+
+def number(store: Store, blob: str) -> int:
+    """What a mark says. Raises Damaged."""
+    text = store.read(blob).strip()
+    if not text.isdigit():
+        raise Damaged(f"{store.path}: the mark {blob} of a log of additions is no number")
+    return int(text)

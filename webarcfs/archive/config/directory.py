@@ -1,0 +1,228 @@
+"""The archive as a directory: where each thing lies, how a new one is made, and which layouts are understood.
+
+Everything else asks an `Archive` for paths; nothing else puts one together (DESIGN.md section 3).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UsageError, WebarcError
+from webarcfs.archive.system.fsync import sync_tree
+
+#: Version of the layout that this program writes. Newer ones are refused, older ones need `webarc-agent upgrade`.
+LAYOUT = 1
+#: Where the commands look when they are given no archive.
+DEFAULT = "/srv/webarc"
+
+#: The file that makes a folder a backup; and the one by which a folder is known whose restore has not ended.
+BACKUP = "backup.json"
+RESTORING = ".restoring"
+#: What a restore in part could not bring back, a line each, until somebody removes it.
+MISSING = "missing"
+_FOLDERS = ("content", "filters", "xsd", "journal", "jobs", "reports", "lock", "log")
+_SUFFIX = ".git"
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An archive's root and the paths below it."""
+
+    root: Path
+
+    @property
+    def format(self) -> Path:
+        """Holds the version of the layout."""
+        return self.root / "format"
+
+    @property
+    def settings(self) -> Path:
+        """webarc.toml; may be missing."""
+        return self.root / "webarc.toml"
+
+    @property
+    def content(self) -> Path:
+        """The folder of the domains' repositories."""
+        return self.root / "content"
+
+    @property
+    def database(self) -> Path:
+        """webarc.db; derived."""
+        return self.root / "webarc.db"
+
+    @property
+    def links(self) -> Path:
+        """links.db, where `[index] links` is set; derived."""
+        return self.root / "links.db"
+
+    @property
+    def changes(self) -> Path:
+        """The feed; derived."""
+        return self.root / "changes"
+
+    @property
+    def filters(self) -> Path:
+        """Settings files of filter modules (/Fi-2/)."""
+        return self.root / "filters"
+
+    @property
+    def schemas(self) -> Path:
+        """Schemas that users add for their data nodes (/Xm-3.3/)."""
+        return self.root / "xsd"
+
+    @property
+    def jobs(self) -> Path:
+        """A folder for each running or interrupted job."""
+        return self.root / "jobs"
+
+    @property
+    def journal(self) -> Path:
+        """The logs of additions that mounts confirmed and git has not yet, and their large bodies."""
+        return _journal(self.root)
+
+    @property
+    def reports(self) -> Path:
+        """A folder for each finished job."""
+        return self.root / "reports"
+
+    @property
+    def log(self) -> Path:
+        """Log files."""
+        return self.root / "log"
+
+    @property
+    def sequence(self) -> Path:
+        """The counter of publications, its lock, and what was begun under it; no domain can have this name."""
+        return self.root / "lock" / ".sequence"
+
+    @property
+    def links_lock(self) -> Path:
+        """The lock file that lets one process at a time make links.db anew."""
+        return self.root / "lock" / ".links"
+
+    def repository(self, domain: str) -> Path:
+        """The bare repository of `domain`, which need not exist."""
+        return self.content / f"{domain}{_SUFFIX}"
+
+    def lock(self, domain: str) -> Path:
+        """The lock file that guards what readers of `domain` see (/Ar-2.2/)."""
+        return _lock(self.root, domain)
+
+    def publishing_lock(self, domain: str) -> Path:
+        """The lock file that lets one crawl at a time prepare its commit on `domain`."""
+        return self.root / "lock" / f".publish-{domain}"
+
+    def committing_lock(self, domain: str) -> Path:
+        """The lock file that lets one process at a time prepare a commit of additions to `domain`."""
+        return self.root / "lock" / f".commit-{domain}"
+
+    def names_lock(self, domain: str) -> Path:
+        """The lock file that lets one mount at a time claim names of additions to `domain`."""
+        return _lock(self.root, f".names-{domain}")
+
+    def server_lock(self, domain: str) -> Path:
+        """The lock file that keeps a server to one wget at a time; its mtime is when it was last asked."""
+        return self.root / "lock" / f".server-{domain}"
+
+    def publication_lock(self, publication: str) -> Path:
+        """The lock file that lets one process at a time crawl a publication, or import for it."""
+        return self.root / "lock" / f".publication-{publication}"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the archive can be found where it was: not removed, and its disk mounted."""
+        return self.content.is_dir()
+
+    def missing(self, what: str) -> WebarcError:
+        """The error for something that is not in the archive: NotFound, or Damaged while the archive itself is gone.
+
+        A program that mirrors a mount takes the first for deleted.
+        """
+        if self.is_there:
+            return NotFound(what)
+        return Damaged(f"{self.root} is gone: it was removed, or its disk is not mounted")
+
+    def domains(self) -> Iterator[str]:
+        """The domains that have a repository, in order."""
+        names = (entry.name for entry in os.scandir(self.content) if entry.name.endswith(_SUFFIX) and entry.is_dir())
+        return iter(sorted(name[: -len(_SUFFIX)] for name in names if not name.startswith(".")))
+
+
+@lru_cache(maxsize=1000)
+def _lock(root: Path, name: str) -> Path:
+    """Asked for several times with each addition, and made anew a path costs more than what it is for."""
+    return root / "lock" / name
+
+
+@lru_cache(maxsize=100)
+def _journal(root: Path) -> Path:
+    return root / "journal"
+
+
+def create(root: Path) -> Archive:
+    """Make a new, empty archive in `root`, which may exist if it is an empty folder.
+
+    Raises UsageError when there is something in it already, OSError when it cannot be made.
+    """
+    refuse_full(root)
+    archive = make_folders(root)
+    archive.changes.touch()
+    finish(archive)
+    return archive
+
+
+def refuse_full(root: Path) -> None:
+    """Raises UsageError when there is something at `root` already, and it is no empty folder."""
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise UsageError(f"{root} is not an empty folder; give a new one, so that nothing of yours is mixed with it")
+
+
+def make_folders(root: Path) -> Archive:
+    """Make the folders of an archive, those that are not there; without `format` it is none yet."""
+    for name in _FOLDERS:
+        (root / name).mkdir(parents=True, exist_ok=True)
+    return Archive(root.resolve())
+
+
+def finish(archive: Archive) -> None:
+    """Make an archive of its folders, durably."""
+    # Last: a folder without it is no archive, so an interrupted `init` or `restore` is told from a finished one.
+    archive.format.write_text(f"{LAYOUT}\n", "ascii")
+    sync_tree(archive.root)
+
+
+def open_archive(root: Path) -> Archive:
+    """The archive in `root`. Raises NotAnArchive when there is none, or one of another layout."""
+    try:
+        text = (root / "format").read_text("ascii").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotAnArchive(f"{root} holds no archive; {_instead(root)}") from None
+    except UnicodeDecodeError:
+        text = "unreadable"
+    if not text.isdecimal():
+        raise NotAnArchive(f"{root}/format says {text!r}, which is no layout version")
+    if int(text) > LAYOUT:
+        raise NotAnArchive(
+            f"{root} has layout {text}, this program knows up to {LAYOUT}; use the webarcfs that wrote it, or a newer"
+        )
+    if int(text) < LAYOUT:
+        raise NotAnArchive(f"{root} has layout {text}; `webarc-agent upgrade --archive {root}` brings it to {LAYOUT}")
+    return Archive(root.resolve())
+
+
+def _instead(root: Path) -> str:
+    """What a folder holds that is no archive, and what to do."""
+    if (root / RESTORING).exists():
+        return f"its restore has not ended: `webarc-agent restore BACKUP {root}` goes on with it"
+    if (root / BACKUP).exists():
+        return f"it is a backup, of which `webarc-agent restore {root} ARCHIVE` makes one"
+    return f"`webarc-agent init {root}` makes one"
+
+
+def default_root(given: str | None) -> Path:
+    """The archive that a command works on: its argument, else `$WEBARC_ARCHIVE`, else `/srv/webarc`."""
+    return Path(given or os.environ.get("WEBARC_ARCHIVE") or DEFAULT)

@@ -1,0 +1,121 @@
+"""What a setting's value must be: each check takes what TOML or an option gave, and returns the value. Pure.
+
+A check raises ValueError with a sentence that says what is wrong with the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from webarcfs.archive.config.interval import Interval
+from webarcfs.archive.model.errors import UrlRefused
+from webarcfs.archive.model.metadata import CET
+from webarcfs.archive.model.url import canonical
+
+Check = Callable[[Any], Any]
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?", re.ASCII)
+_MIME_PATTERN = re.compile(r"[A-Za-z0-9*][\w.+*-]*/[\w.+*-]+|\*", re.ASCII)
+
+
+def boolean(value: Any) -> bool:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither true nor false")
+    return value
+
+
+def whole(least: int) -> Check:
+    """A whole number, `least` or more."""
+
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{value!r} is not a whole number from {least} on")
+        return value
+
+    return check
+
+
+def number(least: float, most: float = float("inf")) -> Check:
+    """A number between `least` and `most`."""
+
+    def check(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise ValueError(f"{value!r} is not a number from {least:g} {f'to {most:g}' if most < 1e9 else 'on'}")
+        return float(value)
+
+    return check
+
+
+def text(value: Any) -> str:
+    """A line of printable text."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise ValueError(f"{value!r} is not a line of text")
+    return value
+
+
+def one_of(*words: str) -> Check:
+    """One of a few words."""
+
+    def check(value: Any) -> str:
+        if value not in words:
+            raise ValueError(f"{value!r} is none of {', '.join(words)}")
+        return str(value)
+
+    return check
+
+
+def list_of(check_one: Check) -> Check:
+    """A list, each element checked."""
+
+    def check(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"{value!r} is not a list")
+        found, faults = [], []
+        for each in value:
+            try:
+                found.append(check_one(each))
+            except ValueError as error:
+                faults.append(str(error))
+        if faults:
+            raise ValueError("; ".join(faults))
+        return tuple(found)
+
+    return check
+
+
+def interval(value: Any) -> Interval:
+    """An interval such as `1 day`."""
+    return value if isinstance(value, Interval) else Interval.parse(text(value))
+
+
+def time(value: Any) -> datetime:
+    """A date and time; local ones are CET."""
+    if not isinstance(value, datetime):
+        raise ValueError(f"{value!r} is not a date and time such as 2026-12-01T22:00:00")
+    return value.replace(tzinfo=value.tzinfo or CET)
+
+
+def url(value: Any) -> str:
+    """An http(s) URL, in its canonical form."""
+    try:
+        return canonical(text(value))
+    except UrlRefused as error:
+        raise ValueError(str(error)) from None
+
+
+def name(value: Any) -> str:
+    """A publication's name: it becomes part of refs and folder names."""
+    if not isinstance(value, str) or not _NAME.fullmatch(value) or ".." in value or value.endswith(".lock"):
+        raise ValueError(f"{value!r} is no name: up to 100 letters, digits and . _ - (it becomes part of a git ref)")
+    return value
+
+
+def mime_pattern(value: Any) -> str:
+    """A MIME type, or a pattern of one with `*`."""
+    if not isinstance(value, str) or not _MIME_PATTERN.fullmatch(value):
+        raise ValueError(f"{value!r} is no MIME type or pattern such as text/html or image/*")
+    return value.lower()

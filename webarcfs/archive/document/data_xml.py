@@ -1,0 +1,214 @@
+"""data.xml: the metadata of an ARC and the data nodes that users add, as XML (/Xm-1/ … /Xm-5/).
+
+Written by our own serialiser in one fixed form, so that the same metadata are the same bytes. Read with entities, DTDs
+and the network off, and bounded in size and depth, since users write data nodes.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from contextlib import suppress
+from functools import lru_cache
+from typing import Final
+
+from lxml import etree
+
+from webarcfs.archive.config import packaged_files
+from webarcfs.archive.model.errors import InvalidDocument
+from webarcfs.archive.model.metadata import FIELDS, MetaData
+
+NAMESPACE = "urn:webarcfs:arc:1"
+#: Largest data.xml that is read, in bytes.
+LARGEST = 64 * 1024 * 1024
+
+#: Names of the elements.
+FILE = f"{{{NAMESPACE}}}file"
+META = f"{{{NAMESPACE}}}meta"
+DATA = f"{{{NAMESPACE}}}data"
+
+#: Documents whose metadata are remembered, 2 KB each: an addition asks for the same ones several times.
+_REMEMBERED = 2_000
+
+#: Bytes of a document for which no parser is made.
+_LITTLE = 16 << 10
+
+_COMPILING = threading.Lock()
+_OWN = threading.local()
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+_META_OF_OURS = re.compile(rb"<arc:meta\s[^>]*/>")
+# The same with attributes that mean what they say: nothing escaped, no white space to be normalised, nothing forbidden.
+_PLAIN_META = re.compile("<arc:meta" + "".join(f' {name}="([^"&<\0-\x1f\ufffe\uffff]*)"' for name in FIELDS) + "/>")
+#: The same where commitTag is of the crawl that crawlTime names, as it is in all that we write: the two times alone.
+_VALUE = '[^"&<\0-\x1f\ufffe\uffff]*'
+_INSTANT = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_DATED = {
+    "crawlTime": f"({_INSTANT})",
+    "createTime": f"({_INSTANT})",
+    "commitTag": '\\1@[^"/&<\0-\x1f\ufffe\uffff]+',
+}
+_PLAIN_TIMES: Final = re.compile("".join(f' {name}="{_DATED.get(name, _VALUE)}"' for name in FIELDS) + "/>")
+#: How each document begins that we wrote.
+HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n  <arc:meta'
+_HEAD: Final = HEAD.encode()
+_TAIL = "/>\n  <arc:data/>\n</arc:file>\n"
+# What `quoted` makes of a value, and `describe` of all of them: as well-formed as it looks.
+_ESCAPED = "&(?:amp|lt|gt|quot|#10|#13|#9);"
+_QUOTED = "|".join(f"{q}[^{q}&<\0-\x1f\ufffe\uffff]*+(?:{_ESCAPED}[^{q}&<\0-\x1f\ufffe\uffff]*+)*+{q}" for q in "\"'")
+_BARE = re.compile(re.escape(HEAD) + "".join(f" {name}=(?:{_QUOTED})" for name in FIELDS) + _TAIL)
+_BARE_END = _TAIL.encode()
+_LONGEST_BARE = 65536
+# What XML 1.0 cannot hold at all, not even as a character reference (section 2.2).
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def describe(meta: MetaData) -> bytes:
+    """The document of a new ARC: its metadata, and no data nodes yet (/Xm-1.1/, /Xm-1.2/)."""
+    fields = meta.as_fields()
+    attributes = "".join(f" {name}={quoted(fields[name])}" for name in FIELDS)
+    return f"{HEAD}{attributes}{_TAIL}".encode()
+
+
+def is_bare(document: bytes) -> bool:
+    """Whether a document is as `describe` writes them, so that it needs no parser to be known to have no data nodes."""
+    if len(document) > _LONGEST_BARE or not document.endswith(_BARE_END):
+        return False
+    try:
+        return _BARE.fullmatch(document.decode()) is not None
+    except UnicodeDecodeError:
+        return False
+
+
+def quoted(text: str) -> str:
+    """`text` as an attribute's value, with its quotes; what XML cannot hold is left out.
+
+    As `xml.sax.saxutils.quoteattr` has it, which would be half of what `webarc log` needs to start: it brings urllib.
+    """
+    escaped = clean(text).translate(_ESCAPES)
+    if '"' not in escaped:
+        return f'"{escaped}"'
+    return f"'{escaped}'" if "'" not in escaped else '"' + escaped.replace('"', "&quot;") + '"'
+
+
+def clean(text: str) -> str:
+    """`text` without the characters that no XML document can hold."""
+    return _NOT_XML.sub("", text)
+
+
+def metadata(document: bytes) -> MetaData:
+    """The metadata of a data.xml. Raises InvalidDocument when it is none, Damaged when a field is malformed."""
+    # The element that holds them is first and small; data nodes behind it may be megabytes.
+    head = _META_OF_OURS.search(document, 0, 65536)
+    if head and document.startswith(_HEAD):
+        return _metadata_of_ours(head[0])
+    root = parse_element(document)
+    return _metadata(root.find(META) if root.tag == FILE else None)
+
+
+def times(document: bytes) -> tuple[str, str] | None:
+    """crawlTime and createTime of a data.xml as we write it, which is all that a listing tells of an ARC.
+
+    None where only `metadata` can say what it holds. The times look like times, and need not be any.
+    """
+    if not document.startswith(_HEAD):
+        return None
+    begin = len(_HEAD)
+    try:
+        element = document[begin : document.find(b"/>", begin) + 2].decode()
+    except UnicodeDecodeError:
+        return None
+    found = _PLAIN_TIMES.fullmatch(element)
+    return (found[1], found[2]) if found is not None else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _metadata_of_ours(element: bytes) -> MetaData:
+    """Those of an element as we write it; it stays as it is while data nodes are added behind it."""
+    if (fields := _plain_fields(element)) is not None:
+        return MetaData.from_fields(fields)
+    return _metadata(parse_element(b'<arc:file xmlns:arc="urn:webarcfs:arc:1">' + element + b"</arc:file>")[0])
+
+
+def _metadata(meta: etree._Element | None) -> MetaData:
+    if meta is None or meta.tag != META:
+        raise InvalidDocument("data.xml has no arc:meta")
+    return MetaData.from_fields({str(key): str(value) for key, value in meta.attrib.items()})
+
+
+def _plain_fields(element: bytes) -> dict[str, str] | None:
+    """The attributes of an element that needs no parser to be read; a mount reads thousands at once."""
+    with suppress(UnicodeDecodeError):
+        if found := _PLAIN_META.fullmatch(element.decode()):
+            return dict(zip(FIELDS, found.groups(), strict=True))
+    return None
+
+
+def validate(document: bytes) -> etree._Element:
+    """Check a whole data.xml against the schema (/Xm-2/, /Xm-4/), and return its tree.
+
+    Raises InvalidDocument with what is wrong and where: not well-formed, not valid, a data node's name twice
+    (/Xm-3.1/).
+    """
+    root = parse_element(document)
+    schema = _schema()
+    if not schema.validate(root):
+        raise InvalidDocument("data.xml is not valid: " + first_error(schema.error_log))
+    data = root.find(DATA)
+    names = [str(node.tag) for node in data if isinstance(node.tag, str)] if data is not None else []
+    if len(set(names)) < len(names):
+        name = Counter(names).most_common(1)[0][0]
+        raise InvalidDocument(f"data.xml has more than one data node {name}")
+    return root
+
+
+def parse_element(document: bytes) -> etree._Element:
+    """Parse XML from outside. Raises InvalidDocument for what is malformed, too large, too deep, or has a DTD."""
+    if len(document) > LARGEST:
+        raise InvalidDocument(f"XML of {len(document)} bytes; at most {LARGEST} are read")
+    try:
+        root = etree.fromstring(document, _own_parser() if len(document) <= _LITTLE else parser())
+    except etree.XMLSyntaxError as error:
+        raise InvalidDocument(f"XML is not well-formed: {error}") from None
+    if root.getroottree().docinfo.doctype:  # type: ignore[union-attr] # lxml-stubs does not know it
+        raise InvalidDocument("XML with a document type declaration is refused")
+    return root
+
+
+def parser() -> etree.XMLParser:
+    """A parser for XML from outside: entities, DTDs and the network are off."""
+    # huge_tree off bounds the depth (256 or 2,048 levels, by libxml2's version) and the growth of entities. A parser
+    # is not shared between threads.
+    return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False)
+
+
+def _own_parser() -> etree.XMLParser:
+    """This thread's, for little: it keeps as much memory as its largest document needed."""
+    try:
+        found: etree.XMLParser = _OWN.parser
+    except AttributeError:
+        found = _OWN.parser = parser()
+    return found
+
+
+def compiled(root: etree._ElementTree) -> etree.XMLSchema:
+    """A schema, from any thread: libxml2 makes its built-in types with the first one, and only one thread may be at it.
+
+    Raises XMLSchemaParseError for what is none.
+    """
+    with _COMPILING:
+        return etree.XMLSchema(root)
+
+
+def _schema() -> etree.XMLSchema:
+    """The schema, one for each thread: its log of errors is not for several."""
+    try:
+        found: etree.XMLSchema = _OWN.schema
+    except AttributeError:
+        found = _OWN.schema = compiled(etree.parse(str(packaged_files.path("xsd", "arc.xsd"))))
+    return found
+
+
+def first_error(log: etree._ListErrorLog) -> str:
+    """What is wrong, and in which line, of a schema's log."""
+    return next((f"line {entry.line}: {entry.message}" for entry in log), "no reason given")

@@ -1,0 +1,193 @@
+"""Schemas that users add for their data nodes: `ARCHIVE/xsd/<element>.xsd` (DESIGN.md section 4; /Xm-3.3/, /Xm-4/).
+
+`words.xsd` is the schema of the nodes `words` in the namespace that it is for (its targetNamespace, or none), if it
+declares such an element. A schema may include and import others of the folder, by their plain names; nothing else is
+read, from this machine or another. Schemas are kept compiled until a file changes. Safe for any thread.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lxml import etree
+
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.document.node_parser import enclosed
+from webarcfs.archive.model.errors import InvalidDocument
+
+#: Bytes of one schema, and how many one may read.
+LARGEST = 1 << 20
+MOST_FILES = 100
+#: How a file of the folder is called: an element's name, and nothing that leads elsewhere.
+NAME = re.compile(r"[^\x00-\x20/\\:#?%.][^\x00-\x20/\\:#?%]*\.xsd")
+
+# What a schema's own name and those that it refers to are relative to; there is no such place.
+_BASE = "xsd:///"
+_SCHEMA = "{http://www.w3.org/2001/XMLSchema}schema"
+_ELEMENT = "{http://www.w3.org/2001/XMLSchema}element"
+
+Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A schema that can be used, or why it cannot; with the files that it was read from, as they were then."""
+
+    files: dict[str, Stamp | None]
+    namespace: str = ""
+    elements: frozenset[str] = frozenset()
+    schema: etree.XMLSchema | None = None
+    fault: str = ""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def validate(self, node: etree._Element) -> None:
+        """Raises InvalidDocument with what is wrong and where."""
+        assert self.schema is not None
+        # The log of errors is the schema's, not the call's.
+        with self.lock:
+            try:
+                valid = self.schema.validate(node)
+            except etree.XMLSchemaValidateError as error:
+                raise InvalidDocument(f"data node {node.tag} is too much for its schema: {error}") from None
+            if not valid:
+                raise InvalidDocument(
+                    f"data node {node.tag} is not valid: {data_xml.first_error(self.schema.error_log)}"
+                )
+
+
+class Schemas:
+    """The schemas of one archive; `strict`: nodes without one are refused."""
+
+    def __init__(self, folder: Path, *, strict: bool = False) -> None:
+        self._folder = folder
+        self._strict = strict
+        self._kept: dict[str, Compiled] = {}
+
+    def validate(self, nodes: bytes) -> None:
+        """Check data nodes, as datanodes.py returns them. Raises InvalidDocument for the first that is wrong."""
+        for node in data_xml.parse_element(enclosed(nodes)) if nodes else ():
+            self._validate(node)
+
+    def judge(self, nodes: bytes, elements: Iterable[etree._Element]) -> None:
+        """The same for who has a tree of them already: these are the nodes as its elements."""
+        try:
+            for node in elements:
+                self._validate(node)
+        except InvalidDocument:
+            self.validate(nodes)  # what it says has lines in it: those of the nodes, not of that tree
+
+    def _validate(self, node: etree._Element) -> None:
+        name = etree.QName(node)
+        file = f"{name.localname}.xsd"
+        compiled = self._get(file) if NAME.fullmatch(file) else None
+        if compiled is not None and compiled.fault:
+            raise InvalidDocument(f"the schema {file} for data node {node.tag} cannot be used: {compiled.fault}")
+        if (
+            compiled is not None
+            and compiled.namespace == (name.namespace or "")
+            and name.localname in compiled.elements
+        ):
+            compiled.validate(node)
+        elif self._strict:
+            raise InvalidDocument(f"data node {node.tag} has no schema; add one as .schemas/{file} first")
+
+    def check(self, file: str, body: bytes) -> None:
+        """Whether a new file of the folder would be a schema. Raises InvalidDocument with the reason."""
+        if not NAME.fullmatch(file):
+            raise InvalidDocument(f"{file!r} is no name for a schema; it is called <element>.xsd")
+        fault = compile_schema(self._folder, file, body).fault
+        if fault:
+            raise InvalidDocument(f"{file} is no schema that can be used: {fault}")
+
+    def _get(self, file: str) -> Compiled | None:
+        kept = self._kept.get(file)
+        if kept is not None and all(stamp(f"{self._folder}/{name}") == then for name, then in kept.files.items()):
+            return kept
+        if stamp(self._folder / file) is None:
+            self._kept.pop(file, None)
+            return None
+        return self._kept.setdefault(file, compile_schema(self._folder, file)) if kept is None else self._again(file)
+
+    def _again(self, file: str) -> Compiled:
+        self._kept[file] = compiled = compile_schema(self._folder, file)
+        return compiled
+
+
+def compile_schema(folder: Path, file: str, body: bytes | None = None) -> Compiled:
+    """Read a schema of the folder, or `body` as if it were one of this name, with whatever it includes."""
+    files = _Files(folder)
+    try:
+        root = files.parse(file, body)
+        schema = data_xml.compiled(root.getroottree())
+    except (InvalidDocument, etree.XMLSchemaParseError, OSError) as error:
+        return Compiled(files.read, fault=files.fault or _line(str(error)))
+    if files.fault:
+        return Compiled(files.read, fault=files.fault)
+    return Compiled(files.read, root.get("targetNamespace") or "", frozenset(files.elements), schema)
+
+
+class _Files(etree.Resolver):
+    """Gives the parser the schemas of a folder and nothing else, and remembers which."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self.read: dict[str, Stamp | None] = {}
+        self.elements: set[str] = set()
+        self.fault = ""
+
+    def parse(self, file: str, body: bytes | None = None) -> etree._Element:
+        """The root of a schema. Raises InvalidDocument."""
+        body = self._take(file, body)
+        parser = data_xml.parser()
+        parser.resolvers.add(self)
+        return etree.fromstring(body, parser, base_url=_BASE + file)
+
+    def resolve(self, system_url: str, public_id: str, context: object) -> object:  # type: ignore[override] # noqa: ARG002 # lxml's interface
+        """What a schema includes or imports."""
+        try:
+            return self.resolve_string(self._take(system_url.removeprefix(_BASE), None), context, base_url=system_url)
+        except (InvalidDocument, OSError) as error:
+            # libxml2 says only that it could not be read.
+            self.fault = self.fault or _line(str(error))
+            raise
+
+    def _take(self, file: str, body: bytes | None) -> bytes:
+        if not NAME.fullmatch(file):
+            raise InvalidDocument(f"it refers to {file!r}; only schemas of the same folder are read")
+        if len(self.read) >= MOST_FILES:
+            raise InvalidDocument(f"it refers to more than {MOST_FILES} other schemas")
+        if body is None:
+            self.read[file] = stamp(self._folder / file)
+            with (self._folder / file).open("rb") as opened:
+                body = opened.read(LARGEST + 1)
+        if len(body) > LARGEST:
+            raise InvalidDocument(f"{file} has more than {LARGEST} bytes")
+        # Entities and the like are seen here, before libxml2's parser of schemas, which expands them.
+        root = data_xml.parse_element(body)
+        if root.tag != _SCHEMA:
+            raise InvalidDocument(f"{file} is no XML Schema")
+        self.elements |= set(_global_elements(root))
+        return body
+
+
+def _global_elements(root: etree._Element) -> Iterator[str]:
+    return (name for element in root.iterchildren(_ELEMENT) if (name := element.get("name")))
+
+
+def stamp(path: Path | str) -> Stamp | None:
+    """By what a changed file is told; None if there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 # with each addition; a path costs more than the question
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,388 @@
+"""The objects of a repository, read and written through pygit2: blobs, trees and commits, none of which ever changes.
+
+Objects are named by their 40 hex digits, paths are `str` (bytes that are no UTF-8 travel as surrogates). Writing many
+is the importer's.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+import pygit2
+from pygit2.enums import ConfigLevel, ObjectType, Option, RepositoryOpenFlag
+
+from webarcfs.archive.git import git_command, tree_lines
+from webarcfs.archive.git.git_command import fail, reason
+from webarcfs.archive.git.pack_watch import Packs
+from webarcfs.archive.model import commit_message
+from webarcfs.archive.model.errors import Damaged, NotFound, OtherFormat
+from webarcfs.archive.model.metadata import CET
+
+_TRIES = 30  # of writing an object
+_READ_AT_ONCE = 1 << 16
+_MAP_AT_ONCE = 1 << 20
+_MAP_AT_MOST = 64 << 20
+_CACHED_AT_MOST = 8 << 20
+#: Trees of more names than this are kept at hand; so many of them, of so many names together.
+_LARGE: Final = 64
+_LARGE_TREES: Final = 8
+_LARGE_AT_MOST: Final = 500_000
+_TREE: Final = int(ObjectType.TREE)
+_FILE: Final = tree_lines.FILE
+_MODES = {True: tree_lines.FOLDER, False: _FILE}
+#: How os.fsdecode decodes: a walk has it do so for each name, and its way there costs as much again.
+_CODING: Final = sys.getfilesystemencoding()
+_ERRORS: Final = sys.getfilesystemencodeerrors()
+_LINE: Final = tree_lines.LINE
+#: What libgit2 says of a repository with a format that it does not know.
+_OTHER_FORMAT: Final = re.compile("unknown object format|unsupported extension|unsupported repository version")
+_FOLDERS: Final = tree_lines.FOLDERS
+_NO_LINE: Final = b"", b"", b""
+
+
+class Entry(NamedTuple):
+    """One name in a tree: a blob (file) or a tree (folder). A tuple, since a walk makes them by the thousand."""
+
+    name: str
+    oid: str
+    is_tree: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A file that differs between two trees: the blob before and after, None where there is none."""
+
+    path: str
+    old: str | None
+    new: str | None
+
+
+class Names:
+    """The names in one tree, looked up one by one: in a quarter of the memory that its entries take."""
+
+    def __init__(self, tree: pygit2.Tree) -> None:
+        self._tree = tree
+
+    def __len__(self) -> int:
+        return len(self._tree)
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of that name; None when there is none."""
+        try:
+            found = self._tree[name]
+        except KeyError:
+            return None
+        return Entry(name, str(found.id), found.type == _TREE)
+
+
+class Objects:
+    """The objects of the repository at `path`; several threads may read at once."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the repository at `path`.
+
+        Raises NotFound when there is none, OtherFormat for one of git's other formats, Damaged when it is not one.
+        """
+        _configure_library()
+        self.path = path
+        if not path.is_dir():
+            raise NotFound(f"there is no repository {path}")
+        self._objects = str(path / "objects")
+        self._packs = Packs(path)
+        self._lately_loose = False
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            self._repo = pygit2.Repository(str(self.path), RepositoryOpenFlag.NO_SEARCH)
+        except pygit2.GitError as error:
+            if _OTHER_FORMAT.search(str(error)):
+                raise OtherFormat(
+                    f"{self.path} is a git repository of another format ({error}); the archive's have objects named by "
+                    "SHA-1 and refs in files"
+                ) from None
+            raise Damaged(
+                f"{self.path} cannot be opened as a git repository: {error}; `webarc-agent recover` mends it, where it"
+                " can"
+            ) from None
+        self._odb = self._repo.odb
+        # Most objects are in packs, and libgit2 looks for a file of each first: two system calls an object.
+        self._packed = pygit2.Odb()
+        self._packed.add_backend(pygit2.OdbBackendPack(self._objects), 1)
+        # Those of before would hold its packs open.
+        self._latest: tuple[str, pygit2.Tree] | None = None
+        self._large: tuple[tuple[str, pygit2.Tree], ...] = ()
+
+    def let_go(self) -> bool:
+        """Close packs that a repack removed, which libgit2 never does; whether there were any. One thread at a time."""
+        if vanished := self._packs.vanished():
+            self._open()  # readers in other threads finish with what they have
+            gc.collect()  # a repository is a knot of references that only this undoes
+        return vanished
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def entries(self, tree: str) -> list[Entry]:
+        """What lies in a tree, in git's order."""
+        raw = self.read_tree(tree)
+        entries: list[Entry] = []
+        size = 0
+        lines: list[tuple[bytes, bytes, bytes]] = _LINE.findall(raw)
+        for mode, name, oid in lines:
+            is_tree = mode != _FILE and mode in _FOLDERS
+            # As Entry(…) does it, which is a function in Python.
+            entries.append(tuple.__new__(Entry, (name.decode(_CODING, _ERRORS), oid.hex(), is_tree)))
+            size += len(mode) + len(name) + 22  # and a space, a NUL and the id
+        if size != len(raw):  # what the pattern does not know it leaves out
+            raise Damaged(f"{self.path}: {tree} is no tree that can be read")
+        return entries
+
+    def each(self, tree: str) -> Iterator[Entry]:
+        """The same, one after the other."""
+        for mode, name, oid in self._lines(tree):
+            yield Entry(name.decode(_CODING, _ERRORS), oid.hex(), mode in _FOLDERS)
+
+    def names(self, tree: str) -> Names:
+        """What lies in a tree, to look for some of it. Names with `/` are not to be asked for."""
+        return Names(self._tree(tree))
+
+    def find(self, tree: str, path: str) -> Entry | None:
+        """The entry at `path` below `tree`; None when there is none."""
+        entry = Entry("", tree, True)
+        for name in path.split("/") if path else []:
+            if not entry.is_tree:
+                return None
+            try:
+                found = self._tree(entry.oid)[name]
+            except KeyError:
+                return None
+            entry = Entry(name, str(found.id), found.type == _TREE)
+        return entry
+
+    def read(self, blob: str) -> bytes:
+        """A blob's bytes. For what may be big, `size` first, then `copy`."""
+        kind, raw = self._raw(blob)
+        if kind != ObjectType.BLOB:
+            raise Damaged(f"{self.path}: {blob} is no blob")
+        return raw
+
+    def read_tree(self, tree: str) -> bytes:
+        """A tree as git's bytes."""
+        kind, raw = self._raw(tree)
+        if kind != ObjectType.TREE:
+            raise Damaged(f"{self.path}: {tree} is no tree")
+        return raw
+
+    def size(self, blob: str) -> int:
+        """A blob's size in bytes, without reading the blob."""
+        try:
+            return int(self._odb.read_header(blob)[1])
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise Damaged(f"{self.path}: object {blob} cannot be read: {error}") from None
+
+    def copy(self, blob: str, fd: int) -> None:
+        """Write a blob of any size to the descriptor `fd`, in flat memory, in another process."""
+        done = git_command.run(["cat-file", "blob", blob], self.path, check=False, stdout=fd)
+        if done.returncode:
+            raise Damaged(f"{self.path}: blob {blob} cannot be read: {reason(done.stderr)}")
+
+    def differences(self, old: str | None, new: str | None, prefix: str = "") -> Iterator[Difference]:
+        """The files that differ between two trees, in order of path; equal subtrees cost nothing.
+
+        In memory are the folder at hand and those above it, as git's bytes.
+        """
+        stack = [(prefix, self._changed(old, new))]
+        while stack:
+            above, pairs = stack[-1]
+            pair = next(pairs, None)
+            if pair is None:
+                stack.pop()
+                continue
+            was, now = pair
+            mode, name, _ = was or now or _NO_LINE
+            path = above + name.decode(_CODING, _ERRORS)
+            was_id, now_id = was[2].hex() if was else None, now[2].hex() if now else None
+            if mode in _FOLDERS:
+                stack.append((f"{path}/", self._changed(was_id, now_id)))
+            else:
+                yield Difference(path, was_id, now_id)
+
+    def _changed(self, old: str | None, new: str | None) -> Iterator[tree_lines.Pair]:
+        """The lines that differ between two folders."""
+        if old == new:
+            return iter(())
+        before, after = (self._lines(tree) if tree else iter(()) for tree in (old, new))
+        return tree_lines.changed(before, after)
+
+    def _lines(self, tree: str) -> Iterator[tree_lines.Line]:
+        return tree_lines.lines(self.read_tree(tree), f"{self.path}: {tree}")
+
+    def _tree(self, oid: str) -> pygit2.Tree:
+        """A tree. The latest one is at hand: who looks for a document often looks for its neighbour next.
+
+        So are a few large ones: on the way to that neighbour they would be taken apart again, name by name.
+        """
+        latest = self._latest
+        if latest is not None and latest[0] == oid:
+            return latest[1]
+        large = self._large
+        for known, tree in large:
+            if known == oid:
+                return tree
+        found = self._object(oid)
+        if not isinstance(found, pygit2.Tree):
+            raise Damaged(f"{self.path}: {oid} is no tree")
+        self._latest = oid, found
+        if len(found) > _LARGE:
+            room = _LARGE_AT_MOST - len(found)
+            kept: list[tuple[str, pygit2.Tree]] = [(oid, found)]
+            for each in large[: _LARGE_TREES - 1]:
+                room -= len(each[1])
+                if room >= 0:
+                    kept.append(each)
+            self._large = tuple(kept)  # in one step: others may read
+        return found
+
+    def _object(self, oid: str) -> object:
+        self._is_loose(oid)
+        try:
+            return self._repo[oid]
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
+
+    def _raw(self, oid: str) -> tuple[int, bytes]:
+        if not self._lately_loose:
+            try:
+                kind, raw = self._packed.read(oid)
+            except (KeyError, ValueError, pygit2.GitError):
+                pass
+            else:
+                return kind, raw
+        # No pack has it, or it is damaged there, or none had the last one: to look into all in vain is dear.
+        self._lately_loose = self._is_loose(oid)
+        try:
+            kind, raw = self._odb.read(oid)
+            return kind, raw
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
+
+    def _is_loose(self, oid: str) -> bool:
+        """Whether an object has a file of its own.
+
+        Raises Damaged if that ends too early: libgit2 (1.7 to 1.9) would read it for ever.
+        """
+        loose = f"{self._objects}/{oid[:2]}/{oid[2:]}"
+        try:
+            file = open(loose, "rb", buffering=0)  # noqa: SIM115, PTH123 # a Path for each would be as dear again
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
+        with file:
+            if not _is_whole(file):
+                raise Damaged(f"{self.path}: object {oid} cannot be read: its file is cut off")
+        return True
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def write_blob(self, body: bytes) -> str:
+        """Store a blob."""
+        return self._written(lambda: self._repo.create_blob(body))
+
+    def write_tree(self, entries: Sequence[Entry]) -> str:
+        """Store a tree of these entries."""
+        # Not by TreeBuilder: it takes names in UTF-8 only, and users may add files of any name.
+        lines = sorted((os.fsencode(entry.name) + (b"/" if entry.is_tree else b""), entry) for entry in entries)
+        return self.write_lines(
+            b"%s %s\0%s" % (_MODES[entry.is_tree], os.fsencode(entry.name), bytes.fromhex(entry.oid))
+            for _, entry in lines
+        )
+
+    def write_lines(self, lines: Iterable[bytes]) -> str:
+        """Store a tree of git's lines, in git's order."""
+        raw = b"".join(lines)
+        return self._written(lambda: self._odb.write(ObjectType.TREE, raw))
+
+    def write_commit(self, tree: str, parents: Sequence[str], message: str, author: tuple[str, str], when: int) -> str:
+        """Store a commit; no ref moves. `author` is (name, mail), `when` seconds since 1970; times are in CET."""
+        offset = int((CET.utcoffset(None)).total_seconds() // 60)
+        wrote, committed = (pygit2.Signature(*who, when, offset) for who in (author, commit_message.COMMITTER))
+        return self._written(lambda: self._repo.create_commit(None, wrote, committed, message, tree, list(parents)))
+
+    def _written(self, write: Callable[[], object]) -> str:
+        """What `write` stores. Libgit2's errors of writing as ours: OSError on a full disk, Damaged otherwise."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return str(write())
+            except (pygit2.GitError, OSError) as error:
+                # A repack may remove an empty objects/xx/ between its making and the moment an object is renamed there.
+                if not left or os.strerror(errno.ENOENT) not in str(error):
+                    fail(f"{self.path}: an object was not stored", str(error).encode(), self.path)
+        raise AssertionError
+
+    def edit(self, tree: str, changes: Mapping[str, str | None]) -> str:
+        """`tree` with some files replaced: path → blob, or None to remove; folders left empty go."""
+        return self._edit(tree, changes) or self.write_tree([])
+
+    def _edit(self, tree: str | None, changes: Mapping[str, str | None]) -> str | None:
+        entries = {entry.name: entry for entry in self.entries(tree)} if tree else {}
+        below: dict[str, dict[str, str | None]] = {}
+        for path, blob in changes.items():
+            name, slash, rest = path.partition("/")
+            if slash:
+                below.setdefault(name, {})[rest] = blob
+            elif blob is None:
+                entries.pop(name, None)
+            else:
+                entries[name] = Entry(name, blob, False)
+        for name, inner in below.items():
+            subtree = self._edit(_tree(entries.get(name)), inner)
+            if subtree is not None:
+                entries[name] = Entry(name, subtree, True)
+            elif name in entries and entries[name].is_tree:
+                del entries[name]
+        return self.write_tree(list(entries.values())) if entries else None
+
+
+@cache
+def _configure_library() -> None:
+    pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
+    # As git itself: what zlib's checksum does not notice, `verify` does. To hash all that is read doubles its cost.
+    pygit2.option(Option.ENABLE_STRICT_HASH_VERIFICATION, False)
+    # Packs are mapped in small pieces, and few at a time: by default all that was touched of a pack stays in memory.
+    pygit2.option(Option.SET_MWINDOW_SIZE, _MAP_AT_ONCE)
+    pygit2.option(Option.SET_MWINDOW_MAPPED_LIMIT, _MAP_AT_MOST)
+    # Small trees that were read once stay in memory, up to 256 MiB, in which libgit2 does not count what holds them.
+    pygit2.option(Option.SET_CACHE_MAX_SIZE, _CACHED_AT_MOST)
+    # The repository's own settings only, as gitprocess has it; and a mount that was root may not look into root's home.
+    for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
+        pygit2.option(Option.SET_SEARCH_PATH, level, "")
+
+
+def _tree(entry: Entry | None) -> str | None:
+    return entry.oid if entry is not None and entry.is_tree else None
+
+
+def _is_whole(file: IO[bytes]) -> bool:
+    """Whether a zlib stream comes to its end; what is no such stream is for libgit2 to name."""
+    stream = zlib.decompressobj()
+    with suppress(zlib.error):
+        while data := file.read(_READ_AT_ONCE):
+            while data:
+                stream.decompress(data, _READ_AT_ONCE)
+                data = stream.unconsumed_tail
+            if stream.eof:
+                return True
+        return False
+    return True

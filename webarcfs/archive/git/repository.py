@@ -1,0 +1,229 @@
+"""The git store: one bare repository a domain; its refs, its states, and what it takes to make and check one.
+
+Its objects are read and written as objects.py has it; writing many goes through `git fast-import`, and refs move in
+transactions of `git update-ref`, so that a publication is one compare-and-swap (/Ar-5…9/, DESIGN.md section 6).
+
+A `Store` may be read by several threads at once; it holds no lock and caches nothing that can change.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pygit2
+from pygit2.enums import ObjectType
+
+from webarcfs.archive.git import durability, git_command, leftlocks
+from webarcfs.archive.git.fast_import import BIG_FILE, Importer
+from webarcfs.archive.git.git_command import fail, reason
+from webarcfs.archive.git.objects import Objects
+from webarcfs.archive.git.tree_rewriting import Rewriting
+from webarcfs.archive.model import commit_message
+from webarcfs.archive.model.errors import Busy, Damaged
+from webarcfs.archive.system.fsync import sync_folder, sync_tree
+
+MAIN = "refs/heads/main"
+CRAWLS = "refs/crawls/"
+PUBLICATIONS = "refs/publications/"
+INCOMING = "refs/incoming/"
+
+#: How long git waits for another git that holds a ref's lock, in ms. Its default of 100 is too little while that one
+#: syncs on a busy disk, as one may whose caller was killed, and whose lock on the domain is gone.
+_PATIENT = ("-c", "core.filesRefLockTimeout=1000")
+_MENDED = "`webarc-agent recover` mends it, where it can"
+_COMMIT: Final = int(ObjectType.COMMIT)
+_NO_OBJECT = "0" * 40
+# In files the refs are because of gitprocess.environment: git 2.39 has no option for that, and no other format.
+_INIT = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=sha1")
+#: What a new repository is told beside the defaults.
+CONFIG = {
+    "core.fsync": "all",  # git 2.39 syncs neither refs nor loose objects by default
+    "core.bigFileThreshold": str(BIG_FILE),
+    "core.logAllRefUpdates": "false",
+    "gc.auto": "0",  # maintenance is ours, under the domain's lock
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit, its message read. `time` is seconds since 1970."""
+
+    oid: str
+    tree: str
+    parents: tuple[str, ...]
+    message: commit_message.Message
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefUpdate:
+    """One step of a transaction: move `ref` from `old` to `new`; None for "does not exist", before or after."""
+
+    ref: str
+    new: str | None
+    old: str | None
+
+
+class Store(Objects):
+    """The repository of one domain."""
+
+    #: What main was at the last look: its message may have thousands of lines, and it is asked for with each addition.
+    _newest: Commit | None = None
+
+    @classmethod
+    def create(cls, path: Path) -> Store:
+        """Make an empty bare repository at `path` in one step; one that somebody else made meanwhile is as good."""
+        scratch = path.with_name(f".new-{os.getpid()}-{path.name}")
+        shutil.rmtree(scratch, ignore_errors=True)
+        git_command.run([*_INIT, str(scratch)])
+        for key, value in CONFIG.items():
+            git_command.run(["config", "--file", str(scratch / "config"), key, value])
+        sync_tree(scratch)
+        try:
+            scratch.rename(path)
+        except OSError:
+            shutil.rmtree(scratch)
+            if not path.is_dir():
+                raise
+        sync_folder(path.parent)
+        return cls(path)
+
+    # -- refs ----------------------------------------------------------------------------------------------------
+
+    def ref(self, name: str) -> str | None:
+        """What `name` points to, read from disk now; None when there is no such ref."""
+        try:
+            return str(self._repo.lookup_reference(name).target)
+        except KeyError:
+            return None
+        except (pygit2.GitError, ValueError) as error:
+            raise Damaged(f"{self.path}: {name} cannot be read: {error}; {_MENDED}") from None
+
+    def refs(self, prefix: str) -> dict[str, str]:
+        """All refs whose names start with `prefix`, in order of name, without the prefix."""
+        found = ((name, self.ref(prefix + name)) for name in self.ref_names(prefix))
+        return {name: oid for name, oid in found if oid is not None}
+
+    def ref_names(self, prefix: str) -> list[str]:
+        """The names of these refs alone, in order and without the prefix: a listing, no ref is read. Raises Damaged."""
+        # Libgit2 reads packed-refs first, then it lists files: what is packed between those it would show nowhere.
+        while True:
+            packed = self._packed_refs()
+            try:
+                names = self._repo.listall_references()
+            except pygit2.GitError as error:
+                raise Damaged(f"{self.path}: its refs cannot be listed: {error}; {_MENDED}") from None
+            if self._packed_refs() == packed:
+                return sorted(name[len(prefix) :] for name in names if name.startswith(prefix))
+
+    def _packed_refs(self) -> tuple[int, int, int] | None:
+        """Changes whenever refs were packed."""
+        try:
+            found = os.stat(f"{self.path}/packed-refs")  # noqa: PTH116 # a Path for each would be as dear again
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def update_refs(self, updates: Sequence[RefUpdate]) -> None:
+        """Move all refs or none; they have moved on disk when this returns. After a power cut some may have moved.
+
+        Raises Busy when one of them is not where it was thought to be, OSError on a full disk, Damaged otherwise.
+        """
+        durability.packs(self.path)
+        commands = "\n".join(["start", *(_ref_command(update) for update in updates), "prepare", "commit", ""])
+        while True:
+            done = git_command.run([*_PATIENT, "update-ref", "--stdin"], self.path, commands.encode(), check=False)
+            if not done.returncode:
+                durability.refs(self.path, [update.ref for update in updates])
+                return
+            if not self._drop_left_lock(done.stderr):
+                break
+        rivalry = b"cannot lock ref" in done.stderr and b"No space left" not in done.stderr
+        if rivalry and git_command.lock_in_the_way(done.stderr) is None:
+            raise Busy(f"{self.path}: refs were not moved: {reason(done.stderr)}")
+        fail(f"{self.path}: refs were not moved", done.stderr, self.path)
+
+    def _drop_left_lock(self, stderr: bytes) -> bool:
+        """Remove the lock file that git fell over, if a git that was killed left it; whether it is gone."""
+        lock = git_command.lock_in_the_way(stderr)
+        if lock is None:
+            return False
+        leftlocks.remove(self.path)
+        return not (self.path / lock).exists()
+
+    # -- states ------------------------------------------------------------------------------------------------------
+
+    def commit(self, oid: str) -> Commit:
+        """The commit `oid`. Raises Damaged when it is none, or its message is not ours."""
+        found = self._object(oid)
+        if not isinstance(found, pygit2.Commit):
+            raise Damaged(f"{self.path}: {oid} is no commit")
+        parents = tuple(str(parent) for parent in found.parent_ids)
+        return Commit(
+            str(found.id), str(found.tree_id), parents, commit_message.parse(found.message), found.commit_time
+        )
+
+    def head(self) -> Commit | None:
+        """The newest state; None before the first crawl."""
+        oid, newest = self.ref(MAIN), self._newest
+        if oid is None or (newest is not None and newest.oid == oid):
+            return newest if oid else None
+        newest = self._newest = self.commit(oid)
+        return newest
+
+    def history(self, oid: str | None) -> Iterator[Commit]:
+        """The commit `oid` and its ancestors, newest first; history is linear."""
+        while oid is not None:
+            commit = self.commit(oid)
+            yield commit
+            oid = commit.parents[0] if commit.parents else None
+
+    def ids(self) -> Iterator[str]:
+        """The names of all objects, in no order, and some twice."""
+        for oid in self._odb:
+            yield str(oid)
+
+    def is_commit(self, oid: str) -> bool:
+        """Whether an object is a commit, without reading it. Raises Damaged."""
+        try:
+            kind: int = self._odb.read_header(oid)[0]
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
+        return kind == _COMMIT
+
+    # -- publishing and upkeep ---------------------------------------------------------------------------------------
+
+    def importer(self, tree: str | None) -> Importer:
+        """A stream of files to be put into `tree`; None for an empty one."""
+        return Importer(self.path, tree, self.read_tree)
+
+    def rewriting(self, tree: str | None) -> Rewriting:
+        """Many changes to `tree`, of files that are in the repository."""
+        return Rewriting(self.path, tree, self.read_tree)
+
+    def drop_scratch(self) -> None:
+        """Remove what crashes left: locks, scratch refs, unfinished packs, crash reports. Call it under the lock."""
+        leftlocks.remove(self.path)
+        stale = self.refs(INCOMING)
+        if stale:
+            self.update_refs([RefUpdate(INCOMING + name, None, oid) for name, oid in stale.items()])
+        for pattern in ("fast_import_crash_*", "objects/pack/tmp_*", "objects/pack/*.keep", "objects/??/tmp_obj_*"):
+            for path in self.path.glob(pattern):
+                path.unlink(missing_ok=True)
+
+    def check(self) -> list[str]:
+        """What `git fsck` finds wrong, a line each; an empty list is a sound repository."""
+        done = git_command.run(["fsck", "--full", "--strict", "--no-dangling", "--no-progress"], self.path, check=False)
+        lines = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
+        return [line for line in lines if not line.startswith("notice:")]
+
+
+def _ref_command(update: RefUpdate) -> str:
+    if update.new is None:
+        return f"delete {update.ref} {update.old or ''}".rstrip()
+    return f"update {update.ref} {update.new} {update.old or _NO_OBJECT}"

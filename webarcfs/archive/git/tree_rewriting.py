@@ -1,0 +1,97 @@
+"""A domain's tree made of another one, whatever changes and in any order, in memory that stays flat.
+
+Changes lie on the disk until all are there; then each folder that they concern is read once and written once. So many
+documents cost each the same, however many of them lie in one folder; `git fast-import`, given the same changes by path,
+looks through the folder for each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, Self
+
+from webarcfs.archive.git import tree_stream
+from webarcfs.archive.git.pack_writer import Pack
+from webarcfs.archive.system.sorting import Sorter
+
+#: So many trees, or so many bytes of them, become one pack; until then they are in memory.
+_TREES = 50_000
+_BYTES = 16 << 20
+_NUMBER: Final = 6
+_ID: Final = 20
+_NOTHING: Final = bytes(_ID)
+
+
+class Rewriting:
+    """Changes to a tree. Nothing is in the repository until `finish`; a context manager, which frees what it holds.
+
+    Until it ends, the trees that it stored stay even if somebody drops what no ref leads to.
+    """
+
+    def __init__(self, repository: Path, base: str | None, read: Callable[[str], bytes]) -> None:
+        """`base` is the tree to begin with, None for an empty one; `read` gives git's bytes of a tree."""
+        self._repository = repository
+        self._base = base
+        self._read = read
+        self._stack = ExitStack()
+        self._sorter = self._stack.enter_context(Sorter(repository / "objects" / "pack"))
+        self._changes = 0
+        self._pack = Pack(repository)
+
+    def put(self, path: str, blob: str) -> None:
+        """Place a file; the last one at a path counts."""
+        self.put_digest(path, bytes.fromhex(blob))
+
+    def remove(self, path: str) -> None:
+        """Drop the file or folder that the tree has at `path`; what is put there, before or after, stays."""
+        self.put_digest(path, _NOTHING)
+
+    def put_digest(self, path: str, blob: bytes) -> None:
+        """As `put`, with the id as 20 bytes."""
+        # No name has a zero byte, so rows are in order of path, and those of one path as they came.
+        self._changes += 1
+        self._sorter.add(b"%s\0%s%s" % (os.fsencode(path), self._changes.to_bytes(_NUMBER, "big"), blob))
+
+    def finish(self) -> str:
+        """Store the new trees, and return the id of the outermost. Raises OSError on a full disk, Damaged."""
+        tree = tree_stream.changed(self._base, _each_once(self._sorter.rows()), self._read, self._keep)
+        if tree is None:
+            tree = self._keep(b"")
+        self._store()
+        return tree
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stack.close()
+
+    def _keep(self, raw: bytes) -> str:
+        oid = self._pack.add("tree", raw)
+        if len(self._pack) >= _TREES or self._pack.bytes >= _BYTES:
+            self._store()
+        return oid
+
+    def _store(self) -> None:
+        keep = self._pack.store()
+        if keep is not None:
+            self._stack.callback(keep.unlink, missing_ok=True)
+        self._pack = Pack(self._repository)
+
+
+def _each_once(rows: Iterable[bytes]) -> Iterator[tree_stream.Change]:
+    """Each path once: with the last file that was put there, with none if none was."""
+    at, last = b"", b""
+    for row in rows:
+        path, blob = row[: -1 - _NUMBER - _ID], row[-_ID:]
+        if path != at:
+            if at:
+                yield at, last
+            at, last = path, b""
+        if blob != _NOTHING:
+            last = blob
+    if at:
+        yield at, last

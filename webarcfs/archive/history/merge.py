@@ -1,0 +1,89 @@
+"""Additions that came while a crawl was being prepared, put into the crawl's tree (DESIGN.md section 6, publish).
+
+Nothing but additions can move main meanwhile: new files in ARCs, and data.xml with new data nodes. One belongs to the
+version of the ARC that it was made in: where the crawl replaced or removed the ARC, or needs the addition's place for a
+page, it is dropped (/Ar-10/, DESIGN.md section 3). Only folders that additions changed are looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
+
+_log = logging.getLogger(__name__)
+_Entry = Entry | None
+_Folder = dict[str, Entry]
+
+
+def additions_since(store: Store, before: str, after: str, crawled: str) -> str:
+    """The tree `crawled`, made on `before`, with what came between `before` and `after`."""
+    root = _Place("", before, after, crawled)
+    return _merge(store, root, takes=False) or store.write_tree([])
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A folder as the crawl found it, as additions left it, and as the crawl made it; None where there is none."""
+
+    path: str
+    before: str | None
+    after: str | None
+    crawled: str | None
+
+    def folders(self, store: Store) -> tuple[_Folder, _Folder, _Folder]:
+        """Name → entry, in each of the three."""
+        before, after, crawled = (
+            {entry.name: entry for entry in store.entries(tree)} if tree else {}
+            for tree in (self.before, self.after, self.crawled)
+        )
+        return before, after, crawled
+
+
+def _merge(store: Store, place: _Place, *, takes: bool) -> str | None:
+    """The folder as the crawl made it, with its additions; `takes` says whether the ARC around it is as it was."""
+    if place.before == place.after:
+        return place.crawled
+    before, after, crawled = place.folders(store)
+    untouched = place.before == place.crawled
+    takes = _own(before) == _own(crawled) if _is_file(before.get(DATA_XML)) else takes and untouched
+    if takes and untouched:
+        return place.after
+    merged = dict(crawled)
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            now = _child(store, f"{place.path}{name}", (before.get(name), after.get(name), crawled.get(name)), takes)
+            merged.pop(name, None)
+            merged |= {name: now} if now else {}
+    if merged == crawled:
+        return place.crawled
+    return store.write_tree(list(merged.values())) if merged else None
+
+
+def _child(store: Store, path: str, states: tuple[_Entry, _Entry, _Entry], takes: bool) -> _Entry:
+    """What one name stands for in the end, where additions changed it; `states` as in _Place."""
+    before, after, crawled = states
+    if not any(_is_file(each) for each in states):
+        place = _Place(f"{path}/", *(each.oid if each else None for each in states))
+        tree = _merge(store, place, takes=takes)
+        return Entry(path.rpartition("/")[2], tree, True) if tree else None
+    if takes and before == crawled:
+        return after
+    _log.warning("%s: the addition went, because a crawl replaced or removed its ARC or needs its place", path)
+    return crawled
+
+
+def _own(folder: _Folder) -> _Folder:
+    """What makes an ARC this version. The crawl began with its data.xml as it was before, nodes of users included."""
+    return {name: entry for name, entry in folder.items() if _is_own(name) and not entry.is_tree}
+
+
+def _is_own(name: str) -> bool:
+    return name in (DATA_XML, HEADERS) or is_data_file(name)
+
+
+def _is_file(entry: _Entry) -> bool:
+    return entry is not None and not entry.is_tree

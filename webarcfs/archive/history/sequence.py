@@ -1,0 +1,150 @@
+"""One counter for the archive's publications, and the feed kept in its order, whatever dies when (DESIGN.md section 3).
+
+A publication takes the next number under the lock, moves its refs, and adds its line to the feed, all in one turn. The
+number and the tag are written down first; so whoever comes next after a crash can tell whether the refs moved, and adds
+the line that is missing before its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import CRAWLS, MAIN, Commit, RefUpdate, Store
+from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.model.errors import Busy, Damaged, NotFound
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system import locks
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A publication's hold on the counter: its number, and the feed that it will add to."""
+
+    number: int
+    feed: Feed
+    tag: CommitTag
+
+    def publish(self) -> None:
+        """The refs have moved: add the line."""
+        self.feed.append(self.tag)
+
+
+@contextmanager
+def turn(archive: Archive, tag: CommitTag) -> Iterator[Turn]:
+    """Take the next number for `tag`, alone. The caller moves the refs, then calls `publish`."""
+    feed = Feed(archive.changes)
+    with locks.exclusive(archive.sequence) as fd:
+        last = _settle(archive, feed, fd)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{last + 1} {tag}\n".encode(), 0)
+        os.fsync(fd)
+        yield Turn(last + 1, feed, tag)
+
+
+def last_number(archive: Archive) -> int:
+    """The number of the newest publication; 0 before the first."""
+    with locks.exclusive(archive.sequence) as fd:
+        return _settle(archive, Feed(archive.changes), fd)
+
+
+@contextmanager
+def hold(archive: Archive) -> Iterator[None]:
+    """Keep all publications out, to rewrite what derives from their order."""
+    with locks.exclusive(archive.sequence):
+        yield
+
+
+def mend(archive: Archive) -> None:
+    """Put right what a power cut left of the last publication: some of its refs may have moved, and others not.
+
+    Main and the crawl's ref are brought together, where one of them has the publication; then the feed gets its line.
+    Called when a mount or an agent starts; it raises nothing for a repository that is damaged.
+    """
+    try:
+        begun = _begun(archive.sequence.read_text("utf-8", "replace"))
+    except OSError:
+        return
+    if begun is None or not archive.repository(begun[1].domain).is_dir() or not os.access(archive.sequence, os.W_OK):
+        return
+    number, tag = begun
+    with locks.Turnstile(archive.lock(tag.domain)).exclusive(), locks.exclusive(archive.sequence) as fd:
+        with contextlib.suppress(Damaged, Busy):
+            store = Store(archive.repository(tag.domain))
+            updates = _missing(store, tag, number)
+            if updates:
+                _log.warning("%s: the publication of %s was interrupted, and is completed", archive.root, tag)
+                store.update_refs(updates)
+        _settle(archive, Feed(archive.changes), fd)
+
+
+def _missing(store: Store, tag: CommitTag, number: int) -> list[RefUpdate]:
+    """What is still to be moved for the publication `number`."""
+    head, target = store.head(), store.ref(tag.ref)
+    below = crawl_commit(store, head.oid) if head else None
+    if target is None:
+        is_there = below is not None and (below.message.tag, below.message.sequence) == (tag, number)
+        return [RefUpdate(tag.ref, head.oid, None)] if head is not None and is_there else []
+    crawl = crawl_commit(store, target)
+    if crawl is None or crawl.message.sequence != number:
+        return []
+    parent = crawl.parents[0] if crawl.parents else None
+    # An import of older captures follows another snapshot, and leaves main alone.
+    return [RefUpdate(MAIN, target, parent)] if parent == (head.oid if head else None) else []
+
+
+def crawl_commit(store: Store, ref_target: str) -> Commit | None:
+    """The crawl's own commit below a ref of `refs/crawls/`, which also counts the additions made since."""
+    return next((commit for commit in store.history(ref_target) if commit.message.is_crawl), None)
+
+
+def _settle(archive: Archive, feed: Feed, fd: int) -> int:
+    """The number that was used last; a publication that moved its refs and died before its line gets it now."""
+    begun = _begun(os.pread(fd, 4096, 0).decode("utf-8", "replace"))
+    if begun is None:
+        return _highest(archive)
+    number, tag = begun
+    if feed.last() != str(tag) and _was_published(archive, tag, number):
+        feed.append(tag)
+    return number
+
+
+def _begun(state: str) -> tuple[int, CommitTag] | None:
+    """The number and tag that were written down last; None if that cannot be read."""
+    number, _, tag = state.rstrip("\n").partition(" ")
+    if not state.endswith("\n") or not number.isdecimal():
+        return None
+    try:
+        return int(number), CommitTag.parse(tag)
+    except Damaged:
+        return None
+
+
+def _was_published(archive: Archive, tag: CommitTag, number: int) -> bool:
+    try:
+        store = Store(archive.repository(tag.domain))
+        target = store.ref(tag.ref)
+        commit = crawl_commit(store, target) if target else None
+    except (NotFound, Damaged):
+        return False  # one damaged repository must not stop all others; `verify` names it
+    return commit is not None and commit.message.sequence == number
+
+
+def _highest(archive: Archive) -> int:
+    """The highest number in any repository: for an archive whose counter was lost."""
+    highest = 0
+    for domain in archive.domains():
+        try:
+            store = Store(archive.repository(domain))
+            found = (crawl_commit(store, target) for target in store.refs(CRAWLS).values())
+            highest = max([highest, *(commit.message.sequence for commit in found if commit is not None)])
+        except Damaged:
+            continue  # one damaged repository must not stop all others; `verify` names it
+    return highest

@@ -1,0 +1,58 @@
+"""What a snapshot consists of: documents and bytes by MIME type and by extension (seed 2, section 5.1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from webarcfs.archive.git.repository import Store
+from webarcfs.archive.history.versions import arcs, described
+from webarcfs.archive.model.errors import InvalidDocument
+
+#: The type and the extension of what has none.
+NONE = "(none)"
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Documents and bytes; each kind of count by MIME type and by extension (of the data file, without its dot)."""
+
+    documents: int = 0
+    bytes: int = 0
+    types: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    extensions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def as_table(self) -> dict[str, object]:
+        """For JSON: `{"documents": n, "bytes": n, "types": {"text/html": {"documents": n, "bytes": n}, …}, …}`."""
+        tables = {"types": self.types, "extensions": self.extensions}
+        parts = {
+            name: {key: {"documents": count, "bytes": size} for key, (count, size) in table.items()}
+            for name, table in tables.items()
+        }
+        return {"documents": self.documents, "bytes": self.bytes, **parts}
+
+
+def statistics(store: Store, tree: str) -> Statistics:
+    """Count a snapshot's documents; bodies are not read. An ARC whose data.xml cannot be read has no type."""
+    counts: dict[str, Counter[str]] = {"types": Counter(), "extensions": Counter()}
+    sizes: dict[str, Counter[str]] = {"types": Counter(), "extensions": Counter()}
+    for arc in arcs(store, tree):
+        if arc.data is None:
+            continue
+        size = store.size(arc.data.oid)
+        try:
+            kind = described(store, arc).mime_type or NONE
+        except InvalidDocument:
+            kind = NONE
+        # data.xml is the ARC's own, so that an .xml body is data.orig.xml: the last part is the extension.
+        extension = arc.data.name.rpartition(".")[2] if "." in arc.data.name else NONE
+        for table, key in (("types", kind), ("extensions", extension)):
+            counts[table][key] += 1
+            sizes[table][key] += size
+    joined = {
+        table: {key: (count, sizes[table][key]) for key, count in counts[table].most_common()} for table in counts
+    }
+    return Statistics(
+        sum(counts["types"].values()), sum(sizes["types"].values()), joined["types"], joined["extensions"]
+    )

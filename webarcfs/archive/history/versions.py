@@ -1,0 +1,170 @@
+"""What became of documents from snapshot to snapshot: found by comparing trees, where equal ones cost nothing.
+
+Read from git alone; a snapshot is the newest commit of its commitTag, additions included (DESIGN.md section 3). Paths
+are inside the domain. Raises Damaged where the repository cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from webarcfs.archive.document.data_xml import metadata
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.repository import CRAWLS, Store
+from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
+from webarcfs.archive.model.errors import InvalidDocument, NotFound
+from webarcfs.archive.model.metadata import CommitTag, MetaData, compact_time, parse_compact_time
+
+
+@dataclass(frozen=True, slots=True)
+class ArcTree:
+    """An ARC in one tree: its path, its data file and its data.xml (blobs), and the names added beside them."""
+
+    path: str
+    data: Entry | None
+    data_xml: str
+    added: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a snapshot did to one document: `what` is added, changed, removed or extended (data nodes, files of users).
+
+    `size` is the data file's from then on, in bytes; 0 where it was removed. `files` are the additions that came.
+    """
+
+    tag: CommitTag
+    what: str
+    size: int
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A document that differs between two trees: added, removed or changed, with its data files before and after."""
+
+    path: str
+    what: str
+    old: str | None
+    new: str | None
+
+
+def snapshots(store: Store, domain: str) -> list[tuple[CommitTag, str]]:
+    """All snapshots of a domain, oldest first, with their commits."""
+    found = ((parse_compact_time(time), oid) for time, oid in store.refs(CRAWLS).items())
+    return [(CommitTag(time, domain), oid) for time, oid in sorted(found)]
+
+
+def commit_of(store: Store, tag: CommitTag) -> str:
+    """The commit of a snapshot. Raises NotFound where there is none of that tag."""
+    oid = store.ref(CRAWLS + compact_time(tag.crawl_time))
+    if oid is None:
+        raise NotFound(f"there is no snapshot {tag}")
+    return oid
+
+
+def tree_of(store: Store, tag: CommitTag) -> str:
+    """The tree of a snapshot. Raises NotFound where there is none of that tag."""
+    return store.commit(commit_of(store, tag)).tree
+
+
+def steps(store: Store, domain: str, arc: str) -> Iterator[Step]:
+    """What each snapshot did to the document at `arc`, oldest first; snapshots that left it alone are passed over."""
+    before: dict[str, Entry] = {}
+    tree = None
+    for tag, oid in snapshots(store, domain):
+        found = store.find(store.commit(oid).tree, arc)
+        now = found.oid if found is not None and found.is_tree else None
+        if now == tree:
+            continue
+        tree = now
+        after = _own_entries(store, tree)
+        step = _step(store, tag, before, after)
+        if step is not None:
+            yield step
+        before = after
+
+
+def _own_entries(store: Store, tree: str | None) -> dict[str, Entry]:
+    """What an ARC consists of, by name, without the ARCs that lie in it; nothing where it is no ARC."""
+    entries = {entry.name: entry for entry in store.entries(tree)} if tree else {}
+    if DATA_XML not in entries or entries[DATA_XML].is_tree:
+        return {}
+    inner = {name for name, entry in entries.items() if entry.is_tree and any(True for _ in arcs(store, entry.oid))}
+    return {name: entry for name, entry in entries.items() if name not in inner}
+
+
+def _step(store: Store, tag: CommitTag, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Step | None:
+    old, new = _data(before.values()), _data(after.values())
+    size = store.size(new.oid) if new is not None else 0
+    came = tuple(sorted(name for name in after.keys() - before.keys() if not is_reserved(name)))
+    if before and not after:
+        return Step(tag, "removed", 0)
+    if after and not before:
+        return Step(tag, "added", size, came)
+    if _crawled(store, before) != _crawled(store, after) or old != new:
+        return Step(tag, "changed", size, came)
+    if came or before.get(DATA_XML) != after.get(DATA_XML):
+        return Step(tag, "extended", size, came)
+    return None
+
+
+def _crawled(store: Store, entries: Mapping[str, Entry]) -> str | None:
+    """Which crawl stored this version of an ARC: data.xml says so."""
+    try:
+        return str(metadata(store.read(entries[DATA_XML].oid)).commit_tag) if entries else None
+    except InvalidDocument:
+        return None
+
+
+def _data(entries: Iterable[Entry]) -> Entry | None:
+    return next((entry for entry in entries if not entry.is_tree and is_data_file(entry.name)), None)
+
+
+def compare(store: Store, old: str | None, new: str | None, below: str = "") -> Iterator[Change]:
+    """The documents whose data file differs between two trees, in order of path; `below` limits it to a folder."""
+    if below:
+        old, new = (_subtree(store, tree, below) for tree in (old, new))
+    pending: dict[str, dict[str, str | None]] = {}
+    for each in store.differences(old, new, f"{below}/" if below else ""):
+        folder, _, name = each.path.rpartition("/")
+        if is_data_file(name):
+            pair = pending.setdefault(folder, {"old": None, "new": None})
+            pair["old"] = pair["old"] or each.old
+            pair["new"] = pair["new"] or each.new
+    for path, pair in sorted(pending.items()):
+        what = "added" if pair["old"] is None else "removed" if pair["new"] is None else "changed"
+        yield Change(path, what, pair["old"], pair["new"])
+
+
+def _subtree(store: Store, tree: str | None, path: str) -> str | None:
+    found = store.find(tree, path) if tree else None
+    return found.oid if found is not None and found.is_tree else None
+
+
+def arcs(store: Store, tree: str, prefix: str = "") -> Iterator[ArcTree]:
+    """Every ARC of a tree, parents before what lies in them."""
+    entries = store.entries(tree)
+    document = next((entry for entry in entries if entry.name == DATA_XML and not entry.is_tree), None)
+    if document is not None:
+        added = tuple(entry.name for entry in entries if not entry.is_tree and not is_reserved(entry.name))
+        yield ArcTree(prefix.rstrip("/"), _data(entries), document.oid, added)
+    for entry in entries:
+        if entry.is_tree:
+            yield from arcs(store, entry.oid, f"{prefix}{entry.name}/")
+
+
+def stored_by(store: Store, tag: CommitTag) -> Iterator[MetaData]:
+    """The documents of which a snapshot stored a version, with their metadata, in order of path. Raises NotFound."""
+    tree = tree_of(store, tag)
+    before = [oid for earlier, oid in snapshots(store, tag.domain) if earlier.crawl_time < tag.crawl_time]
+    # What lies in the snapshot before was stored by that one, or earlier.
+    changes = store.differences(store.commit(before[-1]).tree if before else None, tree)
+    documents = (each.new for each in changes if each.new is not None and each.path.endswith(f"/{DATA_XML}"))
+    return (meta for document in documents if (meta := metadata(store.read(document))).commit_tag == tag)
+
+
+def described(store: Store, arc: ArcTree) -> MetaData:
+    """The metadata of an ARC, as its data.xml has them."""
+    return metadata(store.read(arc.data_xml))

@@ -1,0 +1,115 @@
+"""webarc.db: every version of every document, for queries (/Db-1/ … /Db-6/). Only the agent writes to it.
+
+Derived from git; `record` takes what one snapshot changed. The statements are the files of `sql/`. The database keeps
+SQLite's rollback journal (no WAL), so that readers without write permission can open it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlite_utils import Database as SqliteDatabase
+
+from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.index.sqlite_file import SqliteFile
+from webarcfs.archive.model.commit_message import Message
+from webarcfs.archive.model.metadata import MetaData, format_time
+
+#: `PRAGMA user_version` of sql/schema.sql; a database of another version is made anew by `recover`.
+SCHEMA_VERSION = 2
+#: `seq_until` of what is current.
+_NEVER = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a snapshot did at one path: the document's metadata from then on, None where it was removed."""
+
+    path: str
+    meta: MetaData | None
+
+
+class Database(SqliteFile):
+    """An open webarc.db. Use it as a context manager, in one thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
+        super().__init__(path, "IMMEDIATE")
+        with self._translated():
+            self._db = SqliteDatabase(self._connection)
+            self._ready(SCHEMA_VERSION, "schema")
+
+    def record(self, message: Message, changes: Iterable[Change]) -> None:
+        """Take in one snapshot, in one transaction; once only (/Cr-15/).
+
+        `changes` are against the snapshot before it in time. It is the newest of its domain, or an import from before
+        that: then it holds until the next in time, and what went on there goes on.
+        """
+        tag = message.tag
+        seq = int(tag.crawl_time.timestamp())
+        with self._translated(), self._connection:
+            domain = self._domain(tag.domain)
+            snapshot = self._run(
+                "insert_snapshot",
+                domain=domain,
+                seq=seq,
+                crawlTime=format_time(tag.crawl_time),
+                commitTag=str(tag),
+                sequence=message.sequence,
+                publication=message.publication,
+                complete=int(message.complete),
+            )
+            if not snapshot.rowcount:
+                return  # another process, catching up, was faster
+            following = self._next(domain, seq)
+            for change in changes:
+                if following != _NEVER:
+                    self._run("split_version", seq=seq, next=following, path=change.path)
+                self._run("close_version", seq=seq, path=change.path)
+                if change.meta is not None:
+                    values = change.meta.as_fields() | {"domain": domain, "seq": seq, "next": following}
+                    self._run("insert_document", **values)
+                    self._run("insert_version", **values)
+
+    def indexed(self, domain: str) -> set[str]:
+        """The commitTags of `domain` that are in the database."""
+        with self._translated():
+            rows = self._db.query(sql("select_indexed"), {"name": domain})
+            return {str(row["commitTag"]) for row in rows}
+
+    def since(self, sequence: int) -> Iterator[tuple[int, str]]:
+        """(Number, commitTag) of the snapshots published after a number of the archive's counter, in that order."""
+        with self._translated():
+            for row in self._db.query(sql("select_since"), {"sequence": sequence}):
+                yield int(row["sequence"]), str(row["commitTag"])
+
+    def current(self, domain: str) -> dict[str, dict[str, str]]:
+        """What the newest state of `domain` holds: path → url, mimeType, title, createTime."""
+        with self._translated():
+            return {str(row.pop("path")): row for row in self._db.query(sql("select_current"), {"name": domain})}
+
+    def check(self) -> list[str]:
+        """What SQLite finds wrong with the file, a line each; nothing in a sound one."""
+        with self._translated():
+            found = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
+        return [line for line in found if line != "ok"]
+
+    def count_versions(self) -> int:
+        """How many versions of documents there are."""
+        with self._translated():
+            return int(self._one("count_versions"))
+
+    def dump(self) -> Iterator[dict[str, str]]:
+        """The whole view `metadata`, ordered by commitTag and path."""
+        with self._translated():
+            yield from self._db.query(sql("dump_metadata"))
+
+    def _domain(self, name: str) -> int:
+        self._run("insert_domain", name=name)
+        return int(self._db.execute(sql("select_domain"), {"name": name}).fetchone()[0])
+
+    def _next(self, domain: int, seq: int) -> int:
+        found = self._db.execute(sql("select_next_snapshot"), {"domain": domain, "seq": seq}).fetchone()[0]
+        return _NEVER if found is None else int(found)

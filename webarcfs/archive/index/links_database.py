@@ -1,0 +1,212 @@
+"""links.db: the links of every version of every HTML page (seed 4). Only the agent writes to it; derived from git.
+
+Links belong to a *body*, the bytes of a page under its URL, and are stored once; a *version* says from which snapshot
+to which a page had that body. So a snapshot costs the rows of the pages that it changed; a page that comes back, or an
+import in between, costs next to nothing. Bodies come first, in many small transactions: without a version they mean
+nothing yet, a crash leaves them for the next time, and no writer waits long for another. Then all versions of the
+snapshot come in one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.index.links_ids import Numbers, words
+from webarcfs.archive.index.links_words import Link
+from webarcfs.archive.index.sqlite_file import SqliteFile
+from webarcfs.archive.model.metadata import CommitTag, format_time
+
+#: `PRAGMA user_version` of sql/links_schema.sql; a database of another version is made anew.
+SCHEMA_VERSION = 2
+#: `seq_until` of what is current.
+NEVER = (1 << 63) - 1
+#: Rows that are gathered before they are stored, and rows of a transaction, about.
+_PORTION = 20_000
+_TRANSACTION = 50_000
+_FORGET = ("links_forget_versions", "links_forget_snapshots", "links_forget_bodies", "links_forget_pages")
+
+
+@dataclass(frozen=True, slots=True)
+class PageChange:
+    """What a snapshot holds at one path from then on: a page's URL and blob, or None where there is no page."""
+
+    path: str
+    page: tuple[str, str] | None
+
+
+class LinkBase(SqliteFile):
+    """An open links.db. Use it as a context manager, in one thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
+        super().__init__(path, None)
+        self._pending: list[tuple[int, Counter[Link]]] = []
+        self._gathered = 0
+        with self._translated():
+            self._connection.create_function("words_of", 1, words, deterministic=True)  # the schema's triggers call it
+            self._connection.execute(sql("links_tune"))
+            self._ready(SCHEMA_VERSION, "links_schema")
+        self._numbers = Numbers(self._connection)
+
+    def record(
+        self, tag: CommitTag, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[Link]]
+    ) -> None:
+        """Take in one snapshot, once only. `changes` are against the one before it in time.
+
+        `links` is asked for the links of those pages that are not known yet.
+        """
+        with self._translated():
+            if self._found("links_has_snapshot", commitTag=str(tag)):
+                return
+            states = self._take_bodies(tag.domain, changes, links)
+            with self._transaction():
+                self._take_versions(tag, states)
+
+    def indexed(self, domain: str) -> set[str]:
+        """The commitTags of `domain` that are in the database."""
+        with self._translated():
+            return {str(row[0]) for row in self._connection.execute(sql("links_indexed"), {"name": domain})}
+
+    def domains(self) -> list[str]:
+        """The domains that have a snapshot here."""
+        with self._translated():
+            return [str(row[0]) for row in self._connection.execute(sql("links_domains"))]
+
+    def forget(self, domain: str) -> None:
+        """Drop the pages of a domain, with what only they had."""
+        with self._translated(), self._transaction():
+            for statement in _FORGET:
+                self._run(statement, name=domain)
+            self._run("links_forget_domains")
+            self._numbers.forget()
+
+    def hold(self) -> None:
+        """Keep other writers out until this is closed."""
+        with self._translated():
+            self._run("links_begin")
+
+    def check(self) -> list[str]:
+        """What SQLite finds wrong with the file, a line each; nothing in a sound one."""
+        with self._translated():
+            found = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
+        return [line for line in found if line != "ok"]
+
+    def counts(self) -> dict[str, int]:
+        """How many links, bodies, refs, urls and words there are."""
+        with self._translated():
+            cursor = self._connection.execute(sql("links_counts"))
+            return dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
+
+    def _take_bodies(
+        self, domain: str, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[Link]]
+    ) -> list[tuple[int, int | None]]:
+        """The numbers of each page and of its body from now on, None where it has none; bodies that are new come in."""
+        states: list[tuple[int, int | None]] = []
+        pending = iter(changes)
+        more = True
+        while more:
+            rows = 0
+            with self._transaction():
+                while rows < _TRANSACTION:
+                    change = next(pending, None)
+                    if change is None:
+                        more = False
+                        break
+                    page = self._page(domain, change)
+                    if page is None:
+                        continue
+                    body, new = self._body(page, change, links)
+                    states.append((page, body))
+                    rows += 1 + new
+                self._flush()
+        return states
+
+    def _page(self, domain: str, change: PageChange) -> int | None:
+        page = self._found("links_find_page", path=change.path)
+        if page is None and change.page is not None:
+            return self._run("links_add_page", domain=self._numbers.domain(domain), path=change.path).lastrowid
+        return page
+
+    def _body(
+        self, page: int, change: PageChange, links: Callable[[PageChange], Iterable[Link]]
+    ) -> tuple[int | None, int]:
+        """The number of a page's body, and how many links came in with it."""
+        if change.page is None:
+            return None, 0
+        url, blob = change.page
+        values = {"page": page, "blob": bytes.fromhex(blob), "url": self._numbers.urls([url])[url]}
+        known = self._found("links_find_body", **values)
+        if known is not None:
+            return known, 0
+        body = self._run("links_add_body", **values).lastrowid
+        assert body is not None
+        stream, count = iter(links(change)), 0
+        while said := Counter(islice(stream, _PORTION)):
+            count += len(said)
+            self._gather(body, said)
+        return body, count
+
+    def _gather(self, body: int, said: Counter[Link]) -> None:
+        self._pending.append((body, said))
+        self._gathered += len(said)
+        if self._gathered >= _PORTION:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Store the links that were gathered."""
+        pending, self._pending, self._gathered = self._pending, [], 0
+        links: dict[Link, int] = {}
+        for _, said in pending:
+            links.update(said)
+        references = self._numbers.references(links)
+        rows = ((body, references[link], times) for body, said in pending for link, times in said.items())
+        self._connection.executemany(sql("links_add_link"), rows)
+
+    def _take_versions(self, tag: CommitTag, states: Iterable[tuple[int, int | None]]) -> None:
+        seq, domain = int(tag.crawl_time.timestamp()), self._numbers.domain(tag.domain)
+        values = {"crawlTime": format_time(tag.crawl_time), "commitTag": str(tag)}
+        if not self._run("links_add_snapshot", domain=domain, seq=seq, **values).rowcount:
+            return  # another process, catching up, was faster
+        following = self._found("select_next_snapshot", domain=domain, seq=seq) or NEVER
+        for page, body in states:
+            self._change(page, domain, body, seq, following)
+
+    def _change(self, page: int, domain: int, body: int | None, seq: int, following: int) -> None:
+        """What a page had goes on to `seq`, and again from the snapshot that follows, if it went on there."""
+        valid = self._run("links_valid_version", page=page, seq=seq).fetchone()
+        if valid is not None and valid[2] > seq:
+            before, begun, until = valid
+            if before == body:
+                return  # only what users added has changed, or the head
+            self._run("links_end_version", page=page, seq_from=begun, seq=seq)
+            if until > following:
+                self._add_version(page, domain, following, until, before)
+        if body is not None:
+            self._add_version(page, domain, seq, following, body)
+
+    def _add_version(self, page: int, domain: int, begun: int, until: int, body: int) -> None:
+        self._run("links_add_version", page=page, domain=domain, seq_from=begun, seq_until=until, body=body)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._run("links_begin")
+        try:
+            self._numbers.begin()
+            yield
+            self._connection.commit()
+        except BaseException:
+            self._connection.rollback()
+            self._numbers.forget()
+            self._pending, self._gathered = [], 0
+            raise
+
+    def _found(self, statement: str, **values: Any) -> int | None:
+        row = self._run(statement, **values).fetchone()
+        return None if row is None or row[0] is None else int(row[0])

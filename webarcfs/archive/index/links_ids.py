@@ -1,0 +1,109 @@
+"""Numbers what links.db holds once: URLs, and what links say, with the words of it.
+
+What is known is looked up many at a time, what is new gets the next numbers; what came last is remembered, since menus
+say the same on page after page. All of it inside the transaction of the one writer.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.index.links_words import Kind, Link, words_of
+
+#: How many references are remembered, and how long a URL or text may be for that: some 30 MB.
+_REMEMBERED = 100_000
+_SHORT = 200
+
+
+class Numbers:
+    """The numbers of an open links.db. Call `begin` in each transaction first, `forget` when one was rolled back."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._state: int | None = None
+        self._last: dict[str, int] = {}
+        self._references: dict[Link, int] = {}
+        self._domains: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Go on from what the database holds now: another process may have written to it since."""
+        state = self._connection.execute(sql("links_state")).fetchone()[0]
+        if state != self._state:
+            self.forget()
+            cursor = self._connection.execute(sql("links_last_ids"))
+            names = [column[0] for column in cursor.description]
+            self._last = dict(zip(names, cursor.fetchone(), strict=True))
+            self._state = state
+
+    def forget(self) -> None:
+        """Remember nothing."""
+        self._state = None
+        self._references.clear()
+        self._domains.clear()
+
+    def references(self, links: Collection[Link]) -> dict[Link, int]:
+        """The number of each of `links`, new ones stored."""
+        known = self._references
+        found = {link: known[link] for link in links if link in known}
+        missing = [link for link in links if link not in found]
+        if len(known) + len(missing) > _REMEMBERED:
+            known.clear()
+        found.update(self._stored(missing))
+        known.update((link, found[link]) for link in missing if len(link.target) <= _SHORT and len(link.text) <= _SHORT)
+        return found
+
+    def _stored(self, links: Sequence[Link]) -> dict[Link, int]:
+        """The numbers of links as the database has them. They are given new ones; where it has one, that is left."""
+        urls, last = self.urls(link.target for link in links), self._last["reference"]
+        found = dict(zip(links, range(last + 1, last + 1 + len(links)), strict=True))
+        self._connection.executemany(
+            sql("links_add_reference"),
+            ((number, int(link.kind), urls[link.target], link.text) for link, number in found.items()),
+        )
+        new = {number for (number,) in self._connection.execute(sql("links_new_references"), {"last": last})}
+        self._last["reference"] = max(new, default=last)
+        naming = ((number, words(link.text)) for link, number in found.items() if number in new)
+        self._connection.executemany(sql("links_add_words"), naming)
+        for link in [link for link, number in found.items() if number not in new]:
+            found[link] = self._find_reference(link.kind, urls[link.target], link.text)
+        return found
+
+    def urls(self, urls: Iterable[str]) -> dict[str, int]:
+        """The number of each URL, new ones stored."""
+        wanted = set(urls)
+        if not wanted:
+            return {}
+        rows = self._connection.execute(sql("links_find_urls"), {"values": json.dumps(list(wanted))})
+        found: dict[str, int] = dict(rows.fetchall())
+        new = [(self._next("url"), url, self._domain_of(url)) for url in sorted(wanted - found.keys())]
+        found.update((url, number) for number, url, _ in new)
+        self._connection.executemany(sql("links_add_url"), new)
+        return found
+
+    def domain(self, name: str) -> int:
+        """The number of a domain, stored if it is new."""
+        if name not in self._domains:
+            self._connection.execute(sql("insert_domain"), {"name": name})
+            self._domains[name] = int(self._connection.execute(sql("select_domain"), {"name": name}).fetchone()[0])
+        return self._domains[name]
+
+    def _domain_of(self, url: str) -> int | None:
+        _, separator, rest = url.partition("://")
+        return self.domain(rest.partition("/")[0].partition("?")[0]) if separator else None
+
+    def _find_reference(self, kind: Kind, target: int, text: str) -> int:
+        values: dict[str, Any] = {"target": target, "kind": int(kind), "text": text}
+        return int(self._connection.execute(sql("links_find_reference"), values).fetchone()[0])
+
+    def _next(self, table: str) -> int:
+        self._last[table] += 1
+        return self._last[table]
+
+
+def words(text: str) -> str:
+    """The words of a text as the table `naming` has them."""
+    return " ".join(words_of(text))

@@ -1,0 +1,206 @@
+"""Asks links.db: what a page links to, what links to a page, what a word names, what leads nowhere (seeds 2 and 4).
+
+Users give values, never SQL; the connection is read-only, and a clock bounds how long an answer may take.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.index.links_database import NEVER, SCHEMA_VERSION
+from webarcfs.archive.index.links_words import Kind, words_of
+from webarcfs.archive.index.sqlite_file import as_told_to_readers
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.errors import DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
+from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
+
+#: Seconds that a reader waits for a writer.
+PATIENCE = 5.0
+_STEPS_BETWEEN_LOOKS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which links: those of the page at `path`, to one of `targets`, or named by all words of `word`; else all.
+
+    `at` is the state of a snapshot, else the newest of every domain, or with `ever` every version. The rest narrows.
+    """
+
+    path: str = ""
+    targets: tuple[str, ...] = ()
+    word: str = ""
+    at: CommitTag | None = None
+    ever: bool = False
+    kind: Kind | None = None
+    external: bool = False
+    broken: bool = False
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A link of a version of a page: `times` there, since the crawl at `since`, until the one at `until` (or empty)."""
+
+    page: str
+    path: str
+    kind: str
+    target: str
+    text: str
+    times: int
+    since: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Seed 2's figures 39 to 42 of a snapshot, of links that lead to pages, and how many mails and images there are."""
+
+    total: int
+    external: int
+    external_targets: int
+    internal: int
+    mails: int
+    images: int
+
+
+def ask(archive: Archive, question: Question, seconds: float) -> Iterator[Found]:
+    """The links that `question` is about.
+
+    Raises NotFound when there is no links.db or no such snapshot in it, TookTooLong after `seconds`, Busy while another
+    process writes for long, DatabaseDamaged when it cannot be read.
+    """
+    statement, values = _statement(question)
+    if statement is None:
+        return
+    with ExitStack() as stack:
+        connection = stack.enter_context(_opened(archive.links, seconds))
+        if question.at is not None:
+            _must_have(archive, connection, question.at)
+        judge: Callable[[str], bool] = lambda _target: False  # noqa: E731
+        failures: list[WebarcError] = []
+        if question.broken:
+            holdings = stack.enter_context(closing(_connected(archive.database)))
+            judge = _judge(holdings, archive.database, _seq(question.at), failures)
+        connection.create_function("is_broken", 1, judge)
+        try:
+            for row in connection.execute(statement, values):
+                yield _found(row)
+        except sqlite3.DatabaseError:
+            if failures:  # SQLite says of a function that it failed, and not why
+                raise failures[0] from None
+            raise
+
+
+def figures(archive: Archive, tag: CommitTag, seconds: float) -> Figures:
+    """The links of a snapshot, counted. Raises as `ask` does."""
+    with _opened(archive.links, seconds) as connection:
+        _must_have(archive, connection, tag)
+        values = {"domain": tag.domain, "seq": _seq(tag)}
+        rows = {(kind, bool(out)): (n, t) for kind, out, n, t in connection.execute(sql("links_figures"), values)}
+    inside, outside = (rows.get((Kind.HTTP, external), (0, 0)) for external in (False, True))
+    mails, images = (
+        sum(rows.get((kind, each), (0, 0))[0] for each in (False, True)) for kind in (Kind.MAIL, Kind.IMAGE)
+    )
+    return Figures(inside[0] + outside[0], *outside, inside[0], mails, images)
+
+
+def _statement(question: Question) -> tuple[str | None, dict[str, Any]]:
+    values: dict[str, Any] = {
+        "seq": None if question.ever else _seq(question.at),
+        "domain": question.at.domain if question.at is not None else None,
+        "kind": question.kind,
+        "external": question.external,
+        "broken": question.broken,
+        "limit": -1 if question.limit is None else question.limit,
+    }
+    begin = "links_all"
+    if question.path:
+        begin, values["path"] = "links_from", question.path
+    elif question.targets:
+        begin, values["targets"] = "links_to", json.dumps(question.targets)
+    elif question.word:
+        words = words_of(question.word)
+        if not words:
+            return None, {}  # nothing that is a word names nothing
+        begin, values["words"] = "links_word", " ".join(f'"{word}"' for word in words)
+    return f"{sql(begin)}{sql('links_narrow')}", values
+
+
+def _seq(tag: CommitTag | None) -> int:
+    return NEVER - 1 if tag is None else int(tag.crawl_time.timestamp())
+
+
+def _found(row: tuple[str, str, int, str, str, int, int, int]) -> Found:
+    page, path, kind, target, text, times, since, until = row
+    ended = "" if until == NEVER else format_time(from_epoch(until))
+    return Found(page, path, Kind(kind).name.lower(), target, text, times, format_time(from_epoch(since)), ended)
+
+
+def _judge(
+    holdings: sqlite3.Connection, database: Path, seq: int, failures: list[WebarcError]
+) -> Callable[[str], bool]:
+    """Whether a URL is of a domain that the archive has, and its document not: at the moment `seq`, says webarc.db.
+
+    Why it cannot say is added to `failures`.
+    """
+
+    @lru_cache(maxsize=65_536)
+    def is_broken(url: str) -> bool:
+        try:
+            path = arc_path(url)
+            # A folder without its slash: servers answer with a redirect to the folder, of which git knows nothing.
+            folder = path if "?" in url else arc_path(f"{url}/")
+        except UrlRefused:
+            return False
+        values = {"domain": split(path)[0], "path": f"/{path}", "folder": f"/{folder}", "seq": seq}
+        try:
+            domain, document = holdings.execute(sql("held_at"), values).fetchone()
+        except sqlite3.DatabaseError as error:
+            failures.append(as_told_to_readers(database, error))
+            raise
+        return bool(domain and not document)
+
+    return is_broken
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """A database for reading. Raises NotFound where there is none."""
+    if not path.is_file():
+        hint = (
+            "set `[index] links = true` in webarc.toml and run" if path.name == "links.db" else "a crawl makes it, or"
+        )
+        raise NotFound(f"there is no {path} yet; {hint} `webarc-agent recover`")
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=PATIENCE)
+
+
+@contextmanager
+def _opened(path: Path, seconds: float) -> Iterator[sqlite3.Connection]:
+    """links.db for reading; SQLite's errors as ours."""
+    end = time.monotonic() + seconds
+    with closing(_connected(path)) as connection:
+        try:
+            connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
+            if connection.execute(sql("select_schema_version")).fetchone()[0] != SCHEMA_VERSION:
+                raise DatabaseDamaged(f"{path} is of another version; `webarc-agent recover` makes it anew from git")
+            yield connection
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
+                raise TookTooLong(f"the answer took more than {seconds:g} s; ask for less, or give a limit") from None
+            raise as_told_to_readers(path, error) from None
+
+
+def _must_have(archive: Archive, connection: sqlite3.Connection, tag: CommitTag) -> None:
+    if connection.execute(sql("links_has_snapshot"), {"commitTag": str(tag)}).fetchone() is None:
+        raise NotFound(
+            f"{archive.links} has no snapshot {tag}; if the archive has, `webarc-agent recover` brings it in"
+        )

@@ -1,0 +1,158 @@
+"""Asks webarc.db on behalf of users: a condition and an order of theirs, nothing else (/Cl-6/, /Db-5.2/).
+
+The condition is SQL, and comes from anybody. So the connection is read-only, an authorizer lets nothing be read but the
+view `metadata` and nothing be called that reaches outside it, SQLite's own limits bound what it may build, and a clock
+bounds how long it may run.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.index.condition import Condition
+from webarcfs.archive.index.condition_errors import QUOTED, explain, unbalanced
+from webarcfs.archive.index.sqlite_file import as_told_to_readers
+from webarcfs.archive.model.errors import BadCondition, NotFound, TookTooLong
+from webarcfs.archive.model.metadata import FIELDS, MetaData
+
+#: Seconds that an answer may take before it is given up.
+SECONDS = 30.0
+_VIEW = "metadata"
+_COMES_WITH_THE_VIEW = frozenset({"domain", "snapshot", "document", "version"})
+_ALLOWED = (
+    "abs avg char coalesce count date datetime glob hex ifnull iif instr julianday length like likelihood "
+    "likely lower ltrim max min nullif quote replace round rtrim sign strftime substr substring sum time total "
+    "trim typeof unicode unixepoch unlikely upper"
+)
+_FUNCTIONS = frozenset(_ALLOWED.split())
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 65_536,
+    sqlite3.SQLITE_LIMIT_LENGTH: 10_000_000,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 1,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_STEPS_BETWEEN_LOOKS = 10_000
+_WITH = re.compile(r"\bWITH\b", re.IGNORECASE)
+
+
+def ask(
+    database: Path, where: str = "", order_by: str = "", limit: int | None = None, seconds: float = SECONDS
+) -> Iterator[MetaData]:
+    """The rows of the view `metadata` for which `where` holds, in the order `order_by`, at most `limit`.
+
+    Raises BadCondition when SQLite does not take the condition or it reaches for more than the view, TookTooLong after
+    `seconds`, NotFound when there is no database, Busy while another process writes to it for long, DatabaseDamaged
+    when it cannot be read.
+    """
+    for row in _rows(database, "ask_metadata", Condition(where, order_by, limit), seconds):
+        yield MetaData.from_fields(dict(zip(FIELDS, map(str, row), strict=True)))
+
+
+def places(database: Path, condition: Condition, seconds: float = SECONDS) -> Iterator[tuple[str, str]]:
+    """commitTag and path of the same rows, and nothing else of them, which is several times as quick."""
+    for tag, path in _rows(database, "ask_places", condition, seconds):
+        yield str(tag), str(path)
+
+
+def check(database: Path, condition: Condition) -> None:
+    """Whether SQLite takes a condition, which is not run. Raises what `ask` would raise before its first row."""
+    for _ in _rows(database, "explain_places", condition, SECONDS):
+        pass
+
+
+def _rows(database: Path, statement: str, condition: Condition, seconds: float) -> Iterator[tuple[Any, ...]]:
+    text = _statement(statement, condition)
+    if wrong := unbalanced(condition.where, condition.order_by):
+        raise BadCondition("\n".join(wrong))
+    with closing(_opened(database)) as connection, _translated(database, condition, seconds):
+        _fence(connection, seconds)
+        yield from connection.execute(text)
+
+
+def _statement(name: str, condition: Condition) -> str:
+    """The whole statement. What users wrote ends with its line, so that a comment of theirs swallows nothing."""
+    where, order_by, limit = condition.where, condition.order_by, condition.limit
+    if limit is not None and limit < 0:
+        raise BadCondition(f"the limit {limit} is negative")
+    for text in (where, order_by):
+        if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+            raise BadCondition("it holds a NUL or what is no UTF-8")
+        # A common table expression called "metadata" would be taken for the view by the authorizer.
+        if _WITH.search(QUOTED.sub(" ", text)):
+            raise BadCondition("WITH is not for conditions; select from the view metadata directly")
+    parts = [sql(name)]
+    parts += [f"WHERE ({where}\n)"] if where.strip() else []
+    parts += [f"ORDER BY {order_by}\n"] if order_by.strip() else []
+    parts += [f"LIMIT {limit}"] if limit is not None else []
+    return "\n".join(parts)
+
+
+def _opened(database: Path) -> sqlite3.Connection:
+    if not database.is_file():
+        raise NotFound(f"there is no {database} yet; a crawl makes it, or `webarc-agent recover`")
+    return sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def _fence(connection: sqlite3.Connection, seconds: float) -> None:
+    for limit, value in _LIMITS.items():
+        connection.setlimit(limit, value)
+    end = time.monotonic() + seconds
+    connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
+    connection.set_authorizer(_allowed)
+
+
+def _allowed(action: int, first: str | None, second: str | None, _database: str | None, inside: str | None) -> int:
+    """SQLite asks before it compiles each access; `inside` names the view that it was written in."""
+    if action == sqlite3.SQLITE_SELECT:
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_READ and first == _VIEW:
+        return sqlite3.SQLITE_OK
+    # Without a column it is asked for a table of which nothing but the number of rows matters, also within the view.
+    if action == sqlite3.SQLITE_READ and first in _COMES_WITH_THE_VIEW and (inside == _VIEW or not second):
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _FUNCTIONS:
+        return sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_DENY
+
+
+@contextmanager
+def _translated(database: Path, condition: Condition, seconds: float) -> Iterator[None]:
+    """SQLite's errors as ours: what it says of the condition is the user's to mend, the rest is damage."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code == sqlite3.SQLITE_INTERRUPT:
+            raise TookTooLong(
+                f"the answer took more than {seconds:g} s; narrow the condition or give a limit"
+            ) from None
+        if code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
+            raise BadCondition(_explained(str(error), database, condition)) from None
+        raise as_told_to_readers(database, error) from None
+    except (sqlite3.Warning, sqlite3.ProgrammingError) as error:
+        raise BadCondition(_explained(str(error), database, condition)) from None
+
+
+def _explained(message: str, database: Path, condition: Condition) -> str:
+    """SQLite's complaint with the place that it is about."""
+    with closing(_opened(database)) as connection:
+        _fence(connection, SECONDS)
+
+        def compiled(where: str, order_by: str) -> str:
+            try:
+                connection.execute(_statement("explain_places", Condition(where, order_by, 0)))
+            except (sqlite3.Error, sqlite3.Warning) as error:
+                return str(error)
+            return ""
+
+        return explain(message, condition.where, condition.order_by, compiled)

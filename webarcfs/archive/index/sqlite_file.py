@@ -1,0 +1,91 @@
+"""The databases that derive from git: opened, removed, and SQLite's errors as ours, which say how to get a new one."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.model.errors import Busy, DatabaseDamaged, WebarcError
+
+#: Seconds that a writer waits for another.
+PATIENCE = 60.0
+
+
+class SqliteFile:
+    """A database at `path` for its one writer, with the statements of `sql/`. A context manager, for one thread."""
+
+    def __init__(self, path: Path, isolation_level: Literal["IMMEDIATE"] | None) -> None:
+        """Open or make it. Raises what `translated` raises."""
+        self._path = path
+        with self._translated():
+            self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=isolation_level)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._connection.close()
+
+    def _ready(self, version: int, schema: str) -> None:
+        """Give an empty database its schema. Raises DatabaseDamaged where there is one of another version."""
+        found = self._one("select_schema_version")
+        if found == 0 and not self._one("count_tables"):
+            self._connection.executescript(sql(schema))
+        elif found != version:
+            raise DatabaseDamaged(f"{self._path} is of version {found}, not {version}; run `webarc-agent recover`")
+
+    def _run(self, statement: str, **values: Any) -> sqlite3.Cursor:
+        return self._connection.execute(sql(statement), values)
+
+    def _one(self, statement: str) -> Any:
+        return self._run(statement).fetchone()[0]
+
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated(self._path)
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Raises OSError (ENOSPC, EACCES), Busy or DatabaseDamaged for what SQLite says of the file at `path`."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its extended part
+        if code == sqlite3.SQLITE_FULL:
+            raise OSError(errno.ENOSPC, f"{path}: {error}") from None
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise Busy(f"{path}: another process has been at it for {PATIENCE:g} s") from None
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+            raise OSError(errno.EACCES, f"{path}: {error}") from None
+        raise DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` makes it anew from git") from None
+
+
+def as_told_to_readers(path: Path, error: sqlite3.DatabaseError) -> WebarcError:
+    """What somebody is told who may only read: Busy or DatabaseDamaged, and what to do.
+
+    What a killed writer left half must be played back by one who may write (sqlite.org/lockingv3, "hot journal"), which
+    takes a moment; nobody shall make anew what only waits for that.
+    """
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return Busy(f"{path} is being written to; try again")
+    if code == sqlite3.SQLITE_READONLY_ROLLBACK:
+        mended = "the next `webarc-agent crawl` or `start` puts it right, and so does `webarc-agent verify`"
+        return DatabaseDamaged(f"{path} was being written to by a process that was killed; {mended}")
+    return DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` makes it anew from git")
+
+
+def remove(path: Path) -> None:
+    """Remove a database whose writer may have been killed: SQLite would play its journal back into the next one."""
+    path.unlink(missing_ok=True)
+    journal(path).unlink(missing_ok=True)
+
+
+def journal(path: Path) -> Path:
+    """Where SQLite keeps what it needs to undo a transaction; it is there after a writer was killed."""
+    return path.with_name(f"{path.name}-journal")

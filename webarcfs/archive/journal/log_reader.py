@@ -1,0 +1,173 @@
+"""Reads the logs of all journals, as far as they have been written (DESIGN.md section 5, "Durability").
+
+A log's name is `<journal>-<count>.log`: a journal begins another log when one is long. Large bodies lie in the folder
+`<journal>`. Who owns a log holds a lock on it (flock) while it lives.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.journal import log_format
+from webarcfs.archive.journal.log_format import HEADER, Record
+from webarcfs.archive.model.addition import AddNodes
+from webarcfs.archive.system.processes import lives
+
+SUFFIX = ".log"
+#: A log that was damaged, when all that could be read of it is in git.
+SET_ASIDE = ".damaged"
+#: A log's name, finished or not, begins with when its journal was begun, and by which process.
+_OWNER = re.compile(r"\.?\d+T\d+-(\d+)-")
+_BETWEEN_LOOKS = 0.01  # seconds
+_HEAD = 64  # bytes that are enough to tell the format
+
+
+@dataclass(slots=True)
+class Log:
+    """One log, read incrementally."""
+
+    path: Path
+    newer: bool = False
+    end: int = 0
+    damage: list[tuple[int, int]] = field(default_factory=list)
+    tail: str = ""
+    _seen: bool = False
+
+    @property
+    def id(self) -> str:
+        """Its name without suffix, as marks and tickets have it."""
+        return self.path.name.removesuffix(SUFFIX)
+
+    @property
+    def bodies(self) -> Path:
+        """The folder of its journal's large bodies."""
+        return self.path.with_name(journal_of(self.id))
+
+    def more(self) -> list[Record] | None:
+        """The records that came since the last call; None when the log became shorter, and must be read anew.
+
+        Raises FileNotFoundError when it is gone.
+        """
+        if 0 < self.end == os.stat(self.path).st_size:  # noqa: PTH116 # with each addition: most logs are not written to
+            self.tail = ""
+            return []
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = os.fstat(fd).st_size
+            if size < self.end:
+                return None
+            if self.end == 0 and not self._begin(os.pread(fd, _HEAD, 0)):
+                return []
+            found = log_format.scan(_read(fd, self.end, size), self.end)
+        finally:
+            os.close(fd)
+        self.end, self.tail = found.end, found.tail
+        self.damage.extend(found.damage)
+        return [self._whole(record) for record in found.records]
+
+    def was_cut(self) -> bool:
+        """Whether it is shorter than what was read of it: the sync of its end failed."""
+        try:
+            return self.path.stat().st_size < self.end
+        except FileNotFoundError:
+            return False
+
+    def body(self, record: Record) -> Path | bytes:
+        """The body of a record: its file, or its bytes. Raises OSError, FileNotFoundError when the log is gone."""
+        if record.file:
+            return self.bodies / record.file
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(fd, record.size, record.offset)
+        finally:
+            os.close(fd)
+
+    def _begin(self, head: bytes) -> bool:
+        """Whether the log is one that can be read, from its first bytes."""
+        self.newer = log_format.is_newer(head)
+        if not head.startswith(HEADER):
+            self.tail = "torn" if HEADER.startswith(head) or not head.strip(b"\0") else "damaged"
+            return False
+        self.end = len(HEADER)
+        return True
+
+    def _whole(self, record: Record) -> Record:
+        if record.file and isinstance(record.addition, AddNodes):
+            try:
+                return log_format.with_nodes(record, (self.bodies / record.file).read_bytes())
+            except FileNotFoundError:
+                return record  # it is in git already, and its body went
+        return record
+
+
+def log_ids(archive: Archive) -> list[str]:
+    """The logs of all journals, each journal's in order. Those that go meanwhile are done."""
+    names = os.listdir(archive.journal)  # noqa: PTH208 # for each confirmed addition, and paths cost more than it all
+    return sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX) and not name.startswith("."))
+
+
+def log_path(archive: Archive, log: str) -> Path:
+    """Where a log lies."""
+    return archive.journal / f"{log}{SUFFIX}"
+
+
+def all_logs(archive: Archive) -> list[Log]:
+    """The same, to be read."""
+    return [Log(log_path(archive, name)) for name in log_ids(archive)]
+
+
+def journal_of(log: str) -> str:
+    """The journal that a log belongs to."""
+    return log.rpartition("-")[0]
+
+
+def take(path: Path) -> int | None:
+    """A descriptor that holds a log of a dead owner; None when its owner lives, or the log is gone."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    if os.fstat(fd).st_nlink == 0:
+        os.close(fd)
+        return None
+    return fd
+
+
+def take_from_dead(path: Path, until: float) -> int | None:
+    """The same, but it waits, until the monotonic time `until`, for what a dead owner was just starting.
+
+    A process that is killed while it starts another leaves one that has copies of its descriptors, and with them its
+    locks, until that one runs its program: moments, or longer where processors are busy. An owner in a container of its
+    own seems to be dead and is waited for in vain; nothing comes of that but the wait.
+    """
+    while (fd := take(path)) is None and _is_dead(path) and time.monotonic() < until:
+        time.sleep(_BETWEEN_LOOKS)
+    return fd
+
+
+def _is_dead(path: Path) -> bool:
+    """Whether a log is there whose owner, which its name tells, does not run."""
+    match = _OWNER.match(path.name)
+    return match is not None and not lives(int(match[1])) and path.exists()
+
+
+def _read(fd: int, start: int, end: int) -> bytes:
+    return b"".join(_chunks(fd, start, end))
+
+
+def _chunks(fd: int, start: int, end: int) -> Iterator[bytes]:
+    while start < end and (chunk := os.pread(fd, end - start, start)):
+        yield chunk
+        start += len(chunk)

@@ -1,0 +1,94 @@
+"""What a journal confirmed and git does not have yet, by log, domain and blob. Memory only, safe for any thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from webarcfs.archive.journal.log_writer import Segment
+from webarcfs.archive.model.addition import AddFile, Addition
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A confirmed addition, and where it stands: its log and its number there."""
+
+    log: str
+    number: int
+    addition: Addition
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A ticket, and where the addition's body lies: at `offset` of the segment's log, or in `file`."""
+
+    ticket: Ticket
+    segment: Segment
+    offset: int
+    file: str
+
+
+class Pendings:
+    """The pending additions of one journal."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[tuple[str, str], dict[int, Pending]] = {}
+        self._bodies: dict[str, dict[tuple[str, int], Pending]] = {}
+
+    def keep(self, pending: Pending) -> None:
+        """One more."""
+        ticket = pending.ticket
+        key = ticket.log, ticket.addition.place.domain
+        with self._lock:
+            self._held.setdefault(key, {})[ticket.number] = pending
+            if isinstance(ticket.addition, AddFile):
+                self._bodies.setdefault(ticket.addition.blob, {})[ticket.log, ticket.number] = pending
+
+    def forget(self, gone: Iterable[Pending]) -> None:
+        """Some fewer. Nobody finds them from now on."""
+        with self._lock:
+            for pending in gone:
+                self._forget(pending)
+
+    def of(self, domain: str | None = None) -> Sequence[Pending]:
+        """Those of a domain, or all, in order."""
+        with self._lock:
+            held = [each for key, each in self._held.items() if domain in (None, key[1])]
+            return sorted((each for some in held for each in some.values()), key=lambda each: each.ticket.number)
+
+    def logs(self) -> set[str]:
+        """The logs that hold some."""
+        with self._lock:
+            return {log for log, _ in self._held}
+
+    def read(self, blob: str, folder: Path) -> bytes | int | None:
+        """A body: its bytes, or a descriptor, which the caller closes, of its file in `folder`; None if there is none.
+
+        What it is read from stays as long as that takes: nothing is forgotten meanwhile.
+        """
+        with self._lock:
+            found = next(iter(self._bodies.get(blob, {}).values()), None)
+            if found is None:
+                return None
+            if found.file:
+                return os.open(folder / found.file, os.O_RDONLY | os.O_CLOEXEC)
+            addition = found.ticket.addition
+            assert isinstance(addition, AddFile)
+            return os.pread(found.segment.fd, addition.size, found.offset)
+
+    def _forget(self, pending: Pending) -> None:
+        ticket = pending.ticket
+        key = ticket.log, ticket.addition.place.domain
+        held = self._held.get(key, {})
+        held.pop(ticket.number, None)
+        if not held:
+            self._held.pop(key, None)
+        if isinstance(ticket.addition, AddFile):
+            same = self._bodies.get(ticket.addition.blob, {})
+            same.pop((ticket.log, ticket.number), None)
+            if not same:
+                self._bodies.pop(ticket.addition.blob, None)

@@ -1,0 +1,141 @@
+"""What users add to ARCs, as values, and how the journal writes them down (DESIGN.md section 5, "Durability"). Pure.
+
+An addition belongs to one *version* of an ARC: the crawlTime in its data.xml, which names the crawl that stored it. It
+is never put into another version (/Ar-10/). The body of a file is named by the object id that git will give it, so a
+pending file and the committed one are the same version to whoever reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from webarcfs.archive.model.errors import Damaged
+
+#: Made once: json.dumps makes an encoder for each call that wants another than its own.
+_AS_JSON = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who wrote, as the commit will name them: `name <login@host>`."""
+
+    name: str
+    mail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One version of an ARC: `arc` is its path inside `domain`, `version` the crawlTime of its data.xml."""
+
+    domain: str
+    arc: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddFile:
+    """A new file at `path` inside the ARC (`notes.txt`, `more/deep/w.txt`); `blob` is git's id of its bytes.
+
+    `replaces` is the blob that the same writer confirmed under this name before (at an fsync, say): only that one may
+    be there already.
+    """
+
+    place: Place
+    path: str
+    blob: str
+    size: int
+    author: Author
+    time: int
+    replaces: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AddNodes:
+    """New data nodes: serialised elements, each with the namespaces that it needs, to be spliced into data.xml.
+
+    `source` is the addition that was renamed onto data.xml to bring them, and goes; empty when they were written there.
+    """
+
+    place: Place
+    nodes: bytes
+    author: Author
+    time: int
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An addition gets a new name inside its ARC, by its maker; whether it is in git already does not matter."""
+
+    place: Place
+    old: str
+    new: str
+    author: Author
+    time: int
+
+
+Addition = AddFile | AddNodes | Move
+
+
+def blob_id(body: bytes) -> str:
+    """The id that git gives a blob of these bytes (gitformat: `blob <size>`, NUL, bytes)."""
+    digest = blob_hash(len(body))
+    digest.update(body)
+    return digest.hexdigest()
+
+
+def blob_hash(size: int) -> hashlib._Hash:
+    """The beginning of a blob's hash, to be fed with its `size` bytes."""
+    return hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+
+
+def encode(addition: Addition) -> bytes:
+    """One line of ASCII without its newline; the nodes of AddNodes are a body, and not in it."""
+    place, author = addition.place, addition.author
+    fields: dict[str, Any] = {
+        "domain": place.domain,
+        "arc": place.arc,
+        "version": place.version,
+        "author": [author.name, author.mail],
+        "time": addition.time,
+    }
+    match addition:
+        case AddFile():
+            fields |= {"kind": "file", "path": addition.path, "blob": addition.blob, "size": addition.size}
+            fields |= {"replaces": addition.replaces} if addition.replaces else {}
+        case AddNodes():
+            fields |= {"kind": "nodes"}
+            fields |= {"source": addition.source} if addition.source else {}
+        case Move():
+            fields |= {"kind": "move", "old": addition.old, "new": addition.new}
+    # Names that are no UTF-8 travel as surrogates, which JSON can spell in ASCII.
+    return _AS_JSON(fields).encode("ascii")
+
+
+def decode(line: bytes, nodes: bytes = b"") -> Addition:
+    """The inverse of `encode`. Raises Damaged for what is none."""
+    try:
+        fields = json.loads(line)
+        place = Place(*_texts(fields, "domain", "arc", "version"))
+        author = Author(*map(str, fields["author"]))
+        time = int(fields["time"])
+        match fields["kind"]:
+            case "file":
+                path, blob = _texts(fields, "path", "blob")
+                return AddFile(place, path, blob, int(fields["size"]), author, time, str(fields.get("replaces", "")))
+            case "nodes":
+                return AddNodes(place, nodes, author, time, str(fields.get("source", "")))
+            case "move":
+                old, new = _texts(fields, "old", "new")
+                return Move(place, old, new, author, time)
+            case kind:
+                raise Damaged(f"an addition of a kind that is not known: {kind!r}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise Damaged(f"not an addition: {error!r}: {line[:200]!r}") from None
+
+
+def _texts(fields: dict[str, Any], *names: str) -> list[str]:
+    return [str(fields[name]) for name in names]

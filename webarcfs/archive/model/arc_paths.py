@@ -1,0 +1,201 @@
+"""Where a URL lies in the archive: URL → domain, folder of its ARC, name of its data file. Pure.
+
+The mapping is stable for ever: changing it would orphan every ARC of every archive. It is injective but for two cases
+that the web itself treats as one: an empty last segment is `index.html`, and http and https share a path. The table
+`VECTORS` is at once the documentation and the test.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from typing import Final
+
+from webarcfs.archive.model.url import Url, parse
+
+#: Longest segment, in bytes of UTF-8. Leaves room below the 255 of Linux filesystems for what tools append.
+LONGEST_SEGMENT = 200
+#: Name of an ARC whose URL ends in `/`.
+DIRECTORY_INDEX = "index.html"
+
+DATA_XML: Final = "data.xml"
+HEADERS: Final = "headers.http"
+
+_ESCAPE = re.compile(rb"%([0-9A-F]{2})")
+# Kept as escapes: `%` itself, `/`, and RFC 2396's reserved characters, whose plain form is another URL.
+_KEPT = frozenset(b"%/?#;:@&=+$,")
+_OWN_NAME = re.compile(r"data(\..*)?|headers\.http", re.DOTALL)
+_LOOKS_CUT = re.compile(r"~[0-9a-f]{16}")
+_EXTENSION = re.compile(r"[a-z0-9]{1,16}", re.ASCII)
+_LENGTH_OF_CUT = 17  # "~" and 16 hex digits
+# git refuses or complains about trees with names that HFS+ or NTFS would take for `.git…` (git-fsck(1),
+# core.protectHFS, core.protectNTFS): characters that HFS+ ignores inside `.git`, the 8.3 short names, and what
+# follows a backslash.
+_HFS_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_NTFS_SHORT = re.compile(r"(?:git|gi[0-9a-f]{4}|ma[0-9a-f]{4})[a-z]*~[0-9]", re.ASCII)
+# What no XML 1.0 document can hold; `path` is an attribute of data.xml.
+_NOT_XML = re.compile("[\ufffe\uffff]")
+
+
+def arc_path(url: str) -> str:
+    """`<domain>/<path>/<name>`: the folder of the ARC of `url`, legal UTF-8 for any file system of Linux.
+
+    Raises UrlRefused where `url.parse` does.
+    """
+    parts = parse(url)
+    segments = parts.path.split("/")[1:]
+    folders = [_segment(segment) for segment in segments[:-1]]
+    return "/".join([parts.domain, *folders, _last(segments[-1], parts)])
+
+
+def data_name(url: str) -> str:
+    """Name of the data file in the ARC of `url`: `data.<ext>` (/Cr-11.1/).
+
+    The extension is that of the URL's last segment in lower case, `data` alone where there is none; a body whose URL
+    ends in `.xml` is `data.orig.xml`, since `data.xml` is the ARC's own.
+    """
+    last = _unescape(parse(url).path.rpartition("/")[2]) or DIRECTORY_INDEX
+    stem, dot, extension = last.rpartition(".")
+    extension = extension.lower()
+    if not dot or not stem or not _EXTENSION.fullmatch(extension):
+        return "data"
+    return "data.orig.xml" if extension == "xml" else f"data.{extension}"
+
+
+def is_data_file(name: str) -> bool:
+    """Whether `name` is the data file of an ARC (and not its data.xml, its head or an addition)."""
+    return name != DATA_XML and (name == "data" or name.startswith("data."))
+
+
+def is_reserved(name: str) -> bool:
+    """Whether an ARC keeps `name` for itself: no addition may take it."""
+    return name in (HEADERS, "data") or name.startswith("data.")
+
+
+def is_git_name(name: str) -> bool:
+    """Whether git, on some file system, would take `name` for something of its own (`.git…`)."""
+    return _hide_git(name) != name
+
+
+def split(path: str) -> tuple[str, str]:
+    """`<domain>/<rest>` in two; a leading slash is dropped."""
+    domain, _, rest = path.lstrip("/").partition("/")
+    return domain, rest
+
+
+def _last(segment: str, parts: Url) -> str:
+    name = _unescape(segment) if segment else DIRECTORY_INDEX
+    if parts.query is not None:
+        name += "?" + _query(parts.query)
+    return _legal(name)
+
+
+def _segment(segment: str) -> str:
+    # `%` alone can come from nothing else: every other `%` is followed by two digits. git knows no empty name.
+    return _legal(_unescape(segment)) if segment else "%"
+
+
+def _query(query: str) -> str:
+    # In a query `/` is data and not a separator, so both of its forms occur: the plain one becomes `%2F`, the
+    # escaped one `%2f`, so that they stay two.
+    return "%2f".join(_unescape(part.replace("/", "%2F")) for part in query.split("%2F"))
+
+
+def _unescape(text: str) -> str:
+    """Decode each escape once, but for those that must stay one. Input: the canonical form of `url.parse`."""
+    if "%" not in text:
+        return text
+    raw = _ESCAPE.sub(_decode_one, text.encode("ascii"))
+    return _escape_unprintable(raw.decode("utf-8", "surrogateescape"))
+
+
+def _decode_one(match: re.Match[bytes]) -> bytes:
+    byte = int(match[1], 16)
+    return match[0] if byte in _KEPT else bytes((byte,))
+
+
+def _escape_unprintable(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(_escape(c) if _must_escape(c) else c for c in text)
+
+
+def _must_escape(char: str) -> bool:
+    return unicodedata.category(char) in ("Cc", "Cs") or _NOT_XML.match(char) is not None
+
+
+def _escape(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogateescape"))
+
+
+def _legal(name: str) -> str:
+    """`name` as a file name: what stands for something else is escaped, what is too long is cut."""
+    if name in (".", ".."):
+        return name.replace(".", "%2E")
+    if _OWN_NAME.fullmatch(name):
+        name = _escape(name[0]) + name[1:]
+    return _cut(_hide_git(name))
+
+
+def _hide_git(name: str) -> str:
+    """Escape the character that would let a file system read `name` as `.git…`."""
+    plain = _HFS_IGNORED.sub("", name).lower()
+    if _NTFS_SHORT.match(plain) or re.search(r"\\(?:git|gi[0-9a-f]{4})[a-z]*~[0-9]", plain):
+        name = name.replace("~", "%7E")
+    if plain.startswith(".git") or "\\.git" in plain:
+        name = name.replace(".", "%2E")
+    return name
+
+
+def _cut(name: str) -> str:
+    """Shorten a name over the limit, and one that looks as if it had been, so that no two names meet."""
+    raw = name.encode()
+    if len(raw) <= LONGEST_SEGMENT and not (
+        len(raw) > LONGEST_SEGMENT - 4 and _LOOKS_CUT.fullmatch(name[-_LENGTH_OF_CUT:])
+    ):
+        return name
+    head = raw[: LONGEST_SEGMENT - _LENGTH_OF_CUT].decode("utf-8", "ignore")
+    return f"{head}~{hashlib.sha256(raw).hexdigest()[:16]}"
+
+
+#: URL → ARC path, data file: the rules by example (DESIGN.md section 3, "URL to path").
+VECTORS: tuple[tuple[str, str, str], ...] = (
+    ("http://www.example.org", "www.example.org/index.html", "data.html"),
+    ("http://www.example.org/", "www.example.org/index.html", "data.html"),
+    ("https://www.example.org/index.html", "www.example.org/index.html", "data.html"),
+    ("HTTP://WWW.Example.ORG:80/a", "www.example.org/a", "data"),
+    ("http://www.example.org:8080/a.PDF", "www.example.org:8080/a.PDF", "data.pdf"),
+    ("https://www.example.org:80/", "www.example.org:80/index.html", "data.html"),
+    ("http://user:secret@www.example.org/a#part", "www.example.org/a", "data"),
+    ("http://bücher.example/", "xn--bcher-kva.example/index.html", "data.html"),
+    ("http://[2001:DB8::1]:81/x", "[2001:db8::1]:81/x", "data"),
+    ("http://e.org/blog/", "e.org/blog/index.html", "data.html"),
+    ("http://e.org/blog", "e.org/blog", "data"),
+    ("http://e.org/blog/x", "e.org/blog/x", "data"),
+    ("http://e.org/?a=1", "e.org/index.html?a=1", "data.html"),
+    ("http://e.org/p.php?a=1&b=%26", "e.org/p.php?a=1&b=%26", "data.php"),
+    ("http://e.org/p?u=/x", "e.org/p?u=%2Fx", "data"),
+    ("http://e.org/p?u=%2Fx", "e.org/p?u=%2fx", "data"),
+    ("http://e.org/p?", "e.org/p?", "data"),
+    ("http://e.org/caf%C3%A9%20bar.html", "e.org/café bar.html", "data.html"),
+    ("http://e.org/caf%E9", "e.org/caf%E9", "data"),
+    ("http://e.org/100%25", "e.org/100%25", "data"),
+    ("http://e.org/50%off", "e.org/50%25off", "data"),
+    ("http://e.org/..%2fetc", "e.org/..%2Fetc", "data"),
+    ("http://e.org/a/../b", "e.org/a/%2E%2E/b", "data"),
+    ("http://e.org/%00%0A", "e.org/%00%0A", "data"),
+    ("http://e.org/what%3Fnow", "e.org/what%3Fnow", "data"),
+    ("http://e.org/a//b", "e.org/a/%/b", "data"),
+    ("http://e.org/data.xml", "e.org/%64ata.xml", "data.orig.xml"),
+    ("http://e.org/feed.xml", "e.org/feed.xml", "data.orig.xml"),
+    ("http://e.org/headers.http", "e.org/%68eaders.http", "data.http"),
+    ("http://e.org/data", "e.org/%64ata", "data"),
+    ("http://e.org/data.php?" + "x" * 300, "e.org/%64ata.php?" + "x" * 172 + "~4e5e4a545e7917bf", "data.php"),
+    ("http://e.org/.git/config", "e.org/%2Egit/config", "data"),
+    ("http://e.org/git~1", "e.org/git%7E1", "data"),
+    ("http://e.org/operator~.html", "e.org/operator~.html", "data.html"),
+    ("http://e.org/archive.tar.gz", "e.org/archive.tar.gz", "data.gz"),
+    ("http://e.org/.bashrc", "e.org/.bashrc", "data"),
+    ("http://e.org/" + "x" * 300, "e.org/" + "x" * 183 + "~0d4e2ca9e9cbced7", "data"),
+)

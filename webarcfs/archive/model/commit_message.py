@@ -1,0 +1,118 @@
+"""What a commit of a domain says: its message and trailers. Pure (DESIGN.md section 3; /Ar-8/).
+
+The first line is the commitTag. A crawl's commit has the trailers Publication, Complete, Sequence and, for imports,
+Source; a commit of additions has an `Added` for each file, and a `Journal` for each log that it took them from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import CommitTag
+
+#: Who commits, always; the author of an addition is the user who wrote it.
+COMMITTER = ("webarcfs", "webarcfs@localhost")
+
+_QUOTED = {ord(char): f"\\{letter}" for char, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True)}
+#: Paths that are written as they are.
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlMessage:
+    """The message of a crawl's commit. `sequence` counts the publications of the whole archive."""
+
+    tag: CommitTag
+    publication: str
+    complete: bool
+    sequence: int
+    sources: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            str(self.tag),
+            "",
+            f"Publication: {self.publication}",
+            f"Complete: {'yes' if self.complete else 'no'}",
+            f"Sequence: {self.sequence}",
+            *(f"Source: sha256:{digest}" for digest in self.sources),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class AdditionsMessage:
+    """The message of a commit of additions: the paths, inside the domain, of files that are new or grew (data.xml), and
+    (old, new) of those that were renamed; and how far each log of the journal is done.
+    """
+
+    tag: CommitTag
+    added: Sequence[str]
+    renamed: Sequence[tuple[str, str]] = ()
+    done: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        added = (f"Added: {quoted(path)}" for path in self.added)
+        renamed = (f"Renamed: {quoted(old)} -> {quoted(new)}" for old, new in self.renamed)
+        done = (f"Journal: {log} {number}" for log, number in self.done.items())
+        return "\n".join([str(self.tag), "", *added, *renamed, *done]) + "\n"
+
+
+def quoted(path: str) -> str:
+    """A path in ASCII, as git writes it: in quotes and with escapes where it is not plain (`core.quotePath`)."""
+    if _PLAIN.fullmatch(path):
+        return path
+    raw = path.encode("utf-8", "surrogateescape")
+    text = "".join(_QUOTED.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in raw)
+    return path if text == path else f'"{text}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Any commit's message, read: the tag and all trailers in order."""
+
+    tag: CommitTag
+    trailers: tuple[tuple[str, str], ...]
+
+    def all(self, key: str) -> list[str]:
+        """The values of every trailer `key`."""
+        return [value for name, value in self.trailers if name == key]
+
+    @property
+    def is_crawl(self) -> bool:
+        """Whether a crawl made this commit (as opposed to additions)."""
+        return bool(self.all("Sequence"))
+
+    @property
+    def sequence(self) -> int:
+        """The number in the order of the feed. Raises Damaged for a commit that has none."""
+        values = self.all("Sequence")
+        if len(values) != 1 or not values[0].isdecimal():
+            raise Damaged(f"the commit of {self.tag} has no Sequence")
+        return int(values[0])
+
+    @property
+    def publication(self) -> str:
+        """Name of the publication whose crawl this is; empty for additions."""
+        return "".join(self.all("Publication")[:1])
+
+    @property
+    def done(self) -> dict[str, int]:
+        """How far each log of the journal was done with this commit of additions: log → number."""
+        words = (value.rpartition(" ") for value in self.all("Journal"))
+        return {log: int(number) for log, _, number in words if number.isdecimal()}
+
+    @property
+    def complete(self) -> bool:
+        """Whether the crawl saw all that it set out to see."""
+        return self.all("Complete") == ["yes"]
+
+
+def parse(text: str) -> Message:
+    """Read a commit's message. Raises Damaged when it does not start with a commitTag."""
+    first, _, rest = text.partition("\n")
+    pairs = (line.partition(": ") for line in rest.split("\n"))
+    return Message(CommitTag.parse(first.strip()), tuple((key, value) for key, colon, value in pairs if colon))

@@ -1,0 +1,5 @@
+"""client."""
+
+from webarcfs.client.client import CommitTag, MetaData, WebarchiveClient
+
+__all__ = ["CommitTag", "MetaData", "WebarchiveClient"]

@@ -1,0 +1,229 @@
+"""The archive for Python programs: documents, their files and data nodes, snapshots, news (/Cl-2/ … /Cl-11/).
+
+    from webarcfs.client import WebarchiveClient
+
+    with WebarchiveClient("/mnt/archive") as client:
+        for meta in client.select("mimeType = 'text/html'", "crawlTime DESC", limit=10):
+            print(meta.title, len(client.open_read(meta, client.data_name(meta)).read()))
+
+A client of a mount reads and writes through it, and so sees what was written a moment ago; one of an archive's
+directory reads the repositories, and writes nothing (SEMANTICS.md says what a mount keeps). Errors are those of
+`webarcfs.archive.model.errors`, never bare OSErrors. Any thread may call a client.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+from xml.etree import ElementTree
+
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document.data_xml import parse_element
+from webarcfs.archive.history import versions
+from webarcfs.archive.index.query import ask
+from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
+from webarcfs.archive.model.errors import Exists, InvalidDocument, NotAnArchive, NotFound
+from webarcfs.archive.model.metadata import CommitTag, MetaData
+from webarcfs.client import mounted
+from webarcfs.client.arc_folders import ArcFolders
+from webarcfs.client.mounted import family
+from webarcfs.client.observers import INTERVAL, News, Observer
+from webarcfs.client.repositories import Repositories
+
+__all__ = ["CommitTag", "MetaData", "Observer", "WebarchiveClient"]
+
+#: Bodies up to this size are read into memory; larger ones go through an unnamed file.
+LARGE = 4 << 20
+_PIECE = 1 << 20
+_DATA = "{urn:webarcfs:arc:1}data"
+
+
+class WebarchiveClient:
+    """Access to one archive (/Cl-2.2/): `place` is its directory, or a mount of it (or a path inside one).
+
+    `interval` is how often observers' news are looked for, in seconds (/Sv-5.1/). Raises NotAnArchive.
+    """
+
+    def __init__(self, place: str | os.PathLike[str], *, interval: float = INTERVAL) -> None:
+        self.mount, self.archive = _found(Path(place).absolute())
+        feed = self.mount / ".changes" if self.mount is not None else self.archive.changes
+        self._news = News(feed, interval)
+        self._repositories = Repositories(self.archive)
+        self._folders = ArcFolders(self.mount, self._repositories)
+
+    def __enter__(self) -> WebarchiveClient:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the observers' thread; what it is delivering is delivered."""
+        self._news.stop()
+
+    # -- documents ---------------------------------------------------------------------------------------------------
+
+    def select(self, where: str = "", order_by: str = "", limit: int | None = None) -> builtins.list[MetaData]:
+        """The documents for which an SQL condition holds, one for each snapshot that has them (/Cl-6/).
+
+        Raises BadCondition, TookTooLong; see `webarc query --help` for what a condition may be.
+        """
+        return list(ask(self.archive.database, where, order_by, limit))
+
+    def list(self, meta: MetaData) -> builtins.list[str]:
+        """What lies in a document's ARC in its snapshot, additions included (/Cl-7/). Raises NotFound."""
+        arc = self._repositories.arc(meta)
+        if folder := self._shown_in(meta):
+            with family(meta.path):
+                return sorted(os.listdir(folder))  # noqa: PTH208 # as a path is known already
+        return [*arc.entries]
+
+    def data_name(self, meta: MetaData) -> str:
+        """The name of the document's data file (`data.html`). Raises NotFound."""
+        for name, entry in self._repositories.arc(meta).entries.items():
+            if is_data_file(name) and not entry.is_tree:
+                return name
+        raise NotFound(f"{meta.path} has no data file in {meta.commit_tag}")
+
+    def open_read(self, meta: MetaData, name: str) -> BinaryIO:
+        """A file of the document's ARC as a stream (/Cl-8/): `name` may lead into folders of users. Raises NotFound."""
+        arc, name = self._repositories.arc(meta), name.strip("/")
+        if ".." in name.split("/"):
+            raise NotFound(f"{name!r} leads out of {meta.path}")
+        store, found = arc.store, arc.entries.get(name)
+        # What a crawl stored is the same in git, and quicker there if it is small; what was just added is not there.
+        crawled = found if name != DATA_XML and is_reserved(name) else None
+        if crawled is not None and not crawled.is_tree and store.size(crawled.oid) <= LARGE:
+            return io.BytesIO(store.read(crawled.oid))
+        if folder := self._shown_in(meta):
+            with family(f"{meta.path}/{name}"):
+                return open(f"{folder}/{name}", "rb")  # noqa: PTH123 # the caller closes it
+        found = found or store.find(arc.tree, name)
+        if found is None or found.is_tree:
+            raise NotFound(f"{meta.path} has no file {name!r} in {meta.commit_tag}")
+        if store.size(found.oid) <= LARGE:
+            return io.BytesIO(store.read(found.oid))
+        with family(name):
+            body = tempfile.TemporaryFile()  # noqa: SIM115 # the caller closes it
+            store.copy(found.oid, body.fileno())
+            body.seek(0)
+            return body
+
+    @contextmanager
+    def open_write(self, meta: MetaData, name: str) -> Iterator[BinaryIO]:
+        """A new file in the document's ARC as a stream (/Cl-9/); it is kept when the `with` block ends without error.
+
+        Raises Exists when there is one of that name, Stale when a crawl replaced the document (/Ar-10/), NotPermitted
+        where no addition may be or the client was given no mount.
+        """
+        place = f"{meta.path}/{name}"
+        with self._folders.current(meta) as folder, tempfile.SpooledTemporaryFile(LARGE) as body:
+            if folder.has(name):
+                raise Exists(f"{place} is there already")
+            # What is closed in a mount stays for ever, so nothing of a block that fails may get there.
+            yield cast(BinaryIO, body)
+            body.seek(0)
+            folder.check()
+            with family(place), folder.opened(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as fd:
+                while piece := memoryview(body.read(_PIECE)):
+                    while piece:
+                        piece = piece[os.write(fd, piece) :]
+
+    # -- data nodes --------------------------------------------------------------------------------------------------
+
+    def get_data(self, meta: MetaData, tag: str) -> ElementTree.Element | None:
+        """The data node of that expanded name (`words`, `{urn:x}words`); None where there is none (/Cl-10/)."""
+        with self.open_read(meta, DATA_XML) as stream:
+            document = stream.read()
+        parse_element(document)  # refuses what the standard library's parser should not be given
+        data = ElementTree.fromstring(document).find(_DATA)  # noqa: S314 # our own, checked when it was written
+        return next((node for node in (data if data is not None else ()) if node.tag == tag), None)
+
+    def add_data(self, meta: MetaData, tag: str, element: ElementTree.Element | str) -> None:
+        """Add a data node (/Cl-11/): `element`, whose expanded name must be `tag`, or the text of a new element.
+
+        Raises Exists when there is one of that name, InvalidDocument when a schema of the archive does not allow it,
+        Stale, NotPermitted as for `open_write`.
+        """
+        if isinstance(element, str):
+            text, element = element, ElementTree.Element(tag)
+            element.text = text
+        if element.tag != tag:
+            raise InvalidDocument(f"the element is called {element.tag}, not {tag}")
+        with (
+            self._folders.current(meta) as folder,
+            family(f"{meta.path}/{DATA_XML}"),
+            folder.opened(DATA_XML, os.O_WRONLY | os.O_APPEND) as fd,
+        ):
+            os.write(fd, ElementTree.tostring(element, "unicode").encode("utf-8", "xmlcharrefreplace"))
+
+    # -- snapshots ---------------------------------------------------------------------------------------------------
+
+    def domains(self) -> builtins.list[str]:
+        """The domains of the archive, in order."""
+        return builtins.list(self.archive.domains())
+
+    def snapshots(self, domain: str) -> builtins.list[CommitTag]:
+        """The commitTags of a domain, oldest first. Raises NotFound."""
+        return [tag for tag, _ in versions.snapshots(self._repositories.store(domain), domain)]
+
+    def at(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
+        """All documents of a snapshot, by folders; as `select` gives them, but read from git. Raises NotFound."""
+        tag = _tag(commit_tag)
+        store = self._repositories.store(tag.domain)
+        tree = versions.tree_of(store, tag)
+        return (_shown(versions.described(store, arc), tag) for arc in versions.arcs(store, tree))
+
+    def changed(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
+        """The documents that a snapshot added, or of which it stored another version. Raises NotFound."""
+        tag = _tag(commit_tag)
+        return versions.stored_by(self._repositories.store(tag.domain), tag)
+
+    # -- news --------------------------------------------------------------------------------------------------------
+
+    def add_observer(self, observer: Observer, since: CommitTag | str | None = None) -> None:
+        """Have `observer` called with the list of new commitTags, in order, from a thread of its own (/Cl-4/, /Cl-5/).
+
+        It begins behind `since`, the last tag that it remembers, or with what comes from now on. A call that raises is
+        logged, and its tags are delivered again, with what came since. Raises NotFound when the feed has no such tag.
+        """
+        self._news.add(observer, None if since is None else str(_tag(since)))
+
+    def remove_observer(self, observer: Observer) -> None:
+        """Call it no more; once this returns no call is under way, unless it is the observer that calls."""
+        self._news.remove(observer)
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _shown_in(self, meta: MetaData) -> str:
+        """Where the mount, if there is one, shows a document's ARC: the newest snapshot is the one that can grow."""
+        if self.mount is None:
+            return ""
+        if self._repositories.is_newest(meta.commit_tag):
+            return f"{self.mount}{meta.path}"
+        return f"{self.mount}/.snapshots/{meta.commit_tag}{meta.path}"
+
+
+def _found(place: Path) -> tuple[Path | None, Archive]:
+    """The mount that `place` is in, if it is in one, and the archive."""
+    if found := mounted.behind(place):
+        return found
+    if not place.is_dir():
+        raise NotAnArchive(f"there is no folder {place}")
+    return None, directory.open_archive(place)
+
+
+def _tag(tag: CommitTag | str) -> CommitTag:
+    return tag if isinstance(tag, CommitTag) else CommitTag.parse(tag)
+
+
+def _shown(meta: MetaData, tag: CommitTag) -> MetaData:
+    """A document's metadata as a snapshot shows it: crawlTime and commitTag are the snapshot's."""
+    return MetaData(meta.url, meta.mime_type, meta.title, meta.path, meta.domain, tag.crawl_time, meta.create_time, tag)

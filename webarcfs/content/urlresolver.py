@@ -1,0 +1,84 @@
+"""References as pages write them → canonical URLs (RFC 3986 section 5.2, as far as http(s) needs it). Pure.
+
+urljoin followed by canonicalisation is two thirds of what extracting links costs, so the two are one step here:
+`canonical` resolves dot segments by itself, and the plain names that most references are need neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from urllib.parse import quote
+
+from webarcfs.archive.model.errors import UrlRefused
+from webarcfs.archive.model.url import canonical
+
+# A relative reference that is canonical as it stands: no scheme, no dot segment, nothing to escape or to unescape.
+_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9\-._~!*'();@&=+$,]*"
+_PLAIN = re.compile(rf"/?+(?!\?)(?:{_SEGMENT}/)*+(?:{_SEGMENT})?+(?:\?[A-Za-z0-9\-._~!*'();:@&=+$,/?]*+)?+")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_NOT_ASCII = re.compile("[^\0-\x7f]+")
+_DROPPED = {ord(c): None for c in "\t\n\r"}
+_CACHED_LENGTH = 512
+
+
+def resolver(base: str, charset: str) -> Callable[[str], str | None]:
+    """A function from references without fragment to canonical URLs; None for what is empty or no http(s) URL.
+
+    `base` is the canonical URL that they are relative to, `charset` the page's encoding.
+    """
+    scheme, _, rest = base.partition("://")
+    domain, _, path = rest.partition("?")[0].partition("/")
+    origin = f"{scheme}://{domain}"
+    document = f"{origin}/{path}"
+    folder = document[: document.rindex("/") + 1]
+
+    def resolve(raw: str) -> str | None:
+        if not raw:
+            return None
+        if _PLAIN.fullmatch(raw):
+            return (origin if raw[0] == "/" else folder) + raw
+        text = _as_ascii_query(raw.translate(_DROPPED), charset)
+        if _SCHEME.match(text):
+            return _canonical(text)
+        if text.startswith("//"):
+            return _canonical(f"{scheme}:{text}")
+        if text.startswith("?"):
+            return _canonical(document + text)
+        return _canonical((origin if text.startswith("/") else folder) + text)
+
+    return resolve
+
+
+def _as_ascii_query(text: str, charset: str) -> str:
+    """Backslashes before the query are slashes; what is not ASCII in the query is escaped in the page's encoding.
+
+    Both are url.spec.whatwg.org's rules ("path state", "query state"). Pages in UTF-16 and UTF-32 count as UTF-8 there.
+    """
+    head, mark, query = text.partition("?")
+    if not query.isascii() and not charset.startswith("utf"):
+        query = _NOT_ASCII.sub(lambda match: _escaped(match[0], charset), query)
+    return head.replace("\\", "/") + mark + query
+
+
+def _escaped(text: str, charset: str) -> str:
+    try:
+        return quote(text.encode(charset, "xmlcharrefreplace"), safe="")
+    except (LookupError, ValueError):
+        return text
+
+
+def _canonical(text: str) -> str | None:
+    # Menus repeat the same few hundred URLs on every page; what is very long would only fill the cache.
+    return _cached(text) if len(text) <= _CACHED_LENGTH else _or_none(text)
+
+
+def _or_none(text: str) -> str | None:
+    try:
+        return canonical(text)
+    except (UrlRefused, ValueError):
+        return None
+
+
+_cached = lru_cache(maxsize=8192)(_or_none)

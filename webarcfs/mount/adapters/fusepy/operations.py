@@ -1,0 +1,214 @@
+"""Adapter on fusepy, libfuse 2's high-level API: paths in, nodes asked, numbers out (DESIGN.md section 9).
+
+libfuse calls from threads of its own, several at once. This API knows one inode per path, so the kernel would mix the
+pages of an old and a new version of a file: files are therefore opened with direct I/O, and neither names nor
+attributes are cached. An open file is a handle that keeps its node, and with it its version.
+"""
+
+# ruff: noqa: D102 # the methods are fusepy's operations; SEMANTICS.md says what each answers
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import stat
+from dataclasses import dataclass
+from typing import Any
+
+import fuse
+
+from webarcfs.archive.model.errors import (
+    Exists,
+    IsADirectory,
+    NoAttribute,
+    NotADirectory,
+    NotALink,
+    NotFound,
+    NotSupported,
+    Stale,
+)
+from webarcfs.mount.adapters.binding import PID, Mount
+from webarcfs.mount.adapters.errno_map import errno_for
+from webarcfs.mount.adapters.request_stats import STATS
+from webarcfs.view.content import Content
+from webarcfs.view.node import Attrs, File, Folder, Kind, Node
+from webarcfs.view.tree.root import Tree
+from webarcfs.view.tree.symlink import Link
+
+#: What st_blksize says; also the most that the kernel asks for at once.
+BLOCK = 128 * 1024
+_TYPES = {Kind.FILE: stat.S_IFREG, Kind.FOLDER: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
+_STATVFS = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail", "f_namemax")
+
+
+@dataclass(slots=True)
+class Handle:
+    """An open file or folder: the node it was opened as, and a file's bytes."""
+
+    node: Node
+    content: Content | None = None
+
+
+class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
+    """The operations of one mount. Those that are None here are left to the kernel."""
+
+    use_ns = True
+    #: What is open needs no path: its name may have been given to another file since (by a rename onto data.xml).
+    flag_nullpath_ok = True
+    access = bmap = ioctl = lock = None
+    flush: Any = None
+    fsync: Any = None
+    fsyncdir: Any = None
+
+    def __init__(self, mount: Mount) -> None:
+        self._mount = mount
+        self._tree: Tree = mount.tree
+        self._handles: dict[int, Handle] = {}
+        self._numbers = itertools.count(1)
+
+    def __call__(self, op: str, *args: Any) -> Any:
+        """Every operation comes through here; the only place where an exception ends."""
+        try:
+            if self._mount.requests:
+                self._mount.requests.count(op)
+            return getattr(self, op)(*args)
+        except BaseException as error:
+            raise fuse.FuseOSError(errno_for(error, op, args[0] if args else "")) from None
+
+    def init(self, _path: str) -> None:
+        self._mount.live()
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def getattr(self, path: str, fi: Any = None) -> dict[str, int]:
+        node = self._tree.find(path) if fi is None else self._handles[fi.fh].node
+        try:
+            return self._stat(node.attrs())
+        except Stale:  # somebody added to it since it was found, and git never had it as it was then
+            return self._stat(self._tree.find(path).attrs())
+
+    def readlink(self, path: str) -> str:
+        node = self._tree.find(path)
+        if not isinstance(node, Link):
+            raise NotALink(path)
+        return node.target
+
+    def opendir(self, path: str) -> int:
+        node = self._looked_up(path)
+        if not isinstance(node, Folder):
+            raise NotADirectory(path)
+        return self._open(Handle(node))
+
+    def readdir(self, _path: str, fh: int) -> list[tuple[str, dict[str, int] | None, int]]:
+        node = self._handles[fh].node
+        assert isinstance(node, Folder)
+        children = node.in_force(lambda folder: list(folder.children()))
+        listed = [(name, {"st_ino": child.ino, "st_mode": _TYPES[child.kind]}, 0) for name, child in children]
+        return [(".", {"st_ino": node.ino, "st_mode": stat.S_IFDIR}, 0), ("..", None, 0), *listed]
+
+    def releasedir(self, _path: str, fh: int) -> None:
+        del self._handles[fh]
+
+    def open(self, path: str, fi: Any) -> int:
+        node = self._looked_up(path)
+        if (fi.flags & os.O_ACCMODE) != os.O_RDONLY or fi.flags & os.O_TRUNC:
+            raise node.refusal()
+        if not isinstance(node, File):
+            raise IsADirectory(path)
+        fi.fh = self._open(Handle(node, node.open()))
+        fi.direct_io = 1
+        return 0
+
+    def read(self, _path: str, size: int, offset: int, fi: Any) -> bytes:
+        content = self._handles[fi.fh].content
+        assert content is not None
+        return content.read(offset, size)
+
+    def release(self, _path: str, fi: Any) -> int:
+        handle = self._handles.pop(fi.fh)
+        if handle.content is not None:
+            handle.content.close()
+        return 0
+
+    def listxattr(self, path: str) -> list[str]:
+        return list(self._tree.find(path).xattrs())
+
+    def getxattr(self, path: str, name: str) -> bytes:
+        node = self._tree.find(path)
+        if not name.startswith("user."):
+            # Said once, ls and cp stop asking for access control lists and capabilities.
+            raise NotSupported(name)
+        if node is self._tree.root and name == PID:
+            return b"%d" % os.getpid()
+        if node is self._tree.root and name == STATS and self._mount.requests:
+            return str(self._mount.requests).encode()
+        value = node.xattrs().get(name)
+        if value is None:
+            raise NoAttribute(name)
+        return value
+
+    def statfs(self, _path: str) -> dict[str, int]:
+        below = os.statvfs(self._mount.archive.root)
+        return {name: getattr(below, name) for name in _STATVFS}
+
+    # -- attempts to write: all refused, each as SEMANTICS.md says ---------------------------------------------------
+
+    def _refuse_change(self, path: str, *_: Any) -> None:
+        raise self._tree.find(path).refusal()
+
+    chmod = chown = truncate = unlink = rmdir = utimens = removexattr = setxattr = _refuse_change
+
+    def _refuse_new(self, path: str, *_: Any) -> None:
+        folder, _slash, name = path.rpartition("/")
+        parent = self._tree.find(folder)
+        try:
+            self._tree.child(parent, name)
+        except NotFound:
+            raise parent.refusal() from None
+        raise Exists(path)
+
+    create = mkdir = mknod = symlink = _refuse_new
+
+    def link(self, new: str, _old: str) -> None:
+        self._refuse_new(new)
+
+    def rename(self, old: str, new: str) -> None:
+        node = self._tree.find(old)
+        parent = self._tree.find(new.rpartition("/")[0])
+        raise (parent if parent.old else node).refusal()
+
+    def write(self, *_: Any) -> int:
+        raise OSError(errno.EBADF, "no file is open for writing")
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _looked_up(self, path: str) -> Node:
+        """What the kernel has looked up by this path just now. Raises Stale if it went since: the kernel looks again.
+
+        ENOENT would reach the program, even one that may create the file.
+        """
+        try:
+            return self._tree.find(path)
+        except NotFound as error:
+            raise Stale(str(error)) from None
+
+    def _open(self, handle: Handle) -> int:
+        number = next(self._numbers)
+        self._handles[number] = handle
+        return number
+
+    def _stat(self, attrs: Attrs) -> dict[str, int]:
+        time = attrs.mtime * 10**9
+        return {
+            "st_mode": _TYPES[attrs.kind] | attrs.mode(self._mount.folder_mode),
+            "st_ino": attrs.ino,
+            "st_nlink": attrs.nlink,
+            "st_size": attrs.size,
+            "st_blocks": -(-attrs.size // 512),
+            "st_blksize": BLOCK,
+            "st_uid": self._mount.uid if attrs.owner is None else attrs.owner,
+            "st_gid": self._mount.gid,
+            "st_mtime": time,
+            "st_ctime": time,
+            "st_atime": time,
+        }

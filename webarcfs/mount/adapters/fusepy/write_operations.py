@@ -1,0 +1,149 @@
+"""The fusepy adapter's operations of a mount that takes additions; reading is highlevel.py's.
+
+libfuse calls from threads of its own, as many as it takes, and the kernel keeps nothing that could be expired: so a
+close simply waits for the journal, where the low-level adapter answers later.
+"""
+
+# ruff: noqa: D102 # the methods are fusepy's operations; SEMANTICS.md says what each answers
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import fuse
+
+from webarcfs.archive.model.errors import NotSupported
+from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.fusepy.operations import Handle, Operations
+from webarcfs.mount.writing.draft import DraftFile
+from webarcfs.mount.writing.service import Additions
+from webarcfs.mount.writing.writer import Opened, Writer
+from webarcfs.view.caller import Caller
+from webarcfs.view.node import Node
+
+#: How libfuse creates a file for mknod(2); the kernel never asks for exactly this.
+_MKNOD = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+
+
+class WritingOperations(Operations):
+    """The operations of one mount."""
+
+    def __init__(self, mount: Mount, additions: Additions) -> None:
+        super().__init__(mount)
+        self._additions = additions
+        self._opened: dict[int, Opened] = {}
+
+    @property
+    def _writer(self) -> Writer:
+        return self._additions.ready()
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def create(self, path: str, _mode: int, fi: Any) -> int:  # type: ignore[override]
+        folder, _slash, name = path.rpartition("/")
+        made = fi.flags == _MKNOD  # libfuse closes it at once
+        opened, node = (self._writer.make if made else self._writer.create)(self._looked_up(folder), name, _caller())
+        if made:
+            self._writer.confirm(opened)
+        return self._keep(opened, node, fi)
+
+    def mkdir(self, path: str, _mode: int) -> None:
+        folder, _slash, name = path.rpartition("/")
+        self._writer.names.mkdir(self._looked_up(folder), name, _caller())
+
+    def rename(self, old: str, new: str) -> None:
+        (folder, _, name), (target, _, new_name) = old.rpartition("/"), new.rpartition("/")
+        self._writer.names.rename((self._tree.find(folder), name), (self._tree.find(target), new_name), 0, _caller())
+
+    def _may_change(self, path: str, *_: Any) -> None:
+        self._writer.names.may_change(self._tree.find(path), _caller())
+
+    chmod = chown = utimens = _may_change
+
+    def truncate(self, path: str, length: int, fi: Any = None) -> None:
+        opened = self._opened.get(fi.fh) if fi is not None else None
+        if opened is not None:
+            self._writer.truncate(opened, length)
+            return
+        node = self._draft(self._tree.find(path))
+        if not isinstance(node, DraftFile):
+            raise node.refusal()
+        node.draft.truncate(length)
+
+    def _draft(self, node: Node) -> Node:
+        """The draft of a version that its maker still writes to; else the node itself."""
+        return self._writer.open_draft(node, _caller()) or node
+
+    def setxattr(self, path: str, name: str, *_: Any) -> None:
+        node = self._tree.find(path)
+        if not name.startswith("user.") or self._writer.names.is_recent(node):
+            raise NotSupported(name)
+        raise node.refusal()
+
+    removexattr = setxattr
+
+    # -- contents ----------------------------------------------------------------------------------------------------
+
+    def open(self, path: str, fi: Any) -> int:
+        if fi.flags & os.O_ACCMODE == os.O_RDONLY and not fi.flags & os.O_TRUNC:
+            return super().open(path, fi)
+        node = self._looked_up(path)
+        if fi.flags & os.O_ACCMODE == os.O_RDONLY:
+            raise node.refusal()
+        node = self._draft(node)
+        return self._keep(self._writer.open(node, fi.flags, _caller()), node, fi)
+
+    def read(self, path: str, size: int, offset: int, fi: Any) -> bytes:
+        opened = self._opened.get(fi.fh)
+        return opened.draft.read(offset, size) if opened else super().read(path, size, offset, fi)
+
+    def write(self, _path: str, data: bytes, offset: int, fi: Any) -> int:
+        # The kernel's own offset is that of the size it knows, which others may have changed since.
+        return self._writer.write(self._opened[fi.fh], data, None if fi.flags & os.O_APPEND else offset)
+
+    def flush(self, path: str, fi: Any) -> int:
+        opened = self._opened.get(fi.fh)
+        if opened is not None:
+            self._writer.closing(opened)
+        return self.fsync(path, 0, fi)
+
+    def fsync(self, _path: str, _data: int, fi: Any) -> int:
+        opened = self._opened.get(fi.fh)
+        if opened is not None and not self._writer.is_confirmed(opened):
+            self._writer.confirm(opened)
+        return 0
+
+    def fsyncdir(self, path: str, _data: int, fh: int) -> int:
+        done = threading.Event()
+        failures: list[BaseException] = []
+
+        def finish(error: BaseException | None) -> None:
+            failures.extend([error] if error else [])
+            done.set()
+
+        handle = self._handles.get(fh)
+        self._writer.sync_folder(handle.node if handle else self._tree.find(path), finish)
+        done.wait()
+        if failures:
+            raise failures[0]
+        return 0
+
+    def release(self, path: str, fi: Any) -> int:
+        opened = self._opened.pop(fi.fh, None)
+        if opened is None:
+            return super().release(path, fi)
+        del self._handles[fi.fh]
+        self._writer.release(opened)
+        return 0
+
+    def _keep(self, opened: Opened, node: Any, fi: Any) -> int:
+        fi.fh = self._open(Handle(node))
+        self._opened[fi.fh] = opened
+        fi.direct_io = 1
+        return 0
+
+
+def _caller() -> Caller:
+    uid, gid, _pid = fuse.fuse_get_context()
+    return Caller(uid, gid)

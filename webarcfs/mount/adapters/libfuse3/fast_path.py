@@ -1,0 +1,208 @@
+"""The fast lane: requests that come by the thousand are read and answered here as the kernel's bytes (linux/fuse.h).
+
+Libfuse takes every request from the kernel; those of a few kinds are then answered without it, since its way through
+ctypes and back costs more than what they ask for. All others are libfuse's. The layouts are those of protocol 7.31 and
+later, which only ever grow at their ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any, Final
+
+from webarcfs.mount.adapters.errno_map import errno_for
+from webarcfs.mount.adapters.libfuse3.operations import Operations
+from webarcfs.mount.adapters.libfuse3.workers import Later
+from webarcfs.view.caller import Caller
+
+Answer = bytes | int | BaseException
+#: Does what sends an answer, unless the session is over.
+Late = Callable[[Callable[[], None]], None]
+
+# struct fuse_in_header: length, opcode, unique, nodeid, uid, gid; the process and what is reserved are not read.
+_HEADER: Final = Struct("=IIQQII")
+_BODY: Final = 40
+_OUT: Final = Struct("=IiQ")  # struct fuse_out_header: length, error, unique
+_READ: Final = Struct("=QQI")  # struct fuse_read_in: handle, offset, size
+_FLAGS: Final = Struct("=I")  # struct fuse_open_in begins so
+_NUMBER: Final = Struct("=Q")  # struct fuse_release_in begins with the handle
+_WRITE: Final = Struct("=QQII")  # struct fuse_write_in begins so: handle, offset, size, flags of the write
+_MAPPED: Final = 1  # FUSE_WRITE_CACHE: of a page that was mapped
+_WRITTEN: Final = 40  # its size; the data follow
+_NAMED: Final = 8  # size of struct fuse_getxattr_in; the name follows
+_CREATED: Final = 16  # size of struct fuse_create_in; the name follows
+_WRITING: Final = 16
+#: That the kernel has let an inode go. It wants no answer.
+_FORGET: Final = 2
+#: That somebody no longer waits for an answer; it needs none itself. Nothing here can be interrupted, and libfuse would
+#: remember for which request it came, though it may never see that.
+_INTERRUPT: Final = 36
+#: Up to this size head and body of an answer are joined, which is cheaper than to name both to the kernel.
+_JOINED: Final = 16384
+
+_log = logging.getLogger(__name__)
+
+
+class Info:
+    """What operations read of libfuse's `struct fuse_file_info *`."""
+
+    __slots__ = ("fh", "flags")
+
+    def __init__(self, flags: int, fh: int) -> None:
+        self.flags = flags
+        self.fh = fh
+
+    @property
+    def contents(self) -> Info:
+        """Itself: ctypes has the structure behind the pointer here."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of request: the operation's name, how it is asked, what to do if the kernel does not take the answer."""
+
+    name: str
+    ask: Callable[[memoryview, int], Any]
+    undone: Callable[[bytes], None] | None
+
+
+class Lane:
+    """The fast lane of one session, whose requests come from the descriptor `fd`. Safe for any thread.
+
+    `late` sends an answer that comes from another thread, unless the session is over by then.
+    """
+
+    def __init__(
+        self,
+        fd: int,
+        operations: Operations,
+        late: Late,
+        count: Callable[[str], None] | None = None,
+    ) -> None:
+        self._fd = fd
+        self._operations = operations
+        self._late = late
+        self._count = count
+        asked: Mapping[int, tuple[str, Callable[[memoryview, int], Any]]] = {
+            1: ("lookup", self._lookup),
+            3: ("getattr", self._getattr),
+            14: ("open", self._open),
+            15: ("read", self._read),
+            18: ("release", self._release),
+            39: ("ioctl", operations.ioctl),
+            44: ("readdirplus", self._readdirplus),
+        }
+        if operations.writes:
+            asked = {
+                **asked,
+                _WRITING: ("write", self._write),
+                22: ("getxattr", self._getxattr),
+                25: ("flush", self._flush),
+                35: ("create", self._create),
+            }
+        self._kinds = {
+            opcode: _Kind(name, ask, getattr(operations, f"{name}_undone", None))
+            for opcode, (name, ask) in asked.items()
+        }
+
+    def answer(self, request: memoryview) -> bool:
+        """Answer a request, or have it answered later; False if it is of another kind, and libfuse's."""
+        length, opcode, unique, inode, _, _ = _HEADER.unpack_from(request)
+        kind = self._kinds.get(opcode)
+        if kind is None:
+            return self._unanswered(request, opcode, inode)
+        if opcode == _WRITING and length > len(request):
+            return False  # only libfuse has all of it
+        answer: Any
+        try:
+            if self._count is not None:
+                self._count(kind.name)
+            answer = kind.ask(request, inode)
+            if isinstance(answer, Later):
+                answer.start(lambda found: self._late(lambda: self._send(unique, kind, found)))
+                return True
+        except BaseException as error:
+            answer = errno_for(error, kind.name, inode)
+        self._send(unique, kind, answer)
+        return True
+
+    def _unanswered(self, request: memoryview, opcode: int, inode: int) -> bool:
+        """What the kernel wants no answer to; False if it is libfuse's."""
+        if opcode == _FORGET:
+            try:
+                self._operations.forget(inode, _NUMBER.unpack_from(request, _BODY)[0])
+            except Exception:  # as in _take_back
+                _log.exception("forgetting inode %d failed unexpectedly", inode)
+        return opcode in (_FORGET, _INTERRUPT)
+
+    def _send(self, unique: int, kind: _Kind, answer: Answer) -> None:
+        if isinstance(answer, BaseException):
+            answer = errno_for(answer, kind.name)
+        try:
+            if isinstance(answer, int):
+                os.write(self._fd, _OUT.pack(_OUT.size, -answer, unique))
+            elif len(answer) <= _JOINED:
+                os.write(self._fd, _OUT.pack(_OUT.size + len(answer), 0, unique) + answer)
+            else:
+                os.writev(self._fd, (_OUT.pack(_OUT.size + len(answer), 0, unique), answer))
+        except OSError:  # whoever asked was killed meanwhile, or the mount is gone
+            if kind.undone is not None and isinstance(answer, bytes):
+                self._take_back(kind.undone, answer)
+
+    @staticmethod
+    def _take_back(undone: Callable[[bytes], None], answer: bytes) -> None:
+        """Whatever fails of it: a thread that ended would never pass its turn on, and nobody be answered any more."""
+        try:
+            undone(answer)
+        except Exception:
+            _log.exception("an answer that the kernel did not take was not taken back")
+
+    # -- each kind of request, read ------------------------------------------------------------------------------------
+
+    def _lookup(self, request: memoryview, parent: int) -> Any:
+        name = bytes(request[_BODY : _HEADER.unpack_from(request)[0] - 1])
+        return self._operations.lookup(parent, name)
+
+    def _getattr(self, _request: memoryview, inode: int) -> Any:
+        return self._operations.getattr(inode, None)
+
+    def _open(self, request: memoryview, inode: int) -> Any:
+        flags = _FLAGS.unpack_from(request, _BODY)[0]
+        uid, gid = _HEADER.unpack_from(request)[4:]
+        return self._operations.open(Caller(uid, gid), inode, Info(flags, 0))
+
+    def _read(self, request: memoryview, inode: int) -> Any:
+        handle, offset, size = _READ.unpack_from(request, _BODY)
+        return self._operations.read(inode, size, offset, Info(0, handle))
+
+    def _release(self, request: memoryview, inode: int) -> Any:
+        handle = _NUMBER.unpack_from(request, _BODY)[0]
+        return self._operations.release(inode, Info(0, handle)) if handle else 0  # of most files nothing is held
+
+    def _readdirplus(self, request: memoryview, inode: int) -> Any:
+        _, offset, size = _READ.unpack_from(request, _BODY)
+        return self._operations.readdirplus(inode, size, offset, None)
+
+    # -- of those who write --------------------------------------------------------------------------------------------
+
+    def _create(self, request: memoryview, parent: int) -> Any:
+        length, _, _, _, uid, gid = _HEADER.unpack_from(request)
+        name = bytes(request[_BODY + _CREATED : length - 1])
+        return self._operations.create(Caller(uid, gid), parent, name, 0, None)
+
+    def _write(self, request: memoryview, _inode: int) -> Any:
+        handle, offset, size, flags = _WRITE.unpack_from(request, _BODY)
+        begin = _BODY + _WRITTEN
+        return self._operations.take(handle, bytes(request[begin : begin + size]), offset, bool(flags & _MAPPED))
+
+    def _flush(self, request: memoryview, inode: int) -> Any:
+        return self._operations.flush(inode, Info(0, _NUMBER.unpack_from(request, _BODY)[0]))
+
+    def _getxattr(self, request: memoryview, inode: int) -> Any:
+        name = bytes(request[_BODY + _NAMED : _HEADER.unpack_from(request)[0] - 1])
+        return self._operations.getxattr(inode, name, _FLAGS.unpack_from(request, _BODY)[0])

@@ -1,0 +1,286 @@
+"""Adapter on libfuse 3's low-level API: inodes in, nodes asked, the kernel's own bytes out (DESIGN.md, "Speed").
+
+A file's inode is one version of it for ever, so the kernel keeps names, attributes, listings and pages without asking,
+until expiry.py tells it what a publication changed. Requests come from several threads at once (loop.py); none of them
+waits for an expiry. On a read-only mount not even open reaches us: a version is then what the kernel looked up.
+"""
+
+# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md says what each answers
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from webarcfs.archive.model.errors import Exists, IsADirectory, NoAttribute, NotALink, NotFound, NotSupported
+from webarcfs.mount.adapters.binding import PID, Mount
+from webarcfs.mount.adapters.libfuse3.workers import Later, Workers
+from webarcfs.mount.adapters.request_stats import STATS
+from webarcfs.mount.kernel import protocol
+from webarcfs.mount.kernel.handleless_reads import Kept
+from webarcfs.mount.kernel.inode_table import Inodes, undo
+from webarcfs.mount.kernel.listing_snapshots import END
+from webarcfs.mount.kernel.protocol import ALWAYS
+from webarcfs.mount.kernel.readdir import Lister
+from webarcfs.mount.writing.draft import DraftFile
+from webarcfs.view.caller import Caller
+from webarcfs.view.content import Content, Small
+from webarcfs.view.node import Attrs, File, Folder, Node
+from webarcfs.view.tree.root import Table, Tree
+from webarcfs.view.tree.symlink import Link
+
+#: Operations that are told who asks.
+CALLED = frozenset(("create", "mkdir", "mknod", "open", "rename", "setattr"))
+
+#: The answer to open where no handle is needed: the inode says which version is read.
+_OPENED = protocol.opened(0, protocol.KEEP_CACHE | protocol.NOFLUSH)
+
+
+class Operations:
+    """The operations of one mount: each returns its answer as bytes, or raises.
+
+    Those in `CALLED` are told first who asks.
+    """
+
+    #: Whether anything can be written.
+    writes: ClassVar[bool] = False
+
+    def __init__(self, mount: Mount, inodes: Inodes, workers: Workers) -> None:
+        self._mount = mount
+        self._inodes = inodes
+        self._workers = workers
+        self._read_only = bool(mount.options.get("ro"))
+        self._owned = protocol.Owned(mount.uid, mount.gid, mount.folder_mode)
+        self._lister = Lister(inodes, self._entry, self._owned)
+        self._numbers = itertools.count(1)
+        self._handles: dict[int, Content] = {}
+        self._kept = Kept()
+        #: Called before what may take long: other requests are answered meanwhile.
+        self.aside: Callable[[], None] = _go_on
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def lookup(self, parent: int, name: bytes) -> bytes | Later:
+        folder, text = self._inodes.node(parent), os.fsdecode(name)
+        if _is_slow(folder, text):
+            return self._workers.ask(lambda: self._lookup(folder, parent, text))
+        if isinstance(folder, Table):
+            self.aside()  # to take a domain over may mean to wait for its lock
+        return self._lookup(folder, parent, text)
+
+    def _lookup(self, folder: Node, parent: int, name: str) -> bytes:
+        lasting = not isinstance(folder, Folder) or folder.lasting
+        try:
+            node = Tree.child(folder, name)
+        except NotFound:
+            if not lasting:
+                raise  # an error is kept by nobody
+            return protocol.no_entry()
+        return self._entry(node, parent, name, ALWAYS if lasting else 0)
+
+    def _entry(self, node: Node, parent: int, name: str, valid: int = ALWAYS) -> bytes:
+        """`valid` says how many seconds the kernel may keep the name."""
+        attrs = node.attrs()  # first: what cannot be read is not told of
+        return self._owned.entry(self._inodes.add(node, parent, name), attrs, _valid(node, attrs), valid)
+
+    def lookup_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer: the process that asked was killed meanwhile."""
+        undo(self._inodes, [protocol.first_number(reply)])
+
+    def forget(self, inode: int, lookups: int) -> None:
+        if self._inodes.forget(inode, lookups):
+            self._kept.forget(inode)
+
+    def getattr(self, inode: int, _fi: Any) -> bytes:
+        node = self._inodes.node(inode)
+        attrs = node.attrs()
+        return self._owned.attr(attrs, _valid(node, attrs))
+
+    def readlink(self, inode: int) -> bytes:
+        node = self._inodes.node(inode)
+        if not isinstance(node, Link):
+            raise NotALink(f"inode {inode}")
+        return os.fsencode(node.target)
+
+    # -- folders -----------------------------------------------------------------------------------------------------
+
+    def opendir(self, _inode: int, _fi: Any) -> int:
+        return errno.ENOSYS  # from now on the kernel opens folders without asking, and keeps their listings
+
+    def readdir(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | Later:
+        if offset & END:
+            return b""
+        if _is_slow(self._inodes.node(inode)):
+            return self._workers.ask(lambda: self._lister.names(inode, size, offset))
+        return self._lister.names(inode, size, offset)
+
+    def readdirplus(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | Later:
+        if offset & END:  # the kernel always asks once more
+            return b""
+        if _is_slow(self._inodes.node(inode)):
+            return self._workers.ask(lambda: self._lister.nodes(inode, size, offset))
+        return self._lister.nodes(inode, size, offset)
+
+    def readdirplus_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        undo(self._inodes, protocol.nodeids(reply))
+
+    # -- contents ----------------------------------------------------------------------------------------------------
+
+    def open(self, _caller: Caller, inode: int, fi: Any) -> bytes | int | Later:
+        node = self._inodes.node(inode)
+        if (fi.contents.flags & os.O_ACCMODE) != os.O_RDONLY or fi.contents.flags & os.O_TRUNC:
+            raise node.refusal()
+        if not isinstance(node, File):
+            raise IsADirectory(f"inode {inode}")
+        if self._read_only:
+            return errno.ENOSYS  # from now on the kernel opens files without asking
+        content = node.open()
+        if isinstance(content, Small):  # is opened for each read; there is nothing to remember, and nothing to release
+            content.close()
+            return _OPENED
+        handle = next(self._numbers)
+        self._handles[handle] = content
+        return protocol.opened(handle, protocol.KEEP_CACHE | protocol.NOFLUSH)
+
+    def open_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        handle = protocol.first_number(reply)
+        if handle:
+            self._handles.pop(handle).close()
+
+    def read(self, inode: int, size: int, offset: int, fi: Any) -> bytes:
+        content = self._handles.get(fi.contents.fh)
+        if content is not None:
+            self.aside()  # git may have to be asked for all of it
+            return content.read(offset, size)
+        node = self._inodes.node(inode)
+        if not isinstance(node, File):
+            raise IsADirectory(f"inode {inode}")
+        return self._kept.read(inode, node, offset, size)
+
+    def flush(self, _inode: int, _fi: Any) -> int | Later:
+        return errno.ENOSYS if self._read_only else 0
+
+    def release(self, _inode: int, fi: Any) -> int:
+        handle = fi.contents.fh
+        content = self._handles.pop(handle, None) if handle else None
+        if content is not None:
+            content.close()
+        return 0
+
+    def ioctl(self, *_: Any) -> int:
+        return errno.ENOTTY
+
+    # -- about it ----------------------------------------------------------------------------------------------------
+
+    def statfs(self, _inode: int) -> bytes:
+        return protocol.statfs(os.statvfs(self._mount.archive.root))
+
+    def getxattr(self, inode: int, name: bytes, size: int) -> bytes | int:
+        text = os.fsdecode(name)
+        node = self._inodes.node(inode)
+        if not text.startswith("user."):
+            # Said once, ls and cp stop asking for access control lists and capabilities.
+            raise NotSupported(text)
+        value = self._of_root(text) if node is self._mount.tree.root else None
+        value = node.xattrs().get(text) if value is None else value
+        if value is None:
+            raise NoAttribute(text)
+        return _sized(value, size)
+
+    def listxattr(self, inode: int, size: int) -> bytes | int:
+        return _sized(b"".join(os.fsencode(name) + b"\0" for name in self._inodes.node(inode).xattrs()), size)
+
+    def _of_root(self, name: str) -> bytes | None:
+        if name == PID:
+            return b"%d" % os.getpid()
+        return str(self._mount.requests).encode() if name == STATS and self._mount.requests else None
+
+    # -- attempts to write: all refused, each as SEMANTICS.md says ---------------------------------------------------
+
+    # A method each, though they are alike: compiled classes have no other names for one (native/loader.py).
+
+    def setattr(self, _caller: Caller, inode: int, _attr: int, _to_set: int, _fi: Any) -> bytes:
+        raise self._inodes.node(inode).refusal()
+
+    def setxattr(self, inode: int, _name: bytes, *_: Any) -> bytes:
+        raise self._inodes.node(inode).refusal()
+
+    def removexattr(self, inode: int, _name: bytes) -> bytes:
+        raise self._inodes.node(inode).refusal()
+
+    def unlink(self, parent: int, name: bytes) -> bytes:
+        raise Tree.child(self._known(parent, name), os.fsdecode(name)).refusal()
+
+    def rmdir(self, parent: int, name: bytes) -> bytes:
+        return self.unlink(parent, name)
+
+    def create(self, _caller: Caller, parent: int, name: bytes, _mode: int, _fi: Any) -> bytes:
+        return self._refuse_new(parent, name)
+
+    def mkdir(self, _caller: Caller, parent: int, name: bytes, _mode: int) -> bytes:
+        return self._refuse_new(parent, name)
+
+    def mknod(self, _caller: Caller, parent: int, name: bytes, _mode: int, _device: int) -> bytes:
+        return self._refuse_new(parent, name)
+
+    def _refuse_new(self, parent: int, name: bytes) -> bytes:
+        folder = self._known(parent, name)
+        try:
+            Tree.child(folder, os.fsdecode(name))
+        except NotFound:
+            raise folder.refusal() from None
+        raise Exists(os.fsdecode(name))
+
+    def symlink(self, _target: bytes, parent: int, name: bytes) -> bytes:
+        return self._refuse_new(parent, name)
+
+    def link(self, _inode: int, parent: int, name: bytes) -> bytes:
+        return self._refuse_new(parent, name)
+
+    def rename(  # as libfuse has it
+        self, _caller: Caller, parent: int, name: bytes, new_parent: int, _new_name: bytes, _flags: int
+    ) -> bytes | Later:
+        node = Tree.child(self._known(parent, name), os.fsdecode(name))
+        target = self._inodes.node(new_parent)
+        raise (target if target.old else node).refusal()
+
+    def write(self, _inode: int, _address: int, _size: int, _offset: int, _fi: Any) -> bytes | int:
+        return errno.EBADF
+
+    def take(self, _handle: int, _data: bytes, _offset: int, _mapped: bool) -> bytes | int:
+        """A write, its data at hand; `_mapped`: of a page that was mapped, by any handle of the file."""
+        return errno.EBADF
+
+    def _known(self, folder: int, name: bytes) -> Node:
+        """The folder of a name that is to be changed. What takes long to find can be refused without."""
+        node = self._inodes.node(folder)
+        if _is_slow(node, os.fsdecode(name)):
+            raise node.refusal()
+        return node
+
+
+def _is_slow(folder: Node, name: str = "") -> bool:
+    return isinstance(folder, Folder) and folder.is_slow(name)
+
+
+def _go_on() -> None:
+    """Nobody else waits for requests."""
+
+
+def _valid(node: Node, attrs: Attrs) -> int:
+    """Seconds for which the kernel may keep a node's attributes."""
+    if node.settled and attrs.owner is None:
+        return ALWAYS
+    # A draft changes by what the kernel asks for, and all its handles are of one inode: it keeps count of the size.
+    return ALWAYS if isinstance(node, DraftFile) else 0
+
+
+def _sized(value: bytes, size: int) -> bytes | int:
+    """The answer to who asks for a value with room for `size` bytes; 0 asks how many there are."""
+    if size == 0:
+        return protocol.size_of_xattr(len(value))
+    return value if len(value) <= size else errno.ERANGE

@@ -1,0 +1,243 @@
+"""The loop of the low-level adapter: a session, the threads that take its requests, what goes to the kernel unasked.
+
+`serve` runs in the main thread, after every fork. The first request is the kernel's greeting; when it was answered
+there are `THREADS` threads that take requests in turn, this one among them, one that looks out for requests that take
+long, and one that keeps the table of inodes within its bounds. All have ended when `serve` returns. No exception leaves
+a callback: it becomes an errno here.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from webarcfs.archive.model.errors import MountFailed
+from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.errno_map import errno_for
+from webarcfs.mount.adapters.libfuse3 import library
+from webarcfs.mount.adapters.libfuse3.fast_path import Lane
+from webarcfs.mount.adapters.libfuse3.operations import CALLED, Operations
+from webarcfs.mount.adapters.libfuse3.request_turns import Lookout, Turn
+from webarcfs.mount.adapters.libfuse3.workers import Later, Workers
+from webarcfs.mount.adapters.libfuse3.write_operations import WritingOperations
+from webarcfs.mount.kernel.inode_table import Inodes, nodeid
+from webarcfs.mount.kernel.invalidation import Expiry, Kernel
+from webarcfs.mount.kernel.trimmer import Trimmer
+from webarcfs.mount.options import escaped
+from webarcfs.view.caller import Caller
+from webarcfs.view.node import Folder
+
+#: Threads that take requests, one at a time; the others wait for locks, git or the disk meanwhile (turns.py).
+THREADS = 4
+#: The oldest protocol that has all we need (opendir without a request: Linux 5.1).
+_PROTOCOL = (7, 29)
+_NEEDED = library.CAP_NO_OPEN | library.CAP_NO_OPENDIR | library.CAP_READDIRPLUS
+
+_log = logging.getLogger(__name__)
+
+library.load()  # whoever imports this learns at once whether it can be used
+
+
+def serve(mount: Mount) -> None:
+    """Mount and answer until it is unmounted. Raises MountFailed when libfuse could not mount."""
+    Loop(mount).run()
+
+
+class Loop:
+    """The session of one mount."""
+
+    def __init__(self, mount: Mount) -> None:
+        self._mount = mount
+        self._library = library.load()
+        self._inodes = Inodes(mount.tree.root)
+        self._workers = Workers()
+        self._operations = (
+            WritingOperations(mount, self._inodes, mount.additions, self._workers)
+            if mount.additions is not None
+            else Operations(mount, self._inodes, self._workers)
+        )
+        self._turn = Turn()
+        self._operations.aside = self._turn.pass_on
+        self._count = mount.requests.count if mount.requests else None
+        self._session = 0
+        self._shortcut: Callable[[memoryview], bool] = lambda _: False
+        self._ended = False
+        self._answering = threading.Lock()
+
+    def run(self) -> None:
+        """Serve the session from its beginning to its end."""
+        session, kept = library.new_session(self._arguments(), self._callbacks())
+        if not session:
+            raise MountFailed("libfuse does not take the options")
+        self._session = session
+        try:
+            if self._library.fuse_session_mount(session, os.fsencode(self._mount.point)):
+                raise MountFailed("libfuse cannot mount")
+            try:
+                self._serve()
+            finally:
+                self._library.fuse_session_unmount(session)
+        finally:
+            self._library.fuse_session_destroy(session)
+            del kept
+
+    def _serve(self) -> None:
+        with library.Requests(self._session, self._shortcut) as first:
+            if not (first.receive() and first.process()):
+                return
+        fd = self._library.fuse_session_fd(self._session)
+        if not self._mount.options.get("debug"):  # libfuse tells of each request that it sees
+            self._shortcut = Lane(fd, self._operations, self._answer_late, self._count).answer
+        lookout, trimmer = Lookout(self._turn), Trimmer(self._inodes, KernelCaches(self._session))
+        threads = [threading.Thread(target=self._take, name=f"requests-{number}") for number in range(1, THREADS)]
+        for thread in (*threads, lookout, trimmer):
+            thread.start()
+        self._take()
+        for thread in threads:
+            thread.join()
+        lookout.stop()
+        # Whoever still tells the kernel something needs the session.
+        self._workers.stop()
+        trimmer.stop()
+        self._mount.tree.view.stop()
+        with self._answering:
+            self._ended = True
+        if self._mount.requests:
+            _log.info("requests: %s", self._mount.requests)
+
+    def _take(self) -> None:
+        with library.Requests(self._session, self._shortcut) as requests:
+            self._turn.work(requests.receive, requests.process)
+
+    def _arguments(self) -> list[bytes]:
+        words = [
+            name if value is True else f"{name}={escaped(value)}"
+            for name, value in self._mount.options.items()
+            if value is not False
+        ]
+        return [b"webarcfs", b"-o", os.fsencode(",".join(str(word) for word in words))]
+
+    # -- callbacks ---------------------------------------------------------------------------------------------------
+
+    def _callbacks(self) -> dict[str, Callable[..., None]]:
+        mine: dict[str, Callable[..., None]] = {
+            "init": self._init,
+            "forget": self._forget,
+            "forget_multi": self._forget_multi,
+        }
+        answered = [name for name in library.OPERATIONS if name not in mine and hasattr(self._operations, name)]
+        return mine | {name: self._answered(name) for name in answered}
+
+    def _answered(self, name: str) -> Callable[..., None]:
+        """An operation as libfuse calls it: with the request first, and no result."""
+        operation: Callable[..., bytes | int | Later] = getattr(self._operations, name)
+        called = name in CALLED
+        count = self._count
+        finish = self._finisher(name)
+
+        def call(request: int, *arguments: Any) -> None:
+            try:
+                if count is not None:
+                    count(name)
+                who = (Caller(*library.caller(request)),) if called else ()
+                answer = operation(*who, *arguments)
+                if isinstance(answer, Later):
+                    answer.start(lambda found: self._answer_late(lambda: finish(request, found)))
+                    return
+            except BaseException as error:
+                answer = errno_for(error, name, arguments[0])
+            finish(request, answer)
+
+        return call
+
+    def _finisher(self, name: str) -> Callable[[int, bytes | int | BaseException], None]:
+        """Sends the answer to an operation, from whatever thread."""
+        undone: Callable[[bytes], None] | None = getattr(self._operations, f"{name}_undone", None)
+        reply, reply_error = self._library.fuse_reply_buf, self._library.fuse_reply_err
+
+        def finish(request: int, answer: bytes | int | BaseException) -> None:
+            if isinstance(answer, BaseException):
+                answer = errno_for(answer, name)
+            if isinstance(answer, int):
+                reply_error(request, answer)
+            elif reply(request, answer, len(answer)) and undone is not None:
+                self._safely(undone, answer)
+
+        return finish
+
+    def _answer_late(self, answer: Callable[[], None]) -> None:
+        """Answer from a thread that may outlive the session: an fsync of a folder is answered by the last commit."""
+        with self._answering:
+            if not self._ended:
+                answer()
+
+    def _forget(self, request: int, inode: int, lookups: int) -> None:
+        self._safely(self._operations.forget, inode, lookups)
+        self._library.fuse_reply_none(request)
+
+    def _forget_multi(self, request: int, count: int, forgotten: Any) -> None:
+        for each in forgotten[:count]:
+            self._safely(self._operations.forget, each.ino, each.nlookup)
+        self._library.fuse_reply_none(request)
+
+    def _init(self, _data: Any, connection: Any) -> None:
+        """The kernel's greeting; its next requests come when this has returned."""
+        self._safely(self._greet, connection.contents)
+
+    def _greet(self, connection: Any) -> None:
+        protocol = (connection.proto_major, connection.proto_minor)
+        if protocol < _PROTOCOL or connection.capable & _NEEDED != _NEEDED:
+            _log.error("the kernel speaks FUSE %d.%d only; use -o binding=fusepy", *protocol)
+        # Always with attributes: whoever lists a folder here goes on to what is in it.
+        connection.want &= ~library.CAP_READDIRPLUS_AUTO
+        connection.want |= library.CAP_READDIRPLUS | (connection.capable & library.CAP_CACHE_SYMLINKS)
+        self._mount.live()
+        # Until now the kernel has nothing that could be expired.
+        kernel = KernelCaches(self._session)
+        self._mount.tree.view.listener = Expiry(self._mount.tree, self._inodes, kernel)
+        if self._mount.additions is not None:
+            self._mount.additions.tell_by(kernel.forget)
+
+    def _safely(self, function: Callable[..., None], *arguments: Any) -> None:
+        try:
+            function(*arguments)
+        except BaseException:
+            _log.exception("%s failed unexpectedly", function.__name__)
+
+
+class KernelCaches(Kernel):
+    """What is told to the kernel unasked. Not from a thread that takes requests: that would wait for itself."""
+
+    def __init__(self, session: int) -> None:
+        self._session = session
+        self._library = library.load()
+
+    def forget(self, folder: Folder, name: str) -> None:
+        """Drop a name in a folder, and the folder's listing."""
+        self.forget_name(nodeid(folder), name)
+        self.forget_inode(nodeid(folder))
+
+    def forget_name(self, folder: int, name: str) -> None:  # noqa: D102 # see Kernel
+        raw = os.fsencode(name)
+        self._check(self._library.fuse_lowlevel_notify_inval_entry(self._session, folder, raw, len(raw)))
+
+    def forget_inode(self, inode: int) -> None:  # noqa: D102 # see Kernel
+        self._check(self._library.fuse_lowlevel_notify_inval_inode(self._session, inode, 0, 0))
+
+    def _check(self, result: int) -> None:
+        # It does not know it, has put something on it, or is not there any more: nothing to expire.
+        if result not in (
+            0,
+            -errno.ENOENT,
+            -errno.ENOTDIR,
+            -errno.ENOTEMPTY,
+            -errno.EBUSY,
+            -errno.ENOTCONN,
+            -errno.ENODEV,
+            -errno.EBADF,
+        ):
+            _log.error("the kernel did not take an expiry: %s", os.strerror(-result))

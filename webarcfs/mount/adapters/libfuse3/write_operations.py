@@ -1,0 +1,213 @@
+"""The low-level adapter's operations of a mount that takes additions; reading is lowlevel.py's.
+
+A close is answered by a worker (workers.py), when the journal has the file and the kernel has dropped the name: the
+kernel then looks it up as the version that it became. Until then the name means the draft, an inode of its own. Where a
+copy of the handle (dup) goes on writing, the name means the draft again; so until the last release the kernel keeps no
+name of the version, and asks.
+"""
+
+# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md says what each answers
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from webarcfs.archive.model.errors import NotSupported, Stale
+from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.libfuse3 import library
+from webarcfs.mount.adapters.libfuse3.close_batches import Closing
+from webarcfs.mount.adapters.libfuse3.operations import Operations
+from webarcfs.mount.adapters.libfuse3.workers import Later, Workers
+from webarcfs.mount.kernel import protocol
+from webarcfs.mount.kernel.inode_table import Inodes
+from webarcfs.mount.writing.addition_names import Spot
+from webarcfs.mount.writing.draft import DraftFile
+from webarcfs.mount.writing.service import Additions
+from webarcfs.mount.writing.writer import Opened, Writer
+from webarcfs.view.caller import Caller
+from webarcfs.view.node import Folder, Node
+from webarcfs.view.tree.root import Tree
+
+
+class WritingOperations(Operations):
+    """The operations of one mount."""
+
+    writes: ClassVar[bool] = True
+
+    def __init__(self, mount: Mount, inodes: Inodes, additions: Additions, workers: Workers) -> None:
+        super().__init__(mount, inodes, workers)
+        self._additions = additions
+        self._closing = Closing(additions.ready, workers)
+        self._opened: dict[int, Opened] = {}
+
+    @property
+    def _writer(self) -> Writer:
+        return self._additions.ready()
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def create(self, caller: Caller, parent: int, name: bytes, _mode: int, _fi: Any) -> bytes:
+        text = os.fsdecode(name)
+        opened, node = self._writer.create(self._known(parent, name), text, caller)
+        return self._entry(node, parent, text) + protocol.opened(self._keep(opened), protocol.KEEP_CACHE)
+
+    def create_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        self.lookup_undone(reply)
+        self._release(protocol.handle_of_create(reply))
+
+    def mknod(self, caller: Caller, parent: int, name: bytes, mode: int, device: int) -> bytes:
+        if not stat.S_ISREG(mode):
+            return super().mknod(caller, parent, name, mode, device)
+        text, writer = os.fsdecode(name), self._writer
+        opened, node = writer.make(self._known(parent, name), text, caller)
+
+        def close() -> None:
+            try:
+                writer.confirm(opened)
+            finally:
+                writer.release(opened)
+
+        reply = self._entry(node, parent, text)
+        self._workers.release(close)  # the kernel holds the folder until it has the answer
+        return reply
+
+    def mknod_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        self.lookup_undone(reply)
+
+    def mkdir(self, caller: Caller, parent: int, name: bytes, _mode: int) -> bytes:
+        text = os.fsdecode(name)
+        folder = self._known(parent, name)
+        self._writer.names.mkdir(folder, text, caller)
+        return self._entry(Tree.child(folder, text), parent, text)
+
+    def mkdir_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        self.lookup_undone(reply)
+
+    def rename(  # noqa: PLR0917 # as libfuse has it
+        self, caller: Caller, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int
+    ) -> Later:
+        source = self._known(parent, name), os.fsdecode(name)
+        target = self._known(new_parent, new_name), os.fsdecode(new_name)
+        writer = self._writer
+
+        def work() -> Callable[[], None]:
+            changed = writer.names.rename(source, target, flags, caller)
+            return lambda: self._tell(changed)
+
+        return self._workers.rename(work)
+
+    def _tell(self, changed: list[Spot]) -> None:
+        for folder, name in changed:
+            if isinstance(folder, Folder):
+                self._writer.tell(folder, name)
+
+    def setattr(self, caller: Caller, inode: int, attr: int, to_set: int, fi: Any) -> bytes:
+        node = self._inodes.node(inode)
+        opened = self._opened.get(fi.contents.fh) if fi else None
+        if to_set & library.SET_SIZE:
+            size = library.size_of_stat(attr)
+            if opened is not None:
+                self._writer.truncate(opened, size)
+            elif isinstance(node, DraftFile):
+                node.draft.truncate(size)
+            else:
+                self._look_again(node, caller)
+                raise node.refusal()
+        elif opened is None:
+            self._writer.names.may_change(node, caller)
+        return self.getattr(inode, fi)
+
+    def setxattr(self, inode: int, name: bytes, *_: Any) -> bytes:
+        node = self._inodes.node(inode)
+        if not name.startswith(b"user.") or self._writer.names.is_recent(node):
+            raise NotSupported(os.fsdecode(name))
+        raise node.refusal()
+
+    def removexattr(self, inode: int, *rest: Any) -> bytes:
+        return self.setxattr(inode, *rest)
+
+    # -- contents ----------------------------------------------------------------------------------------------------
+
+    def open(self, caller: Caller, inode: int, fi: Any) -> bytes | int | Later:
+        flags = fi.contents.flags
+        if flags & os.O_ACCMODE == os.O_RDONLY and not flags & os.O_TRUNC:
+            return super().open(caller, inode, fi)
+        node = self._inodes.node(inode)
+        if flags & os.O_ACCMODE == os.O_RDONLY:
+            raise node.refusal()
+        self._look_again(node, caller)
+        opened = self._writer.open(node, flags, caller)
+        return protocol.opened(self._keep(opened), protocol.DIRECT_IO if opened.direct else protocol.KEEP_CACHE)
+
+    def _look_again(self, node: Node, caller: Caller) -> None:
+        """Raise Stale for a version that its maker still writes to: the kernel looks the name up, and finds the draft.
+
+        Of one file, the kernel thus writes to one inode, so that all handles see one size and one page cache.
+        """
+        if self._writer.open_draft(node, caller) is not None:
+            raise Stale("the file is still open; its name means what is being written")
+
+    def _entry(self, node: Node, parent: int, name: str, valid: int = protocol.ALWAYS) -> bytes:
+        # Its maker may write to it once more, without waiting for the kernel to drop the name.
+        writer = self._additions.writer
+        return super()._entry(node, parent, name, 0 if writer is not None and writer.is_open(node) else valid)
+
+    def open_undone(self, reply: bytes) -> None:
+        """The kernel did not take the answer."""
+        if not self._release(protocol.first_number(reply)):
+            super().open_undone(reply)
+
+    def read(self, inode: int, size: int, offset: int, fi: Any) -> bytes:
+        opened = self._opened.get(fi.contents.fh)
+        return opened.draft.read(offset, size) if opened else super().read(inode, size, offset, fi)
+
+    def write(self, _inode: int, address: int, size: int, offset: int, fi: Any) -> bytes:
+        return self.take(fi.contents.fh, library.memory(address, size), offset, bool(fi.contents.writepage))
+
+    def take(self, handle: int, data: bytes, offset: int, mapped: bool) -> bytes:
+        return protocol.written(self._writer.write(self._opened[handle], data, offset, mapped=mapped))
+
+    def fallocate(self, _inode: int, mode: int, offset: int, length: int, fi: Any) -> int:
+        self._writer.allocate(self._opened[fi.contents.fh], mode, offset, length)
+        return 0
+
+    def flush(self, _inode: int, fi: Any) -> int | Later:
+        opened = self._opened.get(fi.contents.fh)
+        if opened is not None:
+            self._writer.closing(opened)
+        return self._confirm(opened)
+
+    def fsync(self, _inode: int, _data: int, fi: Any) -> int | Later:
+        return self._confirm(self._opened.get(fi.contents.fh))
+
+    def _confirm(self, opened: Opened | None) -> int | Later:
+        if opened is None or self._writer.is_confirmed(opened):
+            return 0
+        return self._closing.close(opened)
+
+    def fsyncdir(self, inode: int, _data: int, _fi: Any) -> Later:
+        folder, writer = self._inodes.node(inode), self._writer
+        return Later(lambda answer: writer.sync_folder(folder, lambda error: answer(error or 0)))
+
+    def release(self, inode: int, fi: Any) -> int:
+        return 0 if self._release(fi.contents.fh) else super().release(inode, fi)
+
+    def _keep(self, opened: Opened) -> int:
+        handle = next(self._numbers)
+        self._opened[handle] = opened
+        return handle
+
+    def _release(self, handle: int) -> bool:
+        """Let a handle that writes go; False if it is none."""
+        opened = self._opened.pop(handle, None)
+        if opened is None:
+            return False
+        writer = self._writer
+        if not writer.release_at_once(opened):
+            self._workers.release(lambda: writer.release(opened))
+        return True

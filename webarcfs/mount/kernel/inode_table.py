@@ -1,0 +1,214 @@
+"""The inodes that the kernel knows: number → node, with how often the kernel was told of each.
+
+Memory only, safe for any thread; its lock is held for moments and never across a call to the outside. A node stays
+until the kernel forgets it. Folders whose number stays while what lies in them changes are renewed when they are
+asked for, so that no request ever sees an older state than the one in force.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Collection, Container, Iterable, Iterator
+from typing import Final
+
+from webarcfs.archive.model.errors import Stale
+from webarcfs.view import limits
+from webarcfs.view.node import Folder, Kind, Node
+from webarcfs.view.tree.folders import Arc
+from webarcfs.view.tree.queries_folder import AnswerFolder, Beginning
+
+#: Set in the kernel's number of what is history. A version that is also current has one st_ino in both places, but what
+#: may be done to it differs, and so the kernel must know it as two.
+_OLD: Final = 1 << 63
+#: Folders that go, with what is in them, when the kernel knows too much.
+_TRIMMED: Final = (Arc, AnswerFolder, Beginning)
+
+
+def nodeid(node: Node) -> int:
+    """The number by which the kernel knows a node."""
+    return node.ino | _OLD if node.old else node.ino
+
+
+def ino_of(number: int) -> int:
+    """What stat(2) calls the inode, whose number for the kernel this is."""
+    return number & ~_OLD
+
+
+def old_nodeid(ino: int) -> int:
+    """The number by which the kernel knows what is history, by its st_ino."""
+    return ino | _OLD
+
+
+class Told:
+    """What the kernel was told of a name in a listing: right as long as the name's stamp is this (`Folder.stamp`)."""
+
+    __slots__ = ("ino", "kind", "number", "stamp")
+
+    def __init__(self, stamp: str, ino: int, kind: Kind, number: int) -> None:
+        self.stamp = stamp
+        self.ino = ino
+        self.kind = kind
+        self.number = number
+
+
+class Briefed:
+    """A file that a folder told of without making its node (`Folder.brief`)."""
+
+    __slots__ = ("folder", "name")
+
+    def __init__(self, folder: Folder, name: str) -> None:
+        self.folder = folder
+        self.name = name
+
+
+class _Known:
+    """A node, how often the kernel was told of it, and where it was found last; of a folder, what it was told of it."""
+
+    __slots__ = ("lookups", "name", "node", "parent", "told")
+
+    def __init__(self, node: Node | Briefed, parent: int, name: str) -> None:
+        self.node = node
+        self.parent = parent
+        self.name = name
+        self.lookups = 0
+        self.told: dict[str, Told] | None = None
+
+
+class Inodes(Container[int]):
+    """The table of one mount. The root is always in it."""
+
+    def __init__(self, root: Folder) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[int, _Known] = {nodeid(root): _Known(root, nodeid(root), "")}
+        self._root = nodeid(root)
+        self._remembered = 0
+        self._most_told = limits.inodes() // limits.OF_AN_ARC
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._known
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def node(self, number: int) -> Node:
+        """The node of an inode, as it is now. Raises Stale for one that is not known, and what `Folder.now` raises."""
+        known = self._known.get(number)
+        if known is None:
+            raise Stale(f"inode {number} is not known")
+        node = known.node
+        if isinstance(node, Briefed):
+            node = known.node = node.folder.briefed(node.name)
+        elif isinstance(node, Folder):
+            node = known.node = node.now()
+        return node
+
+    def parent(self, number: int) -> int:
+        """Inode of the folder in which an inode was found last."""
+        known = self._known.get(number)
+        return known.parent if known else self._root
+
+    def add(self, node: Node, parent: int, name: str) -> int:
+        """Count that the kernel is being told of a node; its number."""
+        return self._add(nodeid(node), node, parent, name)
+
+    def add_briefed(self, briefed: Briefed, ino: int, parent: int) -> int:
+        """The same of a file whose node is made when somebody asks for it; `ino` is what stat(2) calls it."""
+        return self._add(ino | _OLD if briefed.folder.old else ino, briefed, parent, briefed.name)
+
+    def _add(self, number: int, node: Node | Briefed, parent: int, name: str) -> int:
+        with self._lock:
+            known = self._known.get(number)
+            if known is None:
+                known = self._known[number] = _Known(node, parent, name)
+            else:
+                known.node, known.parent, known.name = node, parent, name
+            known.lookups += 1
+        return number
+
+    def forget(self, number: int, lookups: int) -> bool:
+        """The kernel forgets that it was told of a node so many times; whether it knows it no more."""
+        with self._lock:
+            known = self._known.get(number)
+            if known is None or number == self._root:
+                return False
+            known.lookups -= lookups
+            if known.lookups > 0:
+                return False
+            del self._known[number]
+            self._remembered -= len(known.told or ())
+            return True
+
+    @property
+    def remembered(self) -> int:
+        """How many names of folders there are of which is remembered what was told of them."""
+        return self._remembered
+
+    # -- listings ----------------------------------------------------------------------------------------------------
+
+    def told(self, folder: int, name: str, stamp: str) -> Told | None:
+        """What was told of a name in a folder, if it is right and the kernel knows it: it need not be told again."""
+        known = self._known.get(folder)
+        told = known.told.get(name) if known is not None and known.told is not None else None
+        return told if told is not None and told.stamp == stamp and told.number in self._known else None
+
+    def remember(self, folder: int, name: str, told: Told) -> None:
+        """Remember what was told of a name in a folder, as long as the folder is known."""
+        with self._lock:
+            known = self._known.get(folder)
+            if known is None:
+                return
+            names = known.told = known.told if known.told is not None else {}
+            if name not in names:
+                if self._remembered >= self._most_told:
+                    return
+                self._remembered += 1
+            names[name] = told
+
+    def keep_told(self, folder: int, names: Collection[str]) -> None:
+        """Forget what was told of other names in a folder than these."""
+        known = self._known.get(folder)
+        if known is None or known.told is None or len(known.told) <= len(names):
+            return
+        with self._lock:
+            if self._known.get(folder) is not known:  # the kernel forgot it meanwhile, and these were counted off then
+                return
+            for name in set(known.told).difference(names):
+                del known.told[name]
+                self._remembered -= 1
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def folders_of(self, domain: str) -> list[int]:
+        """The known folders of a domain's trees."""
+        with self._lock:
+            known = list(self._known.items())
+        return [number for number, each in known if _domain_of(each.node) == domain]
+
+    def oldest_arcs(self, count: int) -> list[tuple[int, int, str]]:
+        """Inode, parent and name of up to `count` ARCs that have been known longest; asked again, it tells others.
+
+        Answers to conditions count as such, and beginnings of conditions: they have many links in them.
+        """
+        with self._lock:
+            found = list(itertools.islice(self._trimmed(), count))
+            for number, each in found:
+                del self._known[number]
+                self._known[number] = each
+        return [(number, each.parent, each.name) for number, each in found]
+
+    def _trimmed(self) -> Iterator[tuple[int, _Known]]:
+        for number, each in self._known.items():
+            if isinstance(each.node, _TRIMMED):
+                yield number, each
+
+
+def undo(inodes: Inodes, numbers: Iterable[int]) -> None:
+    """The kernel was not told of these after all."""
+    for number in numbers:
+        inodes.forget(number, 1)
+
+
+def _domain_of(node: Node | Briefed) -> str | None:
+    state = getattr(node, "state", None) if isinstance(node, Folder) else None
+    return state.reader.domain if state is not None else None

@@ -1,0 +1,215 @@
+"""Tells the kernel what a publication made untrue, exactly that, so that all else stays in its caches.
+
+Called by the view's thread when the new states are in force and their lines do not show yet; returns when the kernel
+has dropped what was old. The kernel keeps names and attributes for ever (wire.ALWAYS), so what is not expired here
+stays wrong.
+
+Why this cannot deadlock: to expire a name, the kernel waits until the requests in that folder are answered. The
+threads that answer requests never wait for this one: it holds no lock here, neither the view's mutexes, which it lets
+go before it calls, nor the table's. What a request thread may wait for is a publisher's lock, and publishers do not
+wait for mounts.
+
+Why nothing old survives: states are in force first, and folders are looked at as they are now (inodes.py), so an
+answer that is computed later is right. One that was computed before is either waited for, because expiring a name
+takes the folder's lock, or, for attributes and listings, ignored by the kernel, which counts the changes of an inode.
+So names go first, then the folder; and a name is expired whether or not it was there, since the kernel also remembers
+that it was not.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.model.errors import WebarcError
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.mount.kernel.inode_table import Inodes, nodeid, old_nodeid
+from webarcfs.view.node import Node, number
+from webarcfs.view.state.domain_states import Change, DomainState
+from webarcfs.view.state.overlay import Item
+from webarcfs.view.tree.folders import Arc, StoredFolder
+from webarcfs.view.tree.root import ROOT, Table, Tree, current_folder
+from webarcfs.view.tree.snapshots_folder import history_ino, snapshot_folder
+
+_log = logging.getLogger(__name__)
+
+
+class Kernel(Protocol):
+    """What can be told to the kernel; both return when it is done, and what it does not know is no error."""
+
+    def forget_name(self, folder: int, name: str) -> None:
+        """Drop a name, and what is below it unless it is in use."""
+
+    def forget_inode(self, inode: int) -> None:
+        """Drop the attributes, the listing and the pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name in a folder that means something else now."""
+
+    folder: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inode:
+    """An inode whose attributes or listing changed."""
+
+    number: int
+
+
+def differences(old: StoredFolder, new: StoredFolder, known: Container[int]) -> Iterator[Name | Inode]:
+    """What changed from one to the other, both the same inode, as far as the kernel may know of it.
+
+    What lies in a folder that it does not know, it does not know either.
+    """
+    folder = nodeid(new)
+    if old.tree == new.tree or folder not in known:
+        return
+    relisted = False
+    before, after = old.items, new.items  # once: each asking goes through the whole folder
+    for name in {name for name, _ in before.items() ^ after.items()}:
+        folders = _one_folder((old, before.get(name)), (new, after.get(name)))
+        if folders is None:
+            relisted = True
+            yield Name(folder, name)
+            sides = (old, before.get(name)), (new, after.get(name))
+            alternates = _alternates(*sides)
+            for above, item in sides:
+                yield from _inside(above, item, known, alternates=alternates)
+            continue
+        was, now = folders
+        yield from differences(was, now, known)
+        if isinstance(now, Arc) and was.mtime != now.mtime:
+            yield Inode(nodeid(now))
+    if relisted:
+        yield Inode(folder)
+
+
+def _alternates(old: tuple[StoredFolder, Item | None], new: tuple[StoredFolder, Item | None]) -> bool:
+    """Whether a name is the same version of an ARC in both, which began or ceased to lead to others: with either it has
+    an inode that comes back."""
+    was, now = (above.in_state(item.name, item) if isinstance(item, Entry) else None for above, item in (old, new))
+    return isinstance(was, Arc) and isinstance(now, Arc) and was.place == now.place
+
+
+def _inside(
+    above: StoredFolder, item: Item | None, known: Container[int], *, alternates: bool = False
+) -> Iterator[Name | Inode]:
+    """All names in a folder that went or came, if its inode may come back, or has: while somebody is in it, the kernel
+    keeps that, and what it knows of what is below. Such are those that lead to ARCs: they have one inode per path."""
+    if not (isinstance(item, Entry) and item.is_tree):
+        return
+    inner = above.in_state(item.name, item)
+    if not isinstance(inner, StoredFolder) or nodeid(inner) not in known:
+        return
+    if not (inner.lasts or alternates):
+        return
+    for name, each in inner.items.items():
+        yield Name(nodeid(inner), name)
+        yield from _inside(inner, each, known)
+    yield Inode(nodeid(inner))
+
+
+def _one_folder(
+    old: tuple[StoredFolder, Item | None], new: tuple[StoredFolder, Item | None]
+) -> tuple[StoredFolder, StoredFolder] | None:
+    """A name in two states of a folder, if it is one and the same inode in both."""
+    (above, before), (beside, after) = old, new
+    if not (isinstance(before, Entry) and isinstance(after, Entry) and before.is_tree and after.is_tree):
+        return None
+    was, now = above.in_state(before.name, before), beside.in_state(after.name, after)
+    if isinstance(was, StoredFolder) and isinstance(now, StoredFolder) and nodeid(was) == nodeid(now):
+        return was, now
+    return None
+
+
+class Expiry:
+    """The view's listener for one mount."""
+
+    def __init__(self, tree: Tree, inodes: Inodes, kernel: Kernel) -> None:
+        self._view = tree.view
+        self._inodes = inodes
+        self._kernel = kernel
+        self._snapshots = nodeid(Table(tree.view, "/.snapshots"))
+
+    def moved(self, changes: Sequence[Change], tags: Sequence[CommitTag]) -> None:
+        """Expire what differs between the states, and each new tag as a name that may have been looked for."""
+        for change in changes:
+            self._tell(self._of_change(change))
+        for tag in tags:
+            self._tell(self._of_tag(str(tag), tag.domain))
+
+    def settled(self, state: DomainState, paths: Sequence[str]) -> None:
+        """Expire files of which git has another version than this mount thought when it confirmed them."""
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            try:
+                node: Node = current_folder(self._view, state)
+                for each in folder.split("/"):
+                    node = Tree.child(node, each)
+            except WebarcError:
+                continue  # its ARC is gone, and expired with it
+            self._tell([Name(nodeid(node), name), Inode(nodeid(node))])
+
+    def shown(self) -> None:
+        """What tells of the last publication: `.changes`, and the times of the folders above the domains."""
+        for inode in (number("changes"), ROOT, self._snapshots):
+            self._kernel.forget_inode(inode)
+
+    def schemas(self, names: Sequence[str]) -> None:
+        """Expire names in `.schemas`."""
+        folder = number("schemas")
+        self._tell([*(Name(folder, name) for name in names), Inode(folder)])
+
+    def _of_change(self, change: Change) -> list[Name | Inode]:
+        if change.old is None or change.new is None or change.old.reader.store is not change.new.reader.store:
+            return list(self._all_of(change))
+        try:
+            return list(self._between(change.old, change.new))
+        except Exception as error:
+            unexpected = None if isinstance(error, WebarcError) else error
+            _log.warning(
+                "%s: what changed cannot be told, all of it is read anew: %s", change.name, error, exc_info=unexpected
+            )
+            return list(self._all_of(change))
+
+    def _between(self, old: DomainState, new: DomainState) -> Iterator[Name | Inode]:
+        if old.main is None or new.main is None:
+            yield Name(ROOT, new.name)
+            yield Inode(ROOT)
+        else:
+            yield from differences(current_folder(self._view, old), current_folder(self._view, new), self._inodes)
+        for tag in old.tags.keys() | new.tags.keys():
+            if tag not in old.tags or tag not in new.tags:
+                yield from self._of_tag(tag, new.name)
+            elif old.tags[tag] != new.tags[tag]:
+                was, now = (snapshot_folder(self._view, each, tag) for each in (old, new))
+                yield from differences(was, now, self._inodes)
+
+    def _all_of(self, change: Change) -> Iterator[Name | Inode]:
+        """The names of a domain, and its folders: somebody may be inside one."""
+        for table in (ROOT, self._snapshots):
+            yield Name(table, change.name)
+            yield Inode(table)
+        for state in (change.old, change.new):
+            for tag in state.tags if state else ():
+                yield from self._of_tag(tag, change.name)
+        yield from map(Inode, self._inodes.folders_of(change.name))
+
+    def _of_tag(self, tag: str, domain: str) -> Iterator[Name | Inode]:
+        history = old_nodeid(history_ino(domain))
+        yield Name(self._snapshots, tag)
+        yield Name(history, tag)
+        yield Inode(history)
+
+    def _tell(self, expired: Iterator[Name | Inode] | list[Name | Inode]) -> None:
+        for each in expired:
+            if isinstance(each, Name):
+                self._kernel.forget_name(each.folder, each.name)
+            else:
+                self._kernel.forget_inode(each.number)

@@ -1,0 +1,136 @@
+"""Answers readdir and readdirplus: as many entries of a folder as fit, each behind what tells the kernel of its node.
+
+When one ARC of a large folder changed, the kernel asks for the whole folder again. What it was told of the others is
+remembered with the folder: of those it is told the names, without a look at what they hold, and goes on with what it
+knows.
+
+A listing that began before a publication goes on with the names that it began with. Of what is another node by now it
+tells the name only: the kernel has dropped the old node already, and would keep it for good if it were told again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from webarcfs.archive.model.errors import NotADirectory, NotFound, WebarcError
+from webarcfs.mount.kernel import protocol
+from webarcfs.mount.kernel.inode_table import Briefed, Inodes, Told, ino_of, nodeid, undo
+from webarcfs.mount.kernel.listing_snapshots import DOTS, Listing, Listings
+from webarcfs.view.node import FOLDER, Folder, Node
+
+#: How os.fsencode encodes: a walk has it do so for each name, and its way there costs as much again.
+_CODING: Final = sys.getfilesystemencoding()
+_ERRORS: Final = sys.getfilesystemencodeerrors()
+
+#: Tells the kernel of a node under a name in the folder of an inode: the entry that says so.
+Tell = Callable[[Node, int, str], bytes]
+
+
+class _Going:
+    """A listing that goes on: the folder's inode, the folder as it is now, the listing; whether they still agree."""
+
+    __slots__ = ("agree", "folder", "inode", "listing")
+
+    def __init__(self, inode: int, folder: Folder, listing: Listing) -> None:
+        self.inode = inode
+        self.folder = folder
+        self.listing = listing
+        self.agree = folder is listing.folder or folder == listing.folder
+
+    def is_same(self, name: str, stamp: str | None) -> bool:
+        """Whether a name with that stamp in the listing is the same node in the folder as it is now."""
+        return self.agree or (stamp is not None and stamp == self.folder.stamp(name))
+
+
+class Lister:
+    """Lists the folders of one mount."""
+
+    def __init__(self, inodes: Inodes, tell: Tell, owned: protocol.Owned) -> None:
+        self._inodes = inodes
+        self._tell = tell
+        self._owned = owned
+        self._listings = Listings()
+
+    def names(self, inode: int, size: int, offset: int) -> bytes:
+        """The answer to readdir. Raises NotADirectory, and whatever the folder raises."""
+        return b"".join(self._pieces(inode, size, offset, plus=False))
+
+    def nodes(self, inode: int, size: int, offset: int) -> bytes:
+        """The answer to readdirplus, whose nodes the kernel knows from then on. Raises the same."""
+        return b"".join(self._pieces(inode, size, offset, plus=True))
+
+    def _pieces(self, inode: int, size: int, offset: int, *, plus: bool) -> list[bytes]:
+        folder = self._inodes.node(inode)
+        if not isinstance(folder, Folder):
+            raise NotADirectory(f"inode {inode}")
+        listing, place = self._listings.at(folder, offset)
+        return self._packed(_Going(inode, folder, listing), place, size, plus=plus)
+
+    def _packed(self, going: _Going, place: int, size: int, *, plus: bool) -> list[bytes]:
+        pieces: list[bytes] = []
+        listing, names = going.listing, going.listing.names
+        head = protocol.ENTRY_SIZE if plus else 0
+        while place < len(names):
+            name = names[place]
+            raw = name.encode(_CODING, _ERRORS)
+            room = head + protocol.room(raw)
+            if room > size:
+                return pieces
+            place += 1
+            try:
+                following = listing.offset(place)
+                pieces.append(
+                    self._node(going, name, raw, following) if plus else self._name(going, name, raw, following)
+                )
+            except NotFound:  # it was renamed since the listing began; an error would hide what stands behind it
+                continue
+            except BaseException:  # the kernel learns of none of them
+                if plus:
+                    undo(self._inodes, protocol.nodeids(b"".join(pieces)))
+                raise
+            size -= room
+        self._inodes.keep_told(going.inode, names[len(DOTS) :])
+        return pieces
+
+    def _name(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
+        if name in DOTS:
+            return protocol.dirent(raw, self._dot(going.inode, name), FOLDER, following)
+        node = _listed(going.listing.folder, name)
+        return protocol.dirent(raw, node.ino, node.kind, following)
+
+    def _node(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
+        if name in DOTS:
+            return protocol.direntplus(None, self._name(going, name, raw, following))
+        inode, folder = going.inode, going.listing.folder
+        brief = folder.brief(name) if going.agree else None
+        if brief is not None:
+            entry = self._owned.entry(self._inodes.add_briefed(Briefed(folder, name), brief.ino, inode), brief)
+            return protocol.direntplus(entry, protocol.dirent(raw, brief.ino, brief.kind, following))
+        stamp = folder.stamp(name)
+        if not going.is_same(name, stamp):
+            return protocol.direntplus(None, self._name(going, name, raw, following))
+        told = self._inodes.told(inode, name, stamp) if stamp is not None else None
+        if told is not None:
+            return protocol.direntplus(None, protocol.dirent(raw, told.ino, told.kind, following))
+        node = _listed(folder, name)
+        ino, kind = node.ino, node.kind
+        try:
+            entry = self._tell(node, inode, name)
+        except WebarcError:  # whoever looks the name up is told
+            return protocol.direntplus(None, protocol.dirent(raw, ino, kind, following))
+        if stamp is not None:
+            self._inodes.remember(inode, name, Told(stamp, ino, kind, nodeid(node)))
+        return protocol.direntplus(entry, protocol.dirent(raw, ino, kind, following))
+
+    def _dot(self, inode: int, name: str) -> int:
+        return ino_of(inode if name == "." else self._inodes.parent(inode))
+
+
+def _listed(folder: Folder, name: str) -> Node:
+    """The node of a name that was listed; in what the folder has become, if it went from where it was (`in_force`)."""
+    try:
+        return folder.listed(name)
+    except NotFound:
+        return folder.in_force(lambda now: now.listed(name))

@@ -1,0 +1,127 @@
+"""A small process beside the mount's: it unmounts when it is told to, and lets nobody hang when the mount is killed.
+
+Two things need somebody else. When root mounted, the mount has become the archive's owner and may not unmount any more.
+And when the mount is killed while one of its threads waits inside the kernel (to expire something that a reader has
+locked, who waits for the mount), the kernel cannot end that thread, so it does not close /dev/fuse, and all of them
+wait for ever: aborting the connection is the only way out, and the dead cannot do it.
+
+The process is made before there are threads, holds no file but its end of a socket, /dev/null and the handle of that
+abort (which names this connection for good, whatever is mounted later), and goes when the mount's process has gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+from pathlib import Path
+
+from webarcfs.archive.model.errors import MountFailed, WebarcError
+from webarcfs.archive.system.processes import lives
+from webarcfs.mount.process import mountpoint
+
+#: Seconds between two looks whether the mount's process lives. Its socket closes with it, but not if a thread is stuck.
+LOOK_EVERY = 1.0
+_MOUNTED, _UNMOUNT, _DONE, _FAILED = b"m", b"u", b"d", b"f"
+
+
+class Keeper:
+    """The mount's hold on it. Every method is for one thread at a time."""
+
+    def __init__(self, point: Path) -> None:
+        mine, its = socket.socketpair()
+        parent = os.getpid()
+        self._socket = mine
+        self._pid = os.fork()
+        if self._pid == 0:
+            _keep(point, parent, its.fileno())
+        its.close()
+
+    def mounted(self) -> bool:
+        """Tell it that the mount is there; whether it can abort the connection (needs the kernel's fusectl)."""
+        return self._ask(_MOUNTED)
+
+    def unmount(self) -> bool:
+        """Have it unmounted, detached if it is busy; whether that was done."""
+        return self._ask(_UNMOUNT)
+
+    def close(self) -> None:
+        """Let the process go."""
+        self._socket.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+
+    def _ask(self, what: bytes) -> bool:
+        try:
+            self._socket.sendall(what)
+            return self._socket.recv(1) == _DONE
+        except OSError:  # somebody killed it
+            return False
+
+
+def _keep(point: Path, parent: int, fd: int) -> None:
+    """All that the process does."""
+    try:
+        _let_go(fd)
+        abort = -1
+        with socket.socket(fileno=3) as master:
+            master.settimeout(LOOK_EVERY)
+            while (asked := _next(master, parent)) is not None:
+                done = True
+                if asked == _UNMOUNT:
+                    done = _unmounted(point)
+                elif asked == _MOUNTED:
+                    abort = _handle(point)
+                    done = abort >= 0
+                with contextlib.suppress(OSError):
+                    master.sendall(_DONE if done else _FAILED)
+        if abort >= 0:
+            os.write(abort, b"1")  # means nothing where the connection has ended
+    except OSError:
+        pass
+    finally:
+        os._exit(0)
+
+
+def _let_go(fd: int) -> None:
+    """Keep no descriptor of the parent's but the socket, as 3; no folder, and no terminal's signals."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.chdir("/")
+    if fd != 3:
+        os.dup2(fd, 3)
+    null = os.open("/dev/null", os.O_RDWR)
+    for each in (0, 1, 2):
+        os.dup2(null, each)
+    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text("webarc-keeper")
+
+
+def _next(master: socket.socket, parent: int) -> bytes | None:
+    """What is asked next; None when the mount's process is gone."""
+    while True:
+        try:
+            return master.recv(1) or None
+        except TimeoutError:
+            if not lives(parent):
+                return None
+        except OSError:
+            return None
+
+
+def _handle(point: Path) -> int:
+    """A descriptor by which the mount's connection can be aborted; -1 when there is none to be had."""
+    try:
+        return os.open(mountpoint.abort_file(point), os.O_WRONLY)
+    except (OSError, MountFailed):
+        return -1
+
+
+def _unmounted(point: Path) -> bool:
+    try:
+        mountpoint.unmount_or_detach(point)
+    except (OSError, WebarcError):  # the mount's own process sees that it is still mounted
+        return False
+    return True

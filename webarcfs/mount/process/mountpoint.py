@@ -1,0 +1,160 @@
+"""Mount points: whether one can be mounted on, what is mounted, and unmounting it with the system's own commands.
+
+No state, no threads of its own; used by the commands and by the thread of a mount that waits for signals.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from webarcfs.archive.model.errors import Busy, MountFailed
+
+#: The type that the mount table shows for a webarcfs mount.
+TYPE = "fuse.webarcfs"
+#: Where the kernel shows the connections of FUSE, when fusectl is mounted there.
+CONNECTIONS = Path("/sys/fs/fuse/connections")
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+def check(point: Path, archive: Path) -> None:
+    """Raise MountFailed, with what to do, unless an archive can be mounted on `point` (absolute, links resolved)."""
+    try:
+        os.statvfs(point)  # asks whoever serves it; the kernel may know the rest by heart
+        is_folder = (point.stat().st_mode & 0o170000) == 0o040000
+    except FileNotFoundError:
+        raise MountFailed(f"the mount point {point} does not exist; make it with `mkdir {point}`") from None
+    except OSError as error:
+        if error.errno == errno.ENOTCONN:
+            raise MountFailed(
+                f"{point} is a stale mount point, its process is gone; clear it with `{_clearing(point)}`"
+            ) from None
+        raise MountFailed(f"the mount point {point} cannot be used: {error.strerror}") from None
+    if not is_folder:
+        raise MountFailed(f"the mount point {point} is not a folder; give one that is")
+    if mounted(point) == TYPE:
+        raise MountFailed(f"{point} is already mounted; unmount it first with `umount.webarcfs {point}`")
+    if archive.is_relative_to(point):
+        raise MountFailed(f"the mount point {point} would hide the archive {archive} from its own mount; give another")
+    if _is_inside(point, archive):
+        raise MountFailed(f"the mount point {point} would hide a part of the archive {archive}; give one outside of it")
+
+
+def _is_inside(point: Path, archive: Path) -> bool:
+    """Whether a folder is one of an archive, by its path or by that of the same folder elsewhere (mount --bind)."""
+    root = Path(os.path.realpath(archive))
+    if point.is_relative_to(root):
+        return True
+    itself = point.stat()
+    with os.scandir(root) as entries:
+        folders = [root, *(Path(each.path) for each in entries if each.is_dir(follow_symlinks=False))]
+    return any(os.path.samestat(itself, folder.stat()) for folder in folders)
+
+
+def is_stale(point: Path) -> bool:
+    """Whether a mount point's process is gone, so that everything on it is ENOTCONN."""
+    try:
+        os.statvfs(point)
+    except OSError as error:
+        return error.errno == errno.ENOTCONN
+    return False
+
+
+def mounted(point: Path) -> str | None:
+    """Type of the file system mounted on `point`, the topmost one; None when nothing is."""
+    found = _found(point)
+    return found[0] if found else None
+
+
+def resolved(point: str) -> Path:
+    """The mount point that is meant, links resolved; what is mounted there is not asked, since it may hang."""
+    absolute = Path(os.path.abspath(point))  # noqa: PTH100 # without looking at it
+    beside = Path(os.path.realpath(absolute.parent)) / absolute.name
+    for each in (absolute, beside):
+        if mounted(each) is not None:
+            return each
+    return Path(os.path.realpath(point))
+
+
+def abort_file(point: Path) -> Path:
+    """The kernel's file that aborts the connection of the FUSE mount on `point` when it is written to.
+
+    Raises MountFailed when there is no such mount, or the kernel's control of them is not mounted.
+    """
+    found = _found(point)
+    if found is None or not found[0].startswith("fuse"):
+        raise MountFailed(f"no FUSE file system is mounted on {point}")
+    file = CONNECTIONS / found[1] / "abort"
+    if not file.exists():
+        raise MountFailed(
+            f"connection {found[1]} of {point} is not in {CONNECTIONS}; as root: `mount -t fusectl none {CONNECTIONS}`"
+        )
+    return file
+
+
+def abort(point: Path) -> None:
+    """End the connection of a mount that hangs: whoever waits for it gets an error. Raises MountFailed."""
+    file = abort_file(point)
+    try:
+        file.write_bytes(b"1")
+    except OSError as error:
+        raise MountFailed(f"{point} cannot be aborted: {error.strerror}; do it as the user who mounted it") from None
+
+
+def _found(point: Path) -> tuple[str, str] | None:
+    """Type of what is mounted on `point`, the topmost one, and the number of its device, by which FUSE counts."""
+    found = None
+    for line in Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines():
+        fields, _, rest = line.partition(" - ")
+        _, _, device, _, where, *_ = fields.split(" ")
+        if _unescape(where) == str(point):
+            found = rest.split(" ")[0], device.partition(":")[2]
+    return found
+
+
+def unmount(point: Path, *, lazy: bool = False) -> None:
+    """Unmount. `lazy` detaches what is busy; otherwise raises Busy for it, unless it is stale, and serves nobody.
+
+    Raises MountFailed for any other reason.
+    """
+    command = _unmount_command() + (["-l" if os.geteuid() == 0 else "-z"] if lazy else [])
+    done = subprocess.run(
+        [*command, "--", str(point)], env=os.environ | {"LC_ALL": "C"}, capture_output=True, check=False
+    )
+    if done.returncode == 0:
+        return
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    reason = said[-1] if said else f"{command[0]} ended with {done.returncode}"
+    if "busy" in reason:
+        if not lazy and is_stale(point):
+            unmount(point, lazy=True)
+            return
+        raise Busy(f"{point} is busy; `fuser -vm {point}` shows who uses it, `umount.webarcfs -l {point}` detaches it")
+    raise MountFailed(f"{point} cannot be unmounted: {reason}")
+
+
+def unmount_or_detach(point: Path) -> None:
+    """Unmount, and detach what is busy."""
+    try:
+        unmount(point)
+    except Busy:
+        unmount(point, lazy=True)
+
+
+def _unmount_command() -> list[str]:
+    if os.geteuid() == 0:
+        return ["umount", "--internal-only"]  # not by way of umount.webarcfs
+    return [shutil.which("fusermount3") or "fusermount", "-u"]
+
+
+def _clearing(point: Path) -> str:
+    return f"umount -l {point}" if os.geteuid() == 0 else f"fusermount -uz {point}"
+
+
+def _unescape(text: str) -> str:
+    raw = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), text)
+    return raw if raw.isascii() else raw.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")

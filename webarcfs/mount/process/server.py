@@ -1,0 +1,196 @@
+"""The life of a mount's process: mount, become the archive's owner, show the archive, end on a signal.
+
+The main thread is libfuse's loop. `_live` runs in one of libfuse's threads when the kernel has taken the mount over;
+only from then on are there threads of ours: the view's, and one that waits for signals, which are blocked everywhere
+else. Order in `_live`: the repositories are opened only as their owner.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import MountFailed
+from webarcfs.mount.adapters.binding import Mount, Serve
+from webarcfs.mount.adapters.request_stats import Requests
+from webarcfs.mount.options import Options
+from webarcfs.mount.process import mount_log, mountpoint, privileges
+from webarcfs.mount.process.keeper import Keeper
+from webarcfs.mount.writing.service import Additions
+from webarcfs.native import loader
+from webarcfs.view import limits
+from webarcfs.view.node import Kind
+from webarcfs.view.tree.root import Tree
+from webarcfs.view.tree.view import View
+
+#: Seconds for which a mount that was told to end serves the files that are still open.
+LINGER = 10.0
+
+#: Objects that are made until Python looks for cycles among them; by default it is after 700.
+_YOUNG = 50_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A mount as it was ordered on the command line."""
+
+    archive: Archive
+    point: Path
+    options: Options
+    serve: Serve
+    foreground: bool
+    group: int | None = None
+
+
+class Server:
+    """The process of one mount. `ready` is called when it is live."""
+
+    def __init__(self, order: Order, ready: Callable[[], None]) -> None:
+        owner = order.archive.root.stat()
+        self._order = order
+        self._ready = ready
+        self._uid, self._gid = owner.st_uid, owner.st_gid
+        self._view = View(order.archive)
+        self._additions = None if order.options.read_only else Additions(self._view)
+        self._failure: BaseException | None = None
+        self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 # until the process ends
+        self._stderr = os.dup(2)
+        self._keeper: Keeper | None = None
+        #: Nobody can ask anything any more; what is left is to drain, however long that takes.
+        self._served = threading.Event()
+        self._signals = {signal.SIGTERM, signal.SIGINT} | ({signal.SIGHUP} if order.foreground else set())
+
+    def run(self) -> None:
+        """Mount, and return when it is unmounted. Raises MountFailed."""
+        privileges.allow_many_files()
+        limits.share_pools()
+        self._keeper = Keeper(self._order.point)  # before there are threads
+        # Blocked here, and so in every thread to come but the one that waits for them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+        if not self._order.foreground:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        os.dup2(self._complaints.fileno(), 2)  # libfuse says there why it cannot mount
+        _search_for_garbage_less()
+        try:
+            self._order.serve(self._mount())
+        except (RuntimeError, MountFailed):  # fusepy says the one, ours the other
+            self._failure = self._failure or MountFailed(self._complaint())
+        finally:
+            self._served.set()
+            os.dup2(self._stderr, 2)
+            self._drain()
+            self._view.stop()
+            self._keeper.close()
+        if self._failure is not None:
+            raise MountFailed(
+                f"cannot mount {self._order.archive.root} on {self._order.point}: {self._failure}"
+            ) from self._failure
+        _log.info("%s is unmounted", self._order.point)
+
+    def _mount(self) -> Mount:
+        options = self._order.options
+        flags: dict[str, str | bool] = {
+            "fsname": str(self._order.archive.root),
+            "subtype": "webarcfs",
+            "default_permissions": True,
+            "allow_other": options.allow_other or os.geteuid() == 0,
+            "ro": options.read_only,
+            "nosuid": True,
+            "nodev": True,
+            "noexec": options.no_programs,
+            "debug": options.debug and self._order.foreground,
+        }
+        tree = Tree(self._view)
+        requests = Requests() if options.stats else None
+        return Mount(
+            archive=self._order.archive,
+            tree=tree,
+            point=self._order.point,
+            uid=self._uid,
+            gid=self._gid if self._order.group is None else self._order.group,
+            options=flags,
+            live=self._live,
+            requests=requests,
+            folder_mode=Kind.FOLDER.value if self._order.group is None else 0o775,
+            additions=self._additions,
+        )
+
+    # -- in libfuse's thread, once -----------------------------------------------------------------------------------
+
+    def _live(self) -> None:
+        try:
+            assert self._keeper is not None
+            can_abort = self._keeper.mounted()
+            if os.geteuid() == 0 and self._uid != 0:
+                privileges.become(self._uid, self._gid)
+            self._open_log()
+            if loader.form().damaged:
+                _log.warning("running %s; `python -m webarcfs.native.build` mends that", loader.form())
+            if not can_abort:
+                _log.info("fusectl is not mounted: a mount that is killed at a bad moment may leave processes hanging")
+            if self._additions is not None:
+                self._additions.start()
+            self._view.start()
+            threading.Thread(target=self._wait_for_signals, name="signals", daemon=True).start()
+            _log.info("%s is mounted on %s (%s)", self._order.archive.root, self._order.point, loader.form())
+            self._ready()
+        except BaseException as error:
+            self._failure = error
+            # Not from here: the kernel waits for the answer to this very request.
+            threading.Thread(target=self._end, name="end", daemon=True).start()
+
+    def _open_log(self) -> None:
+        os.dup2(self._stderr, 2)
+        self._complaints.close()
+        options, usual = self._order.options, self._order.archive.log / "mount.log"
+        mount_log.start(options.log, usual, foreground=self._order.foreground, debug=options.debug)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _wait_for_signals(self) -> None:
+        number = signal.sigwait(self._signals)
+        _log.info("ended by %s", signal.Signals(number).name)
+        self._end()
+
+    def _end(self) -> None:
+        try:
+            if self._keeper is None or not self._keeper.unmount():
+                mountpoint.unmount_or_detach(self._order.point)
+        except Exception:
+            _log.exception("%s cannot be unmounted", self._order.point)
+        # The loop ends by itself when the last open file is closed, and the process with it.
+        if self._served.wait(LINGER):
+            return
+        self._drain()
+        _log.warning("%s: files are still open after %g s; their readers get an error", self._order.point, LINGER)
+        logging.shutdown()
+        os._exit(0)
+
+    def _drain(self) -> None:
+        """What was written is confirmed and committed."""
+        if self._additions is not None:
+            self._additions.stop()
+
+    def _complaint(self) -> str:
+        if self._complaints.closed:
+            return "libfuse ended with an error after it was live"
+        self._complaints.seek(0)
+        said = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
+        return "; ".join(said) or "libfuse gives no reason"
+
+
+def _search_for_garbage_less() -> None:
+    """What a mount remembers is no garbage; to look through it again and again is a tenth of a walk."""
+    gc.freeze()
+    gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])

@@ -1,0 +1,190 @@
+"""The names of additions: where a new one may be, renames inside an ARC, and who may change what (/Ar-1/).
+
+`rename` waits for the journal, so it is called by threads that take no requests (workers.py). Locks as in writing.py.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.model.addition import Move, Place
+from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.model.errors import Exists, NotFound, NotPermitted, Stale
+from webarcfs.archive.system.locks import Turnstile
+from webarcfs.mount.writing import name_rules, preconditions
+from webarcfs.mount.writing.committer import Committer
+from webarcfs.mount.writing.document_buffer import whole
+from webarcfs.mount.writing.document_close import Documents
+from webarcfs.mount.writing.draft import Draft, DraftFile, Drafts
+from webarcfs.mount.writing.preconditions import OnDisk
+from webarcfs.view.caller import Caller, author
+from webarcfs.view.node import File, Folder, Node
+from webarcfs.view.state.overlay import Pending, is_gone
+from webarcfs.view.state.ownership import Made
+from webarcfs.view.tree.files import StoredFile
+from webarcfs.view.tree.folders import StoredFolder
+from webarcfs.view.tree.view import View
+
+#: renameat2(2).
+NOREPLACE = 1
+
+#: A folder and a name in it.
+Spot = tuple[Node, str]
+
+
+class Naming:
+    """The names that one mount gives to additions. `drafts` are the files that are open for writing."""
+
+    def __init__(
+        self, view: View, journal: Journal, committer: Committer, documents: Documents, drafts: Drafts
+    ) -> None:
+        self._view = view
+        self._journal = journal
+        self._committer = committer
+        self._documents = documents
+        self._drafts = drafts
+
+    def free(self, folder: Node, name: str) -> tuple[Place, str]:
+        """The ARC that a new name in a folder belongs to, and the path in it.
+
+        Raises Exists, the folder's refusal, Stale, and what `names.check` raises.
+        """
+        if has(folder, name):
+            raise Exists(f"{name!r} is there")
+        if not isinstance(folder, StoredFolder) or folder.place is None:
+            raise folder.refusal()
+        name_rules.check(folder.inner, name)
+        preconditions.check_known(self._view, folder.place)
+        return folder.place, _join(folder.inner, name)
+
+    def mkdir(self, folder: Node, name: str, caller: Caller) -> None:
+        """A new folder. It is remembered by this mount only, until there is a file in it: git keeps no empty folder."""
+        place, path = self.free(folder, name)
+        if not self._view.overlay.reserve(place, path, Entry(name, "", True), Made(caller.uid)):
+            raise Exists(f"{name!r} is there")
+
+    def rename(self, source: Spot, target: Spot, flags: int, caller: Caller) -> list[Spot]:
+        """Give an addition another name in its ARC; waits for the journal. What to tell the kernel after the answer.
+
+        Onto data.xml, it is a rewrite of that. Raises the refusal of what may not be renamed, NotPermitted or Exists
+        for a name that is there, and what makes the new name impossible.
+        """
+        (folder, name), (above, new_name) = source, target
+        node = lookup(folder, name)
+        place = folder.place if isinstance(folder, StoredFolder) else None
+        if place is None or not isinstance(above, StoredFolder) or above.place != place or flags & ~NOREPLACE:
+            raise (above if above.old else node).refusal()
+        assert isinstance(folder, StoredFolder)
+        old, new = _join(folder.inner, name), _join(above.inner, new_name)
+        self._check_owner(place, old, caller, node)
+        if new == DATA_XML and isinstance(node, File) and not flags:
+            self._rewrite(place, old, node, caller)
+        elif has(above, new_name):
+            raise (Exists if flags & NOREPLACE else NotPermitted)(f"{new_name!r} is there")
+        elif not isinstance(node, File):
+            raise node.refusal()
+        else:
+            name_rules.check(above.inner, new_name)
+            name_rules.check_file(new_name)
+            self._move(place, old, new, (source, caller))
+        return [source, target]
+
+    def may_change(self, node: Node, caller: Caller) -> None:
+        """Whether mode, owner and times of a node may be set, which changes nothing. Raises its refusal, and Stale."""
+        if isinstance(node, DraftFile):
+            return
+        self.check_given(node)
+        place = node.place if isinstance(node, StoredFile | StoredFolder) else None
+        if place is None or not isinstance(node, StoredFile | StoredFolder):
+            raise node.refusal()
+        self._check_owner(place, node.inner, caller, node)
+
+    def is_recent(self, node: Node) -> bool:
+        """Whether a file or folder is somebody's own addition, whose mode, owner and times may be set."""
+        place = node.place if isinstance(node, StoredFile | StoredFolder) else None
+        if place is None or not isinstance(node, StoredFile | StoredFolder):
+            return isinstance(node, DraftFile)
+        return self._view.overlay.makers.of(place, node.inner) is not None
+
+    def check_given(self, node: Node) -> None:
+        """Raise Stale if the name that a file had was given up: the kernel, not told yet, takes it for what has its new
+        name, and looks again."""
+        if isinstance(node, StoredFile) and node.place is not None:
+            folder, _, name = node.inner.rpartition("/")
+            if is_gone(self._view.overlay.get(node.place, folder, name)):
+                raise Stale(f"{node.inner} has another name")
+
+    def _check_owner(self, place: Place, path: str, caller: Caller, node: Node) -> None:
+        made = self._view.overlay.makers.of(place, path)
+        if made is None or made.uid != caller.uid:
+            raise node.refusal()
+
+    def _rewrite(self, place: Place, old: str, file: File, caller: Caller) -> None:
+        """The file `old` becomes data.xml."""
+        draft = file.draft if isinstance(file, DraftFile) else self._drafts.get((place, old))
+        # No close may confirm it meanwhile: it would be taken for a file that never was, and come back from git.
+        with draft.lock if draft is not None else nullcontext():
+            new = whole(file)
+            confirmed = not isinstance(file, DraftFile) or bool(file.draft.blob)
+            self._documents.rewrite(place, new, caller.uid, old if confirmed else "")
+            if draft is not None and self._drafts.get((place, old)) is draft:
+                del self._drafts[place, old]
+                draft.dirty, draft.gone = False, True  # whoever has it open still has written what there was to write
+                if not confirmed:
+                    self._view.overlay.removed(place, old)
+
+    def _move(self, place: Place, old: str, new: str, who: tuple[Spot, Caller]) -> None:
+        draft = self._drafts.get((place, old))
+        if draft is None:
+            self._move_confirmed(place, old, new, who)
+            return
+        with draft.lock:
+            if draft.blob:
+                self._move_confirmed(place, old, new, who, draft)
+            else:
+                self._view.overlay.renamed(place, old, new)
+            draft.path = new
+            if self._drafts.pop((place, old), None) is draft:  # its last handle may be gone since
+                self._drafts[place, new] = draft
+
+    def _move_confirmed(
+        self, place: Place, old: str, new: str, who: tuple[Spot, Caller], draft: Draft | None = None
+    ) -> None:
+        spot, caller = who
+        shown = DraftFile(draft) if draft is not None and draft.shown else None
+        if draft is not None:
+            blob, size = draft.blob, draft.blob_size
+        else:
+            file = lookup(*spot)  # anew: it may have been closed since it was looked up, and is a version now
+            if not isinstance(file, StoredFile):
+                raise Stale(f"{old!r} is not what it was")
+            blob, size = file.version.blob, file.attrs().size
+        with Turnstile(self._view.archive.lock(place.domain)).shared():
+            OnDisk.now(self._view, place.domain).check_free(place, new)
+            ticket = self._journal.confirm(Move(place, old, new, author(caller.uid), int(time.time())))
+            pending = Pending(blob, size, (ticket.log, ticket.number))
+            self._view.overlay.moved(place, old, new, pending, shown)
+        self._committer.added(place.domain)
+
+
+def lookup(folder: Node, name: str) -> Node:
+    """The node of a name. Raises NotFound, also where it is looked for in something that is no folder."""
+    if not isinstance(folder, Folder):
+        raise NotFound(f"there is no {name!r}")
+    return folder.in_force(lambda each: each.lookup(name))
+
+
+def has(folder: Node, name: str) -> bool:
+    """Whether a name is there."""
+    try:
+        lookup(folder, name)
+    except NotFound:
+        return False
+    return True
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,108 @@
+"""What writers of data.xml have of it: private buffers (/Xm-3/, DESIGN.md section 5).
+
+A writer gets a copy of the document; what is appended or rewritten there nobody sees. Its close makes data nodes of it
+(newnodes.py). What can be told while it is written fails the write: shells lose what close says.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from webarcfs.archive.document import data_nodes
+from webarcfs.archive.document.data_xml import LARGEST
+from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.model.errors import InvalidDocument, NotSupported, WebarcError
+from webarcfs.view.node import File
+from webarcfs.view.state.ownership import Made
+
+
+class Document:
+    """The private buffer of one handle. Its methods are those of a draft (drafts.py)."""
+
+    path = DATA_XML
+    #: No blob of it is confirmed as a file.
+    blob = ""
+
+    def __init__(self, place: Place, old: bytes, maker: Made, *, rewriting: bool) -> None:
+        self.place = place
+        self.maker = maker
+        self.old = old
+        #: The buffer as it was confirmed last.
+        self.seen = b""
+        self.lock = threading.RLock()
+        self.handles = 1
+        self.dirty = False
+        self.failed = False
+        self._bytes = bytearray() if rewriting else bytearray(old)
+        # What is written in order can be judged as it comes.
+        self._judge: data_nodes.Judge | None = data_nodes.Judge(old, rewriting=rewriting)
+        self._refused: WebarcError | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes in the buffer."""
+        return len(self._bytes)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """What the writer sees."""
+        return bytes(self._bytes[offset : offset + size])
+
+    def write(self, data: bytes, offset: int | None) -> int:
+        """Write at `offset`, or at the end. Raises what it is refused for, as early as it is certain."""
+        with self.lock:
+            at = len(self._bytes) if offset is None else offset
+            _check_size(at + len(data))
+            if self._judge is not None and at == len(self._bytes):
+                try:
+                    self._judge.feed(data)
+                except WebarcError as error:
+                    self._refused = error
+                    raise
+            else:
+                self._judge = None
+            self.dirty, self.failed = True, False
+            self._bytes.extend(bytes(max(0, at - len(self._bytes))))
+            self._bytes[at : at + len(data)] = data
+        return len(data)
+
+    def truncate(self, size: int) -> None:
+        """Cut it, or lengthen it with NULs. Raises InvalidDocument when it is too large."""
+        with self.lock:
+            _check_size(size)
+            if size != len(self._bytes):
+                self._judge = data_nodes.Judge(self.old, rewriting=True) if size == 0 else None
+                self.dirty, self.failed = size > 0, False
+                del self._bytes[size:]
+                self._bytes.extend(bytes(size - len(self._bytes)))
+
+    def allocate(self, _mode: int, _offset: int, _length: int) -> None:
+        """There is nothing to reserve."""
+        raise NotSupported("no space is reserved for a document")
+
+    def hold(self) -> None:
+        """Handles are counted only."""
+
+    def let_go(self) -> None:
+        """Handles are counted only."""
+
+    def written(self) -> bytes:
+        """The document as it was written. Raises what a write was refused for."""
+        if self._refused is not None:
+            raise self._refused.with_traceback(None)
+        return bytes(self._bytes)
+
+
+def whole(file: File) -> bytes:
+    """All of a file that becomes, or is, a document. Raises InvalidDocument when it is too large for one."""
+    _check_size(file.attrs().size)
+    content = file.open()
+    try:
+        return content.read(0, LARGEST)
+    finally:
+        content.close()
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST:
+        raise InvalidDocument(f"a document of {size} bytes; at most {LARGEST} are possible")

@@ -1,0 +1,220 @@
+"""A file being written, and what its handles do to it: bytes in an unnamed file on the journal's disk.
+
+A draft is seen under its name by everybody on the mount from the start, as on any file system; what a close or fsync
+confirms becomes a version of the file, and the draft goes on as long as a handle is open (dup, fork, mmap). Safe for
+any thread: its lock is held while bytes change or are put into the journal, and never while the kernel is told
+something.
+"""
+
+# ruff: noqa: D102 # what the methods of a node mean stands in base.py
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from webarcfs.archive.journal.journal import Body
+from webarcfs.archive.journal.log_format import INLINE
+from webarcfs.archive.model.addition import Place, blob_hash, blob_id
+from webarcfs.archive.model.errors import NotSupported, Stale
+from webarcfs.view.content import Content
+from webarcfs.view.node import Attrs, File, number
+from webarcfs.view.state.ownership import Made
+
+_PIECE = 1 << 20
+_numbers = itertools.count(1)
+
+#: Bytes of a hole that are taken without a look at the room on the disk.
+LARGE_HOLE = 1 << 30
+#: fallocate(2): reserve space beyond the end without making the file longer.
+KEEP_SIZE = 1
+
+
+class Draft:
+    """A new file of `maker` at `path` in the ARC `place`; `new_file` makes unnamed files. One handle is open."""
+
+    def __init__(self, place: Place, path: str, maker: Made, mtime: int, new_file: Callable[[], int]) -> None:
+        self.place = place
+        self.path = path
+        self.maker = maker
+        self.mtime = mtime
+        self.number = next(_numbers)
+        self.lock = threading.RLock()
+        self.handles = 1
+        #: Whether there is something that no close or fsync has confirmed; the empty file is, too.
+        self.dirty = True
+        #: The blob that was confirmed last, and its size.
+        self.blob = ""
+        self.blob_size = 0
+        #: All that were: git may have any of them by now.
+        self.blobs: set[str] = set()
+        #: Whether it was renamed onto data.xml, and is no file any more.
+        self.gone = False
+        #: Whether its name means the draft, and not the version that was confirmed last: from the start until all its
+        #: handles were closed, as far as a close can tell, and again when one of them is used all the same (dup, mmap).
+        self.shown = True
+        #: The handles that were used since they were closed last (a close cannot tell whether it is the last one).
+        self.in_use: set[object] = set()
+        #: Whether confirming failed since the last write.
+        self.failed = False
+        self._new_file = new_file
+        self._fd = new_file()
+        self._users = 1  # readers as well
+        self._lent = False
+        self._size = 0
+        self._fault: OSError | None = None
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size if self._users else self._size
+
+    def read(self, offset: int, size: int) -> bytes:
+        return os.pread(self._fd, size, offset)
+
+    def write(self, data: bytes, offset: int | None) -> int:
+        """Write all of `data` at `offset`, or at the end. Raises OSError."""
+        with self.lock:
+            self._change()
+            at = self.size if offset is None else offset
+            self._check_room(at, LARGE_HOLE)
+            view = memoryview(data)
+            try:
+                while view:
+                    done = os.pwrite(self._fd, view, at)
+                    view, at = view[done:], at + done
+            except OSError as error:
+                if error.errno != errno.EFBIG:  # of that nothing was written: what is there is whole
+                    self._fault = error
+                raise
+        return len(data)
+
+    def truncate(self, size: int) -> None:
+        with self.lock:
+            if size != self.size:
+                self._check_room(size, LARGE_HOLE)
+                self._change()
+                os.ftruncate(self._fd, size)
+            if size == 0:
+                self._fault = None
+
+    def allocate(self, mode: int, offset: int, length: int) -> None:
+        """Reserve space (fallocate(2)). Raises OSError, and NotSupported for what is no reservation."""
+        if mode not in (0, KEEP_SIZE):
+            raise NotSupported(f"fallocate of mode {mode}")
+        if mode == 0:
+            with self.lock:
+                self._check_room(offset + length, 0)
+                self._change()
+                size = self.size
+                try:
+                    os.posix_fallocate(self._fd, offset, length)
+                except OSError:
+                    os.ftruncate(self._fd, size)  # of what there was no room for, the disk keeps what it took
+                    raise
+
+    def body(self) -> tuple[str, Body]:
+        """The blob that it is now, and its bytes, which are not changed any more. The caller holds the lock.
+
+        Raises what a write failed with: nobody can remove or mend a file that would be kept in part.
+        """
+        if self._fault is not None:
+            raise self._fault.with_traceback(None)
+        size = self.size
+        if size <= INLINE:  # the journal takes the bytes, and not the file
+            data = os.pread(self._fd, size, 0)
+            return blob_id(data), Body(len(data), data)
+        digest = blob_hash(size)
+        for at in range(0, size, _PIECE):
+            digest.update(os.pread(self._fd, _PIECE, at))
+        self._lent = True
+        return digest.hexdigest(), Body(size, fd=self._fd)
+
+    def hold(self) -> None:
+        """One user more. Raises Stale when its name means a version by now: it is closed for good, or is data.xml."""
+        with self.lock:
+            self._check_there()
+            self._users += 1
+
+    def let_go(self) -> None:
+        """One user fewer; the last one takes the file."""
+        with self.lock:
+            self._size = self.size
+            self._users -= 1
+            if not self._users:
+                os.close(self._fd)
+
+    def _check_there(self) -> None:
+        if not self._users:  # its descriptor is somebody else's by now (truncate(2) by way of an O_PATH descriptor)
+            raise Stale(f"{self.path} is closed")
+        if self.gone:
+            raise Stale(f"{self.path} was renamed onto data.xml")
+
+    def _check_room(self, end: int, unasked: int) -> None:
+        """Raise EFBIG or ENOSPC for a file that the disk has no room for up to `end`, unless so few bytes are new.
+
+        Git keeps no holes, and hashes all their bytes. A disk fills up before it says that a reservation is too large.
+        """
+        more = end - self.size
+        if more > unasked:
+            disk = os.fstatvfs(self._fd)
+            if end > disk.f_blocks * disk.f_frsize:
+                raise OSError(errno.EFBIG, "the file would be larger than the journal's disk")
+            if more > disk.f_bavail * disk.f_frsize:
+                raise OSError(errno.ENOSPC, "the file would need more than the room on the journal's disk")
+
+    def _change(self) -> None:
+        self._check_there()
+        self.dirty, self.failed = True, False
+        if self._lent:  # the journal has this file now: go on with another
+            self._copy()
+
+    def _copy(self) -> None:
+        copy = self._new_file()
+        try:
+            at, size = 0, self.size
+            while at < size:
+                at += os.copy_file_range(self._fd, copy, size - at, at, at)
+            os.dup2(copy, self._fd, inheritable=False)
+        finally:
+            os.close(copy)
+        self._lent = False
+
+
+#: The files that are open for writing: the ARC, the path in it, the draft.
+Drafts = dict[tuple[Place, str], Draft]
+
+
+@dataclass(frozen=True)
+class DraftFile(File):
+    """The node of a draft."""
+
+    draft: Draft
+    settled = False
+
+    @property
+    def ino(self) -> int:
+        return number("draft", str(os.getpid()), str(self.draft.number))
+
+    def attrs(self) -> Attrs:
+        return Attrs(self.kind, self.draft.size, self.draft.mtime, self.ino, 1, self.draft.maker.uid, True)
+
+    def open(self) -> Content:
+        self.draft.hold()
+        return Reading(self.draft)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Who reads a draft sees it grow."""
+
+    draft: Draft
+    dear = False
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self.draft.read(offset, size)
+
+    def close(self) -> None:
+        self.draft.let_go()

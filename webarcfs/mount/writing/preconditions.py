@@ -1,0 +1,73 @@
+"""Whether an addition may still be made: is its ARC the version that it was begun in, is its name free (/Ar-10/)?
+
+Judged per ARC: a crawl that left it alone changes nothing for who writes to it. Any thread may ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.repository import Commit
+from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.model.errors import Exists, Stale
+from webarcfs.view.state.domain_reader import Reader
+from webarcfs.view.tree.view import View
+
+
+def check_known(view: View, place: Place) -> None:
+    """Raise Stale when this mount knows already that the ARC was replaced."""
+    state = view.domain(place.domain)
+    _arc(state.reader, state.main, place)
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisk:
+    """A domain's main as it is on disk, which stays so while the domain's lock is held."""
+
+    view: View
+    reader: Reader
+    main: Commit | None
+
+    @classmethod
+    def now(cls, view: View, domain: str) -> OnDisk:
+        """As it is now. Under the domain's lock."""
+        reader = view.domain(domain).reader
+        return cls(view, reader, reader.store.head())
+
+    def check_free(self, place: Place, path: str, own: Container[str] = ()) -> None:
+        """Raise Stale or Exists; a blob of `own` may be there.
+
+        What this mount has given another name is there until that is committed, before what takes its old name.
+        """
+        reader, at = self.reader, _arc(self.reader, self.main, place)
+        parts = path.split("/")
+        for depth, name in enumerate(parts, 1):
+            last = depth == len(parts)
+            found = reader.entries(at.oid).get(name)
+            if found is None or (last and not found.is_tree and self._is_given_up(found, place, path, own)):
+                return
+            if last or not found.is_tree:
+                break
+            if reader.is_arc(found.oid) or reader.leads_to_arcs(found.oid):
+                raise Stale(f"{name!r} in {place.arc} of {place.domain} is, or leads to, an ARC of its own by now")
+            at = found
+        raise Exists(f"{path!r} is there")
+
+    def document(self, place: Place) -> bytes:
+        """The ARC's data.xml. Raises Stale."""
+        arc = _arc(self.reader, self.main, place)
+        return self.reader.document(self.reader.entries(arc.oid)[DATA_XML].oid)
+
+    def _is_given_up(self, found: Entry, place: Place, path: str, own: Container[str]) -> bool:
+        return found.oid in own or self.view.overlay.is_leaving(place, path)
+
+
+def _arc(reader: Reader, main: Commit | None, place: Place) -> Entry:
+    """The folder of the ARC in a state, if it is that version."""
+    arc = reader.arc(main.tree, place) if main is not None else None
+    if arc is None:
+        raise Stale(f"{place.arc} of {place.domain} was replaced or removed by a crawl")
+    return arc

@@ -1,0 +1,78 @@
+"""New schemas, written through `.schemas/`: a file there must be a valid schema by its close, or it never was.
+
+Not additions of an ARC, so they take no way through the journal: a schema is a plain file of the archive. Safe for any
+thread; `store` waits for the disk and is called by threads that take no requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, MutableMapping
+from pathlib import Path
+
+from webarcfs.archive.document.schemas import LARGEST, NAME, Schemas
+from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.errors import Exists, InvalidDocument, NotPermitted
+from webarcfs.archive.system.fsync import sync_folder
+from webarcfs.mount.writing.draft import Draft
+from webarcfs.view.node import Node
+from webarcfs.view.state.ownership import Made
+from webarcfs.view.tree.schemas_folder import SCHEMAS, SchemaFolder
+
+
+class SchemaDraft(Draft):
+    """A schema being written. `folder` shows it under its name from the start."""
+
+    def __init__(self, folder: SchemaFolder, name: str, maker: Made, new_file: Callable[[], int]) -> None:
+        if not NAME.fullmatch(name):
+            raise InvalidDocument(f"{name!r} is no name for a schema; it is called <element>.xsd")
+        super().__init__(Place("", SCHEMAS, ""), name, maker, folder.attrs().mtime, new_file)
+        self.folder = folder
+        self.shown = False  # by the overlay; the folder does that
+        self._stored = False
+        self._node: Node | None = None
+
+    def show(self, node: Node) -> None:
+        """Let it be seen. Raises Exists."""
+        if self.drafts.setdefault(self.path, node) is not node:
+            raise Exists(f"{self.path!r} is there")
+        self._node = node
+
+    def hide(self) -> None:
+        """It is a file of the folder now, or nothing; another draft may have its name since."""
+        if self._node is not None and self.drafts.get(self.path) is self._node:
+            del self.drafts[self.path]
+
+    @property
+    def drafts(self) -> MutableMapping[str, Node]:
+        """All that are being written, by name."""
+        return self.folder.drafts
+
+    def store(self, schemas: Schemas) -> None:
+        """Put it into the folder, for good. Raises InvalidDocument, Exists, NotPermitted, OSError."""
+        with self.lock:
+            if self._stored:
+                raise NotPermitted(f"{self.path} is stored; a schema is never changed")
+            body = self.read(0, LARGEST + 1)
+            schemas.check(self.path, body)
+            _put(self.folder.path, self.path, body)
+            self._stored, self.dirty = True, False
+        self.hide()
+
+
+def _put(folder: Path, name: str, body: bytes) -> None:
+    """A new file that is there whole or not at all, and synced."""
+    new = folder / f".new-{os.getpid()}-{name}"
+    try:
+        with new.open("xb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(new, folder / name)
+    except FileExistsError:
+        raise Exists(f"the schema {name!r} is there") from None
+    finally:
+        with contextlib.suppress(OSError):
+            new.unlink()
+    sync_folder(folder)

@@ -1,0 +1,133 @@
+"""What a mount that takes additions has beside its view: a journal, the thread that commits, the writer.
+
+Started when the mount is its archive's owner and before anything is shown, so that what dead mounts left is in git by
+then; stopped when nobody can write any more. Where the disk is full at the start, it begins when there is room.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from collections.abc import Callable
+
+from webarcfs.archive.commit import commit_additions
+from webarcfs.archive.config import settings
+from webarcfs.archive.document.schemas import Schemas
+from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.model.errors import ReadOnly, WebarcError
+from webarcfs.mount.writing.committer import Committer
+from webarcfs.mount.writing.writer import Writer
+from webarcfs.view.node import Folder
+from webarcfs.view.tree.view import View
+
+#: Seconds between looks whether there is room, where there was none at the start.
+_AGAIN = 1.0
+#: A disk with less room than that, in bytes, is full: whatever failed, it was for that.
+_FULL = 1 << 20
+
+_log = logging.getLogger(__name__)
+
+
+class Additions:
+    """The additions of one mount. `writer` is None while, or because, nothing can be written.
+
+    Raises SettingsError when webarc.toml cannot be understood.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._settings = settings.load(view.archive.settings)[0].mount
+        self._lock = threading.Lock()
+        self._journal: Journal | None = None
+        self._committer: Committer | None = None
+        self._tell: Callable[[Folder, str], None] | None = None
+        self._waits_for_room = False
+        self._stopped = threading.Event()
+        self.writer: Writer | None = None
+
+    def ready(self) -> Writer:
+        """The writer. Raises ReadOnly when nothing can be written, OSError while the disk is full."""
+        if self.writer is None and self._waits_for_room:
+            raise OSError(errno.ENOSPC, "the disk was full when the archive was mounted, and is still")
+        if self.writer is None:
+            raise ReadOnly("the archive cannot be written to; the log says why")
+        return self.writer
+
+    def tell_by(self, tell: Callable[[Folder, str], None]) -> None:
+        """Have the kernel told by `tell` what a writer changes, whenever there is one."""
+        with self._lock:
+            self._tell = tell
+            if self.writer is not None:
+                self.writer.tell = tell
+
+    def start(self) -> None:
+        """Commit what dead mounts left, and take additions, unless the archive cannot be written to."""
+        try:
+            self._begin()
+        except (OSError, WebarcError) as error:
+            self._waits_for_room = self._is_full(error)
+            if not self._waits_for_room:
+                _log.warning("nothing can be written through this mount: %s", error)
+                return
+            _log.warning("nothing can be written through this mount until its disk has room: %s", error)
+            self._view.take_additions(self)
+            threading.Thread(target=self._wait_for_room, name="additions", daemon=True).start()
+
+    def read_blob(self, blob: str) -> bytes | int | None:
+        """What is pending of the journal, as that has it; while there is none, nothing is."""
+        return self._journal.read_blob(blob) if self._journal is not None else None
+
+    def _is_full(self, error: BaseException) -> bool:
+        """Whether something failed because the archive's disk has no room."""
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        try:
+            disk = os.statvfs(self._view.archive.root)
+        except OSError:
+            return False
+        return disk.f_bavail * disk.f_frsize < _FULL
+
+    def _wait_for_room(self) -> None:
+        """Begin as soon as that is possible."""
+        while not self._stopped.wait(_AGAIN):
+            try:
+                self._begin()
+            except (OSError, WebarcError) as error:
+                _log.debug("nothing can be written through this mount yet: %s", error)
+            else:
+                _log.info("the disk has room: this mount can be written to")
+                return
+
+    def _begin(self) -> None:
+        """Make the writer and what it needs. Raises OSError, WebarcError."""
+        archive = self._view.archive
+        for committed in commit_additions.replay(archive):
+            _log.info("%s: committed what an earlier mount had confirmed", committed.domain)
+            for each in committed.dropped:
+                _log.warning("%s: an addition was dropped (%s): %s", committed.domain, each.reason, each.addition)
+        journal = Journal.open(archive)
+        schemas = Schemas(archive.schemas, strict=self._settings.strict_schema)
+        with self._lock:
+            if self._stopped.is_set():
+                journal.close()
+                return
+            self._journal = journal
+            self._committer = Committer(archive, journal, self._view.overlay, self._settings.commit_interval)
+            self._committer.start()
+            self._view.take_additions(journal)
+            writer = Writer(self._view, journal, self._committer, schemas)
+            writer.tell = self._tell or writer.tell
+            self.writer = writer
+
+    def stop(self) -> None:
+        """Confirm and commit what is left."""
+        self._stopped.set()
+        with self._lock:
+            journal, self._journal = self._journal, None
+            if journal is None or self.writer is None or self._committer is None:
+                return
+            self.writer.finish()
+            self._committer.stop()
+            journal.close()

@@ -1,0 +1,389 @@
+"""Writing, for every adapter: new files in current ARCs from create to last close, and data.xml (/Ar-1/, /Ar-10/).
+
+`confirm` and `release` wait for the journal, and `tell` (the adapter's) for the kernel, so they are called by threads
+that take no requests (workers.py). Everything else returns at once. Locks as in confirming.py; the kernel is told under
+none.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from webarcfs.archive.document.schemas import Schemas
+from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.errors import Exists, Stale, WebarcError
+from webarcfs.mount.writing import name_rules, preconditions
+from webarcfs.mount.writing.addition_names import Naming, has, lookup
+from webarcfs.mount.writing.committer import Committer, Done
+from webarcfs.mount.writing.confirm import Confirmer, Confirming, NewFile, Outcome
+from webarcfs.mount.writing.document_buffer import Document, whole
+from webarcfs.mount.writing.document_close import Documents, Written
+from webarcfs.mount.writing.draft import Draft, DraftFile, Drafts
+from webarcfs.mount.writing.schema_draft import SchemaDraft
+from webarcfs.view.caller import Caller
+from webarcfs.view.node import Folder, Node
+from webarcfs.view.state.domain_states import DomainState
+from webarcfs.view.state.ownership import GRACE, Made
+from webarcfs.view.tree.files import StoredFile
+from webarcfs.view.tree.folders import StoredFolder
+from webarcfs.view.tree.root import current_folder
+from webarcfs.view.tree.schemas_folder import SchemaFolder
+from webarcfs.view.tree.view import View
+
+#: Folders that are remembered of one state.
+_NEAR = 1_000
+#: Bytes of a file that is let go of in no time, and does not keep others waiting.
+LITTLE = 1 << 20
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A handle that writes. `direct`: the kernel may not keep its pages. `append`: whatever the offset says.
+
+    Each is another one, whatever it is a handle of.
+    """
+
+    draft: Draft | Document
+    direct: bool = False
+    append: bool = False
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether to confirm it may take long, and nobody else should wait for that."""
+        return isinstance(self.draft, SchemaDraft) or self.draft.size > LITTLE
+
+
+class Writer:
+    """The additions of one mount; what is about their names is `names`'.
+
+    `tell` has the kernel drop a name in a folder, and the folder's listing.
+    """
+
+    def __init__(self, view: View, journal: Journal, committer: Committer, schemas: Schemas) -> None:
+        self._view = view
+        self._journal = journal
+        self._committer = committer
+        self._confirmer = Confirmer(view, journal, committer)
+        self._documents = Documents(view, self._confirmer, schemas)
+        self._schemas = schemas
+        self._drafts: Drafts = {}
+        #: Files that mknod(2) made: a handle that keeps each open for its maker, and when that was (monotonic).
+        self._made: dict[Draft, tuple[Opened, float]] = {}
+        self.names = Naming(view, journal, committer, self._documents, self._drafts)
+        self.tell: Callable[[Folder, str], None] = _tell_nobody
+        self._near: tuple[DomainState | None, dict[str, Node]] = (None, {})
+
+    def create(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
+        """A new file, open for writing. Raises Exists, the folder's refusal, and what `names` refuses."""
+        maker = Made(caller.uid)
+        if isinstance(folder, SchemaFolder) and not has(folder, name):
+            return self._create_schema(folder, name, maker)
+        place, path = self.names.free(folder, name)
+        name_rules.check_file(name)
+        draft = Draft(place, path, maker, folder.attrs().mtime, self._journal.draft)
+        node = DraftFile(draft)
+        if not self._view.overlay.reserve(place, path, node, maker):
+            draft.let_go()
+            raise Exists(f"{name!r} is there")
+        self._drafts[place, path] = draft
+        return _in_use(Opened(draft)), node
+
+    def make(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
+        """A new file that nobody opens (mknod(2)): for a while its maker may open it to write. `confirm` is next.
+
+        Raises what `create` does, and the refusal of `.schemas/`, where an empty file would never become a schema.
+        """
+        if isinstance(folder, SchemaFolder):
+            raise Exists(f"{name!r} is there") if has(folder, name) else folder.refusal()
+        opened, node = self.create(folder, name, caller)
+        self._keep_open(node.draft)
+        self.closing(opened)
+        return opened, node
+
+    def _keep_open(self, draft: Draft) -> None:
+        now = time.monotonic()
+        for other, (kept, since) in list(self._made.items()):
+            if since + GRACE < now and other in self._made:
+                del self._made[other]
+                self.release(kept)
+        draft.hold()
+        with draft.lock:
+            draft.handles += 1
+        self._made[draft] = Opened(draft), now
+
+    def _create_schema(self, folder: SchemaFolder, name: str, maker: Made) -> tuple[Opened, DraftFile]:
+        draft = SchemaDraft(folder, name, maker, self._journal.draft)
+        node = DraftFile(draft)
+        try:
+            draft.show(node)
+        except Exists:
+            draft.let_go()
+            raise
+        return Opened(draft), node
+
+    def open(self, node: Node, flags: int, caller: Caller) -> Opened:
+        """Open what is there for writing: one's own new file (`open_draft` tells its node), or data.xml.
+
+        Raises the node's refusal, and Stale for what has another name by now.
+        """
+        append = bool(flags & os.O_APPEND)
+        if isinstance(node, StoredFile) and node.is_document and node.place is not None:
+            try:
+                old = whole(node)
+            except Stale:  # others extended it since it was looked up
+                old = self._documents.current(node.place)
+            document = Document(node.place, old, Made(caller.uid), rewriting=bool(flags & os.O_TRUNC))
+            return Opened(document, direct=True, append=append)
+        if not isinstance(node, DraftFile) or node.draft.maker.uid != caller.uid:
+            self.names.check_given(node)
+            raise node.refusal()
+        draft = node.draft
+        draft.hold()
+        with draft.lock:
+            draft.handles += 1
+        if draft in self._made:
+            self.release(self._made.pop(draft)[0])
+        opened = Opened(draft)
+        try:
+            if flags & os.O_TRUNC:
+                self.truncate(opened, 0)
+        except BaseException:
+            self.release(opened)
+            raise
+        return _in_use(opened)
+
+    def open_draft(self, node: Node, caller: Caller) -> DraftFile | None:
+        """The draft of a version that its maker still has open, which its name means again from now on; or None."""
+        draft = self._draft_of(node)
+        if draft is None or draft.maker.uid != caller.uid:
+            return None
+        with draft.lock:
+            self._show(draft)
+        return DraftFile(draft)
+
+    def is_open(self, node: Node) -> bool:
+        """Whether a version is that of a file that somebody still has open: its name may mean the draft again."""
+        return bool(self._drafts) and self._draft_of(node) is not None
+
+    def _draft_of(self, node: Node) -> Draft | None:
+        if not isinstance(node, StoredFile) or node.place is None:
+            return None
+        return self._drafts.get((node.place, node.inner))
+
+    def _show(self, draft: Draft) -> None:
+        """Have the name of a draft mean it again, and not the version that was confirmed last. Under its lock."""
+        if not draft.shown and draft.blob and not draft.gone:
+            self._view.overlay.shown(draft.place, draft.path, DraftFile(draft))
+            draft.shown = True
+
+    def _hide(self, draft: Draft) -> bool:
+        """Have the name of a draft mean the version confirmed last; whether it meant the draft. Under its lock."""
+        if not draft.shown or not draft.blob or draft.gone:
+            return False
+        self._view.overlay.closed(draft.place, draft.path, DraftFile(draft))
+        draft.shown = False
+        return True
+
+    def write(self, opened: Opened, data: bytes, offset: int | None, *, mapped: bool = False) -> int:
+        """Write at `offset`, or at the end; Stale as soon as it is known that it is in vain.
+
+        What was `mapped` comes from the kernel's pages, by any handle of the file: that one need not be in use.
+        """
+        draft = opened.draft
+        try:
+            if not isinstance(draft, SchemaDraft):
+                preconditions.check_known(self._view, draft.place)
+        except Stale:
+            draft.dirty = True  # so that its close says so, too
+            raise
+        try:
+            with draft.lock:
+                self._use(opened, mapped=mapped)
+                return draft.write(data, None if opened.append else offset)
+        except WebarcError as error:
+            if isinstance(draft, Document):
+                self._documents.refused(draft.place, draft.maker.uid, error)
+            raise
+
+    def truncate(self, opened: Opened, size: int) -> None:
+        """Give a file another length (ftruncate(2)). Raises OSError, Stale, InvalidDocument."""
+        with opened.draft.lock:
+            self._use(opened)
+            opened.draft.truncate(size)
+
+    def allocate(self, opened: Opened, mode: int, offset: int, length: int) -> None:
+        """Reserve space for a file (fallocate(2)). Raises OSError, Stale, NotSupported."""
+        with opened.draft.lock:
+            self._use(opened)
+            opened.draft.allocate(mode, offset, length)
+
+    def _use(self, opened: Opened, *, mapped: bool = False) -> None:
+        """Note that a handle is used, though all may have been closed. Under the draft's lock."""
+        if isinstance(opened.draft, Draft):
+            if not mapped:
+                _in_use(opened)
+            self._show(opened.draft)
+
+    def closing(self, opened: Opened) -> None:
+        """Note that a handle is being closed: unless it was copied, it is not used any more. `confirm` is next."""
+        if isinstance(opened.draft, Draft):
+            opened.draft.in_use.discard(opened)
+
+    def is_confirmed(self, opened: Opened) -> bool:
+        """Whether a close or fsync has nothing to do."""
+        draft = opened.draft
+        return not draft.dirty and not (isinstance(draft, Draft) and draft.shown and not draft.in_use)
+
+    def confirm(self, opened: Opened) -> None:
+        """A close or an fsync: what is new becomes durable, and then visible. Raises Stale, Exists, OSError."""
+        for error in self.confirm_all([opened]):
+            if error is not None:
+                raise error
+
+    def confirm_all(self, opened: Sequence[Opened]) -> Iterator[BaseException | None]:
+        """The same for several of one domain, at the price of one; for each in turn, when it is visible, its error.
+
+        All are durable before the first. A schema is confirmed alone.
+        """
+        drafts = [each.draft for each in opened]
+        if isinstance(drafts[0], SchemaDraft):
+            yield self._confirm_schema(drafts[0])
+            return
+        outcomes = self._confirmer.confirm([self._confirming(draft) for draft in drafts])
+        for draft, outcome in zip(drafts, outcomes, strict=True):
+            yield self._confirmed(draft, outcome)
+
+    def _confirming(self, draft: Draft | Document) -> Confirming:
+        return Written(self._documents, draft) if isinstance(draft, Document) else NewFile(draft, self._view)
+
+    def _confirmed(self, draft: Draft | Document, outcome: Outcome) -> BaseException | None:
+        """Let the kernel know what became of it. A file that nobody uses any more is a version from now on."""
+        error, closed = None, False
+        if isinstance(outcome, BaseException):
+            error = outcome
+            draft.failed = True
+            _log.warning("%s of %s: %s was not added: %s", draft.place.arc, draft.place.domain, draft.path, error)
+            if isinstance(draft, Draft) and not draft.blob:
+                self._view.overlay.removed(draft.place, draft.path)
+        if isinstance(draft, Draft):
+            with draft.lock:
+                closed = not draft.dirty and not draft.in_use and self._hide(draft)
+        elif outcome is True:
+            closed = True
+        # Of what was refused, too: the kernel thinks that there is a file, or that data.xml is as long as was written.
+        if closed or (error is not None and (isinstance(draft, Document) or not draft.blob)):
+            self._tell(draft.place, draft.path)
+        return error
+
+    def release_at_once(self, opened: Opened) -> bool:
+        """Release a handle if that means to wait for nothing; whether it was done."""
+        draft = opened.draft
+        if isinstance(draft, SchemaDraft):
+            if draft.failed and draft.handles == 1:
+                draft.hide()  # whoever was told that it was refused may take the name at once
+            return False
+        if draft.size > LITTLE or not draft.lock.acquire(blocking=False):
+            return False
+        try:
+            if draft.dirty or (isinstance(draft, Draft) and draft.shown):
+                return False
+            self.release(opened)
+        finally:
+            draft.lock.release()
+        return True
+
+    def release(self, opened: Opened) -> None:
+        """A handle is no more; with the last one the file is final. Takes in what was written after the last close."""
+        draft = opened.draft
+        self.closing(opened)
+        with draft.lock:
+            draft.handles -= 1
+            last = not draft.handles
+        try:
+            if last and draft.dirty and not draft.failed:
+                self.confirm(opened)
+        finally:
+            if last and isinstance(draft, SchemaDraft):
+                draft.hide()
+                self.tell(draft.folder, draft.path)
+            elif last and isinstance(draft, Draft) and self._drafts.get((draft.place, draft.path), draft) is draft:
+                with draft.lock:
+                    hidden = self._hide(draft)
+                    self._drafts.pop((draft.place, draft.path), None)  # and not one that came after it
+                self._view.overlay.makers.closed(draft.place, draft.path)
+                if hidden:
+                    self._tell(draft.place, draft.path)
+            draft.let_go()
+
+    def sync_folder(self, folder: Node, done: Done) -> None:
+        """Have git take in what was added to the domain of `folder`; `done` is told."""
+        place = folder.place if isinstance(folder, StoredFolder) else None
+        if place is None:
+            done(None)
+        else:
+            self._committer.sync(place.domain, done)
+
+    def finish(self) -> None:
+        """Nobody can write any more: take in what files that were never closed have."""
+        self.tell = _tell_nobody  # the kernel's session may have ended, and its descriptor be somebody else's
+        for draft in list(self._drafts.values()):
+            draft.handles = 1
+            try:
+                self.release(Opened(draft))
+            except Exception as error:
+                _log.warning("%s of %s: %s is lost: %s", draft.place.arc, draft.place.domain, draft.path, error)
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _confirm_schema(self, draft: SchemaDraft) -> BaseException | None:
+        """Put a schema into its folder, if it is one."""
+        if draft.dirty:
+            try:
+                draft.store(self._schemas)
+            except BaseException as error:
+                draft.failed = True
+                _log.warning(".schemas/%s was not added: %s", draft.path, error)
+                return error
+            self.tell(draft.folder, draft.path)
+        return None
+
+    def _tell(self, place: Place, path: str) -> None:
+        """Have the kernel drop what it knows of a name."""
+        folder, _, name = path.rpartition("/")
+        try:
+            node = self._folder(place, f"{place.arc}/{folder}".rstrip("/"))
+        except WebarcError:
+            return  # its ARC is gone
+        if isinstance(node, Folder):
+            self.tell(node, name)
+
+    def _folder(self, place: Place, path: str) -> Node:
+        """A folder of an ARC as it is in the state in force; who adds to an ARC once often does so again."""
+        state = self._view.domain(place.domain)
+        known, folders = self._near
+        if known is not state or len(folders) >= _NEAR:
+            known, folders = self._near = state, {}
+        node = folders.get(path)
+        if node is None:
+            above, _, name = path.rpartition("/")
+            node = lookup(self._folder(place, above) if above else current_folder(self._view, state), name)
+            folders[path] = node
+        return node
+
+
+def _in_use(opened: Opened) -> Opened:
+    """A handle that is used from now on."""
+    if isinstance(opened.draft, Draft):
+        opened.draft.in_use.add(opened)
+    return opened
+
+
+def _tell_nobody(_folder: Folder, _name: str) -> None:
+    """There is no kernel that keeps anything."""

@@ -1,0 +1,298 @@
+"""What was added through this mount and is not yet in the states that it shows: pending additions, files being written,
+new folders.
+
+Nodes see git's tree with this laid over it. An entry belongs to one version of an ARC (`Place`) and names its content
+as git will, so whether it is read from here or from git, it is the same version of the same file, and the kernel's
+caches stay right when it is committed. It goes when a state that has it is in force. Memory only, safe for any thread;
+its lock is held for moments and never across a call to the outside (the makers' is taken under it).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.system.cache import Cache
+from webarcfs.view.node import Node
+from webarcfs.view.state.ownership import Made, Makers
+
+#: Blobs that are remembered as superseded, and bytes of data.xml among them that only this mount ever has: long enough
+#: for whoever has just looked one up.
+MOST_SUPERSEDED = 10_000
+SUPERSEDED_BYTES = 16 << 20
+
+#: A name in the overlay: what git will hold (nothing, if it is a file without an id: the name went), or a node that
+#: there is no version of yet.
+Item = Entry | Node
+#: An addition that git has: the ARC, the path in it, what it is there.
+Settled = tuple[Place, str, Entry]
+#: What the journal calls an addition: the log and the number in it.
+Number = tuple[str, int]
+_NOTHING: Mapping[str, Item] = {}
+
+
+@dataclass(slots=True)
+class Pending:
+    """A confirmed addition, which the journal calls `number`. When `committed`, it is in git.
+
+    A data.xml with new nodes has its `body` here only, and the `nodes` that make it. Without a `blob` it is a name that
+    went.
+    """
+
+    blob: str
+    size: int
+    number: Number
+    body: bytes | None = None
+    nodes: tuple[bytes, ...] = ()
+    committed: bool = False
+
+
+def is_gone(item: Item | None) -> bool:
+    """Whether an item says that the name is not there any more."""
+    return isinstance(item, Entry) and not item.oid and not item.is_tree
+
+
+class Overlay:
+    """The overlay of one mount. Paths are inside the ARC; the ARC itself is the empty path."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._folders: dict[Place, dict[str, dict[str, Item]]] = {}
+        self._pending: dict[str, dict[tuple[Place, str], Pending]] = {}
+        self._late: set[str] = set()
+        self._leaving: dict[tuple[Place, str], Number] = {}
+        self._blobs: Counter[str] = Counter()
+        self._sizes: dict[str, int] = {}
+        self._bodies: dict[str, bytes] = {}
+        self._superseded: dict[str, int] = {}
+        self._past: Cache[str, bytes] = Cache(SUPERSEDED_BYTES, len)
+        #: Whose they are.
+        self.makers = Makers()
+
+    # -- what nodes ask ----------------------------------------------------------------------------------------------
+
+    def get(self, place: Place | None, folder: str, name: str) -> Item | None:
+        """What a name in a folder of an ARC is, if it is from here."""
+        folders = self._folders.get(place) if self._folders and place is not None else None
+        found = folders.get(folder) if folders is not None else None
+        return found.get(name) if found is not None else None
+
+    def listing(self, place: Place | None, folder: str) -> Mapping[str, Item]:
+        """All names from here in a folder."""
+        folders = self._folders.get(place) if self._folders and place is not None else None
+        found = folders.get(folder) if folders is not None else None
+        return dict(found) if found else _NOTHING
+
+    def size(self, blob: str) -> int | None:
+        """The size of a pending blob, also of one that the next has superseded."""
+        size = self._sizes.get(blob)
+        return size if size is not None else self._superseded.get(blob)
+
+    def body(self, blob: str) -> bytes | None:
+        """The bytes of a pending blob that only this mount has, as long as it has them."""
+        body = self._bodies.get(blob)
+        return body if body is not None else self._past.held(blob)
+
+    def is_superseded(self, blob: str) -> bool:
+        """Whether a blob was the content of a file until its next one came: git may never have it."""
+        return blob in self._superseded
+
+    # -- what writing tells ------------------------------------------------------------------------------------------
+
+    def reserve(self, place: Place, path: str, item: Item, made: Made) -> bool:
+        """Put a new name; False if it is taken here."""
+        folder, name = _split(path)
+        with self._lock:
+            items = self._folders.setdefault(place, {}).setdefault(folder, {})
+            if name in items and not is_gone(items[name]):
+                return False
+            items[name] = item
+            (self.makers.folder if isinstance(item, Entry) else self.makers.file)(place, path, made)
+        return True
+
+    def confirmed(self, place: Place, path: str, pending: Pending, shown: Node | None = None) -> None:
+        """A file is in the journal: from now on its name means this version, or `shown`, which is still written to."""
+        folder, name = _split(path)
+        with self._lock:
+            known = self._pending.setdefault(place.domain, {})
+            before = known.pop((place, path), None)
+            if before is not None:
+                self._supersede(before)
+                self._let_go(before)
+            known[place, path] = pending
+            self._blobs[pending.blob] += 1
+            self._sizes[pending.blob] = pending.size
+            if pending.body is not None:
+                self._bodies[pending.blob] = pending.body
+            item = Entry(name, pending.blob, False) if shown is None else shown
+            self._folders.setdefault(place, {}).setdefault(folder, {})[name] = item
+
+    def shown(self, place: Place, path: str, node: Node) -> None:
+        """A file is written to again: its name means `node`, whatever was confirmed of it."""
+        folder, name = _split(path)
+        with self._lock:
+            self._folders.setdefault(place, {}).setdefault(folder, {})[name] = node
+
+    def closed(self, place: Place, path: str, node: Node) -> None:
+        """A file is not written to any more: its name, if it means `node`, means the version confirmed last."""
+        folder, name = _split(path)
+        with self._lock:
+            if self._item(place, path) != node:
+                return
+            pending = self._pending.get(place.domain, {}).get((place, path))
+            if pending is None:  # a state is in force that has it
+                self._remove(place, path)
+            else:
+                self._folders[place][folder][name] = Entry(name, pending.blob, False)
+
+    def nodes(self, place: Place) -> tuple[bytes, ...]:
+        """The data nodes that were added to an ARC, as far as states do not show them yet."""
+        with self._lock:
+            pending = self._pending.get(place.domain, {}).get((place, DATA_XML))
+            return pending.nodes if pending else ()
+
+    def removed(self, place: Place, path: str) -> None:
+        """A file that was being written is no more."""
+        folder, name = _split(path)
+        with self._lock:
+            self._remove(place, path)
+            before = self._pending.get(place.domain, {}).get((place, path))
+            if before is not None and not before.blob:  # and git has still what was renamed before that
+                self._folders.setdefault(place, {}).setdefault(folder, {})[name] = Entry(name, "", False)
+            self.makers.removed(place, path)
+
+    def renamed(self, place: Place, old: str, new: str) -> None:
+        """A file that is being written, and was never confirmed, has another name now."""
+        (folder, name), (new_folder, new_name) = _split(old), _split(new)
+        with self._lock:
+            item = self._folders.get(place, {}).get(folder, {}).pop(name, None)
+            if item is not None:
+                self._folders.setdefault(place, {}).setdefault(new_folder, {})[new_name] = item
+            self.makers.renamed(place, old, new)
+
+    def moved(self, place: Place, old: str, new: str, pending: Pending, shown: Node | None = None) -> None:
+        """A confirmed file has another name now, and its old one is not there, whatever states say."""
+        self.confirmed(place, new, pending, shown)
+        self.gone(place, old, pending.number)
+        self.makers.renamed(place, old, new)
+
+    def gone(self, place: Place, path: str, number: Number) -> None:
+        """A confirmed file is not there any more; the folders that it lay in are, though git keeps no empty ones."""
+        self.confirmed(place, path, Pending("", 0, number))
+        with self._lock:
+            self._leaving[place, path] = number
+            while path := path.rpartition("/")[0]:
+                folder, name = _split(path)
+                self._folders.setdefault(place, {}).setdefault(folder, {}).setdefault(name, Entry(name, "", True))
+
+    def is_leaving(self, place: Place, path: str) -> bool:
+        """Whether git may have a file under a name that was given up through this mount."""
+        return (place, path) in self._leaving
+
+    # -- what commits and states tell --------------------------------------------------------------------------------
+
+    def committed(self, domain: str, numbers: Container[Number]) -> None:
+        """Git has what the journal calls so; the states do not show it yet."""
+        with self._lock:
+            for each in self._pending.get(domain, {}).values():
+                each.committed = each.committed or each.number in numbers
+            for key in [key for key, number in self._leaving.items() if key[0].domain == domain and number in numbers]:
+                del self._leaving[key]
+            self._note_committed(domain)
+
+    def late(self) -> set[str]:
+        """Domains of which git has something that still comes from here."""
+        with self._lock:
+            return set(self._late)
+
+    def settled(self, domain: str) -> list[Settled]:
+        """What git has by now: a state that is read after this may take its place."""
+        with self._lock:
+            found = [(key, each.blob) for key, each in self._pending.get(domain, {}).items() if each.committed]
+        return [(place, path, Entry(_split(path)[1], blob, False)) for (place, path), blob in found]
+
+    def drop(self, settled: Sequence[Settled]) -> None:
+        """A state is in force that has these."""
+        with self._lock:
+            for place, path, entry in settled:
+                each = self._pending.get(place.domain, {}).get((place, path))
+                if each is not None and each.blob == entry.oid and each.committed:
+                    self._let_go(self._pending[place.domain].pop((place, path)))
+                    if self._item(place, path) == entry:
+                        self._remove(place, path)
+                    if not is_gone(entry):
+                        self._drop_folders(place, path)
+            for domain in {place.domain for place, _, _ in settled}:
+                self._note_committed(domain)
+
+    def forget_empty(self, domain: str, is_current: Callable[[Place], bool]) -> None:
+        """Forget folders that users made and left empty in ARCs that are not current any more: git keeps none."""
+        with self._lock:
+            bare = dict(self._bare(domain))
+        for place in [place for place in bare if not is_current(place)]:
+            with self._lock:
+                for path in bare[place]:
+                    item = self._item(place, path)
+                    if isinstance(item, Entry) and item.is_tree:
+                        self._remove(place, path)
+
+    def _bare(self, domain: str) -> Iterator[tuple[Place, list[str]]]:
+        """The ARCs of which nothing is here but folders, and those."""
+        for place, folders in self._folders.items():
+            if place.domain == domain:
+                items = [(folder, name, item) for folder, names in folders.items() for name, item in names.items()]
+                if all(isinstance(item, Entry) and item.is_tree for _, _, item in items):
+                    yield place, [f"{folder}/{name}" if folder else name for folder, name, _ in items]
+
+    def _note_committed(self, domain: str) -> None:
+        some = any(each.committed for each in self._pending.get(domain, {}).values())
+        (self._late.add if some else self._late.discard)(domain)
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _drop_folders(self, place: Place, path: str) -> None:
+        """Git has a file, and so the folders that it lies in."""
+        while path := path.rpartition("/")[0]:
+            item = self._item(place, path)
+            if isinstance(item, Entry) and item.is_tree:
+                self._remove(place, path)
+
+    def _item(self, place: Place, path: str) -> Item | None:
+        folder, name = _split(path)
+        return self._folders.get(place, {}).get(folder, {}).get(name)
+
+    def _remove(self, place: Place, path: str) -> None:
+        folder, name = _split(path)
+        folders = self._folders.get(place, {})
+        folders.get(folder, {}).pop(name, None)
+        if not folders.get(folder):
+            folders.pop(folder, None)
+        if not folders:
+            self._folders.pop(place, None)
+
+    def _supersede(self, pending: Pending) -> None:
+        """Before it is let go: readers hold no lock, and must find it either way."""
+        self._superseded[pending.blob] = pending.size
+        if len(self._superseded) > MOST_SUPERSEDED:
+            del self._superseded[next(iter(self._superseded))]
+        if pending.body is not None:
+            body = pending.body
+            self._past.get(pending.blob, lambda: body)
+
+    def _let_go(self, pending: Pending) -> None:
+        blob = pending.blob
+        self._blobs[blob] -= 1
+        if self._blobs[blob] <= 0:
+            del self._blobs[blob]
+            self._sizes.pop(blob, None)
+            self._bodies.pop(blob, None)
+
+
+def _split(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name

@@ -1,0 +1,264 @@
+"""Answers conditions for the mount: which documents they find, as the links of `.query/` need it (/Cl-6/).
+
+A condition is checked when it is named, and answered when somebody looks into it: the check takes a millisecond, the
+answer up to `query_seconds` of `[mount]`. An answer is of one state of webarc.db, which its `Stamp` tells from others,
+and never changes. Safe for any thread; who asks for an answer that is not there yet waits for it, and holds nobody up.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from webarcfs.archive.config import settings
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index import query
+from webarcfs.archive.index.condition import Condition, from_name, parse
+from webarcfs.archive.model.errors import (
+    BadCondition,
+    Busy,
+    NotFound,
+    SettingsError,
+    Stale,
+    TookTooLong,
+    TooMany,
+    WebarcError,
+)
+
+#: Most hits of an answer.
+ROWS = 100_000
+#: Answers that are being looked for at a time: the rest of the mount wants the processor, too.
+AT_ONCE = 4
+#: Hits that are kept in all, some 200 bytes each, and conditions.
+KEPT_HITS, KEPT = 250_000, 1_000
+#: With how many bytes SQLite counts the changes of a database file, and where (sqlite.org/fileformat, 1.3.8).
+_COUNTER = (4, 24)
+#: What helps who wrote one that ends too early.
+SLASH = "a / in a condition is written %2F"
+
+_log = logging.getLogger(__name__)
+
+#: `<commitTag>/<path of the ARC in its domain>`, in the order that was asked for.
+Hits = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A state of webarc.db: its inode, size, time in nanoseconds, and SQLite's own count of changes."""
+
+    inode: int
+    size: int
+    time: int
+    counter: bytes
+
+    @property
+    def mtime(self) -> int:
+        """When it came to be, in seconds since 1970."""
+        return self.time // 10**9
+
+
+class Answer:
+    """What one condition finds in one state; looked for when it is first needed."""
+
+    def __init__(self, look: Callable[[], Hits]) -> None:
+        self._look = look
+        self._lock = threading.Lock()
+        self._hits: Hits | None = None
+        self._failure: WebarcError | None = None
+        self._dropped = False
+
+    @property
+    def is_there(self) -> bool:
+        """Whether nobody has to wait for it."""
+        return self._hits is not None or self._dropped
+
+    @property
+    def size(self) -> int:
+        """How many hits are held."""
+        return len(self._hits or ())
+
+    def hits(self) -> Hits:
+        """The hits. Raises what `Queries` says, and Stale when others needed the room: who asks anew gets a new one.
+
+        Who waited for somebody else's look is told what that came to, also when it failed: each look takes as long.
+        """
+        found = self._hits
+        if found is None:
+            known = self._failure
+            with self._lock:
+                found, failure = self._hits, self._failure
+                if found is None and failure is not None and failure is not known:
+                    raise type(failure)(str(failure))
+                if found is None and not self._dropped:
+                    found = self._looked()
+                    self._hits = None if self._dropped else found
+        if found is None:
+            raise Stale("the answer had to give way to others; ask again")
+        return found
+
+    def _looked(self) -> Hits:
+        try:
+            return self._look()
+        except WebarcError as error:
+            self._failure = type(error)(str(error))
+            raise
+
+    def drop(self) -> None:
+        """Let go of what it holds."""
+        self._dropped = True
+        self._hits = None
+
+
+Key = tuple[str, Stamp]
+
+
+class Queries:
+    """The conditions of one mount.
+
+    A bad one is NotFound, and the log says why; TookTooLong, TooMany and Busy are answers to good ones.
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self._settings = archive.settings
+        self._database = archive.database
+        self._counter = _Counter(archive)
+        self._turns = threading.BoundedSemaphore(AT_ONCE)
+        self._lock = threading.Lock()
+        self._answers: OrderedDict[Key, Answer] = OrderedDict()
+
+    @cached_property
+    def seconds(self) -> float:
+        """How long an answer may take, and how long one waits for its turn."""
+        try:
+            return settings.load(self._settings)[0].mount.query_seconds
+        except SettingsError as error:  # a mount for reading needs none, and looks for none
+            _log.warning("conditions may take the usual time: %s", error)
+            return settings.MountSettings().query_seconds
+
+    def stamp(self) -> Stamp:
+        """The state of webarc.db now. Raises NotFound when there is none, Damaged while the archive is gone."""
+        return self._counter.stamp()
+
+    def is_known(self, name: str) -> bool:
+        """Whether `find` has found this condition in this state before."""
+        try:
+            return (name, self.stamp()) in self._answers
+        except WebarcError:
+            return True  # nothing takes long then
+
+    def find(self, name: str) -> tuple[Answer, Stamp]:
+        """What the condition of that name finds, and in which state. Raises NotFound, Busy, Damaged."""
+        with _told(name):
+            stamp = self.stamp()
+            with self._lock:
+                known = self._answers.get((name, stamp))
+                if known is not None:
+                    self._answers.move_to_end((name, stamp))
+                    return known, stamp
+            condition = parse(from_name(name))
+            query.check(self._database, condition)
+        return self._keep((name, stamp), Answer(lambda: self._look(name, condition))), stamp
+
+    def _keep(self, key: Key, answer: Answer) -> Answer:
+        with self._lock:
+            answer = self._answers.setdefault(key, answer)
+            while len(self._answers) > KEPT:
+                self._answers.popitem(last=False)[1].drop()
+        return answer
+
+    def _look(self, name: str, condition: Condition) -> Hits:
+        with _told(name), self._turn():
+            most = ROWS + 1 if condition.limit is None else min(condition.limit, ROWS + 1)
+            asked = Condition(condition.where, condition.order_by, most)
+            hits = tuple(f"{tag}/{_inner(path)}" for tag, path in query.places(self._database, asked, self.seconds))
+            if len(hits) > ROWS:
+                raise TooMany(f"more than {ROWS:,} documents; narrow it, or end it with LIMIT {ROWS}")
+        self._make_room(len(hits))
+        return hits
+
+    def _make_room(self, size: int) -> None:
+        """Drop the answers that were asked for longest ago, until so many more hits may be kept."""
+        with self._lock:
+            held = size + sum(answer.size for answer in self._answers.values())
+            for key, answer in list(self._answers.items()):
+                if held <= KEPT_HITS:
+                    break
+                if answer.size:
+                    held -= answer.size
+                    del self._answers[key]
+                    answer.drop()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._turns.acquire(timeout=self.seconds):
+            raise Busy(f"{AT_ONCE} other conditions have been at work for {self.seconds:g} s; try again")
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+
+class _Counter:
+    """Reads the state of a database without SQLite.
+
+    The file stays open as long as it is the one of that name: closing it would take SQLite's own locks on it from other
+    threads of this process (sqlite.org/howtocorrupt, 2.2).
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._path = archive.database
+        self._lock = threading.Lock()
+        self._fd = -1
+        self._file = (0, 0)
+
+    def stamp(self) -> Stamp:
+        try:
+            with self._lock:
+                found = self._path.stat()
+                if (found.st_dev, found.st_ino) != self._file:
+                    self._open()
+                found = os.fstat(self._fd)
+                counter = os.pread(self._fd, *_COUNTER)
+        except FileNotFoundError:
+            what = f"there is no {self._path} yet; a crawl makes it, or `webarc-agent recover`"
+            raise self._archive.missing(what) from None
+        return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, counter)
+
+    def _open(self) -> None:
+        new = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        if self._fd >= 0:
+            os.close(self._fd)
+        found = os.fstat(new)
+        self._fd, self._file = new, (found.st_dev, found.st_ino)
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """A condition that cannot be answered is in the log with the reason; a bad one is a name that is not there."""
+    try:
+        yield
+    except (BadCondition, NotFound, TookTooLong, TooMany, Busy) as error:
+        # One line, whatever the condition holds, and without the mark below it that a terminal would show.
+        said = " | ".join(line for line in str(error).splitlines() if not line.startswith("  "))
+        if "never closed" in said:  # what is behind a slash is another name
+            said += f" | {SLASH}"
+        refused = unanswered(name, said)
+        raise (refused if isinstance(error, BadCondition) else error) from None
+
+
+def unanswered(name: str, why: str) -> NotFound:
+    """Say in the log why a condition is not answered; the error for who asked."""
+    _log.info("the condition %r is not answered: %s", name, why)
+    return NotFound(why)
+
+
+def _inner(path: str) -> str:
+    """`/<domain>/<path>` without the domain."""
+    return path[1:].partition("/")[2]

@@ -1,0 +1,126 @@
+"""The files of a domain's tree: each is one version of a file, in one state of the domain.
+
+Knows no FUSE, no absolute path and no handle. A file names its version (domain, path, blob, mtime), so that any adapter
+can address it. Immutable, safe for any thread.
+"""
+
+# ruff: noqa: D102 # what the methods mean stands in base.py, once
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.metadata import CommitTag, MetaData
+from webarcfs.view.content import Content
+from webarcfs.view.node import Attrs, File, number, remember
+from webarcfs.view.state.domain_reader import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state of a domain, as one place of the mount shows it: `place` is empty for the current one, else the tag.
+
+    `now` tells the state that this place shows now.
+    """
+
+    reader: Reader
+    tag: CommitTag
+    tree: str
+    now: Callable[[], State] = field(compare=False, repr=False)
+    place: str = ""
+
+    def shows_what(self, other: State) -> bool:
+        """Whether both hold the same, read from the same repository."""
+        return self.tree == other.tree and self.reader.store is other.reader.store
+
+
+class Version(NamedTuple):
+    """One version of one file: the same four make the same file for ever. `path` is inside the domain."""
+
+    domain: str
+    path: str
+    blob: str
+    mtime: int
+
+    @property
+    def ino(self) -> int:
+        """Number of this version."""
+        return version_ino(self.domain, self.path, self.blob, self.mtime)
+
+
+def version_ino(domain: str, path: str, blob: str, mtime: int) -> int:
+    """Number of a version that is not made for it: listings tell of thousands."""
+    return number("file", domain, path, blob, str(mtime))
+
+
+@dataclass(frozen=True)
+class StoredFile(File):
+    """A file of the repository; `document` is its ARC's data.xml if it is the data file, `place` the ARC that it is in.
+
+    What `place` is None for takes no additions: history, and what lies in no ARC.
+    """
+
+    state: State
+    version: Version
+    document: str | None = None
+    place: Place | None = None
+    _ino: int = field(init=False, repr=False, compare=False)
+    _stored_size: int = field(init=False, repr=False, compare=False)
+
+    @property
+    def old(self) -> bool:
+        return bool(self.state.place)
+
+    @property
+    def ino(self) -> int:
+        try:
+            return self._ino
+        except AttributeError:
+            return remember(self, "_ino", self.version.ino)
+
+    @property
+    def inner(self) -> str:
+        """Its path inside the ARC `place`."""
+        assert self.place is not None
+        return self.version.path[len(self.place.arc) + 1 :]
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it is the data.xml of a current ARC, to which data nodes can be added."""
+        return self.place is not None and self.inner == arc_paths.DATA_XML
+
+    def attrs(self) -> Attrs:
+        if self.place is None or not self.state.reader.takes_additions:
+            return Attrs(self.kind, self._size, self.version.mtime, self.ino)
+        made = self.state.reader.overlay.makers.of(self.place, self.inner)
+        if made is None:
+            return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, None, self.is_document)
+        # While it is open, its maker may open it again: the kernel looks at the mode before it asks.
+        writable = made.is_open or self.is_document
+        return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, made.uid, writable)
+
+    @property
+    def _size(self) -> int:
+        try:
+            return self._stored_size
+        except AttributeError:
+            return remember(self, "_stored_size", self.state.reader.size(self.version.blob))
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        return metadata_xattrs(self.state.reader.described(self.document) if self.document is not None else None)
+
+    def open(self) -> Content:
+        return self.state.reader.open(self.version.blob, self._size)
+
+
+def metadata_xattrs(meta: MetaData | None) -> dict[str, bytes]:
+    """The extended attributes of an ARC and its data file (DESIGN.md section 5)."""
+    if meta is None:
+        return {}
+    named = {f"user.webarc.{field}": value for field, value in meta.as_fields().items()}
+    named |= {"user.xdg.origin.url": meta.url, "user.mime_type": meta.mime_type}
+    return {name: os.fsencode(value) for name, value in named.items()}

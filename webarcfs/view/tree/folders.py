@@ -1,0 +1,347 @@
+"""The folders of a domain's tree: one small class per kind, from those that lead to ARCs down to those of users.
+
+Knows no FUSE, no absolute path and no handle. The methods mean what base.py says; the shape above the domains' trees is
+tree.py's. Immutable, safe for any thread.
+
+No dataclasses: where one that is frozen inherits the fields of another, mypyc shows them twice to Python's garbage
+collector, which then takes what somebody still has for garbage, and empties it.
+"""
+
+# ruff: noqa: D102 # what the methods mean stands in base.py, once
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.archive.model.metadata import MetaData
+from webarcfs.view.node import FILE, Attrs, Folder, Node, number, remember, seconds
+from webarcfs.view.state.domain_reader import Dates
+from webarcfs.view.state.overlay import Item, is_gone
+from webarcfs.view.tree.files import State, StoredFile, Version, metadata_xattrs, version_ino
+
+
+class StoredFolder(Folder):
+    """A folder of the repository that leads to ARCs; `path` is inside the domain, empty for the domain's own."""
+
+    _ino: int
+    _entries: Mapping[str, Entry]
+
+    def __init__(self, state: State, path: str, tree: str) -> None:
+        self.state: Final = state
+        self.path: Final = path
+        self.tree: Final = tree
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same folder in the same state: all else follows from these."""
+        return (
+            isinstance(other, StoredFolder)
+            and type(other) is type(self)
+            and (other.tree, other.path, other.state) == (self.tree, self.path, self.state)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.tree, self.path))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.state!r}, {self.path!r}, {self.tree!r})"
+
+    @property
+    def old(self) -> bool:
+        return bool(self.state.place)
+
+    @property
+    def ino(self) -> int:
+        try:
+            return self._ino
+        except AttributeError:
+            return remember(self, "_ino", self._number())
+
+    def _number(self) -> int:
+        return number("folder", self.state.place, self.state.reader.domain, self.path)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether its number is for good, whatever comes to lie in it."""
+        return self.enclosing is None
+
+    @property
+    def enclosing(self) -> Arc | None:
+        """The ARC that this folder is, or is an addition to."""
+        return None
+
+    @property
+    def place(self) -> Place | None:
+        """The version of the ARC that takes what is made in this folder; None where nothing can be made."""
+        return None
+
+    @property
+    def inner(self) -> str:
+        """This folder's path inside the ARC `place`."""
+        return ""
+
+    def attrs(self) -> Attrs:
+        return Attrs(self.kind, 0, self.mtime, self.ino)
+
+    @property
+    def mtime(self) -> int:
+        """Of a folder that leads to ARCs: when the crawl began that made the state."""
+        return seconds(self.state.tag.crawl_time)
+
+    @property
+    def _stored(self) -> Mapping[str, Entry]:
+        """What git holds in it, by name."""
+        try:
+            return self._entries
+        except AttributeError:
+            return remember(self, "_entries", self.state.reader.entries(self.tree))
+
+    @property
+    def _taking(self) -> Place | None:
+        """`place`, if this mount takes additions at all: only then may there be something over what git has."""
+        return self.place if self.state.reader.takes_additions else None
+
+    @property
+    def items(self) -> Mapping[str, Item]:
+        """What git holds in it, in its state, what is on its way there, and what is being written, by name."""
+        stored, taking = self._stored, self._taking
+        added = self.state.reader.overlay.listing(taking, self.inner) if taking is not None else None
+        if not added:
+            return stored
+        items = {**stored, **{name: item for name, item in added.items() if not _is_in(stored, item)}}
+        return {name: item for name, item in items.items() if not is_gone(item)}
+
+    def names(self) -> Iterator[str]:
+        items = self.items
+        newer = self._newer()
+        return iter(items) if newer is None else newer.names()
+
+    def lookup(self, name: str) -> Node:
+        taking = self._taking
+        if taking is None:
+            return self.in_state(name, None)
+        item = self.state.reader.overlay.get(taking, self.inner, name)
+        newer = self._newer()
+        return self.in_state(name, item) if newer is None else newer.lookup(name)
+
+    def brief(self, name: str) -> Attrs | None:
+        entry = self._stored.get(name)
+        if entry is None or entry.is_tree:
+            return None
+        state, taking = self.state, self._taking
+        if taking is not None and (self._is_overlaid(taking, name) or state.now() is not state):
+            return None
+        try:
+            size = self._size(entry)
+        except Damaged:  # whoever looks its node up is told
+            return None
+        mtime = self._modified(name)
+        ino = version_ino(state.reader.domain, self._path(name), entry.oid, mtime)
+        return Attrs(FILE, size, mtime, ino, 1, None, taking is not None and self._grows(name))
+
+    def briefed(self, name: str) -> Node:
+        return self.in_state(name, None)
+
+    def _is_overlaid(self, place: Place, name: str) -> bool:
+        """Whether a name may be something else than what git has, or somebody's own."""
+        overlay, inner = self.state.reader.overlay, self.inner
+        return (
+            overlay.get(place, inner, name) is not None
+            or overlay.makers.of(place, f"{inner}/{name}" if inner else name) is not None
+        )
+
+    def _grows(self, name: str) -> bool:
+        """Whether a file in it takes data nodes."""
+        return name == arc_paths.DATA_XML and not self.inner
+
+    def in_state(self, name: str, item: Item | None) -> Node:
+        """What a name is in the state of this folder, whichever there is since, under `item` from the overlay."""
+        stored = self._stored
+        if item is None or _is_in(stored, item):
+            item = stored.get(name)
+        if item is None or is_gone(item):
+            raise NotFound(f"there is no {name!r} in {self.path!r} of {self.state.reader.domain}")
+        return item if isinstance(item, Node) else self._node(item)
+
+    def stamp(self, name: str) -> str | None:
+        # In an ARC, what a name is depends on what was added; above ARCs, on what git has and nothing else.
+        entry = self._stored.get(name) if self.enclosing is None else None
+        return entry.oid if entry is not None and entry.is_tree else None
+
+    def now(self) -> Folder:
+        try:
+            state = self.state.now()
+            if state is self.state or state.shows_what(self.state):
+                return self
+            found = self._at_same_path(state)
+        except NotFound:
+            return self
+        return found if isinstance(found, Folder) and found.ino == self.ino else self
+
+    def _newer(self) -> StoredFolder | None:
+        """This folder in a newer state, if there is one: what that has is no longer in the overlay, which was asked."""
+        now = self.now() if self._taking is not None else self
+        return now if now is not self and isinstance(now, StoredFolder) else None
+
+    def _at_same_path(self, state: State) -> Node:
+        if not self.path:
+            return self._top(state)
+        node: Node = StoredFolder(state, "", state.tree)
+        for name in self.path.split("/"):
+            if not isinstance(node, Folder):
+                raise NotFound(f"{self.path!r} leads through a file now")
+            node = node.lookup(name)
+        return node
+
+    def _top(self, state: State) -> StoredFolder:
+        """What the domain's own folder is in another state."""
+        return StoredFolder(state, "", state.tree)
+
+    def _path(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path else name
+
+    def _version(self, entry: Entry) -> Version:
+        """A file in it, as it is in this state."""
+        return Version(self.state.reader.domain, self._path(entry.name), entry.oid, self._modified(entry.name))
+
+    def _size(self, entry: Entry) -> int:
+        """The size of a file in it."""
+        return self.state.reader.size(entry.oid)
+
+    def _modified(self, name: str) -> int:  # noqa: ARG002 # in most folders they are all alike
+        """The mtime of a file in it."""
+        return self.mtime
+
+    def _node(self, entry: Entry) -> Node:
+        if entry.is_tree:
+            return self._folder(self._path(entry.name), entry.oid)
+        return StoredFile(self.state, self._version(entry), place=self.place)
+
+    def _folder(self, path: str, tree: str) -> Folder:
+        reader = self.state.reader
+        if not tree and self.enclosing is not None:  # made just now, and empty as far as git is concerned
+            return AddedFolder(self.state, path, tree, self.enclosing)
+        entries = reader.entries(tree)
+        document = entries.get(arc_paths.DATA_XML)
+        if document is not None and not document.is_tree:
+            arc = Arc(self.state, path, tree, document.oid, reader.dates(document.oid), reader.leads(tree, entries))
+            remember(arc, "_entries", entries)
+            return arc
+        if self.enclosing is not None and not reader.leads_to_arcs(tree):
+            return AddedFolder(self.state, path, tree, self.enclosing)
+        return StoredFolder(self.state, path, tree)
+
+
+class Arc(StoredFolder):
+    """The folder of an archived file. Its version is the crawl that stored it: additions do not make it another.
+
+    One that leads to other ARCs is also a folder above those, and has its number for good like any such folder: they
+    and all that is known of them stay where they are when it is replaced.
+    """
+
+    _place: Place | None
+
+    def __init__(  # noqa: PLR0917 # what is read of a tree, in order
+        self, state: State, path: str, tree: str, document: str, dates: Dates | None, leads: bool
+    ) -> None:
+        super().__init__(state, path, tree)
+        self.document: Final = document
+        self.dates: Final = dates
+        self.leads: Final = leads
+
+    @property
+    def lasts(self) -> bool:
+        return self.leads
+
+    def _number(self) -> int:
+        if self.lasts:
+            return super()._number()
+        crawl = self.dates.crawl if self.dates is not None else ""
+        return number("arc", self.state.place, self.state.reader.domain, self.path, crawl)
+
+    @property
+    def meta(self) -> MetaData | None:
+        """Its metadata; None when they cannot be read."""
+        return self.state.reader.described(self.document) if self.dates is not None else None
+
+    @property
+    def enclosing(self) -> Arc | None:
+        return self
+
+    @property
+    def place(self) -> Place | None:
+        try:
+            return self._place
+        except AttributeError:
+            return remember(self, "_place", self._find_place())
+
+    def _find_place(self) -> Place | None:
+        if self.old or self.dates is None:
+            return None
+        return Place(self.state.reader.domain, self.path, self.dates.crawl)
+
+    @property
+    def mtime(self) -> int:
+        return self.dates.crawled if self.dates is not None else seconds(self.state.tag.crawl_time)
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        return metadata_xattrs(self.meta)
+
+    def _size(self, entry: Entry) -> int:
+        if self.dates is not None and entry.oid == self.document:
+            return self.dates.size
+        return super()._size(entry)
+
+    def _modified(self, name: str) -> int:
+        if self.dates is None:
+            return self.mtime
+        return self.dates.created if arc_paths.is_data_file(name) else self.dates.crawled
+
+    def _node(self, entry: Entry) -> Node:
+        if self.dates is None or entry.is_tree or not arc_paths.is_data_file(entry.name):
+            return super()._node(entry)
+        return StoredFile(self.state, self._version(entry), self.document)
+
+
+class AddedFolder(StoredFolder):
+    """A folder that a user made inside an ARC."""
+
+    def __init__(self, state: State, path: str, tree: str, arc: Arc) -> None:
+        super().__init__(state, path, tree)
+        self.arc: Final = arc
+
+    def _number(self) -> int:
+        return number("added", str(self.arc.ino), self.path)
+
+    @property
+    def place(self) -> Place | None:
+        return self.arc.place
+
+    @property
+    def inner(self) -> str:
+        return self.path[len(self.arc.path) + 1 :]
+
+    @property
+    def _maker(self) -> int | None:
+        made = self.state.reader.overlay.makers.of(self.place, self.inner)
+        return made.uid if made else None
+
+    def attrs(self) -> Attrs:
+        return Attrs(self.kind, 0, self.mtime, self.ino, 1, self._maker)
+
+    @property
+    def enclosing(self) -> Arc | None:
+        return self.arc
+
+    @property
+    def mtime(self) -> int:
+        return self.arc.mtime
+
+
+def _is_in(stored: Mapping[str, Entry], added: Item) -> bool:
+    """Whether git has a folder by now that was made through this mount (and not still a file that was renamed)."""
+    found = stored.get(added.name) if isinstance(added, Entry) and added.is_tree else None
+    return found is not None and found.is_tree

@@ -1,0 +1,206 @@
+"""The shape of the mount, in one table: `SHAPE` says what lies where, above the trees of the domains.
+
+Pure, but for the view that it asks; safe for any thread. `Tree` finds the node of a path for adapters that work with
+paths, and hands out the root to those that work with inodes.
+"""
+
+# ruff: noqa: D102 # what the methods mean stands in base.py, once
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from webarcfs.archive.model.errors import NameTooLong, NotADirectory, NotFound, WebarcError
+from webarcfs.view.node import Attrs, Folder, Node, number
+from webarcfs.view.state.domain_states import DomainState
+from webarcfs.view.tree.changes_file import ChangesFile
+from webarcfs.view.tree.files import State
+from webarcfs.view.tree.folders import StoredFolder
+from webarcfs.view.tree.queries_folder import QUERY, QueryFolder
+from webarcfs.view.tree.schemas_folder import SCHEMAS, SchemaFolder
+from webarcfs.view.tree.snapshots_folder import History, snapshot_folder
+from webarcfs.view.tree.view import View
+
+#: Number of the root.
+ROOT = 1
+#: Longest name, in bytes, as on the file systems that archives lie on.
+LONGEST_NAME = 255
+
+Names = Callable[[View], Iterable[str]]
+Find = Callable[[View, str], Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What lies in one folder: which names a listing shows, and how the node of a name is found (or NotFound)."""
+
+    what: str
+    names: Names
+    find: Find
+
+
+def _none(_: View) -> Iterable[str]:
+    return ()
+
+
+def _domains(view: View) -> Iterable[str]:
+    return view.domains()
+
+
+def _current(view: View, name: str) -> Node:
+    """`<domain>/`: the tree of main."""
+    return current_folder(view, view.domain(name))
+
+
+def current_folder(view: View, domain: DomainState) -> StoredFolder:
+    """`<domain>/` in a state of the domain. Raises NotFound when it has none."""
+    state = _current_state(view, domain)
+    return StoredFolder(state, "", state.tree)
+
+
+def _current_state(view: View, domain: DomainState) -> State:
+    if domain.main is None:
+        raise NotFound(f"nothing of {domain.name} has been crawled yet")
+
+    name, mark = domain.name, domain.mark
+
+    def now() -> State:
+        found = view.domain(name)
+        return state if found.mark is mark else _current_state(view, found)
+
+    state = State(domain.reader, domain.main.message.tag, domain.main.tree, now)
+    return state
+
+
+def _changes(view: View, name: str) -> Node:
+    return ChangesFile(view.changes) if name == ".changes" else _missing(name)
+
+
+def _snapshots(view: View, name: str) -> Node:
+    return Table(view, "/.snapshots") if name == ".snapshots" else _missing(name)
+
+
+def _schemas(view: View, name: str) -> Node:
+    return SchemaFolder(view.archive, view.schema_drafts) if name == SCHEMAS else _missing(name)
+
+
+def _queries(view: View, name: str) -> Node:
+    return QueryFolder(view.queries) if name == QUERY else _missing(name)
+
+
+def _snapshot(view: View, name: str) -> Node:
+    """`.snapshots/<commitTag>/`."""
+    return snapshot_folder(view, view.domain(name.partition("@")[2]), name)
+
+
+def _history(view: View, name: str) -> Node:
+    """`.snapshots/<domain>/`."""
+    view.domain(name)
+    return History(view, name)
+
+
+def _missing(name: str) -> Node:
+    raise NotFound(f"there is no {name!r}")
+
+
+#: Folder → what lies in it (DESIGN.md section 5). Names that no row lists are found all the same: history is not walked
+#: by find, grep -r and tar.
+SHAPE: Mapping[str, tuple[Row, ...]] = {
+    "/": (
+        Row(".changes", lambda _: (".changes",), _changes),
+        Row(".snapshots", _none, _snapshots),
+        Row(SCHEMAS, _none, _schemas),
+        Row(QUERY, _none, _queries),
+        Row("<domain>", _domains, _current),
+    ),
+    "/.snapshots": (
+        Row("<commitTag>", _none, _snapshot),
+        Row("<domain>", _domains, _history),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Table(Folder):
+    """A folder that `SHAPE` describes."""
+
+    view: View
+    place: str
+
+    @property
+    def old(self) -> bool:
+        return self.place != "/"
+
+    @property
+    def ino(self) -> int:
+        return ROOT if self.place == "/" else number("table", self.place)
+
+    def attrs(self) -> Attrs:
+        return Attrs(self.kind, 0, self.view.mtime, self.ino)
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        return {} if self.old else {"user.webarc.archive": os.fsencode(self.view.archive.root)}
+
+    def names(self) -> Iterator[str]:
+        for row in SHAPE[self.place]:
+            yield from row.names(self.view)
+
+    def lookup(self, name: str) -> Node:
+        for row in SHAPE[self.place]:
+            with suppress(NotFound):
+                return row.find(self.view, name)
+        return _missing(name)
+
+    def listed(self, name: str) -> Node:
+        try:
+            return self.lookup(name)
+        except WebarcError as error:
+            return Unreadable(number("unreadable", self.place, name), error)
+
+
+@dataclass(frozen=True)
+class Unreadable(Folder):
+    """A folder that is there and cannot be read: it is listed, and whoever uses it learns why."""
+
+    inode: int
+    error: WebarcError
+
+    @property
+    def ino(self) -> int:
+        return self.inode
+
+    def attrs(self) -> Attrs:
+        raise self.error
+
+    def names(self) -> Iterator[str]:
+        raise self.error
+
+    def lookup(self, name: str) -> Node:  # noqa: ARG002
+        raise self.error
+
+
+class Tree:
+    """The mount as a whole."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.root: Folder = Table(view, "/")
+
+    def find(self, path: str) -> Node:
+        """The node of an absolute path in the mount; links are not followed. Raises NotFound, NotADirectory."""
+        node: Node = self.root
+        for name in path.split("/"):
+            if name:
+                node = self.child(node, name)
+        return node
+
+    @staticmethod
+    def child(parent: Node, name: str) -> Node:
+        """The node of one name in a folder."""
+        if len(os.fsencode(name)) > LONGEST_NAME:
+            raise NameTooLong(f"a name of {len(os.fsencode(name))} bytes; at most {LONGEST_NAME} are possible")
+        if not isinstance(parent, Folder):
+            raise NotADirectory(f"{name!r} is looked for in something that is no folder")
+        return parent.in_force(lambda folder: folder.lookup(name))

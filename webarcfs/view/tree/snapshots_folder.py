@@ -1,0 +1,92 @@
+"""`.snapshots/`: the tree of a crawl by its commitTag, and the tags of a domain as links to those."""
+
+# ruff: noqa: D102 # what the methods mean stands in base.py, once
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.view.node import Attrs, Folder, Node, number, seconds
+from webarcfs.view.state.domain_states import DomainState
+from webarcfs.view.tree.files import State
+from webarcfs.view.tree.folders import StoredFolder
+from webarcfs.view.tree.symlink import Link
+from webarcfs.view.tree.view import View
+
+
+def snapshot_folder(view: View, domain: DomainState, tag: str) -> StoredFolder:
+    """`.snapshots/<commitTag>/` in a state of the domain. Raises NotFound when it has no such tag."""
+    state = _snapshot_state(view, domain, tag)
+    return Snapshot(state, "", state.tree)
+
+
+def _snapshot_state(view: View, domain: DomainState, tag: str) -> State:
+    if tag not in domain.tags:
+        raise NotFound(f"there is no snapshot {tag}")
+    commit, name, mark = domain.reader.commit(domain.tags[tag]), domain.name, domain.mark
+
+    def now() -> State:
+        found = view.domain(name)
+        return state if found.mark is mark else _snapshot_state(view, found, tag)
+
+    state = State(domain.reader, commit.message.tag, commit.tree, now, tag)
+    return state
+
+
+class Snapshot(StoredFolder):
+    """`.snapshots/<commitTag>/`: the tree of one crawl."""
+
+    def lookup(self, name: str) -> Node:
+        try:
+            return super().lookup(name)
+        except NotFound:
+            # A document's path starts with its domain, so `.snapshots/$tag$path` must go through it.
+            if name != self.state.tag.domain:
+                raise
+            return Link(f"{self.state.place}/{name}", ".", self.mtime)
+
+    def _top(self, state: State) -> StoredFolder:
+        return Snapshot(state, "", state.tree)
+
+
+@dataclass(frozen=True)
+class History(Folder):
+    """`.snapshots/<domain>/`: a link for each commitTag of the domain."""
+
+    view: View
+    domain: str
+
+    @property
+    def old(self) -> bool:
+        return True
+
+    @property
+    def ino(self) -> int:
+        return history_ino(self.domain)
+
+    def attrs(self) -> Attrs:
+        newest = max(self._tags, default="")
+        return Attrs(self.kind, 0, _mtime(newest) if newest else 0, self.ino)
+
+    def names(self) -> Iterator[str]:
+        return iter(self._tags)
+
+    def lookup(self, name: str) -> Node:
+        if name not in self._tags:
+            raise NotFound(f"there is no {name!r}")
+        return Link(f"history/{name}", f"../{name}", _mtime(name))
+
+    @property
+    def _tags(self) -> Mapping[str, str]:
+        return self.view.domain(self.domain).tags
+
+
+def history_ino(domain: str) -> int:
+    """Number of `.snapshots/<domain>/`."""
+    return number("history", domain)
+
+
+def _mtime(tag: str) -> int:
+    return seconds(CommitTag.parse(tag).crawl_time)

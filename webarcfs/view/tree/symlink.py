@@ -1,0 +1,30 @@
+"""The symbolic links of the history folders."""
+
+# ruff: noqa: D102 # what the methods mean stands in base.py, once
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from webarcfs.view.node import Attrs, Kind, Node, number
+
+
+@dataclass(frozen=True)
+class Link(Node):
+    """A link. `key` makes its inode number."""
+
+    key: str
+    target: str
+    mtime: int
+    kind = Kind.LINK
+
+    @property
+    def old(self) -> bool:
+        return True
+
+    @property
+    def ino(self) -> int:
+        return number("link", self.key)
+
+    def attrs(self) -> Attrs:
+        return Attrs(self.kind, len(os.fsencode(self.target)), self.mtime, self.ino)

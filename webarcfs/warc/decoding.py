@@ -1,0 +1,205 @@
+"""A response's body without its transfer and content codings, as a stream, and whether it came whole (RFC 9110, 9112).
+
+What came short, or does not decode, is never archived: `BadBody` says why.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Protocol
+
+import brotli
+
+from webarcfs.warc.http_response import Head, Readable, Response
+
+#: What crawl.log says of a body whose length the head does not tell, though it has a field for that.
+BAD_LENGTH = "bad-length"
+_CHUNK = 1 << 16
+_CONTROL = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
+_LONGEST_SIGN = 512
+_SIZE_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(;[^\r\n]*)?\r?\n")
+#: A body may not grow beyond this size by more than this factor: what does is made to fill disks.
+_BOMB_SIZE = 1 << 30
+_BOMB_FACTOR = 200
+
+
+class BadBody(Exception):
+    """The body is not what the head promised; the message is a word for crawl.log."""
+
+
+class Bomb(BadBody):
+    """The body grows beyond all measure as it is decoded."""
+
+
+class _Decoder(Protocol):
+    def decode(self, data: bytes) -> Iterator[bytes]: ...
+    def end(self) -> None: ...
+
+
+def body_of(response: Response) -> Iterator[bytes]:
+    """The body of a response record, decoded if that was not done before. Raises BadBody."""
+    if response.decoded:
+        return _as_sent(response.stream, response.size)
+    return decoded(response.stream, response.head, response.size)
+
+
+def decoded(stream: Readable, head: Head, size: int, *, lenient: bool = False) -> Iterator[bytes]:
+    """The body behind `head`, of which `size` bytes were recorded, decoded. Raises BadBody when it is not whole.
+
+    A content coding that is not known is left on; `unknown_codings` names it. With `lenient`, a body that somebody
+    stored without its codings, and with a head that still names them, is taken as it is.
+    """
+    if _is(head.get("transfer-encoding"), "chunked"):
+        parts = _dechunked(stream, lenient=lenient)
+    else:
+        if head.length is not None and size < head.length and not (lenient and _codings(head)):
+            raise BadBody("truncated")
+        if lenient and head.has_bad_length and not size:
+            raise BadBody(BAD_LENGTH)  # wget takes it for 0, and leaves the body on the line
+        parts = _as_sent(stream, size)
+    for coding in reversed(_codings(head)):
+        if coding in _DECODERS:
+            parts = _through(_DECODERS[coding](), parts) if not lenient else _if_coded(coding, parts)
+    yield from parts
+
+
+def unknown_codings(head: Head) -> list[str]:
+    """Content codings that stay on the body, because nothing here decodes them."""
+    return [coding for coding in _codings(head) if coding not in _DECODERS]
+
+
+def _codings(head: Head) -> list[str]:
+    names = (name.strip().lower() for name in head.get("content-encoding").split(","))
+    return [name for name in names if name and name != "identity"]
+
+
+def _is(field: str, word: str) -> bool:
+    return word in (part.strip().lower() for part in field.split(","))
+
+
+def _as_sent(stream: Readable, size: int) -> Iterator[bytes]:
+    while data := stream.read(_CHUNK):
+        size -= len(data)
+        yield data
+    if size > 0:
+        raise BadBody("truncated")
+
+
+def _dechunked(stream: Readable, *, lenient: bool) -> Iterator[bytes]:
+    begun = False
+    while True:
+        line = stream.readline(1024)
+        match = _SIZE_LINE.fullmatch(line)
+        if match is None and lenient and not begun:
+            yield line
+            yield from _as_sent(stream, 0)
+            return
+        if match is None:
+            raise BadBody("broken-chunking")
+        begun = True
+        left = int(match[1], 16)
+        if left == 0:
+            return
+        while left:
+            data = stream.read(min(left, _CHUNK))
+            if not data:
+                raise BadBody("broken-chunking")
+            left -= len(data)
+            yield data
+        if stream.readline(2).strip():
+            raise BadBody("broken-chunking")
+
+
+def _if_coded(coding: str, parts: Iterator[bytes]) -> Iterator[bytes]:
+    """The body decoded, if it begins as its coding does (brotli has no sign; what is text is not compressed)."""
+    start = b""
+    for part in parts:
+        start += part
+        if len(start) > _LONGEST_SIGN:
+            break
+    whole = chain((start,), parts)
+    coded = start.startswith(b"\x1f\x8b") if coding in ("gzip", "x-gzip") else not _is_text(start)
+    return _through(_DECODERS[coding](), whole) if coded or not start else whole
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeDecodeError:
+        return False
+    return _CONTROL.search(data) is None
+
+
+def _through(decoder: _Decoder, parts: Iterable[bytes]) -> Iterator[bytes]:
+    came = went = 0
+    for part in parts:
+        came += len(part)
+        for data in decoder.decode(part):
+            went += len(data)
+            if went > _BOMB_SIZE and went > came * _BOMB_FACTOR:
+                raise Bomb("decompression-bomb")
+            yield data
+    if came:
+        decoder.end()
+
+
+class _Zlib:
+    """gzip (any number of members, RFC 1952) and deflate (zlib's form, or raw as some servers send it)."""
+
+    def __init__(self, name: str, wbits: int) -> None:
+        self._name = name
+        self._wbits = wbits
+        self._stream = zlib.decompressobj(wbits)
+        self._begun = False
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._stream.eof:
+                if not data.strip(b"\0"):  # padding behind the last member
+                    return
+                self._stream, self._begun = zlib.decompressobj(self._wbits), False
+            try:
+                yield self._stream.decompress(data, _CHUNK)
+            except zlib.error:
+                if self._begun or self._name != "deflate" or self._wbits < 0:
+                    raise BadBody(f"bad-{self._name}") from None
+                self._wbits = -zlib.MAX_WBITS
+                self._stream = zlib.decompressobj(self._wbits)
+                continue
+            self._begun = True
+            data = self._stream.unconsumed_tail or self._stream.unused_data
+
+    def end(self) -> None:
+        if not self._stream.eof:
+            raise BadBody(f"truncated-{self._name}")
+
+
+class _Brotli:
+    """br (RFC 7932)."""
+
+    def __init__(self) -> None:
+        self._stream = brotli.Decompressor()
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        try:
+            for start in range(0, len(data), 1024):  # small steps, so that a bomb is seen before it is in memory
+                yield self._stream.process(data[start : start + 1024])
+        except brotli.error:
+            raise BadBody("bad-br") from None
+
+    def end(self) -> None:
+        if not self._stream.is_finished():
+            raise BadBody("truncated-br")
+
+
+_GZIP = zlib.MAX_WBITS | 16
+_DECODERS: dict[str, Callable[[], _Decoder]] = {
+    "gzip": lambda: _Zlib("gzip", _GZIP),
+    "x-gzip": lambda: _Zlib("gzip", _GZIP),
+    "deflate": lambda: _Zlib("deflate", zlib.MAX_WBITS),
+    "br": _Brotli,
+}

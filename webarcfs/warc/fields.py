@@ -1,0 +1,82 @@
+"""What the fields of WARC records say: dates and digests in one form, so that they can be compared."""
+
+from __future__ import annotations
+
+import base64
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from webarcfs.archive.model.metadata import CET, now
+
+_DATE = re.compile(
+    r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?Z?)?)?)?|(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)",
+    re.ASCII,
+)
+_OLDEST = datetime(1990, 1, 1, tzinfo=CET)  # the web is no older
+_CLOCK_SKEW = timedelta(days=1)
+#: Algorithms that writers use, and the size of their digests in bytes.
+_DIGESTS = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
+_HEX = re.compile(r"[0-9a-fA-F]{40}")
+
+
+def parse_date(text: str) -> datetime | None:
+    """A WARC-Date (1.0; 1.1 with parts of a second, or without its smaller parts), to the second, in CET.
+
+    None where it is none, lies before the web, or in the future.
+    """
+    match = _DATE.fullmatch(text.strip())
+    if match is None:
+        return None
+    parts = [int(part) for part in match.groups() if part is not None]
+    try:
+        found = datetime(*(parts + [1, 1][: max(3 - len(parts), 0)]), tzinfo=UTC).astimezone(CET)  # type: ignore[arg-type,misc]
+    except (ValueError, OverflowError):
+        return None
+    return found if _OLDEST <= found <= now() + _CLOCK_SKEW else None
+
+
+def digest_key(text: str) -> str:
+    """A digest as it is compared: `sha1:` and base32; empty where there is none."""
+    algorithm, _, value = text.strip().partition(":")
+    algorithm = algorithm.lower().replace("-", "")
+    if not value:
+        return ""
+    if algorithm == "sha1" and _HEX.fullmatch(value):
+        value = base32(bytes.fromhex(value))
+    return f"{algorithm}:{value.upper() if algorithm == 'sha1' else value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A digest that a field declares, of an algorithm that is known: its name for hashlib, and its bytes."""
+
+    algorithm: str
+    value: bytes
+
+
+def declared_digest(text: str) -> Digest | None:
+    """A digest in base32 or hex, as writers have it; None where it cannot be compared."""
+    algorithm, _, value = text.strip().partition(":")
+    algorithm = algorithm.lower().replace("-", "")
+    size = _DIGESTS.get(algorithm)
+    if size is None:
+        return None
+    with suppress(ValueError):
+        if len(value) == 2 * size:
+            return Digest(algorithm, bytes.fromhex(value))
+        value = value.rstrip("=").upper()
+        found = base64.b32decode(value + "=" * (-len(value) % 8))
+        return Digest(algorithm, found) if len(found) == size else None
+    return None
+
+
+def capture_key(url: str, seconds: int) -> str:
+    """The key of one capture."""
+    return f"{url} {seconds}"
+
+
+def base32(digest: bytes) -> str:
+    """As WARC files and crawl.log write digests."""
+    return base64.b32encode(digest).decode("ascii")

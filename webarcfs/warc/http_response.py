@@ -1,0 +1,202 @@
+"""Reads WARC records (ISO 28500) as the responses that they hold: URL, status, head as received, body as a stream.
+
+warcio finds the records; heads are read here, so that they stay the bytes that the server sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Protocol
+
+from warcio.archiveiterator import ArchiveIterator
+from warcio.exceptions import ArchiveLoadFailed
+
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import CET
+from webarcfs.warc.fields import base32
+
+#: Longest head of a response that is read, in bytes.
+LONGEST_HEAD = 1 << 20
+#: Field of a record in a job's WARC whose body is stored without its codings, though the head names them (imports).
+DECODED = "webarcfs-decoded"
+# One length, also if it is said several times (RFC 9110 section 8.6).
+_CONTENT_LENGTH = re.compile(r"[ \t]*([0-9]+)(?:[ \t]*,[ \t]*\1)*[ \t]*", re.ASCII)
+#: Stands for every length that is as large or larger: no body is.
+_BEYOND = 10**18
+_STATUS = re.compile(r"[0-9]{1,3}", re.ASCII)
+
+
+class Readable(Protocol):
+    """What a body is read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to `size` bytes; empty at the end."""
+
+    def readline(self, size: int, /) -> bytes:
+        """A line of at most `size` bytes, its end included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A response's head: its bytes, and its fields by name in lower case (the first of each; RFC 9110 section 5)."""
+
+    raw: bytes
+    status: int
+    fields: dict[str, str]
+
+    def get(self, name: str) -> str:
+        """A field's value; empty where there is none."""
+        return self.fields.get(name, "")
+
+    @property
+    def content_type(self) -> str:
+        """Content-Type as sent."""
+        return self.get("content-type")
+
+    @property
+    def length(self) -> int | None:
+        """Content-Length, where it says how long the body is (RFC 9112 section 6.3)."""
+        if self.get("transfer-encoding") or not (found := _CONTENT_LENGTH.fullmatch(self.get("content-length"))):
+            return None
+        digits = found[1].lstrip("0") or "0"
+        return int(digits) if len(digits) < len(str(_BEYOND)) else _BEYOND
+
+    @property
+    def has_bad_length(self) -> bool:
+        """Whether Content-Length says something that is no length: whoever fetched the body cannot know its end."""
+        says = self.fields.get("content-length")
+        return says is not None and not self.get("transfer-encoding") and not _CONTENT_LENGTH.fullmatch(says)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response record. `stream` gives the body as it was sent, and is good until the next record is asked for."""
+
+    offset: int
+    url: str
+    date: datetime
+    head: Head
+    stream: Readable
+    size: int  # bytes of the body as sent, as far as they are in the record
+    decoded: bool = False  # the body has no codings any more (`spool.py`)
+    address: str = ""  # of the server, where its record says it: wget's do, but for those that came through a proxy
+
+
+def responses(path: Path) -> Iterator[Response]:
+    """The response records of a WARC file, in order; what was cut off is left out.
+
+    Raises Damaged where the file cannot be read on.
+    """
+    with path.open("rb") as file:
+        whole = file.seek(0, 2)
+        file.seek(0)
+        records = ArchiveIterator(file, no_record_parse=True)
+        try:
+            for record in records:
+                if record.length is None:
+                    raise Damaged(f"{path}: a record without a length")
+                offset = int(records.offset)  # get_record_offset() would read the record to its end
+                if record.rec_type != "response" or offset + int(record.length) > whole:
+                    continue
+                response = _response(record, offset)
+                if response is not None:
+                    yield response
+        except ArchiveLoadFailed as error:
+            raise Damaged(f"{path}: not a WARC file: {error}") from None
+
+
+def response_at(file: IO[bytes], offset: int) -> Response:
+    """The response record that starts at byte `offset`. Raises Damaged where there is none."""
+    file.seek(offset)
+    try:
+        record = next(ArchiveIterator(file, no_record_parse=True), None)
+    except ArchiveLoadFailed:
+        record = None
+    response = _response(record, offset) if record is not None and record.rec_type == "response" else None
+    if response is None:
+        raise Damaged(f"{file.name}: there is no response at byte {offset}, where one was read before")
+    return response
+
+
+def parse_head(raw: bytes) -> Head | None:
+    """A head from its bytes, lenient as browsers are; None when it does not start with a status line."""
+    lines = raw.decode("latin-1").replace("\r\n", "\n").split("\n")
+    words = lines[0].split(None, 2)
+    if len(words) < 2 or not words[0].upper().startswith("HTTP/") or not _STATUS.fullmatch(words[1]):
+        return None
+    fields: dict[str, str] = {}
+    name = ""
+    for line in lines[1:]:
+        if line[:1] in (" ", "\t") and name:  # obsolete line folding, RFC 9112 section 5.2
+            fields[name] += " " + line.strip()
+            continue
+        name, colon, value = line.partition(":")
+        name = name.strip().lower()
+        if colon and name not in fields:
+            fields[name] = value.strip()
+        elif colon:
+            name = ""
+    return Head(raw, int(words[1]), fields)
+
+
+def _response(record: object, offset: int) -> Response | None:
+    headers = record.rec_headers  # type: ignore[attr-defined] # warcio has no types
+    raw = read_head(record.raw_stream)  # type: ignore[attr-defined]
+    head = parse_head(raw)
+    if head is None:
+        return None
+    date = datetime.fromisoformat(headers.get_header("WARC-Date").replace("Z", "+00:00")).astimezone(CET)
+    size = int(record.length) - len(raw)  # type: ignore[attr-defined]
+    url = _target(headers.get_header("WARC-Target-URI"))
+    return Response(offset, url, date.replace(microsecond=0), head, record.raw_stream, size)  # type: ignore[attr-defined]
+
+
+def read_head(stream: Readable) -> bytes:
+    """The head of a response as it was received, the empty line included, up to its bound."""
+    lines = []
+    size = 0
+    while size < LONGEST_HEAD:
+        line = stream.readline(LONGEST_HEAD)
+        lines.append(line)
+        size += len(line)
+        if line in (b"\r\n", b"\n", b""):
+            break
+    return b"".join(lines)
+
+
+def _target(uri: str) -> str:
+    return uri.strip("<>")  # wget 1.21 writes it as WARC 0.18 did, in brackets
+
+
+class Hashed:
+    """A body as it was sent, hashed while it is read."""
+
+    def __init__(self, stream: Readable) -> None:
+        self._stream = stream
+        self._sha1 = hashlib.sha1(usedforsecurity=False)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, `size` at most."""
+        data = self._stream.read(size)
+        self._sha1.update(data)
+        return data
+
+    def readline(self, size: int) -> bytes:
+        """The next line, `size` bytes of it at most."""
+        data = self._stream.readline(size)
+        self._sha1.update(data)
+        return data
+
+    def finish(self) -> None:
+        """Read what is left, behind the last chunk."""
+        while self.read(1 << 16):
+            pass
+
+    def digest(self) -> str:
+        """SHA-1 of what was read, as WARC files and crawl.log write it."""
+        return base32(self._sha1.digest())

@@ -1,0 +1,112 @@
+"""Reads the WARCs of our own wget: plain records, one after the other, in a tenth of the time that warcio takes.
+
+warcio is for everything else (`warc/http_response.py`): compressed records, and files that other tools wrote. Measured on
+10,000 pages, warcio's parsing of record heads was a quarter of a whole crawl.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import CET
+from webarcfs.warc import http_response
+from webarcfs.warc.http_response import DECODED, Response
+
+_VERSION = b"WARC/1."
+_MOST_FIELDS = 1000
+_READ_AT_ONCE = 1 << 18
+
+
+class Block:
+    """The part of a file in which a record's body lies, read like a file. Good until the file is read elsewhere."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def read(self, size: int, /) -> bytes:
+        """Up to `size` bytes; empty at the end."""
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+    def readline(self, size: int, /) -> bytes:
+        """A line of at most `size` bytes, its end included."""
+        data = self._file.readline(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+
+def responses(path: Path) -> Iterator[Response]:
+    """The response records, in order; what was cut off is left out.
+
+    Raises Damaged where the file cannot be read on, FileNotFoundError.
+    """
+    with path.open("rb", buffering=_READ_AT_ONCE) as file:
+        whole = os.fstat(file.fileno()).st_size
+        offset = 0
+        while offset < whole:
+            fields = _fields(file, path)
+            start = file.tell()
+            end = start + _length(fields, path)
+            if end > whole:
+                return
+            if fields.get("warc-type") == "response":
+                response = _response(file, fields, offset, end - start)
+                if response is not None:
+                    yield response
+            file.seek(end)
+            if file.read(4) != b"\r\n\r\n" and end + 4 <= whole:
+                raise Damaged(f"{path}: the record at byte {offset} does not end where it says")
+            offset = end + 4
+
+
+def response_at(file: IO[bytes], offset: int) -> Response:
+    """The response record that starts at byte `offset`. Raises Damaged where there is none."""
+    file.seek(offset)
+    if file.read(len(_VERSION)) != _VERSION:
+        return http_response.response_at(file, offset)  # of another tool
+    file.seek(offset)
+    fields = _fields(file, file.name)
+    response = _response(file, fields, offset, _length(fields, file.name))
+    if response is None or fields.get("warc-type") != "response":
+        raise Damaged(f"{file.name}: there is no response at byte {offset}, where one was read before")
+    return response
+
+
+def _fields(file: IO[bytes], path: object) -> dict[str, str]:
+    """The named fields of the record that begins here, by name in lower case."""
+    if not file.readline(1024).startswith(_VERSION):
+        raise Damaged(f"{path}: no record begins before byte {file.tell()}")
+    fields: dict[str, str] = {}
+    for _ in range(_MOST_FIELDS):
+        line = file.readline(http_response.LONGEST_HEAD)
+        if line in (b"\r\n", b"\n", b""):
+            return fields
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        fields[name.lower()] = value.strip()
+    raise Damaged(f"{path}: a record with more than {_MOST_FIELDS} fields")
+
+
+def _length(fields: dict[str, str], path: object) -> int:
+    text = fields.get("content-length", "")
+    if not (text.isascii() and text.isdecimal()):
+        raise Damaged(f"{path}: a record without a length")
+    return int(text)
+
+
+def _response(file: IO[bytes], fields: dict[str, str], offset: int, length: int) -> Response | None:
+    block = Block(file, length)
+    raw = http_response.read_head(block)
+    head = http_response.parse_head(raw)
+    if head is None:
+        return None
+    date = datetime.fromisoformat(fields["warc-date"].replace("Z", "+00:00")).astimezone(CET)
+    url = fields.get("warc-target-uri", "").strip("<>")  # wget 1.21 writes it as WARC 0.18 did, in brackets
+    size, address = length - len(raw), fields.get("warc-ip-address", "")
+    return Response(offset, url, date.replace(microsecond=0), head, block, size, DECODED in fields, address)
