@@ -8,11 +8,11 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 from agent.capture import wgetlog
-from agent.frontier.retries import PASSING, again, failed, passing
+from agent.frontier.retries import again, failed, passing
 from agent.frontier.store import Row, Settled
 from agent.policy import robotstxt
 from agent.policy.addresses import is_private
-from agent.policy.fetchstatus import Status
+from agent.policy.fetchstatus import PASSING, REDIRECTS, WHOLE, Status
 from agent.policy.politeness import asks_for_pause
 from agent.policy.scope import PRIVATE_ADDRESS
 from webarcfs.archive.model.arc_paths import arc_path, split
@@ -23,9 +23,6 @@ from webarcfs.content import mimetype, outlinks, text
 from webarcfs.warc import http_response, jobwarc
 from webarcfs.warc.decoding import BAD_LENGTH, BadBody, Bomb, decoded, unknown_codings
 
-#: Statuses whose body is a document.
-WHOLE = frozenset({200, 203})
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: What crawl.log says of a page of which not all links were looked for, and of one whose reading killed its readers.
 LINKS_CUT = "links-cut"
 LINKS_UNREAD = "links-unread"

@@ -1,4 +1,7 @@
-"""The commands of `webarc-agent`, a module each; `COMMANDS` is their table. One is imported when it is called for."""
+"""The commands of `webarc-agent`, a module each; `COMMANDS` is their table. One is imported when it is called for.
+
+Public: `COMMANDS`. Imports every other folder.
+"""
 
 from __future__ import annotations
 

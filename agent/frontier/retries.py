@@ -14,8 +14,6 @@ from agent.policy.politeness import BUSY, PATIENCE, asks_for_pause, retry_after
 
 #: How often a URL is tried before it has failed.
 TRIES = 3
-#: Statuses that may pass.
-PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 def again(row: Row) -> Settled:

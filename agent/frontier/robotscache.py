@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from agent.capture.fetchresults import REDIRECTS
 from agent.frontier.store import Find, Frontier
 from agent.policy import robotstxt
+from agent.policy.fetchstatus import REDIRECTS
 from webarcfs.archive.model.url import domain_of
 
 _DAY = 86400.0

@@ -1,1 +1,5 @@
-"""importing."""
+"""WARC files of other crawlers as the capture of a job: which records count, what revisits stand for.
+
+Public: `warcfile`, `revisits`, `importedfiles`, `captures`. Used by the thread of the job. Imports system, policy,
+frontier, jobfolder, capture, and of webarcfs archive, content, warc.
+"""

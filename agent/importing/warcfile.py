@@ -14,12 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.capture.fetchresults import WHOLE
 from agent.frontier.store import Frontier, Settled
 from agent.importing.captures import NOT_MODIFIED, Capture, settle
 from agent.importing.tally import Remarks
 from agent.policy import traps
-from agent.policy.fetchstatus import Status
+from agent.policy.fetchstatus import WHOLE, Status
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UrlRefused

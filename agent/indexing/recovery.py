@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from agent.indexing import linksync
 from agent.indexing.metadata import index
-from agent.upkeep.mending import mend
 from webarcfs.archive.commit.commit_additions import replay
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import leftlocks
@@ -25,6 +24,7 @@ from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.sqlite_file import journal, remove
 from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
+from webarcfs.archive.repair.mending import mend
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]

@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+#: HTTP statuses whose body is a document.
+WHOLE = frozenset({200, 203})
+#: HTTP statuses that lead to another URL.
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+#: HTTP statuses of a server's trouble that may be over later.
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+
 
 class Status(IntEnum):
     """What happened to a URL that brought no HTTP response, or whose response is not kept (Heritrix's glossary)."""

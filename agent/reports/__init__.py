@@ -1,1 +1,5 @@
-"""reports."""
+"""What a job did, for people and programs: crawl.log, summary.json, tables.
+
+Public: `report`, `tables`. Written by the job when it ends. Imports system, policy, frontier, jobfolder, pipeline,
+stages.
+"""

@@ -1,8 +1,8 @@
 """Begins jobs, goes on with interrupted ones, and notes how they ended: the agent's dealings with its jobs.
 
-What is due is `agent.service.scheduler`'s to say; what ran, `agent.service.history`'s; when a job that failed is tried again,
-`agent.jobfolder.attempts`'. What is to be gone on with is asked at each turn, and not once: a job that the agent before left may
-run on for a while, and its process stops some time after this agent began.
+What is due is `agent.service.scheduler`'s to say; what ran, `agent.service.history`'s; when a job that failed is
+tried again, `agent.jobfolder.attempts`'. What is to be gone on with is asked at each turn, and not once: a job that
+the agent before left may run on for a while, and its process stops some time after this agent began.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The agent that runs unattended: a loop that has each publication's job begun when it is due.
 
-Take what children ended, begin what is due, look after the chores, sleep until a signal or what comes next. A job runs
-in a process of its own (`agent.service.worker`); all that must be kept in mind over a restart are the names of the folders in
-jobs/ and reports/.
+Take what children ended, begin what is due, look after the chores, sleep until a signal or what comes next. A job
+runs in a process of its own (`agent.service.worker`); all that must be kept in mind over a restart are the names of
+the folders in jobs/ and reports/.
 """
 
 from __future__ import annotations

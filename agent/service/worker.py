@@ -1,8 +1,8 @@
-"""`python -m agent.service.worker ARCHIVE JOB`: the process of one job. The agent starts it; a crash of it hurts nobody else.
+"""`python -m agent.service.worker ARCHIVE JOB`: the process of one job, which the agent starts.
 
-Processes and not threads: what a job leaks or breaks ends with it, a killed one leaves the others, and pygit2, lxml and
-libmagic never meet in one interpreter with another job. It stops when it is told to (SIGTERM) or when the agent is gone
-(its stdin ends); what was fetched is kept either way.
+Processes and not threads: what a job leaks or breaks ends with it, a killed one leaves the others, and pygit2, lxml
+and libmagic never meet in one interpreter with another job. It stops when it is told to (SIGTERM) or when the agent
+is gone (its stdin ends); what was fetched is kept either way.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""system."""
+"""What the agent needs of the machine: processes, signals, systemd, clocks, small files, logs, progress.
+
+Public: every module. Imports of webarcfs archive/model and archive/system.
+"""

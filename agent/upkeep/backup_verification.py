@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent.upkeep import repofiles
 from agent.upkeep.backupmark import MARK, read_only
 from agent.upkeep.domain_verification import Domain, documents, fsck, history, read_refs
 from agent.upkeep.verification import journal
@@ -17,6 +16,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import transfer
 from webarcfs.archive.git.repository import Store
 from webarcfs.archive.model.errors import WebarcError
+from webarcfs.archive.repair import repository_files
 
 #: What the quick form does not read.
 LEFT_OUT = "objects and documents one by one (but for the checksums of the files that hold them)"
@@ -33,7 +33,7 @@ def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
             yield f"{MARK}: the last backup was not finished; make it again"
         archive, domains = Archive(folder), {}
         for name in archive.domains() if archive.content.is_dir() else ():
-            found = list(repofiles.faults(archive.repository(name)))
+            found = list(repository_files.faults(archive.repository(name)))
             try:
                 domain = read_refs(Store(archive.repository(name)), name)
             except WebarcError as error:

@@ -20,15 +20,15 @@ from pathlib import Path
 
 from agent.indexing.recovery import Recovered, recover
 from agent.system import jsonfile
-from agent.upkeep import repofiles
 from agent.upkeep.backupmark import MARK, held, id_of
-from agent.upkeep.mending import mend_plain
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import LAYOUT, MISSING, RESTORING, Archive
 from webarcfs.archive.git import transfer
 from webarcfs.archive.git.repository import Store
 from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, now
+from webarcfs.archive.repair import repository_files
+from webarcfs.archive.repair.mending import mend_plain
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.file_mirror import mirror, remove_others
 from webarcfs.archive.system.fsync import sync_folder
@@ -134,7 +134,7 @@ def _copy_all(source: Archive, target: Archive, progress: Progress, *, live: boo
     moved, failed, mended = 0, [], []
     for number, domain in enumerate(domains, 1):
         if not live:
-            failed += [f"{domain}: {line}" for line in repofiles.faults(source.repository(domain))]
+            failed += [f"{domain}: {line}" for line in repository_files.faults(source.repository(domain))]
         try:
             is_new, damage = _bring(source, target, domain, live=live, check=check)
             moved += is_new
@@ -157,7 +157,7 @@ def _bring(source: Archive, target: Archive, domain: str, *, live: bool, check: 
     if not path.is_dir():
         return _copy_first(source, path, domain, live=live), []
     mended = mend_plain(path) if check else []
-    damage = (list(repofiles.faults(path)) or transfer.rotten(path)) if check else []
+    damage = (list(repository_files.faults(path)) or transfer.rotten(path)) if check else []
     if not damage:
         try:
             return _copy(source, Store(path), domain, live=live, check=check), mended
@@ -182,7 +182,7 @@ def _copy_first(source: Archive, path: Path, domain: str, *, live: bool) -> bool
 def _damage(repository: Path) -> list[str]:
     """What is damaged in a copy, a line each."""
     try:
-        found = [*repofiles.faults(repository), *transfer.rotten(repository)]
+        found = [*repository_files.faults(repository), *transfer.rotten(repository)]
         return found or transfer.connected(Store(repository))
     except WebarcError as error:
         return [str(error)]
@@ -213,9 +213,10 @@ def _copy_anew(source: Archive, path: Path, domain: str, damage: list[str], *, l
 
 def _rescue(path: Path, copy: Store) -> list[str]:
     """Take over the refs that only the damaged copy has; returns those that cannot be read."""
-    packed = repofiles.read_packed(path)
+    packed = repository_files.read_packed(path)
     names = sorted(
-        {*(packed.refs if packed else ()), *repofiles.loose_refs(path)} - {f"refs/{n}" for n in copy.refs("refs/")}
+        {*(packed.refs if packed else ()), *repository_files.loose_refs(path)}
+        - {f"refs/{n}" for n in copy.refs("refs/")}
     )
     alone = []
     for name in names:

@@ -16,10 +16,11 @@ from datetime import datetime, timedelta
 
 from agent.jobfolder.names import publication_of
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git import leftlocks, maintenance
+from webarcfs.archive.git import leftlocks
 from webarcfs.archive.git.repository import INCOMING, Store
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.repair import repacking
 from webarcfs.archive.system import locks
 
 #: How often it is due.
@@ -70,21 +71,21 @@ def _maintain_domain(archive: Archive, domain: str) -> list[str]:
     store = Store(archive.repository(domain))
     removed = [str(path.relative_to(archive.root)) for path in leftlocks.remove(store.path)]
     scratch = [f"{domain}: {INCOMING}{name}" for name in store.refs(INCOMING)]
-    stale = maintenance.stale_files(store.path)
+    stale = repacking.stale_files(store.path)
     if scratch or stale:
         # Nobody commits additions meanwhile either: a mount's unfinished pack looks like one that a crash left.
         with _refs_stand_still(archive, domain):
             if scratch:
                 store.drop_scratch()
                 removed += scratch
-            for path in filter(maintenance.is_stale, stale):
+            for path in filter(repacking.is_stale, stale):
                 path.unlink(missing_ok=True)
                 removed.append(str(path.relative_to(archive.root)))
-    if maintenance.has_many_refs(store.path):
+    if repacking.has_many_refs(store.path):
         with _refs_stand_still(archive, domain):
-            maintenance.pack_refs(store.path)
-    maintenance.repack(store.path)
-    maintenance.write_graph(store.path)
+            repacking.pack_refs(store.path)
+    repacking.repack(store.path)
+    repacking.write_graph(store.path)
     return removed
 
 
@@ -101,7 +102,7 @@ def _remove_dead_jobs(archive: Archive, done: Maintained) -> None:
     One that is prepared has a definition, one that was interrupted a frontier; one that is just being made is locked.
     """
     for path in sorted(archive.jobs.iterdir()):
-        if path.name.startswith(".") or not path.is_dir() or not maintenance.is_stale(path) or any(path.iterdir()):
+        if path.name.startswith(".") or not path.is_dir() or not repacking.is_stale(path) or any(path.iterdir()):
             continue
         with _job_if_free(archive, path.name, done) as free:
             if free:
@@ -114,7 +115,7 @@ def _remove_scratch(archive: Archive, done: Maintained) -> None:
     """Remove what was being made when something died (reports, repositories), or being removed (jobs)."""
     for folder in (archive.reports, archive.jobs, archive.content):
         for path in sorted(folder.iterdir()):
-            if not path.name.startswith(".") or not maintenance.is_stale(path):
+            if not path.name.startswith(".") or not repacking.is_stale(path):
                 continue
             # Writing a large report does not touch the time of its folder.
             with _job_if_free(archive, path.name, done) if folder != archive.content else nullcontext(True) as free:

@@ -16,10 +16,7 @@ from agent.frontier.store import Frontier
 from agent.jobfolder import jobstate
 from agent.jobfolder.names import publication_of
 from agent.system import jsonfile
-from agent.upkeep import repofiles
 from agent.upkeep.domain_verification import Domain, documents, fsck, history, read_refs
-from agent.upkeep.mending import damaged_refs
-from agent.upkeep.refmending import MENDS
 from webarcfs.archive.commit.progress import marks as marks_of
 from webarcfs.archive.config.directory import MISSING, Archive
 from webarcfs.archive.git import leftlocks
@@ -31,6 +28,9 @@ from webarcfs.archive.index.links_database import LinkBase
 from webarcfs.archive.journal.log_format import Record
 from webarcfs.archive.journal.log_reader import all_logs
 from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, WebarcError
+from webarcfs.archive.repair import repository_files
+from webarcfs.archive.repair.mending import damaged_refs
+from webarcfs.archive.repair.ref_mending import MENDS
 from webarcfs.archive.system import locks
 
 #: How far the last verification came: domain → the commit whose documents were all sound.
@@ -63,7 +63,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
         missing = (archive.root / MISSING).read_text("utf-8", "replace").splitlines()
         yield from (f"{MISSING}: {line}" for line in missing)
     for name in archive.domains():
-        yield from (f"{name}: {line}; {MENDS}" for line in repofiles.faults(archive.repository(name)))
+        yield from (f"{name}: {line}; {MENDS}" for line in repository_files.faults(archive.repository(name)))
     # Under it no publication moves refs or writes to the feed.
     with sequence.hold(archive):
         for name in archive.domains():

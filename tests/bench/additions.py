@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.support.archives import DOMAIN, HEAD, make_archive, metadata, publish, store_of
 from tests.support.mounts import UMOUNT, Mounted, run
 from webarcfs.archive.commit.commit_additions import commit_additions
-from webarcfs.archive.commit.pacing import Cost, next_commit
+from webarcfs.archive.commit.pacing import next_commit
 from webarcfs.archive.commit.tree_editor import Growing
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
@@ -27,6 +27,7 @@ from webarcfs.archive.git.repository import MAIN, RefUpdate
 from webarcfs.archive.journal.journal import Body, Journal
 from webarcfs.archive.model.addition import AddFile, Author, Place, blob_id
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
+from webarcfs.archive.model.committed import Cost
 from webarcfs.archive.model.metadata import CommitTag, format_time
 from webarcfs.archive.system.fsync import sync_folder
 from webarcfs.archive.system.locks import Turnstile

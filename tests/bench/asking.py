@@ -22,7 +22,6 @@ from tests.bench.measure import cost
 from tests.support.archives import CREATED, DOMAIN, FIRST, HEAD, make_archive, metadata, store_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git import maintenance
 from webarcfs.archive.git.repository import MAIN, RefUpdate, Store
 from webarcfs.archive.history import versions
 from webarcfs.archive.history.feed import Feed
@@ -31,6 +30,7 @@ from webarcfs.archive.index.query import ask
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage, Message
 from webarcfs.archive.model.metadata import CommitTag, MetaData, format_time
+from webarcfs.archive.repair import repacking
 
 SNAPSHOTS = 20
 _DOMAINS = 10
@@ -201,7 +201,7 @@ def _long_life(archive: Archive, snapshots: int) -> Store:
         updates.append(RefUpdate(tag.ref, head, None))
         Feed(archive.changes).append(tag)
     store.update_refs([*updates, RefUpdate(MAIN, head, None)])
-    maintenance.repack(store.path)
+    repacking.repack(store.path)
     os.sync()
     return Store(store.path)
 

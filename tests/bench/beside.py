@@ -146,7 +146,9 @@ def _checkout(folder: Path, commit: str) -> Checkout:
     if packed.returncode:
         raise SystemExit(f"there is no commit {commit}")
     made = Checkout(folder)
-    subprocess.run([sys.executable, "-m", "webarcfs.native.build"], cwd=folder, env=made.environment, check=True)
+    # Commits from before there were folders have it at another place.
+    builder = "webarcfs.native.build" if (folder / "webarcfs/native").is_dir() else "webarcfs.compiling"
+    subprocess.run([sys.executable, "-m", builder], cwd=folder, env=made.environment, check=True)
     return made
 
 

@@ -16,12 +16,12 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from webarcfs.archive.commit import commit_additions
 from webarcfs.archive.config.directory import Archive, open_archive
-from webarcfs.archive.git import maintenance
 from webarcfs.archive.git.repository import MAIN, RefUpdate
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.repair import repacking
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.locks import Turnstile
 
@@ -48,7 +48,7 @@ def publish(archive: Archive) -> CommitTag:
 def pack(archive: Archive) -> None:
     """The refs become one file, as `webarc-agent maintain` does it once there are many."""
     with locks.exclusive(archive.committing_lock(DOMAIN)), Turnstile(archive.lock(DOMAIN)).exclusive():
-        maintenance.pack_refs(archive.repository(DOMAIN))
+        repacking.pack_refs(archive.repository(DOMAIN))
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.archive.commit.batches import MOST, groups, newest
-from webarcfs.archive.commit.pacing import LONGEST, OWN_BYTES, Cost, next_commit
+from webarcfs.archive.commit.pacing import LONGEST, OWN_BYTES, next_commit
 from webarcfs.archive.journal.log_format import HEADER, frame, is_newer, scan
 from webarcfs.archive.model.addition import (
     AddFile,
@@ -24,6 +24,7 @@ from webarcfs.archive.model.addition import (
     encode,
 )
 from webarcfs.archive.model.commit_message import AdditionsMessage, parse, quoted
+from webarcfs.archive.model.committed import Cost
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import CommitTag
 

@@ -3,22 +3,48 @@
 import ast
 import re
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
 import pytest
 
+from tests.support.sources import MODULES, ROOT, arrows, folder_of, imports, tree
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.native import loader
 
 pytestmark = pytest.mark.pure
 
-ROOT = Path(__file__).parents[2]
-MODULES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-    for folder in ("webarcfs", "agent")
-    for path in sorted((ROOT / folder).rglob("*.py"))
-}
+#: Each folder may import those before it, and itself.
+ORDER = (
+    "webarcfs",
+    *(
+        f"webarcfs.archive.{name}"
+        for name in ("model", "system", "config", "git", "document", "index", "journal", "history", "commit", "repair")
+    ),
+    "webarcfs.content",
+    "webarcfs.warc",
+    "webarcfs.native",
+    "webarcfs.view",
+    "webarcfs.view.state",
+    "webarcfs.view.tree",
+    "webarcfs.mount",
+    "webarcfs.mount.writing",
+    "webarcfs.mount.kernel",
+    "webarcfs.mount.adapters",
+    "webarcfs.mount.adapters.libfuse3",
+    "webarcfs.mount.adapters.fusepy",
+    "webarcfs.mount.process",
+    "webarcfs.client",
+    "webarcfs.commands",
+    *(
+        f"agent.{name}"
+        for name in (
+            "system", "policy", "frontier", "jobfolder", "capture", "importing", "pipeline", "filters", "indexing",
+            "stages", "reports", "jobs", "upkeep", "service", "commands",
+        )
+    ),
+    "agent",
+)  # fmt: skip
+#: Modules that a folder may have at most: what is more is not taken in at a glance.
+MOST = 12
 #: Module outside → our modules that may import it.
 ONLY = {
     "pygit2": {"webarcfs.archive.git.objects", "webarcfs.archive.git.repository"},
@@ -42,7 +68,7 @@ ONLY = {
         "webarcfs.content.outlinks",
         "webarcfs.content.text",
     },
-    "fuse": {f"webarcfs.mount.{name}" for name in ("binding", "highlevel", "highloop", "highwriting")},
+    "fuse": {f"webarcfs.mount.adapters.fusepy.{name}" for name in ("operations", "session", "write_operations")},
     "ctypes": {
         "webarcfs.mount.adapters.binding",
         "webarcfs.view.limits",
@@ -106,23 +132,6 @@ _SQL = re.compile(
 )
 
 
-@cache
-def tree(module: str) -> ast.Module:
-    return ast.parse(MODULES[module].read_text("utf-8"))
-
-
-def imports(module: str) -> Iterator[str]:
-    """Every name that a module imports, in full, `from` imports of modules resolved to the modules."""
-    for node in ast.walk(tree(module)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module} uses a relative import"
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                yield full if full in MODULES else str(node.module)
-
-
 def strings(module: str) -> Iterator[tuple[int, str]]:
     """Line and text of each string that is no docstring."""
     docs = {id(node.value) for node in ast.walk(tree(module)) if isinstance(node, ast.Expr)}
@@ -133,6 +142,25 @@ def strings(module: str) -> Iterator[tuple[int, str]]:
 
 def inside(name: str, package: str) -> bool:
     return name == package or name.startswith(f"{package}.")
+
+
+def test_every_folder_has_its_place_and_imports_those_before_it() -> None:
+    holding = {folder_of(module) for module in MODULES if folder_of(module) != module}
+    assert holding <= set(ORDER)
+    wrong = {
+        f"{module} -> {name}"
+        for (start, end), ends in arrows().items()
+        if start in ORDER and end in ORDER and ORDER.index(end) > ORDER.index(start)
+        for module, name in ends
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("folder", ORDER)
+def test_a_folder_says_what_it_is_for_and_is_taken_in_at_a_glance(folder: str) -> None:
+    assert len([module for module in MODULES if module != folder and folder_of(module) == folder]) <= MOST
+    said = ast.get_docstring(tree(folder)) or ""
+    assert folder in ("webarcfs", "agent") or ("Public:" in said and "Imports" in said), said
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -195,9 +223,11 @@ def test_each_program_is_started_in_its_place(module: str) -> None:
 
 def test_only_the_store_and_what_writes_for_it_use_git() -> None:
     users = {module for module in MODULES if "webarcfs.archive.git.git_command" in imports(module)}
+    in_git = ("fast_import", "objects", "pack_writer", "repository", "transfer")
+    in_repair = ("repacking", "repository_files")
     assert users == {
-        f"webarcfs.archive.{name}"
-        for name in ("objects", "store", "importer", "packs", "repofiles", "upkeep", "transfer")
+        *(f"webarcfs.archive.git.{name}" for name in in_git),
+        *(f"webarcfs.archive.repair.{name}" for name in in_repair),
     }
 
 

@@ -256,7 +256,7 @@ from webarcfs.archive.document import data_xml
 def work():
     start.wait()
     try:
-        arcxml.validate(document)
+        data_xml.validate(document)
     except Exception as error:
         print(error)
 document = open(0, "rb").read()

@@ -42,5 +42,5 @@ def test_a_process_that_is_limited_takes_less() -> None:
     code = (
         "import resource; from webarcfs.view import limits; resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))"
     )
-    command = [sys.executable, "-c", f"{code}; print(bounds.memory())"]
+    command = [sys.executable, "-c", f"{code}; print(limits.memory())"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(1 << 31)

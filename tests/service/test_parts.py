@@ -328,9 +328,9 @@ def test_watchdog(monkeypatch: pytest.MonkeyPatch, usec: str, pid: str, expected
 
 
 def test_the_unit_is_sound_and_exposes_little(tmp_path: Path) -> None:
-    """examples/webarc-agent.service.loop: nothing in it is unknown to systemd, and it is hardened."""
-    unit = Path(__file__).parents[2] / "examples" / "webarc-agent.service.loop"
-    copy = tmp_path / "webarc-agent.service.loop"
+    """examples/webarc-agent.service: nothing in it is unknown to systemd, and it is hardened."""
+    unit = Path(__file__).parents[2] / "examples" / "webarc-agent.service"
+    copy = tmp_path / "webarc-agent.service"
     copy.write_text(unit.read_text("utf-8").replace("/usr/local/bin/webarc-agent", "/bin/true"), "utf-8")
     for command in (["verify", "--man=no"], ["security", "--offline=true", "--threshold=25", "--no-pager"]):
         done = subprocess.run(

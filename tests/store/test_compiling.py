@@ -39,7 +39,7 @@ class Below(Above):
 #: Says whether the compiled form is used, and what it answers.
 _ASK = """
 from webarcfs.native import loader
-used = compiled.use()
+used = loader.use()
 from webarcfs.mount.small import twice
 print(used, type(twice).__name__, twice(21))
 """

@@ -1,4 +1,4 @@
-"""The fast lane (webarcfs/mount/adapters/libfuse3/fast_path.py) without a kernel: requests as its bytes, answers as it would read them."""
+"""The fast path of libfuse 3 without a kernel: requests as its bytes, answers as it would read them."""
 
 from __future__ import annotations
 

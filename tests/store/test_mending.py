@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import catch_up
-from agent.upkeep.mending import mend
 from agent.upkeep.verification import verify
 from tests.support.archives import DOMAIN, FIRST, add, publish, store_of
 from tests.support.crawls import run_command
 from tests.support.journals import Writer
 from webarcfs.archive.commit.commit_additions import commit_additions
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git import maintenance
 from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.repair import repacking
+from webarcfs.archive.repair.mending import mend
 
 pytestmark = pytest.mark.store
 
@@ -52,7 +52,7 @@ def sound(archive: Archive) -> Archive:
     writer.file("a.html", "notes.txt", b"mine")
     commit_additions(archive, DOMAIN)
     writer.journal.close()
-    maintenance.write_graph(store.path)
+    repacking.write_graph(store.path)
     catch_up(archive)
     return archive
 

@@ -16,10 +16,11 @@ from tests.support.archives import DOMAIN, add, publish, store_of
 from tests.support.journals import Writer
 from webarcfs.archive.commit.commit_additions import commit_additions
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git import git_command, maintenance, transfer
+from webarcfs.archive.git import git_command, transfer
 from webarcfs.archive.git.repository import CRAWLS, MAIN, Commit, RefUpdate, Store
 from webarcfs.archive.model.commit_message import COMMITTER
 from webarcfs.archive.model.errors import Damaged, OtherFormat
+from webarcfs.archive.repair import repacking
 from webarcfs.view.tree.view import REFS_EVERY, View
 
 pytestmark = pytest.mark.store
@@ -79,9 +80,9 @@ def test_a_git_of_other_defaults_makes_the_same_repositories(tmp_path: Path, arc
     copy = Store.create(tmp_path / "copy.git")
     transfer.fetch(store.path, copy)
     assert copy.refs("refs/") == store.refs("refs/") and transfer.connected(copy) == []
-    maintenance.repack(store.path)
-    maintenance.pack_refs(store.path)
-    maintenance.write_graph(store.path)
+    repacking.repack(store.path)
+    repacking.pack_refs(store.path)
+    repacking.write_graph(store.path)
     assert store.check() == []
 
 
@@ -91,7 +92,8 @@ def test_the_environment_changes_no_format(tmp_path: Path) -> None:
         "[init]\n\tdefaultObjectFormat = sha256\n\tdefaultRefFormat = reftable\n\tdefaultBranch = trunk\n"
         f"\ttemplateDir = {tmp_path}\n[safe]\n\tbareRepository = explicit\n[extensions]\n\tobjectFormat = sha256\n"
     )
-    script = "import sys, pathlib; from webarcfs.archive.git.repository import Store; Store.create(pathlib.Path(sys.argv[1]))"
+    script = "import sys, pathlib; from webarcfs.archive.git.repository import Store as S; "
+    script += "S.create(pathlib.Path(sys.argv[1]))"
     theirs = {
         "HOME": str(tmp_path),
         "GIT_DEFAULT_HASH": "sha256",
@@ -140,11 +142,11 @@ def test_what_is_no_repository_is_not_called_another_format(tmp_path: Path) -> N
 
 def test_many_refs_become_one_file_and_all_see_them(archive: Archive) -> None:
     """A crawl makes one for ever: an inode and a block. Views, other readers and the next crawl see the same refs."""
-    tags = [publish(archive, DOMAIN, {"a.html": b"%d" % number}) for number in range(maintenance.LOOSE_REFS)]
+    tags = [publish(archive, DOMAIN, {"a.html": b"%d" % number}) for number in range(repacking.LOOSE_REFS)]
     store, view = store_of(archive), View(archive)
     store.update_refs([RefUpdate("refs/publications/test", head_of(store).tree, None)])
     before, state = store.refs("refs/"), view.domain(DOMAIN)
-    assert loose_refs(store) == len(before) == maintenance.LOOSE_REFS + 2
+    assert loose_refs(store) == len(before) == repacking.LOOSE_REFS + 2
     maintain(archive)
     assert loose_refs(store) == 0
     for reader in (store, store_of(archive)):
@@ -157,7 +159,7 @@ def test_many_refs_become_one_file_and_all_see_them(archive: Archive) -> None:
     look(view)
     assert str(last) in view.domain(DOMAIN).tags and len(view.domain(DOMAIN).tags) == len(tags) + 1
     moved = store.ref(MAIN)
-    maintenance.pack_refs(store.path)
+    repacking.pack_refs(store.path)
     assert store.ref(MAIN) == moved == store.ref(last.ref) and moved is not None
     add(archive, "a.html/after.txt", b"mine")
     look(view)
@@ -183,7 +185,7 @@ def test_additions_are_committed_once_whether_their_marks_are_packed_or_not(arch
         for number in range(3):
             writer.file("a.html", f"{number}.txt", b"%d" % number)
             assert len(commit_additions(archive, DOMAIN).commits) == 1
-            maintenance.pack_refs(store.path)
+            repacking.pack_refs(store.path)
             assert loose_refs(store) == 0
         assert commit_additions(archive, DOMAIN).commits == ()
         assert len(list(store.history(store.ref(MAIN)))) == 4

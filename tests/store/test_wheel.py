@@ -14,10 +14,11 @@ pytestmark = pytest.mark.store
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PROGRAM = """
-from webarcfs.archive.document import data_xml as arcxml\nfrom webarcfs.archive.config import packaged_files as resources
-print(resources.path("sql", "schema.sql"), resources.path("xsd", "arc.xsd"))
-assert "CREATE VIEW metadata" in resources.sql("schema")
-arcxml._schema()
+from webarcfs.archive.config import packaged_files
+from webarcfs.archive.document import data_xml
+print(packaged_files.path("sql", "schema.sql"), packaged_files.path("xsd", "arc.xsd"))
+assert "CREATE VIEW metadata" in packaged_files.sql("schema")
+data_xml._schema()
 """
 
 

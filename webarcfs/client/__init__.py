@@ -1,4 +1,8 @@
-"""client."""
+"""`WebarchiveClient`: the archive for Python programs, on a mount or on the archive's directory.
+
+Public: `WebarchiveClient`, `MetaData`, `CommitTag`, imported from here. Observers are called in a thread of their
+own. Imports archive/ alone.
+"""
 
 from webarcfs.client.client import CommitTag, MetaData, WebarchiveClient
 

@@ -1,8 +1,8 @@
 """Compiles the modules that a mount runs most: `python -m webarcfs.native.build`, or `make compiled`.
 
-For a checkout and for an installed webarcfs alike. The sources are copied, compiled there by `native/mypyc_build.py`, and what
-came of it is moved beside the sources by one rename; so whoever mounts meanwhile finds all of it, or nothing. A lock
-keeps two at once apart. Forms of older sources are removed.
+For a checkout and for an installed webarcfs alike. The sources are copied, compiled there by `native/mypyc_build.py`,
+and what came of it is moved beside the sources by one rename; so whoever mounts meanwhile finds all of it, or
+nothing. A lock keeps two at once apart. Forms of older sources are removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
 from webarcfs.native import loader
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 _LOCK = "lock"
 #: What is in the package's folder beside its sources, made from them.
 _DERIVED = frozenset({"__pycache__", loader.FOLDER})

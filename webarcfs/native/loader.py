@@ -59,7 +59,7 @@ SUMS = "sums"
 #: What tells this Python and machine from others, as in `.cpython-311-x86_64-linux-gnu.so`.
 SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Reads the WARCs of our own wget: plain records, one after the other, in a tenth of the time that warcio takes.
 
-warcio is for everything else (`warc/http_response.py`): compressed records, and files that other tools wrote. Measured on
-10,000 pages, warcio's parsing of record heads was a quarter of a whole crawl.
+warcio is for everything else (`warc/http_response.py`): compressed records, and files that other tools wrote.
+Measured on 10,000 pages, warcio's parsing of record heads was a quarter of a whole crawl.
 """
 
 from __future__ import annotations

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from webarcfs.archive.commit import journal_replay
-from webarcfs.archive.commit.pacing import Cost
-from webarcfs.archive.commit.plan import Committed, Dropped, Plan, Waiting, planned
+from webarcfs.archive.commit.plan import Plan, Waiting, planned
 from webarcfs.archive.commit.progress import done, marks, moved
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate, Store
 from webarcfs.archive.history import sequence
 from webarcfs.archive.journal.log_reader import Log, all_logs
+from webarcfs.archive.model.committed import Committed, Cost, Dropped
 from webarcfs.archive.model.errors import Busy
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.fsync import sync_folder

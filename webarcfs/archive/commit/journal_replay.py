@@ -13,13 +13,13 @@ import shutil
 import time
 from collections.abc import Callable
 
-from webarcfs.archive.commit.plan import Committed
 from webarcfs.archive.commit.progress import done, marks
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, Store
 from webarcfs.archive.journal.bodies import DRAFT
 from webarcfs.archive.journal.log_format import Record
 from webarcfs.archive.journal.log_reader import SET_ASIDE, Log, all_logs, journal_of, take_from_dead
+from webarcfs.archive.model.committed import Committed
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.system.fsync import sync_folder
 

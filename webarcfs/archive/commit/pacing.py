@@ -6,7 +6,7 @@ thousands. So after a dear one, the next waits until it brings about as much as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from webarcfs.archive.model.committed import Cost
 
 #: The longest that an interval is stretched, in seconds.
 LONGEST = 60.0
@@ -16,15 +16,6 @@ OWN_BYTES = 300
 DEAR = 1 << 20
 #: Share of the time that may go into commits of one domain.
 SHARE = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a commit took: seconds, and bytes of the trees above the ARCs, which are written once a commit."""
-
-    seconds: float = 0.0
-    shared_bytes: int = 0
-    additions: int = 0
 
 
 def next_commit(interval: float, last: Cost, ended: float, oldest: float, waiting: int) -> float:

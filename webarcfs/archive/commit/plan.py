@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from webarcfs.archive.commit import batches, progress
-from webarcfs.archive.commit.pacing import Cost
 from webarcfs.archive.commit.placement import Ground
 from webarcfs.archive.git.pack_writer import Pack
 from webarcfs.archive.git.repository import Commit, Store
@@ -16,30 +15,9 @@ from webarcfs.archive.journal.log_reader import Log
 from webarcfs.archive.model.addition import AddFile, Addition, Author, Move
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.commit_message import COMMITTER, AdditionsMessage
+from webarcfs.archive.model.committed import Dropped
 from webarcfs.archive.model.errors import Damaged, Exists, NotPermitted, Stale, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, now
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """An addition that did not get into git, and why: its ARC or place is a crawl's now, or it was damaged."""
-
-    log: str
-    number: int
-    addition: Addition
-    reason: str
-    damaged: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The state of a domain's additions: each log is done up to a number, and git has what was not dropped."""
-
-    domain: str
-    upto: Mapping[str, int] = field(default_factory=dict)
-    dropped: tuple[Dropped, ...] = ()
-    commits: tuple[str, ...] = ()
-    cost: Cost = field(default_factory=Cost)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,5 @@
-"""history."""
+"""Publications in their order: the counter, the feed, merging with additions, versions and snapshots compared.
+
+Public: `sequence` (a publication's number, repair of an interrupted one), `feed`, `merge`, `versions`, `statistics`.
+Writers hold the domain's lock and then the counter's. Imports model, system, config, git, document.
+"""

@@ -1,1 +1,5 @@
-"""index."""
+"""The databases that derive from git, and questions to them: webarc.db (documents) and links.db (links).
+
+Public: `database`, `query`, `links_database`, `links_query`. The only folder of archive/ that knows sqlite3; the
+statements lie in `sql/`. A connection belongs to the thread that opened it. Imports model, system, config.
+"""

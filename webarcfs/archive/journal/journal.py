@@ -17,7 +17,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webarcfs.archive.commit.commit_additions import Committed
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.journal import bodies
 from webarcfs.archive.journal.bodies import Body
@@ -26,6 +25,7 @@ from webarcfs.archive.journal.log_writer import Segment
 from webarcfs.archive.journal.name_claims import Claims
 from webarcfs.archive.journal.pending import Pending, Pendings, Ticket
 from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, blob_id
+from webarcfs.archive.model.committed import Committed
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import compact_time, now
 from webarcfs.archive.system import locks

@@ -1,1 +1,5 @@
-"""model."""
+"""The values that all other folders share: errors, URLs, paths of ARCs, metadata, additions, commit messages.
+
+Pure: values in, values out; no file, no clock but `metadata.now`, no thread. Public: every module. Any thread may
+call anything here. Imports the standard library and `idna`.
+"""

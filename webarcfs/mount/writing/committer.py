@@ -14,9 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from webarcfs.archive.commit import commit_additions
-from webarcfs.archive.commit.pacing import Cost, next_commit
+from webarcfs.archive.commit.pacing import next_commit
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.model.committed import Cost
 from webarcfs.view import limits
 from webarcfs.view.state.overlay import Overlay
 

@@ -1,1 +1,5 @@
-"""tree."""
+"""The nodes of the mount: a class for each kind of folder and file, the root, and the view over all of them.
+
+Public: `view` (which state is shown; its thread follows publications), `root` (what lies where). Imports archive/,
+view/ and view/state.
+"""

@@ -12,8 +12,6 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from agent.upkeep import repofiles
-from agent.upkeep.repofiles import PACKED, Packed
 from webarcfs.archive.commit import progress
 from webarcfs.archive.commit.progress import ADDITIONS
 from webarcfs.archive.config.directory import Archive
@@ -21,6 +19,8 @@ from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, PUBLICATIONS
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.repair import repository_files
+from webarcfs.archive.repair.repository_files import PACKED, Packed
 
 #: What to do about what can be told.
 MENDS = "`webarc-agent recover` mends it"
@@ -256,11 +256,11 @@ class Refs:
             if changed:
                 done.append(f"{name} is at {oid} again")
             if name in self._loose:
-                if changed or not repofiles.is_sound_ref(self._loose[name]):
+                if changed or not repository_files.is_sound_ref(self._loose[name]):
                     keep(name)
-                    repofiles.put(path, name, f"{oid}\n".encode())
+                    repository_files.put(path, name, f"{oid}\n".encode())
             elif changed and name not in self._packed.refs:
-                repofiles.put(path, name, f"{oid}\n".encode())
+                repository_files.put(path, name, f"{oid}\n".encode())
         packed = {
             name: oid if name in self._loose else self._right.get(name, oid)
             for name, oid in self._packed.refs.items()
@@ -268,20 +268,22 @@ class Refs:
         }
         if not self._packed.is_sound or packed != self._packed.refs:
             keep(PACKED)
-            repofiles.put(path, PACKED, repofiles.format_packed(Packed(packed, self._packed.peeled)))
+            repository_files.put(path, PACKED, repository_files.format_packed(Packed(packed, self._packed.peeled)))
             done.append(f"{PACKED} is in order again")
         for name in sorted(self._dropped & self._loose.keys()):
             keep(name)
-            repofiles.remove(path, name)
+            repository_files.remove(path, name)
         return done
 
 
 def _read(path: Path) -> tuple[Packed, dict[str, bytes]]:
     """The refs that are packed, and those that are not."""
     while True:
-        packed = repofiles.read_packed(path) or Packed()
-        loose = repofiles.loose_refs(path)
-        if (repofiles.read_packed(path) or Packed()) == packed:  # or what was packed meanwhile would be in neither
+        packed = repository_files.read_packed(path) or Packed()
+        loose = repository_files.loose_refs(path)
+        if (
+            repository_files.read_packed(path) or Packed()
+        ) == packed:  # or what was packed meanwhile would be in neither
             return packed, loose
 
 

@@ -9,15 +9,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.upkeep import repofiles
-from agent.upkeep.refmending import Refs
-from agent.upkeep.repofiles import HEAD
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git import leftlocks, maintenance
+from webarcfs.archive.git import leftlocks
 from webarcfs.archive.git.repository import MAIN
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.metadata import compact_time, now
+from webarcfs.archive.repair import repacking, repository_files
+from webarcfs.archive.repair.ref_mending import Refs
+from webarcfs.archive.repair.repository_files import HEAD
 from webarcfs.archive.system import locks
 
 
@@ -75,7 +75,7 @@ def damaged_refs(archive: Archive, domain: str) -> list[str]:
 
 def _is_wrong(archive: Archive, domain: str) -> bool:
     path = archive.repository(domain)
-    if any(repofiles.faults(path)) or not maintenance.graph_is_sound(path):
+    if any(repository_files.faults(path)) or not repacking.graph_is_sound(path):
         return True
     try:
         return Refs(archive, domain).are_wrong
@@ -88,27 +88,27 @@ class _Kept:
 
     def __init__(self, repository: Path) -> None:
         self.repository = repository
-        self.folder = repository / repofiles.ASIDE / compact_time(now())
+        self.folder = repository / repository_files.ASIDE / compact_time(now())
         self.any = False
 
     def __call__(self, name: str) -> None:
         if (self.repository / name).exists():
-            repofiles.copy_aside(self.repository, name, self.folder)
+            repository_files.copy_aside(self.repository, name, self.folder)
             self.any = True
 
 
 def _mend_head(kept: _Kept, mended: Mended) -> None:
-    if repofiles.head(kept.repository) != repofiles.HEAD_TEXT:
+    if repository_files.head(kept.repository) != repository_files.HEAD_TEXT:
         kept(HEAD)
-        repofiles.put(kept.repository, HEAD, repofiles.HEAD_TEXT)
+        repository_files.put(kept.repository, HEAD, repository_files.HEAD_TEXT)
         mended.done.append(f"{HEAD} leads to {MAIN} again")
 
 
 def _mend_settings(kept: _Kept, mended: Mended) -> None:
-    if wrong := repofiles.wrong_settings(kept.repository):
-        kept(repofiles.CONFIG_FILE)
-        repofiles.write_settings(kept.repository, wrong)
-        mended.done.append(f"{repofiles.CONFIG_FILE} has its settings again: {', '.join(wrong)}")
+    if wrong := repository_files.wrong_settings(kept.repository):
+        kept(repository_files.CONFIG_FILE)
+        repository_files.write_settings(kept.repository, wrong)
+        mended.done.append(f"{repository_files.CONFIG_FILE} has its settings again: {', '.join(wrong)}")
 
 
 # -- the commit-graph, which derives from the commits ------------------------------------------------------------------
@@ -116,14 +116,14 @@ def _mend_settings(kept: _Kept, mended: Mended) -> None:
 
 def _mend_graph(kept: _Kept, mended: Mended) -> None:
     path = kept.repository
-    if maintenance.graph_is_sound(path):
+    if repacking.graph_is_sound(path):
         return
-    for name in maintenance.GRAPHS:
+    for name in repacking.GRAPHS:
         if (path / name).exists():
             kept(name)
-            repofiles.remove(path, name)
+            repository_files.remove(path, name)
     try:
-        maintenance.write_graph(path)
+        repacking.write_graph(path)
         mended.done.append("the commit-graph is made anew")
     except Damaged as error:
         mended.left.append(str(error))

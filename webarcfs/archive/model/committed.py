@@ -1,0 +1,39 @@
+"""What a commit of additions came to: how far each log of the journal is done, what was dropped, what it cost. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from webarcfs.archive.model.addition import Addition
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a commit took: seconds, and bytes of the trees above the ARCs, which are written once a commit."""
+
+    seconds: float = 0.0
+    shared_bytes: int = 0
+    additions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """An addition that did not get into git, and why: its ARC or place is a crawl's now, or it was damaged."""
+
+    log: str
+    number: int
+    addition: Addition
+    reason: str
+    damaged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The state of a domain's additions: each log is done up to a number, and git has what was not dropped."""
+
+    domain: str
+    upto: Mapping[str, int] = field(default_factory=dict)
+    dropped: tuple[Dropped, ...] = ()
+    commits: tuple[str, ...] = ()
+    cost: Cost = field(default_factory=Cost)
