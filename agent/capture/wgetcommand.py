@@ -51,7 +51,7 @@ def command(
     """wget's arguments (wget(1)), for the folder of the job as its working folder. `to_the_end`: a body is all that
     comes until the server ends the connection, whatever Content-Length says.
 
-    It fetches and records; every decision is ours (DESIGN.md section 6, capture).
+    It fetches and records; every decision is ours.
 
     `setpriv` has the kernel end wget when the agent dies, however it dies. Digests stay on: told not to make them, wget
     1.21 writes what happens to be in memory in their place, line ends included, and the record is broken.

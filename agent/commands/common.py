@@ -49,7 +49,7 @@ def settings_of(place: Archive) -> Settings:
 
 
 def crawl_options(command: _F) -> _F:
-    """An option for each setting of `[crawl]` (DESIGN.md section 6)."""
+    """An option for each setting of `[crawl]`."""
     hints = get_type_hints(CrawlSettings)
     for field in reversed(dataclasses.fields(CrawlSettings)):
         name = field.name.replace("_", "-")

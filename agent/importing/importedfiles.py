@@ -1,4 +1,4 @@
-"""Which files were ever imported: what the trailers `Source:` of the imports' commits say (DESIGN.md section 3).
+"""Which files were ever imported: what the trailers `Source:` of the imports' commits say.
 
 Read off git once; a note in `log/` keeps what was found and up to which publication, so that the next import looks at
 what came since and not at every crawl that there ever was. The note only saves time: without it all are read again.

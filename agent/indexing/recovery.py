@@ -1,5 +1,4 @@
-"""Brings what derives from git back in step with it: webarc.db, links.db and the feed (/Db-6/, /Cr-2.3/, DESIGN.md
-section 1).
+"""Brings what derives from git back in step with it: webarc.db, links.db and the feed (/Db-6/, /Cr-2.3/).
 
 `recover` makes all anew, and mends what can be mended of the repositories' own small files; `catch_up` adds what a
 crash between publishing and indexing left out.

@@ -18,7 +18,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One run of one publication (DESIGN.md section 2). `begun` is when the crawl began (/Cr-4/).
+    """One run of one publication. `begun` is when the crawl began (/Cr-4/).
 
     An import has `sources`, the SHA-256 of each file that it reads.
     """

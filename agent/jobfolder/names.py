@@ -1,5 +1,4 @@
-"""What a job's folder is called: `<YYYYmmddTHHMMSS>-<publication>`; and a publication that nobody named (DESIGN.md
-section 2). Pure.
+"""What a job's folder is called: `<YYYYmmddTHHMMSS>-<publication>`; and a publication that nobody named. Pure.
 
 An import is of a publication too, and its name has a `+` behind that, which no publication's name has, and what tells
 it from others.

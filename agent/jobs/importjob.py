@@ -1,4 +1,4 @@
-"""One import: foreign WARC files become a crawl of their own, told apart by what is in them (DESIGN.md section 3).
+"""One import: foreign WARC files become a crawl of their own, told apart by what is in them.
 
 A job like a crawl's, with files in place of wget: what was read of them is safe in the job's folder before anything is
 published, each file in one transaction. So an import that was killed goes on when it is given again, and one of files

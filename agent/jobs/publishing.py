@@ -1,4 +1,4 @@
-"""The pipeline: how what was captured becomes part of the archive (DESIGN.md section 6).
+"""The pipeline: how what was captured becomes part of the archive.
 
 `STAGES` is its table of contents. A document flows through all stages once, one after the other is drawn through, and
 nothing is unpacked into a tree of files; so memory stays flat whatever the size of the crawl.

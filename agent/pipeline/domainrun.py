@@ -111,7 +111,7 @@ class Run:
 
 
 def is_arc(entries: Iterable[Entry]) -> bool:
-    """Whether a folder with these entries is an ARC: it has a file data.xml (DESIGN.md section 2)."""
+    """Whether a folder with these entries is an ARC: it has a file data.xml."""
     return any(entry.name == DATA_XML and not entry.is_tree for entry in entries)
 
 

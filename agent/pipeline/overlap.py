@@ -1,6 +1,6 @@
 """Which of two crawls of a domain is the newer one where they overlap: what was captured before never replaces what was
 captured after. A crawl that waited, interrupted, until another one had come and gone gets its place in time as an older
-import does, and main stays (DESIGN.md section 3).
+import does, and main stays.
 
 Clocks may be set, so the archive's counter says what was published since a job began to fetch; only of those crawls the
 times are compared.

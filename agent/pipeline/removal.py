@@ -1,4 +1,4 @@
-"""Which ARCs a crawl removes, and whether it may (DESIGN.md section 3, "What a crawl removes"; /Cr-14.2/).
+"""Which ARCs a crawl removes, and whether it may (/Cr-14.2/).
 
 Those that this publication's last complete crawl saw, that this one did not, and that no other publication on the
 domain holds. A crawl that found much less than the last one is not believed: it removes nothing.

@@ -1,4 +1,4 @@
-"""The part of a domain's tree that a publication saw: the tree behind refs/publications (DESIGN.md section 3).
+"""The part of a domain's tree that a publication saw: the tree behind refs/publications.
 
 Trees are shared with main wherever a publication saw all that is there; so a publication that has a host to itself
 costs no object at all, and one that saw a part costs the folders above it.

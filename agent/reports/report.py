@@ -1,4 +1,4 @@
-"""What a job tells afterwards: crawl.log, a line a URL seen, and summary.json (DESIGN.md section 6, "Reports")."""
+"""What a job tells afterwards: crawl.log, a line a URL seen, and summary.json."""
 
 from __future__ import annotations
 

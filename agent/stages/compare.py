@@ -1,6 +1,6 @@
 """Stage 5, compare: a document with the bytes that its ARC has keeps the ARC; nothing after this costs it anything.
 
-Cost follows change, not size (DESIGN.md section 1): the ARC keeps its head, times, title and additions. So does one
+Cost follows change, not size: the ARC keeps its head, times, title and additions. So does one
 that another crawl stored after this document was captured.
 """
 

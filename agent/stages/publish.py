@@ -77,7 +77,7 @@ class Publisher:
             run.job.frontier.rest_unchanged(run.domain)
 
     def finish(self) -> Published:
-        """Publish (DESIGN.md section 6, stage 7)."""
+        """Publish."""
         run = self._run
         tree = self._imported_tree()
         complete, reason, removed = run.complete, "" if run.complete else _INCOMPLETE[run.older], []

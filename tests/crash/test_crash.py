@@ -1,6 +1,6 @@
 """kill -9 of a mount while tools write: what close confirmed is there after a remount, whole, once, and soon in git.
 
-`CRASH_ROUNDS` says how often each mount is killed (DESIGN.md section 5, "Durability").
+`CRASH_ROUNDS` says how often each mount is killed.
 """
 
 from __future__ import annotations

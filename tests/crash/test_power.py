@@ -1,7 +1,7 @@
 """Power cuts while tools write and crawls publish: what close confirmed is there afterwards, whole, once, soon in git.
 
 The archive lies on a file system that forgets what was not synced (tests/support/forgetful.py says how). `POWER_CUTS`
-says how often (DESIGN.md section 5, "Durability"; issue 3).
+says how often.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Crawls and additions that mounts confirmed meanwhile (DESIGN.md sections 5 and 6; /Ar-8.1/, /Ar-10/)."""
+"""Crawls and additions that mounts confirmed meanwhile (/Ar-8.1/, /Ar-10/)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands: exit codes, one clear line for each fault, help for each option, and reports (DESIGN.md section 6)."""
+"""The commands: exit codes, one clear line for each fault, help for each option, and reports."""
 
 from __future__ import annotations
 

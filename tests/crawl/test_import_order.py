@@ -1,4 +1,4 @@
-"""`import` puts each host's snapshot in its place in time (DESIGN.md section 3, "Imports")."""
+"""`import` puts each host's snapshot in its place in time."""
 
 from __future__ import annotations
 

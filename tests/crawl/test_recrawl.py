@@ -1,4 +1,4 @@
-"""The second crawl and those after it: cost follows change, and only what is gone goes (DESIGN.md sections 1 and 3)."""
+"""The second crawl and those after it: cost follows change, and only what is gone goes."""
 
 from __future__ import annotations
 

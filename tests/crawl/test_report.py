@@ -1,4 +1,4 @@
-"""`webarc-agent report`: what a job did, by job, publication or commitTag (DESIGN.md section 6, "Reports")."""
+"""`webarc-agent report`: what a job did, by job, publication or commitTag."""
 
 from __future__ import annotations
 

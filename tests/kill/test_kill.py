@@ -137,7 +137,7 @@ def _is_as_it_shall_be(archive: Archive) -> None:
 
 
 def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
-    """wget dies with the agent; what is whole in its WARC by then is not fetched again (DESIGN.md, capture)."""
+    """wget dies with the agent; what is whole in its WARC by then is not fetched again."""
     pages = Generated(PAGES)
     site.add(pages.path(12), page(pages.body(12)) and pages.body(12))
     site.add_nasty(pages.path(12), slow(4, page(pages.body(12))))

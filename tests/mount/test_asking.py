@@ -1,4 +1,4 @@
-"""`webarc` on a mount: it answers as it does on the archive behind it, and paths are there (DESIGN.md section 5)."""
+"""`webarc` on a mount: it answers as it does on the archive behind it, and paths are there."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_a_reader_keeps_its_version(archive: Archive, mount: Mounter, site: Site
 
 
 def test_who_reads_a_tag_finds_its_state(archive: Archive, mount: Mounter, site: Site) -> None:
-    """A line of .changes is shown only when the state that it names is (DESIGN.md section 5, "Order of publishing")."""
+    """A line of .changes is shown only when the state that it names is."""
     page = site.url("/")
     site.add("/", b"0")
     crawl(archive, page)

@@ -1,4 +1,4 @@
-"""`.query/<condition>/`: links to what a condition finds (DESIGN.md section 5; /Cl-6/, /Sv-2.3/)."""
+"""`.query/<condition>/`: links to what a condition finds (/Cl-6/, /Sv-2.3/)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`.schemas/`: schemas of users for their data nodes (DESIGN.md sections 4 and 5; /Xm-3.3/)."""
+"""`.schemas/`: schemas of users for their data nodes (/Xm-3.3/)."""
 
 from __future__ import annotations
 

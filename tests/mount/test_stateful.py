@@ -315,7 +315,7 @@ def compare(binding: str, chance: Chance, steps: int) -> None:
 @pytest.mark.timeout(max(300, STEPS * 5))
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_mount_answers_as_the_model_does(binding: str, seed: int) -> None:
-    """Section 5 of DESIGN.md as a whole: what is written, by whom, in which order, whatever is published meanwhile."""
+    """SEMANTICS.md as a whole: what is written, by whom, in which order, whatever is published meanwhile."""
     compare(binding, random.Random(seed), STEPS)
 
 

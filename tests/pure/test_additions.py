@@ -1,4 +1,4 @@
-"""Additions as lines of a journal, their logs, their commits and their pace (DESIGN.md section 5, "Durability")."""
+"""Additions as lines of a journal, their logs, their commits and their pace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports point one way, and each outside tool has its one place (DESIGN.md section 8; /Db-2/)."""
+"""Imports point one way, and each outside tool has its one place (/Db-2/)."""
 
 import ast
 import re

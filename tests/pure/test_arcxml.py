@@ -1,4 +1,4 @@
-"""data.xml (DESIGN.md section 4; /Xm-1/ … /Xm-5/): what is written is read, and what is hostile is refused."""
+"""data.xml (/Xm-1/ … /Xm-5/): what is written is read, and what is hostile is refused."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a commit says (DESIGN.md section 3; /Ar-8/, /Ar-8.1/)."""
+"""What a commit says (/Ar-8/, /Ar-8.1/)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The settings (DESIGN.md section 6; /Cr-1/, /Cr-2.1/): defaults, what overrides what, and all faults at once."""
+"""The settings (/Cr-1/, /Cr-2.1/): defaults, what overrides what, and all faults at once."""
 
 import codecs
 import dataclasses

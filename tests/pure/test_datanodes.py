@@ -1,4 +1,4 @@
-"""Data nodes (DESIGN.md sections 4 and 5; /Xm-3/ … /Xm-5/): appended, rewritten, merged; old ones stay as they are."""
+"""Data nodes (/Xm-3/ … /Xm-5/): appended, rewritten, merged; old ones stay as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One family of errors: each with its errno and exit code (DESIGN.md section 8)."""
+"""One family of errors: each with its errno and exit code."""
 
 import errno
 
@@ -44,7 +44,7 @@ def test_all_that_is_raised_on_purpose_is_defined_there() -> None:
     ],
 )
 def test_errnos_of_the_table_of_writing(kind: type[WebarcError], number: int) -> None:
-    """DESIGN.md section 5."""
+    """Writers are told these, as SEMANTICS.md says."""
     assert errno_of(kind("x")) == number
 
 

@@ -1,4 +1,4 @@
-"""Names of jobs, and of publications that nobody named (DESIGN.md section 2)."""
+"""Names of jobs, and of publications that nobody named."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""URL to path (DESIGN.md section 3; /Cr-8.2/, /Cr-11/): legal, stable, and one place for each URL."""
+"""URL to path (/Cr-8.2/, /Cr-11/): legal, stable, and one place for each URL."""
 
 import re
 

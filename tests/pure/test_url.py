@@ -1,4 +1,4 @@
-"""One spelling for each URL, and the refusal of what is none (DESIGN.md section 3, "URL to path")."""
+"""One spelling for each URL, and the refusal of what is none."""
 
 import contextlib
 import ipaddress

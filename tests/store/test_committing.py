@@ -1,4 +1,4 @@
-"""Additions become commits, each exactly once, whatever dies when (DESIGN.md section 5; /Ar-8.1/, /Ar-10/)."""
+"""Additions become commits, each exactly once, whatever dies when (/Ar-8.1/, /Ar-10/)."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""webarc.db (DESIGN.md section 7; /Db-1/ … /Db-6/): versions with a span, the view `metadata`, readers of any user."""
+"""webarc.db (/Db-1/ … /Db-6/): versions with a span, the view `metadata`, readers of any user."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The archive as a directory (DESIGN.md sections 2 and 3)."""
+"""The archive as a directory."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The feed: whole lines only, in order, whatever a crash left (DESIGN.md section 3; /Cl-5/)."""
+"""The feed: whole lines only, in order, whatever a crash left (/Cl-5/)."""
 
 import os
 import threading

@@ -88,7 +88,7 @@ def test_what_the_kernel_knows_is_counted(archive: Archive, view: View) -> None:
 def test_what_fails_of_a_look_keeps_nothing_else_from_the_kernel(
     archive: Archive, view: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lines of the feed are shown then, so what they announce must be there (DESIGN.md section 5)."""
+    """The lines of the feed are shown then, so what they announce must be there."""
     domains = (DOMAIN, "other.example", "third.example")
     for domain in domains:
         archives.publish(archive, domain, {"index.html": b"1"})

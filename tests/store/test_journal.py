@@ -1,4 +1,4 @@
-"""The journal: what `confirm` confirmed is on disk, once, whatever happens then (DESIGN.md section 5, "Durability")."""
+"""The journal: what `confirm` confirmed is on disk, once, whatever happens then."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""`webarc-agent maintain` puts an archive in order, and takes nothing that anybody needs (DESIGN.md section 6)."""
+"""`webarc-agent maintain` puts an archive in order, and takes nothing that anybody needs."""
 
 import os
 import subprocess

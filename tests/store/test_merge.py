@@ -1,4 +1,4 @@
-"""Additions that came while a crawl was being prepared (DESIGN.md section 6, publish; /Ar-10/)."""
+"""Additions that came while a crawl was being prepared (/Ar-10/)."""
 
 import logging
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""webarc.db and the feed come back from git alone (/Db-6/, /Cr-2.3/, DESIGN.md sections 1 and 7)."""
+"""webarc.db and the feed come back from git alone (/Db-6/, /Cr-2.3/)."""
 
 import logging
 import os

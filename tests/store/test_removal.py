@@ -1,4 +1,4 @@
-"""Which ARCs a crawl removes (DESIGN.md section 3, "What a crawl removes"; section 6, the shrink guard; /Cr-14.2/)."""
+"""Which ARCs a crawl removes (/Cr-14.2/)."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Schemas of users, and the log of what they refuse (DESIGN.md section 4; /Xm-3.3/, /Xm-4/)."""
+"""Schemas of users, and the log of what they refuse (/Xm-3.3/, /Xm-4/)."""
 
 from __future__ import annotations
 

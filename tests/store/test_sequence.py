@@ -1,4 +1,4 @@
-"""One counter and one order for all publications, whatever dies when (DESIGN.md section 3, `Sequence`)."""
+"""One counter and one order for all publications, whatever dies when."""
 
 import threading
 from collections.abc import Iterator

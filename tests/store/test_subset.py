@@ -1,4 +1,4 @@
-"""What a publication saw, as a tree (DESIGN.md section 3, refs/publications)."""
+"""What a publication saw, as a tree."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,4 +1,4 @@
-"""`webarc-agent verify` finds every kind of damage, a line each, and nothing in a sound archive (DESIGN section 6)."""
+"""`webarc-agent verify` finds every kind of damage, a line each, and nothing in a sound archive."""
 
 import sqlite3
 import subprocess

@@ -1,4 +1,4 @@
-"""`webarc`, as people call it: formats, places, exit codes (/Cl-6/, DESIGN.md section 6)."""
+"""`webarc`, as people call it: formats, places, exit codes (/Cl-6/)."""
 
 from __future__ import annotations
 

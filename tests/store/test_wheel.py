@@ -23,7 +23,7 @@ data_xml._schema()
 
 
 def test_wheel(tmp_path: Path) -> None:
-    """`sql/` and `xsd/` lie at the top of the source tree, and inside the package in a wheel (DESIGN.md section 8)."""
+    """`sql/` and `xsd/` lie at the top of the source tree, and inside the package in a wheel."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(_ROOT)]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     wheel = next(tmp_path.glob("*.whl"))

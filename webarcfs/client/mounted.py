@@ -21,7 +21,7 @@ from webarcfs.archive.model.errors import (
     WebarcError,
 )
 
-#: The attribute by which the root of a mount names its archive (DESIGN.md section 5).
+#: The attribute by which the root of a mount names its archive.
 ATTRIBUTE = "user.webarc.archive"
 _FAMILY: Mapping[int, type[WebarcError]] = {
     errno.EEXIST: Exists,

@@ -24,7 +24,7 @@ HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 SAMPLE = 1 << 16
 #: How many bytes of a body are read in search of its title.
 LONGEST_HEAD = 1 << 20
-#: Characters of a title (DESIGN.md section 4).
+#: Characters of a title.
 LONGEST_TITLE = 1000
 
 #: What a body without a usable word on its encoding is taken for (WHATWG: the Western default of all browsers).

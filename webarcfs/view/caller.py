@@ -1,4 +1,4 @@
-"""Who writes: the user behind a request, as commits name authors (DESIGN.md section 3)."""
+"""Who writes: the user behind a request, as commits name authors."""
 
 from __future__ import annotations
 

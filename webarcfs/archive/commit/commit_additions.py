@@ -1,4 +1,4 @@
-"""Additions become commits: what the logs of all mounts hold for a domain, exactly once (DESIGN.md section 5).
+"""Additions become commits: what the logs of all mounts hold for a domain, exactly once.
 
 The commit that main is moved to says how far each log is done, so whoever comes after a crash, at any point, finds each
 addition either committed and told of, or neither; marks in the repository (marks.py) follow. Objects are made before

@@ -1,4 +1,4 @@
-"""What dead mounts left in the journal: committed once, by whoever comes first, and removed (DESIGN.md section 5).
+"""What dead mounts left in the journal: committed once, by whoever comes first, and removed.
 
 A log is dead when nobody holds its lock. What cannot be read of it is reported and set aside, never deleted; a log of a
 newer version of this program is left alone.

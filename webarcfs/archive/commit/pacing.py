@@ -1,4 +1,4 @@
-"""When the next commit of additions is due: a commit's own cost stretches the interval. Pure (DESIGN.md section 5).
+"""When the next commit of additions is due: a commit's own cost stretches the interval. Pure.
 
 Each commit writes the trees above the ARCs anew, 2 MB for a folder of 60,000 ARCs, whether it brings one addition or
 thousands. So after a dear one, the next waits until it brings about as much as those trees cost, or has waited long.

@@ -1,4 +1,4 @@
-"""Where an addition may go: the rules of DESIGN.md sections 3 and 5 against a domain's tree, and putting it there."""
+"""Where an addition may go: the rules of names and places against a domain's tree, and putting it there."""
 
 from __future__ import annotations
 

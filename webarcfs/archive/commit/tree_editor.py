@@ -40,7 +40,7 @@ class Folder:
 
     @property
     def is_arc(self) -> bool:
-        """Whether it is an ARC (DESIGN.md section 2)."""
+        """Whether it is an ARC."""
         return self.is_file(_DATA_XML)
 
 

@@ -1,6 +1,6 @@
 """The archive as a directory: where each thing lies, how a new one is made, and which layouts are understood.
 
-Everything else asks an `Archive` for paths; nothing else puts one together (DESIGN.md section 3).
+Everything else asks an `Archive` for paths; nothing else puts one together.
 """
 
 from __future__ import annotations

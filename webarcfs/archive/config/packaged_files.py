@@ -1,6 +1,6 @@
 """Finds the SQL statements and schemas that come with webarcfs, in a checkout and in an installed wheel alike.
 
-In the source tree they lie in `sql/` and `xsd/` at the top (DESIGN.md section 8); a wheel carries the same folders
+In the source tree they lie in `sql/` and `xsd/` at the top; a wheel carries the same folders
 inside the package, since nothing else of a wheel has a place of its own.
 """
 

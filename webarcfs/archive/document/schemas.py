@@ -1,4 +1,4 @@
-"""Schemas that users add for their data nodes: `ARCHIVE/xsd/<element>.xsd` (DESIGN.md section 4; /Xm-3.3/, /Xm-4/).
+"""Schemas that users add for their data nodes: `ARCHIVE/xsd/<element>.xsd` (/Xm-3.3/, /Xm-4/).
 
 `words.xsd` is the schema of the nodes `words` in the namespace that it is for (its targetNamespace, or none), if it
 declares such an element. A schema may include and import others of the folder, by their plain names; nothing else is

@@ -1,7 +1,7 @@
 """The git store: one bare repository a domain; its refs, its states, and what it takes to make and check one.
 
 Its objects are read and written as objects.py has it; writing many goes through `git fast-import`, and refs move in
-transactions of `git update-ref`, so that a publication is one compare-and-swap (/Ar-5…9/, DESIGN.md section 6).
+transactions of `git update-ref`, so that a publication is one compare-and-swap (/Ar-5…9/).
 
 A `Store` may be read by several threads at once; it holds no lock and caches nothing that can change.
 """

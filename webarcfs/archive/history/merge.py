@@ -1,8 +1,8 @@
-"""Additions that came while a crawl was being prepared, put into the crawl's tree (DESIGN.md section 6, publish).
+"""Additions that came while a crawl was being prepared, put into the crawl's tree.
 
 Nothing but additions can move main meanwhile: new files in ARCs, and data.xml with new data nodes. One belongs to the
 version of the ARC that it was made in: where the crawl replaced or removed the ARC, or needs the addition's place for a
-page, it is dropped (/Ar-10/, DESIGN.md section 3). Only folders that additions changed are looked at.
+page, it is dropped (/Ar-10/). Only folders that additions changed are looked at.
 """
 
 from __future__ import annotations

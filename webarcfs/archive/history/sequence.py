@@ -1,4 +1,4 @@
-"""One counter for the archive's publications, and the feed kept in its order, whatever dies when (DESIGN.md section 3).
+"""One counter for the archive's publications, and the feed kept in its order, whatever dies when.
 
 A publication takes the next number under the lock, moves its refs, and adds its line to the feed, all in one turn. The
 number and the tag are written down first; so whoever comes next after a crash can tell whether the refs moved, and adds

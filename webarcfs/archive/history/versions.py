@@ -1,6 +1,6 @@
 """What became of documents from snapshot to snapshot: found by comparing trees, where equal ones cost nothing.
 
-Read from git alone; a snapshot is the newest commit of its commitTag, additions included (DESIGN.md section 3). Paths
+Read from git alone; a snapshot is the newest commit of its commitTag, additions included. Paths
 are inside the domain. Raises Damaged where the repository cannot be read.
 """
 

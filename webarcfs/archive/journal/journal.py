@@ -1,4 +1,4 @@
-"""The journal of one mount: what was confirmed and is not in git yet (DESIGN.md section 5, "Durability").
+"""The journal of one mount: what was confirmed and is not in git yet.
 
 `confirm` returns when the addition is on disk, `confirm_all` when several are, of which each may be refused. Threads
 that confirm at once share one sync. A name is claimed and written under the domain's names lock, which is let go before

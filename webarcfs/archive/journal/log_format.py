@@ -1,4 +1,4 @@
-"""How a journal's log is written: records with length and checksum. Pure (DESIGN.md section 5, "Durability").
+"""How a journal's log is written: records with length and checksum. Pure.
 
 A log is a line that names the format, then records. What a crash cut off at the end is no record; a record that was
 damaged is passed over, since the next one can be found by its mark.

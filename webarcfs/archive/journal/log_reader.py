@@ -1,4 +1,4 @@
-"""Reads the logs of all journals, as far as they have been written (DESIGN.md section 5, "Durability").
+"""Reads the logs of all journals, as far as they have been written.
 
 A log's name is `<journal>-<count>.log`: a journal begins another log when one is long. Large bodies lie in the folder
 `<journal>`. Who owns a log holds a lock on it (flock) while it lives.

@@ -1,4 +1,4 @@
-"""Which names pending additions have taken, whichever mount they came by (DESIGN.md section 5, EEXIST).
+"""Which names pending additions have taken, whichever mount they came by.
 
 So `close` can tell that a name is taken before anything is confirmed. What is in git already is the caller's to check.
 """

@@ -1,4 +1,4 @@
-"""What users add to ARCs, as values, and how the journal writes them down (DESIGN.md section 5, "Durability"). Pure.
+"""What users add to ARCs, as values, and how the journal writes them down. Pure.
 
 An addition belongs to one *version* of an ARC: the crawlTime in its data.xml, which names the crawl that stored it. It
 is never put into another version (/Ar-10/). The body of a file is named by the object id that git will give it, so a

@@ -159,7 +159,7 @@ def _cut(name: str) -> str:
     return f"{head}~{hashlib.sha256(raw).hexdigest()[:16]}"
 
 
-#: URL → ARC path, data file: the rules by example (DESIGN.md section 3, "URL to path").
+#: URL → ARC path, data file: the rules by example.
 VECTORS: tuple[tuple[str, str, str], ...] = (
     ("http://www.example.org", "www.example.org/index.html", "data.html"),
     ("http://www.example.org/", "www.example.org/index.html", "data.html"),

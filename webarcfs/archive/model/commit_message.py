@@ -1,4 +1,4 @@
-"""What a commit of a domain says: its message and trailers. Pure (DESIGN.md section 3; /Ar-8/).
+"""What a commit of a domain says: its message and trailers. Pure (/Ar-8/).
 
 The first line is the commitTag. A crawl's commit has the trailers Publication, Complete, Sequence and, for imports,
 Source; a commit of additions has an `Added` for each file, and a `Journal` for each log that it took them from.

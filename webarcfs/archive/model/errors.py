@@ -13,7 +13,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes of every command (DESIGN.md section 6; mount(8) adds 32)."""
+    """Exit codes of every command."""
 
     DONE = 0
     USAGE = 1

@@ -1,4 +1,4 @@
-"""The thread that puts confirmed additions into git, many in one commit (DESIGN.md section 5, "Durability").
+"""The thread that puts confirmed additions into git, many in one commit.
 
 It commits each domain when that is due (pace.py), at once for whoever waits in an fsync of a folder, and in the end
 whatever is left. It tells the kernel nothing: what is committed shows the same as before. What fails is tried again;

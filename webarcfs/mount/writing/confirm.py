@@ -1,4 +1,4 @@
-"""Takes additions of one domain into the journal, as many together as are there (DESIGN.md section 5, "Durability").
+"""Takes additions of one domain into the journal, as many together as are there.
 
 Each costs the domain's lock, a look at its main, its names' lock and a sync; those that are confirmed together share
 them. What one is refused for is nothing to the others. Any thread may confirm. Locks, in this order: those of the

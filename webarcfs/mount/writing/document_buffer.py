@@ -1,4 +1,4 @@
-"""What writers of data.xml have of it: private buffers (/Xm-3/, DESIGN.md section 5).
+"""What writers of data.xml have of it: private buffers (/Xm-3/).
 
 A writer gets a copy of the document; what is appended or rewritten there nobody sees. Its close makes data nodes of it
 (newnodes.py). What can be told while it is written fails the write: shells lose what close says.

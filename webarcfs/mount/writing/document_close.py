@@ -1,4 +1,4 @@
-"""Closes of data.xml: which data nodes are new, and that they become part of it (/Xm-3/, DESIGN.md section 5).
+"""Closes of data.xml: which data nodes are new, and that they become part of it (/Xm-3/).
 
 New nodes go into the journal, and the document with them is a new version of the file. A refusal stores nothing, and is
 written down.

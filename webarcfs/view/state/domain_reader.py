@@ -109,7 +109,7 @@ class Reader:
         return self._caches.commits.get(oid, lambda: self.store.commit(oid))
 
     def is_arc(self, tree: str) -> bool:
-        """Whether a folder is an ARC: it has a file data.xml (DESIGN.md section 2)."""
+        """Whether a folder is an ARC: it has a file data.xml."""
         document = self.entries(tree).get(arc_paths.DATA_XML)
         return document is not None and not document.is_tree
 

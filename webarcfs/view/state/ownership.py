@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from webarcfs.archive.model.addition import Place
 
-#: Seconds after its last close for which the maker of an addition may rename it (DESIGN.md section 5).
+#: Seconds after its last close for which the maker of an addition may rename it.
 GRACE = 60.0
 #: Folders that are remembered with their makers; the oldest are forgotten beyond it.
 MOST_FOLDERS = 100_000

@@ -1,4 +1,4 @@
-"""`.changes`: the archive's feed, as far as this mount has taken over what it announces (DESIGN.md section 5).
+"""`.changes`: the archive's feed, as far as this mount has taken over what it announces.
 
 The view's thread asks `pending` for new lines, takes their states over, and then lets them be seen with `release`; any
 thread reads. A feed that `recover` wrote anew is another file with the same lines; one that is missing leaves the last

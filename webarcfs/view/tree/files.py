@@ -118,7 +118,7 @@ class StoredFile(File):
 
 
 def metadata_xattrs(meta: MetaData | None) -> dict[str, bytes]:
-    """The extended attributes of an ARC and its data file (DESIGN.md section 5)."""
+    """The extended attributes of an ARC and its data file."""
     if meta is None:
         return {}
     named = {f"user.webarc.{field}": value for field, value in meta.as_fields().items()}

@@ -1,4 +1,4 @@
-"""`.query/<condition>/`: what a condition finds, as links into `.snapshots` (DESIGN.md section 5; /Cl-6/).
+"""`.query/<condition>/`: what a condition finds, as links into `.snapshots` (/Cl-6/).
 
 The kernel takes paths apart at each slash, also within the quotes of a condition. So a name that ends within quotes is
 the beginning of a condition, a folder in which the next name goes on with it.

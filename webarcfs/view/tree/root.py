@@ -105,7 +105,7 @@ def _missing(name: str) -> Node:
     raise NotFound(f"there is no {name!r}")
 
 
-#: Folder → what lies in it (DESIGN.md section 5). Names that no row lists are found all the same: history is not walked
+#: Folder → what lies in it. Names that no row lists are found all the same: history is not walked
 #: by find, grep -r and tar.
 SHAPE: Mapping[str, tuple[Row, ...]] = {
     "/": (

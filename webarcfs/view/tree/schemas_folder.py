@@ -1,4 +1,4 @@
-"""`.schemas/`: the archive's folder of schemas for data nodes, `ARCHIVE/xsd` (DESIGN.md section 4; /Xm-3.3/).
+"""`.schemas/`: the archive's folder of schemas for data nodes, `ARCHIVE/xsd` (/Xm-3.3/).
 
 Not in git: a schema is a plain file that anyone may put there, through a mount or not. So the view's thread looks for
 what changed (`Watch`), and the kernel is told as it is of publications. Safe for any thread.

@@ -1,4 +1,4 @@
-"""Adapter on fusepy, libfuse 2's high-level API: paths in, nodes asked, numbers out (DESIGN.md section 9).
+"""Adapter on fusepy, libfuse 2's high-level API: paths in, nodes asked, numbers out.
 
 libfuse calls from threads of its own, several at once. This API knows one inode per path, so the kernel would mix the
 pages of an old and a new version of a file: files are therefore opened with direct I/O, and neither names nor

@@ -1,4 +1,4 @@
-"""Adapter on libfuse 3's low-level API: inodes in, nodes asked, the kernel's own bytes out (DESIGN.md, "Speed").
+"""Adapter on libfuse 3's low-level API: inodes in, nodes asked, the kernel's own bytes out.
 
 A file's inode is one version of it for ever, so the kernel keeps names, attributes, listings and pages without asking,
 until expiry.py tells it what a publication changed. Requests come from several threads at once (loop.py); none of them
