@@ -1,7 +1,7 @@
 """The frontier of a job: every URL that the crawl has seen and what became of it, in SQLite (/Cr-6/).
 
 The job's folder holds it beside the WARCs: whatever kills the job, what was fetched and what is left to do are there.
-One process writes to it, in one thread. The statements are the files `sql/frontier_*.sql`.
+One process writes to it, in one thread. The statements are the files `sql/frontier/*.sql`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlite_utils import Database as SqliteDatabase
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.model.errors import Damaged, WebarcError
 
-#: `PRAGMA user_version` of sql/frontier_schema.sql.
+#: `PRAGMA user_version` of sql/frontier/schema.sql.
 SCHEMA_VERSION = 2
 #: What `Frontier.counts` tells beside the states.
 NO_STATES = ("bytes", "documents")
@@ -29,7 +29,7 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A URL of the frontier; the columns are explained in sql/frontier_schema.sql."""
+    """A URL of the frontier; the columns are explained in sql/frontier/schema.sql."""
 
     id: int
     url: str
@@ -101,12 +101,12 @@ class Frontier:
         try:
             self._connection = sqlite3.connect(path, isolation_level="IMMEDIATE")
             self._db = SqliteDatabase(self._connection)
-            version = self._scalar("frontier_schema_version")
+            version = self._scalar("schema_version")
             if version == 0 and not self._db.table_names():
-                self._db.executescript(sql("frontier_tune") + sql("frontier_schema"))
+                self._db.executescript(sql("frontier/tune") + sql("frontier/schema"))
             elif version != SCHEMA_VERSION:
                 raise Damaged(f"{path} is of version {version}, not {SCHEMA_VERSION}; remove its job folder")
-            self._db.executescript(sql("frontier_tune"))
+            self._db.executescript(sql("frontier/tune"))
         except sqlite3.OperationalError as error:
             raise WebarcError(f"{path} cannot be opened now: {error}") from None
         except sqlite3.DatabaseError as error:
@@ -134,239 +134,239 @@ class Frontier:
 
     def get(self, key: str) -> Any:
         """A fact about the job; None when it was never set."""
-        row = self._connection.execute(sql("frontier_get"), {"key": key}).fetchone()
+        row = self._connection.execute(sql("frontier/get"), {"key": key}).fetchone()
         return None if row is None else json.loads(row[0])
 
     def set(self, key: str, value: Any) -> None:
         """Set a fact about the job."""
-        self._run("frontier_set", key=key, value=json.dumps(value))
+        self._run("frontier/set", key=key, value=json.dumps(value))
 
     # -- URLs ----------------------------------------------------------------------------------------------------
 
     def add(self, finds: Iterable[Find]) -> None:
         """Take in URLs that were found."""
-        self._many("frontier_add", finds)
+        self._many("frontier/add", finds)
 
     def settle(self, outcomes: Iterable[Settled]) -> None:
         """Note what attempts came to."""
-        self._many("frontier_settle", outcomes)
+        self._many("frontier/settle", outcomes)
 
     def waiting(self) -> dict[str, float]:
         """Domain → when its first waiting URL may be fetched (seconds since 1970)."""
-        return {row["domain"]: row["ready"] for row in self._query("frontier_waiting_domains")}
+        return {row["domain"]: row["ready"] for row in self._query("frontier/waiting")}
 
     def served(self) -> dict[str, int]:
         """Domain → how many of its URLs wget was given. Goes through all URLs."""
-        return {row["domain"]: row["urls"] for row in self._query("frontier_served")}
+        return {row["domain"]: row["urls"] for row in self._query("frontier/served")}
 
     def next(self, domain: str, now: float, most: int) -> list[Row]:
         """The URLs of `domain` to fetch next, nearest to the start URLs first."""
-        return self._rows("frontier_next", domain=domain, now=now, most=most)
+        return self._rows("frontier/next", domain=domain, now=now, most=most)
 
     def bound_waits(self, latest: float) -> None:
         """Let no URL wait longer than that (seconds since 1970): another process may have had another clock."""
-        self._run("frontier_bound_waits", latest=latest)
+        self._run("frontier/bound_waits", latest=latest)
 
     def take(self, rows: Iterable[Row], batch: int, domain: str) -> None:
         """Begin a batch."""
-        self._run("frontier_new_batch", id=batch, domain=domain)
-        self._connection.executemany(sql("frontier_take"), [{"id": row.id, "batch": batch} for row in rows])
+        self._run("frontier/new_batch", id=batch, domain=domain)
+        self._connection.executemany(sql("frontier/take"), [{"id": row.id, "batch": batch} for row in rows])
 
     def last_batch(self) -> int:
         """The highest number of a batch; 0 when there is none."""
-        return int(self._scalar("frontier_last_batch"))
+        return int(self._scalar("frontier/last_batch"))
 
     def unread_batches(self) -> list[tuple[int, str]]:
         """Batches whose WARC was not worked off: number and domain."""
-        return [(row["id"], row["domain"]) for row in self._query("frontier_unread_batches")]
+        return [(row["id"], row["domain"]) for row in self._query("frontier/unread_batches")]
 
     def batch_read(self, batch: int) -> None:
         """The WARC of a batch was worked off."""
-        self._run("frontier_batch_read", id=batch)
+        self._run("frontier/batch_read", id=batch)
 
     def fetching(self, batch: int) -> list[Row]:
         """The URLs of a batch that have no outcome yet."""
-        return self._rows("frontier_fetching", batch=batch)
+        return self._rows("frontier/fetching", batch=batch)
 
     def annotate(self, row: int, note: str) -> None:
         """Add a word for crawl.log."""
-        self._run("frontier_annotate", id=row, note=note)
+        self._run("frontier/annotate", id=row, note=note)
 
     def expanded(self, pages: Iterable[tuple[int, int]]) -> None:
         """The links of pages were added: pairs of row and the depth that they were found at."""
-        self._connection.executemany(sql("frontier_expanded"), [{"id": row, "depth": depth} for row, depth in pages])
+        self._connection.executemany(sql("frontier/expanded"), [{"id": row, "depth": depth} for row, depth in pages])
 
     def to_expand(self) -> list[Row]:
         """Pages that turned out to be nearer to a start URL than when their links were added."""
-        return self._rows("frontier_to_expand")
+        return self._rows("frontier/to_expand")
 
     def refused_by_host(self, domain: str) -> list[Row]:
         """URLs of `domain` that the scope did not let in."""
-        return self._rows("frontier_refused_hosts", domain=domain)
+        return self._rows("frontier/refused_by_host", domain=domain)
 
     def admit(self, row: int) -> None:
         """Let in a URL that was refused."""
-        self._run("frontier_admit", id=row)
+        self._run("frontier/admit", id=row)
 
     def again(self, row: int) -> None:
         """Fetch a URL once more."""
-        self._run("frontier_again", id=row)
+        self._run("frontier/again", id=row)
 
     def give_up(self, status: int, note: str, domain: str = "") -> None:
         """What is still to be fetched (of one domain) will not be, and why."""
-        self._run("frontier_give_up", status=status, note=note, domain=domain)
+        self._run("frontier/give_up", status=status, note=note, domain=domain)
 
     def fail_domain(self, domain: str, status: int, note: str) -> None:
         """All that waits of a domain has failed."""
-        self._run("frontier_fail_domain", domain=domain, status=status, note=note)
+        self._run("frontier/fail_domain", domain=domain, status=status, note=note)
 
     def by_url(self, url: str) -> Row | None:
         """The row of a URL."""
-        return next(iter(self._rows("frontier_by_url", url=url)), None)
+        return next(iter(self._rows("frontier/by_url", url=url)), None)
 
     def redirected_to(self, row: int) -> Row | None:
         """The URL that a redirect led to; None where it led nowhere, or was none."""
-        return next(iter(self._rows("frontier_redirected_to", id=row)), None)
+        return next(iter(self._rows("frontier/redirected_to", id=row)), None)
 
     def queries(self, path: str) -> int:
         """How many URLs were let in that are `path` and a query."""
-        return int(self._connection.execute(sql("frontier_queries"), {"path": path}).fetchone()[0])
+        return int(self._connection.execute(sql("frontier/queries"), {"path": path}).fetchone()[0])
 
     def admitted_domains(self) -> list[str]:
         """The domains that were let in beside those of the start URLs."""
-        return [row["domain"] for row in self._query("frontier_admitted_domains")]
+        return [row["domain"] for row in self._query("frontier/admitted_domains")]
 
     def seeds(self) -> list[Row]:
         """The start URLs."""
-        return self._rows("frontier_seeds")
+        return self._rows("frontier/seeds")
 
     def counts(self) -> dict[str, int]:
         """State → number of URLs; `bytes` of all answers, `documents` that came, robots.txt not counted."""
-        rows = list(self._query("frontier_counts"))
+        rows = list(self._query("frontier/counts"))
         sums = {name: sum(row[name] for row in rows) for name in NO_STATES}
         return {row["state"]: row["urls"] for row in rows} | sums
 
     def bytes_done(self) -> int:
         """Bytes of the answers that came whole and were not refused."""
-        return sum(row["bytes"] for row in self._query("frontier_counts") if row["state"] == "done")
+        return sum(row["bytes"] for row in self._query("frontier/counts") if row["state"] == "done")
 
     def all(self) -> Iterator[tuple[Row, str]]:
         """Every URL with the URL of the page it was found on, in the order in which they were found."""
-        for row in self._query("frontier_all"):
+        for row in self._query("frontier/all"):
             referrer = row.pop("referrer")
             yield Row(**row), referrer or ""
 
     def robots(self, url: str) -> tuple[int, bytes, float] | None:
         """Status, body and time (seconds since 1970) of a robots.txt; None when it has not answered yet."""
-        row = self._connection.execute(sql("frontier_get_robots"), {"url": url}).fetchone()
+        row = self._connection.execute(sql("frontier/robots"), {"url": url}).fetchone()
         return None if row is None else (int(row[0]), bytes(row[1]), float(row[2]))
 
     def set_robots(self, url: str, status: int, body: bytes, fetched: float) -> None:
         """Keep the answer to a request for a robots.txt; `body` of a redirect is where it leads."""
-        self._run("frontier_set_robots", url=url, status=status, body=body, fetched=fetched)
+        self._run("frontier/set_robots", url=url, status=status, body=body, fetched=fetched)
 
     # -- documents -----------------------------------------------------------------------------------------------
 
     def last_captured(self, domain: str) -> str:
         """When the last answer of a domain came, as `Row.captured` has it; empty where none did."""
-        return str(self._connection.execute(sql("frontier_last_captured"), {"domain": domain}).fetchone()[0] or "")
+        return str(self._connection.execute(sql("frontier/last_captured"), {"domain": domain}).fetchone()[0] or "")
 
     def domains(self) -> list[str]:
         """The domains that something was asked of."""
-        return [row["domain"] for row in self._query("frontier_domains")]
+        return [row["domain"] for row in self._query("frontier/domains")]
 
     def document_batches(self, domain: str) -> list[int]:
         """The batches with answers of a domain that are to be archived, in order."""
-        return [row["batch"] for row in self._query("frontier_document_batches", domain=domain)]
+        return [row["batch"] for row in self._query("frontier/document_batches", domain=domain)]
 
     def documents(self, domain: str, batch: int) -> Iterator[Row]:
         """The answers of a batch that are to be archived; what is noted of them meanwhile does no harm."""
         # An import has one batch for a file, however large. Some at a time, since no question may stay open meanwhile.
         last = {"position": -1, "id": 0}
-        while some := self._rows("frontier_documents", domain=domain, batch=batch, most=_AT_ONCE, **last):
+        while some := self._rows("frontier/documents", domain=domain, batch=batch, most=_AT_ONCE, **last):
             yield from some
             last = {"position": some[-1].position, "id": some[-1].id}
 
     def count_documents(self, domain: str) -> int:
         """How many answers of a domain are to be archived."""
-        return int(self._connection.execute(sql("frontier_count_documents"), {"domain": domain}).fetchone()[0])
+        return int(self._connection.execute(sql("frontier/count_documents"), {"domain": domain}).fetchone()[0])
 
     def rivals(self, domain: str) -> Iterator[Row]:
         """Answers that share their ARC with another, those of an ARC together."""
-        return (Row(**row) for row in self._query("frontier_rivals", domain=domain))
+        return (Row(**row) for row in self._query("frontier/rivals", domain=domain))
 
     def results(self, results: Iterable[dict[str, Any]]) -> None:
         """Note what became of documents: dicts of id, result, nested, mime, note."""
-        self._connection.executemany(sql("frontier_result"), results)
+        self._connection.executemany(sql("frontier/results"), results)
 
     def rest_unchanged(self, domain: str) -> None:
         """All documents of a domain that nothing was noted of kept their ARCs; said of all at once."""
-        self._run("frontier_rest_unchanged", domain=domain)
+        self._run("frontier/rest_unchanged", domain=domain)
 
     def unanswered(self, domain: str) -> Iterator[str]:
         """URLs that the crawl saw, has no page of, and that are not gone: their ARCs stay."""
-        return (row["url"] for row in self._query("frontier_unanswered", domain=domain))
+        return (row["url"] for row in self._query("frontier/unanswered", domain=domain))
 
     def clear_results(self, domain: str) -> None:
         """Forget what became of documents: the pipeline begins anew on this domain."""
-        self._run("frontier_clear_results", domain=domain)
-        self._run("frontier_clear_held", domain=domain)
+        self._run("frontier/clear_results", domain=domain)
+        self._run("frontier/clear_held", domain=domain)
 
     def hold(self, domain: str, arcs: Iterable[str]) -> None:
         """Note ARCs that stay although the crawl got no page for them."""
-        self._connection.executemany(sql("frontier_hold"), [{"domain": domain, "arc": arc} for arc in arcs])
+        self._connection.executemany(sql("frontier/hold"), [{"domain": domain, "arc": arc} for arc in arcs])
 
     def seen(self, domain: str) -> Iterator[tuple[str, bool]]:
         """(ARC, whether its folder held folders) of all that were seen, children right behind their folder."""
         # All of a crawl goes through here, changed or not: as tuples, since dictionaries take twice as long.
-        rows = self._connection.execute(sql("frontier_seen"), {"domain": domain})
+        rows = self._connection.execute(sql("frontier/seen"), {"domain": domain})
         return ((arc, bool(nested)) for arc, nested in rows)
 
     def seen_names(self, domain: str) -> Iterator[str]:
         """The same ARCs in an order of their own, the same for the same ARCs most of the time; much cheaper."""
-        return (arc for (arc,) in self._connection.execute(sql("frontier_seen_names"), {"domain": domain}))
+        return (arc for (arc,) in self._connection.execute(sql("frontier/seen_names"), {"domain": domain}))
 
-    # -- imports (sql/frontier_captures.sql) ---------------------------------------------------------------------
+    # -- imports (sql/frontier/captures_schema.sql) ---------------------------------------------------------
 
     def place(self, row: int, batch: int) -> None:
         """An answer lies in the WARC of this batch."""
-        self._run("frontier_place", id=row, batch=batch)
+        self._run("frontier/place", id=row, batch=batch)
 
     def begin_captures(self) -> None:
         """Make room for what an import needs to find what revisits stand for."""
-        self._db.executescript(sql("frontier_captures"))
+        self._db.executescript(sql("frontier/captures_schema"))
 
     def add_capture(self, keys: Iterable[str], batch: int, position: int) -> None:
         """Note where a body lies, under each of its digests, and its URL and time."""
         rows = [{"key": key, "batch": batch, "position": position} for key in keys]
-        self._connection.executemany(sql("frontier_add_capture"), rows)
+        self._connection.executemany(sql("frontier/add_capture"), rows)
 
     def capture(self, key: str) -> tuple[int, int] | None:
         """Batch and position of a body; None where there is none of that key."""
-        row = self._connection.execute(sql("frontier_capture"), {"key": key}).fetchone()
+        row = self._connection.execute(sql("frontier/capture"), {"key": key}).fetchone()
         return None if row is None else (int(row[0]), int(row[1]))
 
     def add_revisit(self, **values: Any) -> None:
         """Keep a revisit record until everything was read."""
-        self._run("frontier_add_revisit", **values)
+        self._run("frontier/add_revisit", **values)
 
     def revisits(self) -> Iterator[dict[str, Any]]:
         """All revisit records, oldest first."""
-        return self._query("frontier_revisits")
+        return self._query("frontier/revisits")
 
     # -- statistics ----------------------------------------------------------------------------------------------
 
     def by_mime_type(self) -> dict[str, int]:
         """MIME type → number of documents."""
-        return {row["mime"]: row["documents"] for row in self._query("frontier_mime_types")}
+        return {row["mime"]: row["documents"] for row in self._query("frontier/by_mime_type")}
 
     def by_status(self) -> dict[str, int]:
         """Status → number of URLs."""
-        return {str(row["status"]): row["urls"] for row in self._query("frontier_statuses")}
+        return {str(row["status"]): row["urls"] for row in self._query("frontier/by_status")}
 
     def by_result(self, domain: str) -> dict[str, int]:
         """Result → number of documents of a domain."""
-        return {row["result"]: row["urls"] for row in self._query("frontier_results", domain=domain)}
+        return {row["result"]: row["urls"] for row in self._query("frontier/by_result", domain=domain)}
 
     def _query(self, statement: str, **values: Any) -> Iterator[dict[str, Any]]:
         return iter(self._db.query(sql(statement), values))

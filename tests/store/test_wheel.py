@@ -30,7 +30,7 @@ def test_wheel(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
-    assert {f"webarcfs/_data/sql/{path.name}" for path in (_ROOT / "sql").glob("*.sql")} <= set(names)
+    assert {f"webarcfs/_data/{path.relative_to(_ROOT)}" for path in (_ROOT / "sql").rglob("*.sql")} <= set(names)
     assert {"agent/cli.py", "webarcfs/mount/process/cli.py", "webarcfs/py.typed"} <= set(names)
     assert not [name for name in names if name.endswith(".so")], "what is compiled is for this machine"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}

@@ -1,7 +1,7 @@
 """Finds the SQL statements and schemas that come with webarcfs, in a checkout and in an installed wheel alike.
 
-In the source tree they lie in `sql/` and `xsd/` at the top; a wheel carries the same folders
-inside the package, since nothing else of a wheel has a place of its own.
+In the source tree they lie in `sql/` and `xsd/` at the top; a wheel carries the same folders inside the package, since
+nothing else of a wheel has a place of its own.
 """
 
 from __future__ import annotations
@@ -24,5 +24,5 @@ def path(folder: str, name: str) -> Path:
 
 @cache
 def sql(name: str) -> str:
-    """The text of `sql/<name>.sql` (/Db-2/: every statement is a file of its own)."""
+    """The text of `sql/<name>.sql`, as in `links/add_page` (/Db-2/: every statement is a file of its own)."""
     return path("sql", f"{name}.sql").read_text("utf-8")

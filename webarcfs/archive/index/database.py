@@ -52,7 +52,7 @@ class Database(SqliteFile):
         with self._translated(), self._connection:
             domain = self._domain(tag.domain)
             snapshot = self._run(
-                "insert_snapshot",
+                "metadata/insert_snapshot",
                 domain=domain,
                 seq=seq,
                 crawlTime=format_time(tag.crawl_time),
@@ -66,29 +66,31 @@ class Database(SqliteFile):
             following = self._next(domain, seq)
             for change in changes:
                 if following != _NEVER:
-                    self._run("split_version", seq=seq, next=following, path=change.path)
-                self._run("close_version", seq=seq, path=change.path)
+                    self._run("metadata/split_version", seq=seq, next=following, path=change.path)
+                self._run("metadata/close_version", seq=seq, path=change.path)
                 if change.meta is not None:
                     values = change.meta.as_fields() | {"domain": domain, "seq": seq, "next": following}
-                    self._run("insert_document", **values)
-                    self._run("insert_version", **values)
+                    self._run("metadata/insert_document", **values)
+                    self._run("metadata/insert_version", **values)
 
     def indexed(self, domain: str) -> set[str]:
         """The commitTags of `domain` that are in the database."""
         with self._translated():
-            rows = self._db.query(sql("select_indexed"), {"name": domain})
+            rows = self._db.query(sql("metadata/select_indexed"), {"name": domain})
             return {str(row["commitTag"]) for row in rows}
 
     def since(self, sequence: int) -> Iterator[tuple[int, str]]:
         """(Number, commitTag) of the snapshots published after a number of the archive's counter, in that order."""
         with self._translated():
-            for row in self._db.query(sql("select_since"), {"sequence": sequence}):
+            for row in self._db.query(sql("metadata/select_since"), {"sequence": sequence}):
                 yield int(row["sequence"]), str(row["commitTag"])
 
     def current(self, domain: str) -> dict[str, dict[str, str]]:
         """What the newest state of `domain` holds: path → url, mimeType, title, createTime."""
         with self._translated():
-            return {str(row.pop("path")): row for row in self._db.query(sql("select_current"), {"name": domain})}
+            return {
+                str(row.pop("path")): row for row in self._db.query(sql("metadata/select_current"), {"name": domain})
+            }
 
     def check(self) -> list[str]:
         """What SQLite finds wrong with the file, a line each; nothing in a sound one."""
@@ -99,12 +101,12 @@ class Database(SqliteFile):
     def count_versions(self) -> int:
         """How many versions of documents there are."""
         with self._translated():
-            return int(self._one("count_versions"))
+            return int(self._one("metadata/count_versions"))
 
     def dump(self) -> Iterator[dict[str, str]]:
         """The whole view `metadata`, ordered by commitTag and path."""
         with self._translated():
-            yield from self._db.query(sql("dump_metadata"))
+            yield from self._db.query(sql("metadata/dump"))
 
     def _domain(self, name: str) -> int:
         self._run("insert_domain", name=name)

@@ -23,14 +23,14 @@ from webarcfs.archive.index.links_words import Link
 from webarcfs.archive.index.sqlite_file import SqliteFile
 from webarcfs.archive.model.metadata import CommitTag, format_time
 
-#: `PRAGMA user_version` of sql/links_schema.sql; a database of another version is made anew.
+#: `PRAGMA user_version` of sql/links/schema.sql; a database of another version is made anew.
 SCHEMA_VERSION = 2
 #: `seq_until` of what is current.
 NEVER = (1 << 63) - 1
 #: Rows that are gathered before they are stored, and rows of a transaction, about.
 _PORTION = 20_000
 _TRANSACTION = 50_000
-_FORGET = ("links_forget_versions", "links_forget_snapshots", "links_forget_bodies", "links_forget_pages")
+_FORGET = ("links/forget_versions", "links/forget_snapshots", "links/forget_bodies", "links/forget_pages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class LinkBase(SqliteFile):
         self._gathered = 0
         with self._translated():
             self._connection.create_function("words_of", 1, words, deterministic=True)  # the schema's triggers call it
-            self._connection.execute(sql("links_tune"))
-            self._ready(SCHEMA_VERSION, "links_schema")
+            self._connection.execute(sql("links/tune"))
+            self._ready(SCHEMA_VERSION, "links/schema")
         self._numbers = Numbers(self._connection)
 
     def record(
@@ -63,7 +63,7 @@ class LinkBase(SqliteFile):
         `links` is asked for the links of those pages that are not known yet.
         """
         with self._translated():
-            if self._found("links_has_snapshot", commitTag=str(tag)):
+            if self._found("links/has_snapshot", commitTag=str(tag)):
                 return
             states = self._take_bodies(tag.domain, changes, links)
             with self._transaction():
@@ -72,25 +72,25 @@ class LinkBase(SqliteFile):
     def indexed(self, domain: str) -> set[str]:
         """The commitTags of `domain` that are in the database."""
         with self._translated():
-            return {str(row[0]) for row in self._connection.execute(sql("links_indexed"), {"name": domain})}
+            return {str(row[0]) for row in self._connection.execute(sql("links/indexed"), {"name": domain})}
 
     def domains(self) -> list[str]:
         """The domains that have a snapshot here."""
         with self._translated():
-            return [str(row[0]) for row in self._connection.execute(sql("links_domains"))]
+            return [str(row[0]) for row in self._connection.execute(sql("links/domains"))]
 
     def forget(self, domain: str) -> None:
         """Drop the pages of a domain, with what only they had."""
         with self._translated(), self._transaction():
             for statement in _FORGET:
                 self._run(statement, name=domain)
-            self._run("links_forget_domains")
+            self._run("links/forget_domains")
             self._numbers.forget()
 
     def hold(self) -> None:
         """Keep other writers out until this is closed."""
         with self._translated():
-            self._run("links_begin")
+            self._run("links/begin")
 
     def check(self) -> list[str]:
         """What SQLite finds wrong with the file, a line each; nothing in a sound one."""
@@ -101,7 +101,7 @@ class LinkBase(SqliteFile):
     def counts(self) -> dict[str, int]:
         """How many links, bodies, refs, urls and words there are."""
         with self._translated():
-            cursor = self._connection.execute(sql("links_counts"))
+            cursor = self._connection.execute(sql("links/counts"))
             return dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
 
     def _take_bodies(
@@ -129,9 +129,9 @@ class LinkBase(SqliteFile):
         return states
 
     def _page(self, domain: str, change: PageChange) -> int | None:
-        page = self._found("links_find_page", path=change.path)
+        page = self._found("links/find_page", path=change.path)
         if page is None and change.page is not None:
-            return self._run("links_add_page", domain=self._numbers.domain(domain), path=change.path).lastrowid
+            return self._run("links/add_page", domain=self._numbers.domain(domain), path=change.path).lastrowid
         return page
 
     def _body(
@@ -142,10 +142,10 @@ class LinkBase(SqliteFile):
             return None, 0
         url, blob = change.page
         values = {"page": page, "blob": bytes.fromhex(blob), "url": self._numbers.urls([url])[url]}
-        known = self._found("links_find_body", **values)
+        known = self._found("links/find_body", **values)
         if known is not None:
             return known, 0
-        body = self._run("links_add_body", **values).lastrowid
+        body = self._run("links/add_body", **values).lastrowid
         assert body is not None
         stream, count = iter(links(change)), 0
         while said := Counter(islice(stream, _PORTION)):
@@ -167,12 +167,12 @@ class LinkBase(SqliteFile):
             links.update(said)
         references = self._numbers.references(links)
         rows = ((body, references[link], times) for body, said in pending for link, times in said.items())
-        self._connection.executemany(sql("links_add_link"), rows)
+        self._connection.executemany(sql("links/add_link"), rows)
 
     def _take_versions(self, tag: CommitTag, states: Iterable[tuple[int, int | None]]) -> None:
         seq, domain = int(tag.crawl_time.timestamp()), self._numbers.domain(tag.domain)
         values = {"crawlTime": format_time(tag.crawl_time), "commitTag": str(tag)}
-        if not self._run("links_add_snapshot", domain=domain, seq=seq, **values).rowcount:
+        if not self._run("links/add_snapshot", domain=domain, seq=seq, **values).rowcount:
             return  # another process, catching up, was faster
         following = self._found("select_next_snapshot", domain=domain, seq=seq) or NEVER
         for page, body in states:
@@ -180,23 +180,23 @@ class LinkBase(SqliteFile):
 
     def _change(self, page: int, domain: int, body: int | None, seq: int, following: int) -> None:
         """What a page had goes on to `seq`, and again from the snapshot that follows, if it went on there."""
-        valid = self._run("links_valid_version", page=page, seq=seq).fetchone()
+        valid = self._run("links/valid_version", page=page, seq=seq).fetchone()
         if valid is not None and valid[2] > seq:
             before, begun, until = valid
             if before == body:
                 return  # only what users added has changed, or the head
-            self._run("links_end_version", page=page, seq_from=begun, seq=seq)
+            self._run("links/end_version", page=page, seq_from=begun, seq=seq)
             if until > following:
                 self._add_version(page, domain, following, until, before)
         if body is not None:
             self._add_version(page, domain, seq, following, body)
 
     def _add_version(self, page: int, domain: int, begun: int, until: int, body: int) -> None:
-        self._run("links_add_version", page=page, domain=domain, seq_from=begun, seq_until=until, body=body)
+        self._run("links/add_version", page=page, domain=domain, seq_from=begun, seq_until=until, body=body)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._run("links_begin")
+        self._run("links/begin")
         try:
             self._numbers.begin()
             yield

@@ -31,10 +31,10 @@ class Numbers:
 
     def begin(self) -> None:
         """Go on from what the database holds now: another process may have written to it since."""
-        state = self._connection.execute(sql("links_state")).fetchone()[0]
+        state = self._connection.execute(sql("links/state")).fetchone()[0]
         if state != self._state:
             self.forget()
-            cursor = self._connection.execute(sql("links_last_ids"))
+            cursor = self._connection.execute(sql("links/last_ids"))
             names = [column[0] for column in cursor.description]
             self._last = dict(zip(names, cursor.fetchone(), strict=True))
             self._state = state
@@ -61,13 +61,13 @@ class Numbers:
         urls, last = self.urls(link.target for link in links), self._last["reference"]
         found = dict(zip(links, range(last + 1, last + 1 + len(links)), strict=True))
         self._connection.executemany(
-            sql("links_add_reference"),
+            sql("links/add_reference"),
             ((number, int(link.kind), urls[link.target], link.text) for link, number in found.items()),
         )
-        new = {number for (number,) in self._connection.execute(sql("links_new_references"), {"last": last})}
+        new = {number for (number,) in self._connection.execute(sql("links/new_references"), {"last": last})}
         self._last["reference"] = max(new, default=last)
         naming = ((number, words(link.text)) for link, number in found.items() if number in new)
-        self._connection.executemany(sql("links_add_words"), naming)
+        self._connection.executemany(sql("links/add_words"), naming)
         for link in [link for link, number in found.items() if number not in new]:
             found[link] = self._find_reference(link.kind, urls[link.target], link.text)
         return found
@@ -77,11 +77,11 @@ class Numbers:
         wanted = set(urls)
         if not wanted:
             return {}
-        rows = self._connection.execute(sql("links_find_urls"), {"values": json.dumps(list(wanted))})
+        rows = self._connection.execute(sql("links/find_urls"), {"values": json.dumps(list(wanted))})
         found: dict[str, int] = dict(rows.fetchall())
         new = [(self._next("url"), url, self._domain_of(url)) for url in sorted(wanted - found.keys())]
         found.update((url, number) for number, url, _ in new)
-        self._connection.executemany(sql("links_add_url"), new)
+        self._connection.executemany(sql("links/add_url"), new)
         return found
 
     def domain(self, name: str) -> int:
@@ -97,7 +97,7 @@ class Numbers:
 
     def _find_reference(self, kind: Kind, target: int, text: str) -> int:
         values: dict[str, Any] = {"target": target, "kind": int(kind), "text": text}
-        return int(self._connection.execute(sql("links_find_reference"), values).fetchone()[0])
+        return int(self._connection.execute(sql("links/find_reference"), values).fetchone()[0])
 
     def _next(self, table: str) -> int:
         self._last[table] += 1

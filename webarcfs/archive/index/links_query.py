@@ -106,7 +106,7 @@ def figures(archive: Archive, tag: CommitTag, seconds: float) -> Figures:
     with _opened(archive.links, seconds) as connection:
         _must_have(archive, connection, tag)
         values = {"domain": tag.domain, "seq": _seq(tag)}
-        rows = {(kind, bool(out)): (n, t) for kind, out, n, t in connection.execute(sql("links_figures"), values)}
+        rows = {(kind, bool(out)): (n, t) for kind, out, n, t in connection.execute(sql("links/figures"), values)}
     inside, outside = (rows.get((Kind.HTTP, external), (0, 0)) for external in (False, True))
     mails, images = (
         sum(rows.get((kind, each), (0, 0))[0] for each in (False, True)) for kind in (Kind.MAIL, Kind.IMAGE)
@@ -123,17 +123,17 @@ def _statement(question: Question) -> tuple[str | None, dict[str, Any]]:
         "broken": question.broken,
         "limit": -1 if question.limit is None else question.limit,
     }
-    begin = "links_all"
+    begin = "links/all"
     if question.path:
-        begin, values["path"] = "links_from", question.path
+        begin, values["path"] = "links/from", question.path
     elif question.targets:
-        begin, values["targets"] = "links_to", json.dumps(question.targets)
+        begin, values["targets"] = "links/to", json.dumps(question.targets)
     elif question.word:
         words = words_of(question.word)
         if not words:
             return None, {}  # nothing that is a word names nothing
-        begin, values["words"] = "links_word", " ".join(f'"{word}"' for word in words)
-    return f"{sql(begin)}{sql('links_narrow')}", values
+        begin, values["words"] = "links/word", " ".join(f'"{word}"' for word in words)
+    return f"{sql(begin)}{sql('links/narrow')}", values
 
 
 def _seq(tag: CommitTag | None) -> int:
@@ -164,7 +164,7 @@ def _judge(
             return False
         values = {"domain": split(path)[0], "path": f"/{path}", "folder": f"/{folder}", "seq": seq}
         try:
-            domain, document = holdings.execute(sql("held_at"), values).fetchone()
+            domain, document = holdings.execute(sql("metadata/held_at"), values).fetchone()
         except sqlite3.DatabaseError as error:
             failures.append(as_told_to_readers(database, error))
             raise
@@ -190,7 +190,7 @@ def _opened(path: Path, seconds: float) -> Iterator[sqlite3.Connection]:
     with closing(_connected(path)) as connection:
         try:
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
-            if connection.execute(sql("select_schema_version")).fetchone()[0] != SCHEMA_VERSION:
+            if connection.execute(sql("schema_version")).fetchone()[0] != SCHEMA_VERSION:
                 raise DatabaseDamaged(f"{path} is of another version; `webarc-agent recover` makes it anew from git")
             yield connection
         except sqlite3.DatabaseError as error:
@@ -200,7 +200,7 @@ def _opened(path: Path, seconds: float) -> Iterator[sqlite3.Connection]:
 
 
 def _must_have(archive: Archive, connection: sqlite3.Connection, tag: CommitTag) -> None:
-    if connection.execute(sql("links_has_snapshot"), {"commitTag": str(tag)}).fetchone() is None:
+    if connection.execute(sql("links/has_snapshot"), {"commitTag": str(tag)}).fetchone() is None:
         raise NotFound(
             f"{archive.links} has no snapshot {tag}; if the archive has, `webarc-agent recover` brings it in"
         )

@@ -54,19 +54,19 @@ def ask(
     `seconds`, NotFound when there is no database, Busy while another process writes to it for long, DatabaseDamaged
     when it cannot be read.
     """
-    for row in _rows(database, "ask_metadata", Condition(where, order_by, limit), seconds):
+    for row in _rows(database, "metadata/ask", Condition(where, order_by, limit), seconds):
         yield MetaData.from_fields(dict(zip(FIELDS, map(str, row), strict=True)))
 
 
 def places(database: Path, condition: Condition, seconds: float = SECONDS) -> Iterator[tuple[str, str]]:
     """commitTag and path of the same rows, and nothing else of them, which is several times as quick."""
-    for tag, path in _rows(database, "ask_places", condition, seconds):
+    for tag, path in _rows(database, "metadata/ask_places", condition, seconds):
         yield str(tag), str(path)
 
 
 def check(database: Path, condition: Condition) -> None:
     """Whether SQLite takes a condition, which is not run. Raises what `ask` would raise before its first row."""
-    for _ in _rows(database, "explain_places", condition, SECONDS):
+    for _ in _rows(database, "metadata/explain_places", condition, SECONDS):
         pass
 
 
@@ -150,7 +150,7 @@ def _explained(message: str, database: Path, condition: Condition) -> str:
 
         def compiled(where: str, order_by: str) -> str:
             try:
-                connection.execute(_statement("explain_places", Condition(where, order_by, 0)))
+                connection.execute(_statement("metadata/explain_places", Condition(where, order_by, 0)))
             except (sqlite3.Error, sqlite3.Warning) as error:
                 return str(error)
             return ""

@@ -33,7 +33,7 @@ class SqliteFile:
 
     def _ready(self, version: int, schema: str) -> None:
         """Give an empty database its schema. Raises DatabaseDamaged where there is one of another version."""
-        found = self._one("select_schema_version")
+        found = self._one("schema_version")
         if found == 0 and not self._one("count_tables"):
             self._connection.executescript(sql(schema))
         elif found != version:

@@ -1,12 +1,13 @@
--- The links that lead to one of the URLs :targets (a JSON array). links_narrow.sql follows.
+-- The links that all of :words name, each in quotation marks. narrow.sql follows.
 SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url AS target, reference.text AS text,
        link.times AS times, version.seq_from AS since, version.seq_until AS until
-  FROM url AS target
- CROSS JOIN reference     ON reference.target = target.id
+  FROM naming
+ CROSS JOIN reference     ON reference.id = naming.rowid
  CROSS JOIN link          ON link.reference = reference.id
  CROSS JOIN version       ON version.body = link.body
  CROSS JOIN body          ON body.id = link.body
  CROSS JOIN page          ON page.id = body.page
  CROSS JOIN url AS source ON source.id = body.url
  CROSS JOIN domain        ON domain.id = page.domain
- WHERE target.url IN (SELECT value FROM json_each(:targets))
+ CROSS JOIN url AS target ON target.id = reference.target
+ WHERE naming MATCH :words
