@@ -37,7 +37,7 @@ def plan(database: Path, where: str, order_by: str, limit: int | None = 100) -> 
     """SQLite's steps, outermost loop first, with the connection that `ask` uses."""
     with closing(query._opened(database)) as connection:
         query._fence(connection, 5.0)
-        statement = query._statement("ask_metadata", Condition(where, order_by, limit))
+        statement = query._statement("metadata/ask", Condition(where, order_by, limit))
         yield from (str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}"))
 
 
@@ -75,7 +75,8 @@ def test_they_are_answered(database: Path) -> None:
 @pytest.mark.parametrize("statement", ["close_version", "split_version", "insert_version", "select_current"])
 def test_recording_looks_up_what_it_changes(database: Path, statement: str) -> None:
     """A crawl's cost per document does not grow with the archive either."""
-    values = dict.fromkeys(re.findall(r":(\w+)", sql(statement)), 1)
+    text = sql(f"metadata/{statement}")
+    values = dict.fromkeys(re.findall(r":(\w+)", text), 1)
     with closing(sqlite3.connect(database)) as connection:
-        steps = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql(statement)}", values)]
+        steps = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
     assert not [step for step in steps if step.startswith("SCAN")], steps
