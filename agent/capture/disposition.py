@@ -1,8 +1,7 @@
-"""Takes in what batches came to: outcomes into the frontier, and what they lead to behind them (/Cr-1.1/).
+"""Applies the results of batches to the frontier, and adds the URLs that they lead to (/Cr-1.1/).
 
-Decides nothing about URLs, which is the scope's and the answers' business; it knows what follows from an outcome: that
-a failing page's archived version stands in for it, that a server which is never reached is down, and what makes a crawl
-incomplete.
+A failed page contributes the links of its archived version; a server that is never reached is given up; both make the
+crawl incomplete. Which URLs enter is decided by the scope.
 """
 
 from __future__ import annotations

@@ -271,10 +271,8 @@ def _frame(file: IO[bytes]) -> Any:
 def _serve(given: IO[bytes], out: IO[bytes]) -> None:
     """Answer tasks until there are no more."""
     while (task := _frame(given)) is not None:
-        rows, http_response, log, killed, limits, offset = task
-        batch = Ended(
-            0, "", [Row(*row) for row in rows], Path(http_response), Path(log), Killed(*killed) if killed else None
-        )
+        rows, warc, log, killed, limits, offset = task
+        batch = Ended(0, "", [Row(*row) for row in rows], Path(warc), Path(log), Killed(*killed) if killed else None)
         with tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=str(batch.warc.parent)) as all_answers:
             _read_all(batch, Limits(*limits), offset, all_answers)
             all_answers.seek(0)

@@ -21,6 +21,6 @@ def maintain(archive: str | None) -> None:
     for line in done.removed:
         click.echo(f"removed {line}")
     for name in done.busy:
-        click.echo(f"{name} is being worked on; the next time")
+        click.echo(f"{name} is in use; skipped")
     if done.failed:
         raise WebarcError("\n".join(done.failed))

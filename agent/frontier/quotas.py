@@ -1,6 +1,7 @@
-"""Guards that count: how many URLs differ in their query alone, and how many hosts a crawl has found (seed 3, 2.3.1).
+"""Guards that count: how many URLs differ in their query alone, and how many hosts a crawl has found.
 
-Exact over batches and runs of a job, since the frontier counts; what was judged and is not in it yet is counted here.
+Counts come from the frontier, so they hold over batches and restarts; URLs that were accepted and not yet written are
+added here.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ HOSTS = Verdict(Status.TRAP, traps.HOSTS)
 
 
 class Crowd:
-    """What a crawl has let in of each path and host, and what of each it may yet let in."""
+    """Accepted URLs of each path, and hosts of the crawl, with their limits."""
 
     def __init__(self, frontier: Frontier, settings: CrawlSettings) -> None:
         self._frontier = frontier
@@ -29,7 +30,7 @@ class Crowd:
         self._hosts: set[str] | None = None
 
     def judge(self, url: str, domain: str, own: bool) -> Verdict | None:
-        """Whether one more may enter; `own` if the host is one of the start URLs'. What may is counted."""
+        """None if one more URL may enter, which counts it; else why not. `own`: its host is one of the start URLs'."""
         if not own and self._most_hosts and not self._has_room_for(domain):
             return HOSTS
         path, mark, _ = url.partition("?")

@@ -323,7 +323,7 @@ class Frontier:
         return ((arc, bool(nested)) for arc, nested in rows)
 
     def seen_names(self, domain: str) -> Iterator[str]:
-        """The same ARCs in an order of their own, the same for the same ARCs most of the time; much cheaper."""
+        """The same ARCs in the order of an index, without sorting; mostly stable, which does for a digest."""
         return (arc for (arc,) in self._connection.execute(sql("frontier/seen_names"), {"domain": domain}))
 
     # -- imports (sql/frontier/captures_schema.sql) ---------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What is to be said of many things at once: each once, with how often."""
+"""Collects messages about many files: each once, with its count and its first occurrence."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import Counter
 
 
 class Remarks:
-    """What is to be said of the files: each thing once, with how often and where first."""
+    """Messages about files, each with its count and its first occurrence."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._first: dict[tuple[str, str], str] = {}
 
     def add(self, file: str, what: str, first: str) -> None:
-        """Something was seen in `file`; `first` tells where, or which."""
+        """Count a message about `file`; `first` tells its place, or the record."""
         self._counts[file, what] += 1
         self._first.setdefault((file, what), first)
 

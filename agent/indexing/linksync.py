@@ -1,8 +1,8 @@
-"""Keeps links.db in step with git, where `[index] links` is set; where it is not, nothing here does anything.
+"""Adds to links.db the snapshots that git has and it has not, if `[index] links` is set; else does nothing.
 
-Whoever adds snapshots of a domain adds all that are missing, in the order of their publication, so that several
-processes may be at it. What is wrong with links.db stops no crawl: it is named, and the next start tries again. So it
-is where it cannot be written: the disk is full, it is another user's, or `recover` has just put another in its place.
+All missing snapshots of a domain are added in the order of their publication, so several processes may do it at once. A
+fault of links.db stops no crawl: it is logged, and the next start tries again. The same holds when it cannot be written
+(a full disk, another user's file) or when `recover` has just replaced it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: se
 
 
 def _replace(path: Path, new: Path) -> None:
-    """Put `new` at `path`, when nobody writes to what is there, who would end by removing a journal: the new one's."""
+    """Replace the database at `path` under its write lock: a writer of the old one would remove the new one's journal."""
     with ExitStack() as stack:
         with suppress(DatabaseDamaged, OSError):
             stack.enter_context(LinkBase(path)).hold()

@@ -1,7 +1,6 @@
-"""What a job's folder is called: `<YYYYmmddTHHMMSS>-<publication>`; and a publication that nobody named. Pure.
+"""Names of jobs' folders, `<YYYYmmddTHHMMSS>-<publication>`, and of publications that got none. Pure.
 
-An import is of a publication too, and its name has a `+` behind that, which no publication's name has, and what tells
-it from others.
+An import's name is `<time>-<publication>+<digest>`; `+` cannot occur in a publication's name.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _LONGEST_SLUG = 60
 
 
 def kind_of(job: str) -> str:
-    """What stands behind the time: all jobs of one publication's crawls, or of one import, share it."""
+    """The part behind the time, which all crawls of a publication, or all jobs of one import, share."""
     return job.partition("-")[2]
 
 

@@ -1,9 +1,8 @@
-"""Which of two crawls of a domain is the newer one where they overlap: what was captured before never replaces what was
-captured after. A crawl that waited, interrupted, until another one had come and gone gets its place in time as an older
-import does, and main stays.
+"""Decides which of two overlapping crawls of a domain is newer: an older capture never replaces a newer one.
 
-Clocks may be set, so the archive's counter says what was published since a job began to fetch; only of those crawls the
-times are compared.
+A crawl that goes on after another one was published is inserted before it in the history, like an old import; main does
+not move. Clocks may be set back, so the archive's counter tells which crawls were published since a job began to fetch;
+times are compared with those alone.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from webarcfs.archive.git.repository import Store
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.metadata import from_epoch, parse_time
 
-#: Facts of a job: the archive's counter when it began to fetch, and whether another process than this fetched all.
+#: Facts of a job: the archive's counter when it began to fetch, and whether fetching ended before this process.
 _COUNTER, _WAITED = "counter", "waited"
 
 

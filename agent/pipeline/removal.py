@@ -1,7 +1,7 @@
-"""Which ARCs a crawl removes, and whether it may (/Cr-14.2/).
+"""Decides which ARCs a crawl removes, and whether it may (/Cr-14.2/).
 
-Those that this publication's last complete crawl saw, that this one did not, and that no other publication on the
-domain holds. A crawl that found much less than the last one is not believed: it removes nothing.
+An ARC is removed if the publication's last complete crawl saw it, this crawl did not, and no other publication on the
+domain holds it. A crawl that found much less than the last one removes nothing.
 """
 
 from __future__ import annotations

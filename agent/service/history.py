@@ -1,7 +1,7 @@
-"""What ran when: read off the names in jobs/ and reports/, which are all the memory that the scheduler needs.
+"""Which job ran when, by the names of the folders in jobs/ and reports/: the scheduler needs no other memory.
 
-A job's name begins with when it began. Of jobs that wait in jobs/ the last attempt counts, so that one which failed
-makes its publication due no sooner; `agent.jobfolder.attempts` says when it is tried again.
+A job's name begins with the time of its start. Of a job that waits in jobs/ the last attempt counts, so a failure makes
+its publication due no sooner; `agent.jobfolder.attempts` says when it is tried again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Past:
         self._last: Last = {}
 
     def read(self, *, surely: bool = False) -> History:
-        """The history as it is now. Times of folders are as fine as the kernel's clock ticks: `surely` ignores them."""
+        """The history as it is now. `surely` reads the folders again: their times miss changes within a clock tick."""
         stamp = self._archive.reports.stat().st_mtime_ns
         if surely or stamp != self._stamp:
             self._stamp, self._last = stamp, _last_reports(self._archive)

@@ -1,7 +1,7 @@
-"""The time that waits are measured by: seconds since 1970 as the machine's clock had them when this process began, and
-from then on evenly, however that clock is set (clock_gettime(2), CLOCK_BOOTTIME, which counts while a machine sleeps).
+"""A steady clock for waits: seconds since 1970, read once when the process begins and then counted by CLOCK_BOOTTIME.
 
-What is kept over a restart is compared with another process's reading, so whoever keeps it bounds the wait.
+Setting the system's clock changes nothing, and the time that a machine sleeps counts (clock_gettime(2)). A time that is
+stored may be read by a later process with another offset; callers bound the wait.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def since_boot() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-#: What makes of that seconds since 1970, in this process.
+#: Added to seconds since the machine began, it gives seconds since 1970.
 OFFSET = time.time() - since_boot()
 
 

@@ -24,7 +24,7 @@ from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, Store
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import arc_path
-from webarcfs.warc import http_response
+from webarcfs.warc import jobwarc
 
 pytestmark = [pytest.mark.crawl, pytest.mark.mount]
 
@@ -147,7 +147,7 @@ def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
             assert process.poll() is None
         process.kill()
     job = next(archive.jobs.iterdir())
-    whole = {each.url for path in job.glob("*.warc") for each in http_response.responses(path)}
+    whole = {each.url for path in job.glob("*.warc") for each in jobwarc.responses(path)}
     assert len(whole) > 5
     assert subprocess.run(["pgrep", "-f", str(job)], check=False, capture_output=True).stdout == b""
     site.clear_log()

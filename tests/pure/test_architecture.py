@@ -75,7 +75,7 @@ ONLY = {
         "webarcfs.mount.adapters.libfuse3.library",
         "webarcfs.mount.process.mountpoint",
     },
-    "warcio": {"webarcfs.warc.http_response"},
+    "warcio": set(),
     "protego": {"agent.policy.robotstxt"},
     "magic": {"webarcfs.content.mimetype"},
     "matplotlib": {"webarcfs.commands.picture"},

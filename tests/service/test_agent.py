@@ -25,7 +25,7 @@ from tests.support.site import Answer, Exchange, Site, page
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.model.metadata import format_time, now, parse_compact_time, parse_time
-from webarcfs.warc import http_response
+from webarcfs.warc import jobwarc
 
 archive = crawls.archive
 pytestmark = pytest.mark.crawl
@@ -283,7 +283,7 @@ def whole_in_warcs(archive: Archive) -> set[str]:
     found: set[str] = set()
     for job in archive.jobs.iterdir():
         for path in job.glob("*.warc"):
-            found |= {each.url for each in http_response.responses(path)}
+            found |= {each.url for each in jobwarc.responses(path)}
     return found
 
 

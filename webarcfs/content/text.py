@@ -1,7 +1,7 @@
-"""What a body says, whatever it is encoded in: its charset, and its title (/Cr-12.2/). Pure.
+"""The charset and the title of a body (/Cr-12.2/). Pure.
 
-A page's own word on its encoding is often false, so it is believed only where the bytes bear it out. The parser is
-given UTF-8 only: what it would make of a declaration in the document, or of none, plays no part.
+Declared encodings are often wrong, so one is used only if the bytes decode with it. libxml2 is always given UTF-8, so
+it never guesses.
 """
 
 from __future__ import annotations

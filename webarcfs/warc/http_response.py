@@ -1,23 +1,16 @@
-"""Reads WARC records (ISO 28500) as the responses that they hold: URL, status, head as received, body as a stream.
+"""Reads HTTP responses as WARC records (ISO 28500) hold them: the head as received, its fields, the body as a stream.
 
-warcio finds the records; heads are read here, so that they stay the bytes that the server sent.
+A head stays the bytes that the server sent.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
-from warcio.archiveiterator import ArchiveIterator
-from warcio.exceptions import ArchiveLoadFailed
-
-from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import CET
 from webarcfs.warc.fields import base32
 
 #: Longest head of a response that is read, in bytes.
@@ -87,42 +80,6 @@ class Response:
     address: str = ""  # of the server, where its record says it: wget's do, but for those that came through a proxy
 
 
-def responses(path: Path) -> Iterator[Response]:
-    """The response records of a WARC file, in order; what was cut off is left out.
-
-    Raises Damaged where the file cannot be read on.
-    """
-    with path.open("rb") as file:
-        whole = file.seek(0, 2)
-        file.seek(0)
-        records = ArchiveIterator(file, no_record_parse=True)
-        try:
-            for record in records:
-                if record.length is None:
-                    raise Damaged(f"{path}: a record without a length")
-                offset = int(records.offset)  # get_record_offset() would read the record to its end
-                if record.rec_type != "response" or offset + int(record.length) > whole:
-                    continue
-                response = _response(record, offset)
-                if response is not None:
-                    yield response
-        except ArchiveLoadFailed as error:
-            raise Damaged(f"{path}: not a WARC file: {error}") from None
-
-
-def response_at(file: IO[bytes], offset: int) -> Response:
-    """The response record that starts at byte `offset`. Raises Damaged where there is none."""
-    file.seek(offset)
-    try:
-        record = next(ArchiveIterator(file, no_record_parse=True), None)
-    except ArchiveLoadFailed:
-        record = None
-    response = _response(record, offset) if record is not None and record.rec_type == "response" else None
-    if response is None:
-        raise Damaged(f"{file.name}: there is no response at byte {offset}, where one was read before")
-    return response
-
-
 def parse_head(raw: bytes) -> Head | None:
     """A head from its bytes, lenient as browsers are; None when it does not start with a status line."""
     lines = raw.decode("latin-1").replace("\r\n", "\n").split("\n")
@@ -144,18 +101,6 @@ def parse_head(raw: bytes) -> Head | None:
     return Head(raw, int(words[1]), fields)
 
 
-def _response(record: object, offset: int) -> Response | None:
-    headers = record.rec_headers  # type: ignore[attr-defined] # warcio has no types
-    raw = read_head(record.raw_stream)  # type: ignore[attr-defined]
-    head = parse_head(raw)
-    if head is None:
-        return None
-    date = datetime.fromisoformat(headers.get_header("WARC-Date").replace("Z", "+00:00")).astimezone(CET)
-    size = int(record.length) - len(raw)  # type: ignore[attr-defined]
-    url = _target(headers.get_header("WARC-Target-URI"))
-    return Response(offset, url, date.replace(microsecond=0), head, record.raw_stream, size)  # type: ignore[attr-defined]
-
-
 def read_head(stream: Readable) -> bytes:
     """The head of a response as it was received, the empty line included, up to its bound."""
     lines = []
@@ -167,10 +112,6 @@ def read_head(stream: Readable) -> bytes:
         if line in (b"\r\n", b"\n", b""):
             break
     return b"".join(lines)
-
-
-def _target(uri: str) -> str:
-    return uri.strip("<>")  # wget 1.21 writes it as WARC 0.18 did, in brackets
 
 
 class Hashed:
