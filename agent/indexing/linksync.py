@@ -108,7 +108,7 @@ def _rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: se
 
 
 def _replace(path: Path, new: Path) -> None:
-    """Replace the database at `path` under its write lock: a writer of the old one would remove the new one's journal."""
+    """Replace the database at `path`, locked: a writer of the old one would remove the new one's journal."""
     with ExitStack() as stack:
         with suppress(DatabaseDamaged, OSError):
             stack.enter_context(LinkBase(path)).hold()
