@@ -1,4 +1,4 @@
-"""An item (seed 3): one run of a publication, its state and how far it is, as `item.json` in the job's folder tells it.
+"""An item: one run of a publication, its state and how far it is, as `item.json` in the job's folder tells it.
 
 The job writes it, `status` and the scheduler read it; a finished job's is in its report. Seed 3's states: an item waits
 until its base document is there, collects, converts (here: goes through the pipeline), and is archived; one that went

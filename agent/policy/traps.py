@@ -1,4 +1,4 @@
-"""Guards against spider traps: sites, made by accident or on purpose, that never end (seed 3, section 2.3.1). Pure.
+"""Guards against spider traps: sites, made by accident or on purpose, that never end. Pure.
 
 Each guard has a bound in `[crawl]` (0: no bound) and a word that crawl.log has behind `trap:`. The bounds are far from
 what real sites do; where one does more, its publication raises the bound, and the word says which.

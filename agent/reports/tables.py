@@ -1,4 +1,4 @@
-"""The tables of a job's crawl.log: hosts, MIME types, statuses, and why URLs were left out (seed 3, chapter 4). Pure.
+"""The tables of a job's crawl.log: hosts, MIME types, statuses, and why URLs were left out. Pure.
 
 Read line by line: a log of millions of lines costs no memory but a row for each host, type and status.
 """

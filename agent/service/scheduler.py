@@ -1,4 +1,4 @@
-"""Which publications are due: values in, values out. Pure (seed 3; /Cr-1.2/, /Cr-3/).
+"""Which publications are due: values in, values out. Pure (/Cr-1.2/, /Cr-3/).
 
 A publication with a start date is due then and at each interval after it, counted from that date: a monthly one that
 begins on the 31st comes on the last day of shorter months and on the 31st again. One without is due at once, and an

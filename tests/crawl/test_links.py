@@ -1,4 +1,4 @@
-"""The agent keeps links.db up with each crawl, where `[index] links` is set (seed 4)."""
+"""The agent keeps links.db up with each crawl, where `[index] links` is set."""
 
 from __future__ import annotations
 

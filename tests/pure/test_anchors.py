@@ -1,4 +1,4 @@
-"""The links of a page as links.db has them (seed 4): http, mail and image, each time it is there, with its words."""
+"""The links of a page as links.db has them: http, mail and image, each time it is there, with its words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When publications are due, with a clock of the tests' own (seed 3; /Cr-1.2/, /Cr-3/)."""
+"""When publications are due, with a clock of the tests' own (/Cr-1.2/, /Cr-3/)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spider traps are told by the look of a URL, and real sites are not taken for any (seed 3, section 2.3.1)."""
+"""Spider traps are told by the look of a URL, and real sites are not taken for any."""
 
 from __future__ import annotations
 

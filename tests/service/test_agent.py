@@ -1,4 +1,4 @@
-"""`webarc-agent start`, real: agents and their jobs as processes, against real servers on loopback (seed 3)."""
+"""`webarc-agent start`, real: agents and their jobs as processes, against real servers on loopback."""
 
 from __future__ import annotations
 

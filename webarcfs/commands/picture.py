@@ -1,4 +1,4 @@
-"""Draws the figures of snapshots as bars, for `webarc stat --plot` (seed 2, section 5.1).
+"""Draws the figures of snapshots as bars, for `webarc stat --plot`.
 
 With matplotlib, which is large and therefore optional: `pip install 'webarcfs[plot]'`.
 """

@@ -1,4 +1,4 @@
-"""The links of a page with the words that name them, for links.db (seed 4): http, mail and image. Pure.
+"""The links of a page with the words that name them, for links.db: http, mail and image. Pure.
 
 Unlike `links`, which a crawl goes on with, this counts each time that a page says a link, and listens to what it says.
 The page streams through libxml2 and no tree of it is made, so that one of a million links takes no more memory than

@@ -39,9 +39,9 @@ def groups(additions: Sequence[Addition]) -> list[list[int]]:
 
 
 def newest(additions: Iterable[Addition]) -> dict[int, Addition]:
-    """What is wanted of `additions`, by index: of a file that its writer confirmed again, with other bytes, the last.
+    """The additions to commit, by index: of several versions that one writer confirmed for a file, the last.
 
-    That one takes the place of what the first of them was to replace: git may have that, and none between.
+    It inherits `replaces` of the first, since git may have that blob and none in between.
     """
     wanted: dict[int, Addition] = {}
     files: dict[Hashable, tuple[int, AddFile]] = {}

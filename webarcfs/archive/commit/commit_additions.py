@@ -1,9 +1,8 @@
-"""Additions become commits: what the logs of all mounts hold for a domain, exactly once.
+"""Commits the additions that the logs of all mounts hold for a domain, each exactly once.
 
-The commit that main is moved to says how far each log is done, so whoever comes after a crash, at any point, finds each
-addition either committed and told of, or neither; marks in the repository (marks.py) follow. Objects are made before
-the domain's lock is taken, which is held for moving main only. Locks, in this order: committing, the domain's, and none
-inside.
+The commit that main is moved to records how far each log is done, so after a crash every addition is either committed
+and recorded, or neither. The refs in refs/additions (progress.py) are updated afterwards. Objects are made before the
+domain's lock is taken, which is held for moving main only. Locks, in this order: committing, the domain's; none inside.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class IndexSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """`[profile.NAME]`: MIME types by name (seed 3); what matches no include or some exclude is refused."""
+    """`[profile.NAME]`: MIME types by name; what matches no include or some exclude is refused."""
 
     include: tuple[str, ...] = _setting(
         validators.list_of(validators.mime_pattern), (), "MIME types to keep; none means all."

@@ -142,7 +142,7 @@ def merge_nodes(document: bytes, nodes: bytes) -> bytes:
 
 
 class Judge:
-    """Reads what a writer writes, from its begin on, and raises as soon as it is certain that it will be refused.
+    """Checks the bytes of a writer as they come, and raises as soon as it is certain that they will be refused.
 
     It is for telling early, at write(2): what it lets pass is still judged as a whole by the functions above. Once it
     has raised, it raises the same for whatever follows. Not for several threads at once.

@@ -107,9 +107,9 @@ def metadata(document: bytes) -> MetaData:
 
 
 def times(document: bytes) -> tuple[str, str] | None:
-    """crawlTime and createTime of a data.xml as we write it, which is all that a listing tells of an ARC.
+    """crawlTime and createTime of a data.xml as we write it: a listing needs no more of an ARC.
 
-    None where only `metadata` can say what it holds. The times look like times, and need not be any.
+    None if the document must be parsed (`metadata`). The values have the form of times and are not checked further.
     """
     if not document.startswith(_HEAD):
         return None

@@ -1,4 +1,4 @@
-"""What a snapshot consists of: documents and bytes by MIME type and by extension (seed 2, section 5.1)."""
+"""What a snapshot consists of: documents and bytes by MIME type and by extension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""links.db: the links of every version of every HTML page (seed 4). Only the agent writes to it; derived from git.
+"""links.db: the links of every version of every HTML page. Only the agent writes to it; derived from git.
 
 Links belong to a *body*, the bytes of a page under its URL, and are stored once; a *version* says from which snapshot
 to which a page had that body. So a snapshot costs the rows of the pages that it changed; a page that comes back, or an

@@ -1,4 +1,4 @@
-"""Links as values: their kinds, and the words that name them with case and accents folded (seed 4). Pure."""
+"""Links as values: their kinds, and the words that name them with case and accents folded. Pure."""
 
 from __future__ import annotations
 

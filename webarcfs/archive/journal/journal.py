@@ -100,7 +100,7 @@ class Journal:
     def confirm_all(self, wanted: Sequence[Wanted]) -> list[Ticket | BaseException]:
         """The same for several additions of one domain, at the price of one: the ticket of each, or what it failed by.
 
-        What became of one says nothing of the others, unless the disk failed.
+        Each addition succeeds or fails by itself, unless the disk fails.
         """
         every = [self._with_body(addition, body) for addition, body in wanted]
         self._write([each for each in every if each.error is None])

@@ -148,9 +148,8 @@ def take(path: Path) -> int | None:
 def take_from_dead(path: Path, until: float) -> int | None:
     """The same, but it waits, until the monotonic time `until`, for what a dead owner was just starting.
 
-    A process that is killed while it starts another leaves one that has copies of its descriptors, and with them its
-    locks, until that one runs its program: moments, or longer where processors are busy. An owner in a container of its
-    own seems to be dead and is waited for in vain; nothing comes of that but the wait.
+    A killed process may have forked a child, which holds its locks until it runs its program: for moments, or longer
+    where processors are busy. An owner in another PID namespace looks dead; then the wait is in vain, and harmless.
     """
     while (fd := take(path)) is None and _is_dead(path) and time.monotonic() < until:
         time.sleep(_BETWEEN_LOOKS)

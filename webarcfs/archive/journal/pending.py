@@ -40,7 +40,7 @@ class Pendings:
         self._bodies: dict[str, dict[tuple[str, int], Pending]] = {}
 
     def keep(self, pending: Pending) -> None:
-        """One more."""
+        """Add one."""
         ticket = pending.ticket
         key = ticket.log, ticket.addition.place.domain
         with self._lock:
@@ -49,7 +49,7 @@ class Pendings:
                 self._bodies.setdefault(ticket.addition.blob, {})[ticket.log, ticket.number] = pending
 
     def forget(self, gone: Iterable[Pending]) -> None:
-        """Some fewer. Nobody finds them from now on."""
+        """Remove some; no lookup finds them any more."""
         with self._lock:
             for pending in gone:
                 self._forget(pending)
