@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, data_name, split
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.content import mimetype, outlinks, text
@@ -17,7 +17,7 @@ def archived_links(archive: Archive, url: str) -> list[outlinks.Link]:
     """The links of the archived version of `url`; none where there is none, or it cannot be read."""
     domain, arc = split(arc_path(url))
     try:
-        store = Store(archive.repository(domain))
+        store = Repository(archive.repository(domain))
         head = store.head()
         data = store.find(head.tree, f"{arc}/{data_name(url)}") if head else None
         xml = store.find(head.tree, f"{arc}/{DATA_XML}") if head else None

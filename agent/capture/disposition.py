@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from agent.capture import fetchresults, wgetcommand
-from agent.capture.fetchresults import Answer
+from agent.capture.fetchresults import FetchResult
 from agent.frontier.discovery import Discovery
 from agent.frontier.retries import TRIES
-from agent.frontier.store import Row, Settled
+from agent.frontier.store import FrontierUrl, UrlOutcome
 from agent.jobfolder.job import Job
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import BUSY, PATIENCE, SERVER_BUSY
@@ -45,7 +45,7 @@ class Captured:
     reason: str = ""
 
 
-class Intake:
+class Disposition:
     """What is known of the servers of a job, and the way of answers into its frontier."""
 
     def __init__(self, job: Job, archived_links: Callable[[str], Iterable[Link]]) -> None:
@@ -53,7 +53,7 @@ class Intake:
         self._frontier = job.frontier
         self._discovery = Discovery(job.frontier, job.publication)
         self._archived_links = archived_links
-        self._settled: list[Settled] = []
+        self._settled: list[UrlOutcome] = []
         self._unreached: dict[str, int] = {}
         self._busy: dict[str, int] = {}
         self._most = job.settings.max_total_size
@@ -66,7 +66,7 @@ class Intake:
         """How many bytes more the crawl may keep (`max_total_size`); None where there is no limit."""
         return max(self._most - self._bytes, 0) if self._most else None
 
-    def take_in(self, domain: str, found: Iterable[Answer]) -> None:
+    def take_in(self, domain: str, found: Iterable[FetchResult]) -> None:
         """Take in what a batch of one server came to; the caller keeps it in one transaction."""
         settled = [self._one(answer) for answer in found]
         self._flush()
@@ -74,14 +74,14 @@ class Intake:
         self._expand()
         self._discovery.forget_if_large()
 
-    def fail(self, settled: Settled, row: Row) -> None:
+    def fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         """A page failed for good, or may not be had. Its archived version stands in for it, so that what only it
         links to is found.
         """
         self._fail(settled, row)
         self._flush()
 
-    def _fail(self, settled: Settled, row: Row) -> None:
+    def _fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         self._settled.append(settled)
         if row.kind != "robots":
             self._discovery.links(row, self._archived_links(row.url))
@@ -106,7 +106,7 @@ class Intake:
             return Captured(False, f"start URL failed: {failed[0]}")
         return Captured(True)
 
-    def _one(self, answer: Answer) -> Settled:
+    def _one(self, answer: FetchResult) -> UrlOutcome:
         row, settled = answer.row, self._fitting(answer.settled)
         if settled.note == OVER_SIZE:
             self._settled.append(settled)
@@ -130,7 +130,7 @@ class Intake:
             self._discovery.links(row, answer.links)
         return settled
 
-    def _fitting(self, settled: Settled) -> Settled:
+    def _fitting(self, settled: UrlOutcome) -> UrlOutcome:
         """An outcome as it is if its bytes still fit into the crawl, else refused: the limit holds to the byte."""
         if not self._most:
             return settled
@@ -141,7 +141,7 @@ class Intake:
         self.is_full = self.is_full or settled.note == OVER_SIZE
         return settled
 
-    def _judge_server(self, domain: str, settled: list[Settled]) -> None:
+    def _judge_server(self, domain: str, settled: list[UrlOutcome]) -> None:
         """Count how often in a row a server was not reached at all, or asked for a pause and did nothing else; then it
         is not asked for each of its pages.
         """
@@ -171,7 +171,7 @@ class Intake:
         status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
         while rows := self._frontier.next(domain, math.inf, _AT_ONCE):
             for row in rows:
-                self._fail(Settled(id=row.id, state="failed", status=status, tried=0, note=note), row)
+                self._fail(UrlOutcome(id=row.id, state="failed", status=status, tried=0, note=note), row)
                 if row.kind == "robots":
                     self._frontier.set_robots(row.url, status, b"", steadyclock.steady())
             self._flush()
@@ -185,6 +185,6 @@ class Intake:
             self._discovery.flush()
 
 
-def _has_failed(row: Row) -> bool:
+def _has_failed(row: FrontierUrl) -> bool:
     """Whether the end of a start URL's redirects did not come, also since it is at a private address."""
     return row.state == "failed" or PRIVATE_ADDRESS.reason in row.note.split(",")

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from agent.capture import wgetlog
 from agent.frontier.retries import again, failed, passing
-from agent.frontier.store import Row, Settled
+from agent.frontier.store import FrontierUrl, UrlOutcome
 from agent.policy import robotstxt
 from agent.policy.addresses import is_private
 from agent.policy.fetchstatus import PASSING, REDIRECTS, WHOLE, Status
@@ -33,11 +33,11 @@ _LARGEST_ROBOTS = robotstxt.LONGEST_BODY + 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FetchResult:
     """What came of one URL: its line for the frontier, and what it leads to."""
 
-    row: Row
-    settled: Settled
+    row: FrontierUrl
+    settled: UrlOutcome
     target: str = ""  # of a redirect
     links: tuple[outlinks.Link, ...] = ()
     robots: bytes = b""  # the body of a robots.txt
@@ -68,7 +68,7 @@ class Batch:
     told, what is left without an outcome has failed, lest it be tried for ever.
     """
 
-    rows: list[Row]
+    rows: list[FrontierUrl]
     warc_file: Path
     log: str
     killed: Killed | None
@@ -77,7 +77,7 @@ class Batch:
 
 def answers(
     batch: Batch, limits: Limits, now: float, begin: Callable[[http_response.Response], None] = lambda _: None
-) -> Iterator[Answer]:
+) -> Iterator[FetchResult]:
     """An Answer for each URL, in the order of the WARC; `now` in seconds since 1970 is what waits count from.
 
     `begin` is told of each response before it is read.
@@ -105,34 +105,34 @@ def answers(
             yield _of_log(row, attempt, now)
     for row in open_rows.values():
         if estranged:
-            yield Answer(row, failed(row, Status.RUNTIME, "wget", now))
+            yield FetchResult(row, failed(row, Status.RUNTIME, "wget", now))
         else:  # wget did not come to them
-            yield Answer(row, again(row))
+            yield FetchResult(row, again(row))
 
 
-def _unread(row: Row, response: http_response.Response, limits: Limits) -> Answer | None:
+def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) -> FetchResult | None:
     """The outcome of a response that is dropped before it is read; None where it is to be read."""
     if limits.public and response.address and is_private(response.address):
         # The name of its server led elsewhere when it was looked up than when wget did (lookups.py).
         status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
-        return Answer(row, Settled(id=row.id, state="failed", status=status, note=note))
+        return FetchResult(row, UrlOutcome(id=row.id, state="failed", status=status, note=note))
     head = response.head
     if head.has_bad_length and row.note != BAD_LENGTH and _is_wanted(row, head, limits):
         # wget took the digits that it begins with for the length, or 0; next time it looks for the end instead.
-        return Answer(row, Settled(id=row.id, state="waiting", status=head.status, note=BAD_LENGTH))
+        return FetchResult(row, UrlOutcome(id=row.id, state="waiting", status=head.status, note=BAD_LENGTH))
     return None
 
 
-def page_links(body: bytes, url: str, head: http_response.Head) -> outlinks.Found:
+def page_links(body: bytes, url: str, head: http_response.Head) -> outlinks.PageLinks:
     """The links of a decoded body, as its type has them."""
     mime_type = mimetype.likely_type(body[: mimetype.SAMPLE], head.content_type)
     if not mime_type.startswith(_LINKING):
-        return outlinks.Found()
+        return outlinks.PageLinks()
     charset = text.decode_charset(body[: mimetype.SAMPLE], head.content_type)
     return outlinks.find(body, url, mime_type, charset)
 
 
-def links_at(warc_file: Path, position: int, row: Row) -> tuple[outlinks.Link, ...]:
+def links_at(warc_file: Path, position: int, row: FrontierUrl) -> tuple[outlinks.Link, ...]:
     """The links of a page that was answered before, read once more from its WARC; none if that is deadly."""
     if LINKS_UNREAD in row.note.split(","):
         return ()
@@ -142,7 +142,9 @@ def links_at(warc_file: Path, position: int, row: Row) -> tuple[outlinks.Link, .
     return page_links(body, row.url, response.head).links
 
 
-def _of_response(row: Row, response: http_response.Response, limits: Limits, now: float, deadly: bool) -> Answer:
+def _of_response(
+    row: FrontierUrl, response: http_response.Response, limits: Limits, now: float, deadly: bool
+) -> FetchResult:
     head = response.head
     stream = http_response.Hashed(response.stream)
     try:
@@ -150,9 +152,9 @@ def _of_response(row: Row, response: http_response.Response, limits: Limits, now
     except BadBody as error:
         if head.status not in REDIRECTS:  # whose body nobody reads
             status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
-            return Answer(row, failed(row, status, str(error), now))
+            return FetchResult(row, failed(row, status, str(error), now))
         body = b""
-    settled = Settled(
+    settled = UrlOutcome(
         id=row.id,
         state="done",
         status=head.status,
@@ -163,55 +165,59 @@ def _of_response(row: Row, response: http_response.Response, limits: Limits, now
         digest=stream.digest(),
     )
     if limits.max_file_size and response.size > limits.max_file_size:
-        return Answer(row, replace(settled, state="refused", status=int(Status.QUOTA), note="too-big"))
+        return FetchResult(row, replace(settled, state="refused", status=int(Status.QUOTA), note="too-big"))
     if head.status in PASSING:
         settled = passing(row, settled, head.get("retry-after"), now)
     if settled.state == "waiting":
-        return Answer(row, settled)
+        return FetchResult(row, settled)
     if head.status in REDIRECTS:
         target = _target(row, head)
-        return Answer(row, replace(settled, target=target, note="" if target else "bad-location"), target)
+        return FetchResult(row, replace(settled, target=target, note="" if target else "bad-location"), target)
     if row.kind == "robots":
-        return Answer(row, settled, robots=body)
+        return FetchResult(row, settled, robots=body)
     return _of_document(row, settled, head, None if deadly else body, limits)
 
 
-def _of_document(row: Row, settled: Settled, head: http_response.Head, body: bytes | None, limits: Limits) -> Answer:
+def _of_document(
+    row: FrontierUrl, settled: UrlOutcome, head: http_response.Head, body: bytes | None, limits: Limits
+) -> FetchResult:
     """A whole answer that is no redirect: to be archived, or only to be noted. Without `body` it has no links."""
     if head.status in WHOLE:
-        found = outlinks.Found() if body is None else page_links(body, row.url, head)
+        found = outlinks.PageLinks() if body is None else page_links(body, row.url, head)
         remark = LINKS_UNREAD if body is None else LINKS_CUT if found.is_cut else ""
         archived = _archived(row, settled, head)
         note = ",".join(filter(None, (archived.note, remark)))
-        return Answer(row, replace(archived, note=note), links=found.links)
+        return FetchResult(row, replace(archived, note=note), links=found.links)
     if limits.keep_errors and head.status >= 400:
-        return Answer(row, _archived(row, replace(settled, state="done"), head))
-    return Answer(row, settled)
+        return FetchResult(row, _archived(row, replace(settled, state="done"), head))
+    return FetchResult(row, settled)
 
 
-def _archived(row: Row, settled: Settled, head: http_response.Head) -> Settled:
+def _archived(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -> UrlOutcome:
     notes = [BAD_LENGTH] * head.has_bad_length + [f"coding:{coding}" for coding in unknown_codings(head)]
     return replace(settled, note=",".join(notes), arc=split(arc_path(row.url))[1])
 
 
-def _of_log(row: Row, attempt: wgetlog.Attempt, now: float) -> Answer:
+def _of_log(row: FrontierUrl, attempt: wgetlog.Attempt, now: float) -> FetchResult:
     status = attempt.http_status
     if status in _NO_BODY:
-        return Answer(row, Settled(id=row.id, state="done", status=status))
+        return FetchResult(row, UrlOutcome(id=row.id, state="done", status=status))
     if asks_for_pause(status, attempt.retry_after, now):  # wget was ended over it before its WARC had the answer
-        return Answer(row, passing(row, Settled(id=row.id, state="failed", status=status), attempt.retry_after, now))
-    return Answer(row, failed(row, *attempt.failure(), now))
+        return FetchResult(
+            row, passing(row, UrlOutcome(id=row.id, state="failed", status=status), attempt.retry_after, now)
+        )
+    return FetchResult(row, failed(row, *attempt.failure(), now))
 
 
-def _of_killed(row: Row, killed: Killed, attempt: wgetlog.Attempt, now: float) -> Answer:
+def _of_killed(row: FrontierUrl, killed: Killed, attempt: wgetlog.Attempt, now: float) -> FetchResult:
     """The document that was under way when wget was killed."""
     if killed.status:
-        return Answer(row, failed(row, killed.status, killed.note, now))
+        return FetchResult(row, failed(row, killed.status, killed.note, now))
     asked = asks_for_pause(attempt.http_status, attempt.retry_after, now)
-    return _of_log(row, attempt, now) if asked else Answer(row, again(row))
+    return _of_log(row, attempt, now) if asked else FetchResult(row, again(row))
 
 
-def _target(row: Row, head: http_response.Head) -> str:
+def _target(row: FrontierUrl, head: http_response.Head) -> str:
     """Where a redirect leads; empty when nowhere that is archived."""
     try:
         location = head.get("location").encode("latin-1").decode("utf-8", "replace")
@@ -220,12 +226,12 @@ def _target(row: Row, head: http_response.Head) -> str:
         return ""
 
 
-def _is_wanted(row: Row, head: http_response.Head, limits: Limits) -> bool:
+def _is_wanted(row: FrontierUrl, head: http_response.Head, limits: Limits) -> bool:
     """Whether a body is read or archived."""
     return head.status in WHOLE or row.kind == "robots" or (limits.keep_errors and head.status >= 400)
 
 
-def _wanted(row: Row, head: http_response.Head) -> int:
+def _wanted(row: FrontierUrl, head: http_response.Head) -> int:
     """How much of a body is needed here: rules, links, or nothing."""
     if row.kind == "robots":
         return _LARGEST_ROBOTS

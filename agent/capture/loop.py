@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 
 from agent.capture import serverlocks, wgetcommand
-from agent.capture.disposition import OVER_SIZE, OVER_TIME, Captured, Intake
+from agent.capture.disposition import OVER_SIZE, OVER_TIME, Captured, Disposition
 from agent.capture.fetchresults import Limits
 from agent.capture.lookups import Lookups, Reach
-from agent.capture.resultreader import Ended, Reader
+from agent.capture.resultreader import EndedBatch, ResultReader
 from agent.capture.wgetpool import Running, Wgets
 from agent.capture.wgetslots import Slots
-from agent.frontier.robotscache import RobotsBook, Say
-from agent.frontier.store import NO_STATES, Row, Settled
+from agent.frontier.robotscache import Permission, RobotsCache
+from agent.frontier.store import NO_STATES, FrontierUrl, UrlOutcome
 from agent.jobfolder.job import Job
 from agent.policy import addresses
 from agent.policy.fetchstatus import Status
@@ -73,14 +73,14 @@ class _Capture:
         self.job = job
         self.frontier = job.frontier
         self.settings = job.settings
-        self.intake = Intake(job, archived_links)
-        self.robots = RobotsBook(job.frontier, job.settings.user_agent)
+        self.intake = Disposition(job, archived_links)
+        self.robots = RobotsCache(job.frontier, job.settings.user_agent)
         self.wgets = Wgets(job.folder, job.settings)
         self.lookups: Lookups | None = None  # where it may ask any address
         if not addresses.may_be_private(job.settings, job.publication.urls):
             self.lookups = Lookups(names=not addresses.is_proxied(job.settings.wget_args, os.environ))
         public = self.lookups is not None
-        self.reader = Reader(Limits(job.settings.max_file_size, job.settings.keep_errors, public))
+        self.reader = ResultReader(Limits(job.settings.max_file_size, job.settings.keep_errors, public))
         most = max(job.instances, self.settings.max_instances)
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
@@ -138,7 +138,7 @@ class _Capture:
         heapq.heapify(due)
         return due
 
-    def read(self, batch: Ended) -> None:
+    def read(self, batch: EndedBatch) -> None:
         """Take in what a batch came to, in one transaction."""
         rows = self.frontier.fetching(batch.number)
         with self.frontier.changes(), closing(self.reader.answers(batch, rows)) as answers:
@@ -160,7 +160,7 @@ class _Capture:
         for number, domain in self.frontier.unread_batches():
             files = wgetcommand.BatchFiles(self.job.folder, number)
             with locks.exclusive_until(self.job.archive.server_lock(domain), self.job.stop):  # its wget may be ending
-                self.reader.give(Ended(number, domain, self.frontier.fetching(number), files.warc, files.log))
+                self.reader.give(EndedBatch(number, domain, self.frontier.fetching(number), files.warc, files.log))
 
     def _read_all(self) -> bool:
         """Take in what is left; returns whether that came to its end: a job that must stop does not wait for it."""
@@ -183,7 +183,7 @@ class _Capture:
     def _give(self, each: Running) -> None:
         files = each.files
         self.unread[files.number] = len(each.rows)
-        self.reader.give(Ended(files.number, each.domain, each.rows, files.warc, files.log, each.killed))
+        self.reader.give(EndedBatch(files.number, each.domain, each.rows, files.warc, files.log, each.killed))
 
     def _patience(self) -> float:
         """Watch the wgets, and see how long nothing may happen: no wait for a wget is longer than that."""
@@ -250,12 +250,12 @@ class _Capture:
             self.held[domain] = time.monotonic() + min(left, 1.0)  # another job may have more to say by then
         return left <= 0
 
-    def _choose(self, domain: str, now: float, wait: float) -> tuple[list[Row], float]:
+    def _choose(self, domain: str, now: float, wait: float) -> tuple[list[FrontierUrl], float]:
         """The next URLs of a server, as far as robots.txt is known and lets them be fetched."""
         share = self.settings.max_instances / self.sharing
         most = 1 if self.intake.is_doubtful(domain) else _share_of_batch(share)
         most = _in_time(most, wait, share)
-        allowed: list[Row] = []
+        allowed: list[FrontierUrl] = []
         self.waiting = None
         with self.frontier.changes():
             while rows := self.frontier.next(domain, now, most):
@@ -263,24 +263,26 @@ class _Capture:
                 if first or not self.settings.robots:
                     return first or rows, wait
                 says = [self._ask(row, now) for row in rows]
-                allowed = [row for row, say in zip(rows, says, strict=True) if say is Say.YES]
-                if allowed or Say.ASK in says:
+                allowed = [row for row, say in zip(rows, says, strict=True) if say is Permission.YES]
+                if allowed or Permission.ASK in says:
                     break  # else all of them were refused
         if allowed:
             wait = max(wait, self.robots.delay(allowed[0].url, now))
         return allowed[: _in_time(most, wait, share)], wait
 
-    def _ask(self, row: Row, now: float) -> Say:
+    def _ask(self, row: FrontierUrl, now: float) -> Permission:
         """What robots.txt says of a URL; one that may not be fetched is settled."""
         say = self.robots.say(row.url, now)
-        if say is Say.NO:
-            self.intake.fail(Settled(id=row.id, state="refused", status=Status.ROBOTS, tried=0, note="robots"), row)
-        elif say is Say.UNAVAILABLE:
+        if say is Permission.NO:
+            self.intake.fail(UrlOutcome(id=row.id, state="refused", status=Status.ROBOTS, tried=0, note="robots"), row)
+        elif say is Permission.UNAVAILABLE:
             status = Status.ROBOTS_UNREACHABLE
-            self.intake.fail(Settled(id=row.id, state="failed", status=status, tried=0, note="robots-unavailable"), row)
+            self.intake.fail(
+                UrlOutcome(id=row.id, state="failed", status=status, tried=0, note="robots-unavailable"), row
+            )
         return say
 
-    def _launch(self, domain: str, rows: list[Row], wait: float, lock: int, place: int) -> None:
+    def _launch(self, domain: str, rows: list[FrontierUrl], wait: float, lock: int, place: int) -> None:
         to_the_end = rows[0].note == BAD_LENGTH  # wget reads all bodies of a batch one way; the others wait
         rows = [row for row in rows if (row.note == BAD_LENGTH) == to_the_end]
         self.number += 1

@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from agent.capture import fetchresults
-from agent.capture.fetchresults import Answer, Batch, Killed, Limits
-from agent.frontier.store import Row, Settled
+from agent.capture.fetchresults import Batch, FetchResult, Killed, Limits
+from agent.frontier.store import FrontierUrl, UrlOutcome
 from agent.jobfolder import readmarks
 from agent.jobfolder.readmarks import Marks
 from agent.system import steadyclock
@@ -54,21 +54,21 @@ _IN_MEMORY = 32 << 20
 #: So many links are sent at once at most: what bounds the memory of both processes.
 _MOST_LINKS = 200_000
 _LENGTH = 4
-_SETTLED = tuple(field.name for field in fields(Settled))
+_SETTLED = tuple(field.name for field in fields(UrlOutcome))
 # Not dataclasses.astuple, which copies every value deeply.
 _values_of_settled = attrgetter(*_SETTLED)
-_values_of_row = attrgetter(*(field.name for field in fields(Row)))
+_values_of_row = attrgetter(*(field.name for field in fields(FrontierUrl)))
 _values_of_limits = attrgetter(*(field.name for field in fields(Limits)))
 _KINDS = {str(kind.value): kind for kind in Kind}
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedBatch:
     """A batch whose wget has ended: the URLs it was given, its files, and whether it was killed."""
 
     number: int
     domain: str
-    rows: list[Row]
+    rows: list[FrontierUrl]
     warc: Path
     log: Path
     killed: Killed | None = None
@@ -78,19 +78,19 @@ class _TakesLong(Exception):
     """A batch is more than can be read between two looks at everything else."""
 
 
-class Reader:
+class ResultReader:
     """Reads batches: those for the process in the order in which they are given, small ones ahead. Close it."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._few: deque[Ended] = deque()
-        self._here: tuple[Ended, list[Answer]] | None = None  # one of those, and what it came to
-        self._queue: deque[Ended] = deque()  # for the process
+        self._few: deque[EndedBatch] = deque()
+        self._here: tuple[EndedBatch, list[FetchResult]] | None = None  # one of those, and what it came to
+        self._queue: deque[EndedBatch] = deque()  # for the process
         self._process: subprocess.Popen[bytes] | None = None
         self._sent = False  # the first of the queue is with the process
         self._marks = 0  # how long its file of marks was then
 
-    def give(self, batch: Ended) -> None:
+    def give(self, batch: EndedBatch) -> None:
         """Have a batch read."""
         is_small = len(batch.rows) <= _FEW and not readmarks.size(batch.warc)
         (self._few if is_small else self._queue).append(batch)
@@ -101,7 +101,7 @@ class Reader:
         """How many batches were given whose answers were not taken."""
         return len(self._few) + len(self._queue) + (self._here is not None)
 
-    def next(self, others: Iterable[int], seconds: float) -> Ended | None:
+    def next(self, others: Iterable[int], seconds: float) -> EndedBatch | None:
         """A batch whose answers are here; waits for one, or for one of `others` (descriptors), at most `seconds`."""
         if self._here is None and self._few:
             self._try_here(self._few.popleft())
@@ -117,7 +117,7 @@ class Reader:
             self._send_again(self._queue[0])
         return self._here[0] if self._here is not None else None
 
-    def answers(self, batch: Ended, rows: Iterable[Row]) -> Generator[Answer, None, None]:
+    def answers(self, batch: EndedBatch, rows: Iterable[FrontierUrl]) -> Generator[FetchResult, None, None]:
         """The answers of the batch that `next` gave, which is taken by that; the next one is read meanwhile.
 
         `rows` are its URLs as they are in the frontier by now. Close what this returns: if it was not drawn to its end,
@@ -155,7 +155,7 @@ class Reader:
             self._process.communicate()
             self._process, self._sent = None, False
 
-    def _try_here(self, batch: Ended) -> None:
+    def _try_here(self, batch: EndedBatch) -> None:
         found = _read_here(batch, self._limits)
         if found is not None:
             self._here = (batch, found)
@@ -179,7 +179,7 @@ class Reader:
             _write(self._process.stdin, task)
         self._sent = True
 
-    def _send_again(self, batch: Ended) -> None:
+    def _send_again(self, batch: EndedBatch) -> None:
         """The process died. Raises CrawlFailed if no answer of the batch can be to blame."""
         assert self._process is not None
         was_killed = self._process.wait() < 0 and readmarks.size(batch.warc) > self._marks
@@ -188,7 +188,7 @@ class Reader:
         self._end()
         self._send()
 
-    def _receive(self, batch: Ended) -> tuple[bool, list[Any]]:
+    def _receive(self, batch: EndedBatch) -> tuple[bool, list[Any]]:
         found = _frame(self._out)
         if found is None:
             raise self._died(batch)
@@ -201,16 +201,16 @@ class Reader:
         assert isinstance(self._process.stdout, io.BufferedReader)
         return self._process.stdout
 
-    def _died(self, batch: Ended) -> CrawlFailed:
+    def _died(self, batch: EndedBatch) -> CrawlFailed:
         assert self._process is not None
         code = self._process.wait()
         return CrawlFailed(f"the process that reads answers ended with {code} at {batch.warc}")
 
 
-def _answer(row: Row, record: tuple[Any, ...]) -> Answer:
+def _answer(row: FrontierUrl, record: tuple[Any, ...]) -> FetchResult:
     settled, target, pairs, robots = record
     links = tuple([Link(url, _KINDS[kind]) for url, kind in pairs])
-    return Answer(row, Settled(**dict(zip(_SETTLED, settled, strict=True))), target, links, robots)
+    return FetchResult(row, UrlOutcome(**dict(zip(_SETTLED, settled, strict=True))), target, links, robots)
 
 
 def _started() -> subprocess.Popen[bytes]:
@@ -221,8 +221,8 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def _read(
-    batch: Ended, limits: Limits, offset: float, marks: Marks, begin: Callable[[http_response.Response], None]
-) -> Iterator[Answer]:
+    batch: EndedBatch, limits: Limits, offset: float, marks: Marks, begin: Callable[[http_response.Response], None]
+) -> Iterator[FetchResult]:
     """The answers of a batch; `offset` makes of seconds since boot the time of the process that waits by it."""
     try:
         log = batch.log.read_text("utf-8", "replace")
@@ -237,7 +237,7 @@ def _read(
     return fetchresults.answers(read, limits, offset + steadyclock.since_boot(), marked)
 
 
-def _read_here(batch: Ended, limits: Limits) -> list[Answer] | None:
+def _read_here(batch: EndedBatch, limits: Limits) -> list[FetchResult] | None:
     """The answers of a batch; None if they take more than a moment."""
     begun = time.thread_time()
 
@@ -272,7 +272,9 @@ def _serve(given: IO[bytes], out: IO[bytes]) -> None:
     """Answer tasks until there are no more."""
     while (task := _frame(given)) is not None:
         rows, warc, log, killed, limits, offset = task
-        batch = Ended(0, "", [Row(*row) for row in rows], Path(warc), Path(log), Killed(*killed) if killed else None)
+        batch = EndedBatch(
+            0, "", [FrontierUrl(*row) for row in rows], Path(warc), Path(log), Killed(*killed) if killed else None
+        )
         with tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=str(batch.warc.parent)) as all_answers:
             _read_all(batch, Limits(*limits), offset, all_answers)
             all_answers.seek(0)
@@ -280,7 +282,7 @@ def _serve(given: IO[bytes], out: IO[bytes]) -> None:
         out.flush()
 
 
-def _read_all(batch: Ended, limits: Limits, offset: float, out: IO[bytes]) -> None:
+def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) -> None:
     """Write the answers of a batch. What an answer may take is measured by a timer, whose end is the process's."""
     found: list[tuple[object, ...]] = []
     links = 0

@@ -19,7 +19,7 @@ from agent.capture import pausewatch, serverlocks, wgetcommand
 from agent.capture.disposition import OVER_SIZE
 from agent.capture.fetchresults import Killed
 from agent.capture.pausewatch import Seen
-from agent.frontier.store import Row
+from agent.frontier.store import FrontierUrl
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import PATIENCE
 from webarcfs.archive.config.settings import CrawlSettings
@@ -43,7 +43,7 @@ class Running:
     """A wget at work. `lock` keeps its server to itself, `place` is its place among the archive's wgets."""
 
     files: wgetcommand.BatchFiles
-    rows: list[Row]
+    rows: list[FrontierUrl]
     domain: str
     process: subprocess.Popen[bytes]
     lock: int
@@ -104,7 +104,7 @@ class Wgets:
         return any(each.wait for each in self._running)
 
     def start(
-        self, files: wgetcommand.BatchFiles, rows: list[Row], domain: str, wait: float, held: tuple[int, int]
+        self, files: wgetcommand.BatchFiles, rows: list[FrontierUrl], domain: str, wait: float, held: tuple[int, int]
     ) -> None:
         """Start one on a batch, whose list is written: `rows` that are all to be read to the end (BAD_LENGTH), or none.
 

@@ -20,7 +20,7 @@ from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent.jobs.ending import Outcome  # what it needs is slow to load, and few commands need it
+    from agent.jobs.ending import JobOutcome  # what it needs is slow to load, and few commands need it
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 # `localhost:8080` has none: what follows its colon is a port.
@@ -94,7 +94,7 @@ def stop_on_signals() -> threading.Event:
     return stop
 
 
-def tell(outcome: Outcome, *, judged: bool = True) -> None:
+def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
     """Say how a job ended; with `judged`, also whether it saw all that it set out to see."""
     for warning in outcome.warnings:
         _log.warning("%s", warning)

@@ -101,7 +101,7 @@ def _show(summary: dict[str, Any], found: Tables, top: int) -> None:
             console.print(_table(name, rows, top))
 
 
-def _table(name: str, rows: list[tuple[str, tables.Row]], top: int) -> Table:
+def _table(name: str, rows: list[tuple[str, tables.TableRow]], top: int) -> Table:
     shown = rows[:top] if top else rows
     table = Table(title=_TITLES[name], title_justify="left", box=None, pad_edge=False)
     table.add_column("", no_wrap=True)

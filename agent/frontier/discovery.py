@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from agent.frontier.quotas import Crowd
-from agent.frontier.store import Find, Frontier, Row
+from agent.frontier.quotas import UrlQuotas
+from agent.frontier.store import FoundUrl, Frontier, FrontierUrl
 from agent.policy import addresses, scope, traps
 from agent.policy.fetchstatus import Status
 from webarcfs.archive.config.settings import CrawlSettings, Publication
@@ -49,19 +49,19 @@ class Discovery:
             traps=_bounds(frontier, publication.crawl),
             private_addresses=addresses.may_be_private(publication.crawl, publication.urls),
         )
-        self._crowd = Crowd(frontier, publication.crawl)
+        self._crowd = UrlQuotas(frontier, publication.crawl)
         # What was offered to the frontier lately, and how near it was: pages of a site share most of their links.
         self._offered: dict[tuple[str, str], int] = {}
-        self._finds: list[Find] = []
+        self._finds: list[FoundUrl] = []
         self._expanded: list[tuple[int, int]] = []  # page and depth
 
     def seeds(self, urls: Iterable[str]) -> None:
         """Put the start URLs in (/Cr-2.2/, /Cr-6/)."""
         self._frontier.add(
-            Find(url=url, domain=scope.domain_in(url), kind="seed", depth=0, hops="") for url in dict.fromkeys(urls)
+            FoundUrl(url=url, domain=scope.domain_in(url), kind="seed", depth=0, hops="") for url in dict.fromkeys(urls)
         )
 
-    def links(self, page: Row, links: Iterable[Link]) -> None:
+    def links(self, page: FrontierUrl, links: Iterable[Link]) -> None:
         """Put in the links of a page; they are in the frontier after `flush`."""
         depth = page.depth
         for link in links:
@@ -83,7 +83,7 @@ class Discovery:
         self._finds, self._expanded = [], []
         self._crowd.settle()
 
-    def redirect(self, page: Row, target: str) -> None:
+    def redirect(self, page: FrontierUrl, target: str) -> None:
         """Put in the target of a redirect."""
         self.flush()
         domain = scope.domain_in(target)
@@ -98,7 +98,7 @@ class Discovery:
         if self._is_circle(page):
             self._frontier.annotate(page.id, "redirect-loop")
 
-    def end_of(self, row: Row) -> Row:
+    def end_of(self, row: FrontierUrl) -> FrontierUrl:
         """Where a URL leads in the end: the last of the redirects from it; itself where there are none or a loop."""
         visited = {row.id}
         while (target := self._frontier.redirected_to(row.id)) is not None and target.id not in visited:
@@ -106,7 +106,7 @@ class Discovery:
             row = target
         return row
 
-    def _is_circle(self, row: Row) -> bool:
+    def _is_circle(self, row: FrontierUrl) -> bool:
         visited = {row.id}
         while (target := self._frontier.redirected_to(row.id)) is not None:
             if target.id in visited:
@@ -120,12 +120,12 @@ class Discovery:
         if len(self._offered) > _MOST_KNOWN:
             self._offered.clear()
 
-    def _judged(self, url: str, kind: str, depth: int, page: Row) -> Find:
+    def _judged(self, url: str, kind: str, depth: int, page: FrontierUrl) -> FoundUrl:
         domain = scope.domain_in(url)
         verdict = scope.judge(self._scope, url, depth, kind)
         if verdict is None:
             verdict = self._crowd.judge(url, domain, domain in self._scope.hosts)
-        find = Find(
+        find = FoundUrl(
             url=url,
             domain=domain,
             kind=kind,

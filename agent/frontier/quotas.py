@@ -18,7 +18,7 @@ QUERIES = Verdict(Status.TRAP, traps.QUERIES)
 HOSTS = Verdict(Status.TRAP, traps.HOSTS)
 
 
-class Crowd:
+class UrlQuotas:
     """Accepted URLs of each path, and hosts of the crawl, with their limits."""
 
     def __init__(self, frontier: Frontier, settings: CrawlSettings) -> None:

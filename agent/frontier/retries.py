@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.frontier.store import Row, Settled
+from agent.frontier.store import FrontierUrl, UrlOutcome
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import BUSY, PATIENCE, asks_for_pause, retry_after
 
@@ -16,20 +16,20 @@ from agent.policy.politeness import BUSY, PATIENCE, asks_for_pause, retry_after
 TRIES = 3
 
 
-def again(row: Row) -> Settled:
+def again(row: FrontierUrl) -> UrlOutcome:
     """Nobody came to it, or nobody is to blame: as if it had not been tried."""
-    return Settled(id=row.id, state="waiting", status=0, tried=0)
+    return UrlOutcome(id=row.id, state="waiting", status=0, tried=0)
 
 
-def failed(row: Row, status: int, note: str, now: float) -> Settled:
+def failed(row: FrontierUrl, status: int, note: str, now: float) -> UrlOutcome:
     """A failure: to be tried again, or the last of its tries. What was too big or too slow is not tried again."""
-    settled = Settled(id=row.id, state="failed", status=int(status), note=note)
+    settled = UrlOutcome(id=row.id, state="failed", status=int(status), note=note)
     if status in (Status.QUOTA, Status.TIME_LIMIT):
         return settled
     return _last_or_again(row, settled, now + _delay(row.tries))
 
 
-def passing(row: Row, settled: Settled, value: str, now: float) -> Settled:
+def passing(row: FrontierUrl, settled: UrlOutcome, value: str, now: float) -> UrlOutcome:
     """An answer that may be better later; a server that asks for a pause is asked more often, as late as it wishes.
 
     `value` is what its field Retry-After says.
@@ -40,7 +40,7 @@ def passing(row: Row, settled: Settled, value: str, now: float) -> Settled:
     return _last_or_again(row, settled, later)
 
 
-def _last_or_again(row: Row, settled: Settled, later: float, tries: int = TRIES) -> Settled:
+def _last_or_again(row: FrontierUrl, settled: UrlOutcome, later: float, tries: int = TRIES) -> UrlOutcome:
     if row.tries + 1 < tries:
         return replace(settled, state="waiting", not_before=later)
     return replace(settled, state="failed")

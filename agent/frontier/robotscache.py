@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from agent.frontier.store import Find, Frontier
+from agent.frontier.store import FoundUrl, Frontier
 from agent.policy import robotstxt
 from agent.policy.fetchstatus import REDIRECTS
 from webarcfs.archive.model.url import domain_of
@@ -16,7 +16,7 @@ _DAY = 86400.0
 _MOST_REDIRECTS = 5  # RFC 9309 section 2.3.1.2
 
 
-class Say(Enum):
+class Permission(Enum):
     """What the rules say of a URL."""
 
     YES = "yes"
@@ -25,24 +25,24 @@ class Say(Enum):
     UNAVAILABLE = "unavailable"  # it could not be fetched: nothing may be (RFC 9309 section 2.3.1.4)
 
 
-class RobotsBook:
+class RobotsCache:
     """The rules of all origins of a job."""
 
     def __init__(self, frontier: Frontier, user_agent: str) -> None:
         self._frontier = frontier
         self._user_agent = user_agent
-        self._rules: dict[str, robotstxt.Rules] = {}
+        self._rules: dict[str, robotstxt.RobotsRules] = {}
 
-    def say(self, url: str, now: float) -> Say:
+    def say(self, url: str, now: float) -> Permission:
         """Whether `url` may be fetched; `now` in seconds since 1970. ASK puts its robots.txt into the frontier."""
         root = robotstxt.robots_url(url)
         answer = self._answer(root, now)
         if answer is None:
-            return Say.ASK
+            return Permission.ASK
         rules = self._parsed(root, *answer)
         if not rules.known:
-            return Say.UNAVAILABLE
-        return Say.YES if robotstxt.allowed(rules, self._user_agent, url) else Say.NO
+            return Permission.UNAVAILABLE
+        return Permission.YES if robotstxt.allowed(rules, self._user_agent, url) else Permission.NO
 
     def delay(self, url: str, now: float) -> float:
         """Seconds between requests that the origin asks for; 0 where it asks for none."""
@@ -67,7 +67,7 @@ class RobotsBook:
         row = self._frontier.by_url(url)
         if row is None:
             # Its depth puts it before all else that waits.
-            self._frontier.add([Find(url=url, domain=domain_of(url), kind="robots", depth=-1, hops="P")])
+            self._frontier.add([FoundUrl(url=url, domain=domain_of(url), kind="robots", depth=-1, hops="P")])
         elif row.kind != "robots":
             return 404, b""  # a redirect to a page of the crawl: no rules
         elif again and row.state in ("done", "failed"):
@@ -75,7 +75,7 @@ class RobotsBook:
             self._rules.clear()
         return None
 
-    def _parsed(self, root: str, status: int, body: bytes) -> robotstxt.Rules:
+    def _parsed(self, root: str, status: int, body: bytes) -> robotstxt.RobotsRules:
         if root not in self._rules:
             self._rules[root] = robotstxt.parse(status, body)
         return self._rules[root]

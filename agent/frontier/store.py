@@ -28,7 +28,7 @@ _AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FrontierUrl:
     """A URL of the frontier; the columns are explained in sql/frontier/schema.sql."""
 
     id: int
@@ -57,7 +57,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Find:
+class FoundUrl:
     """A URL as it was found: where, how, and whether the scope lets it in (state `waiting`) or why not."""
 
     url: str
@@ -72,7 +72,7 @@ class Find:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class UrlOutcome:
     """What an attempt at a URL came to. `tried` is 0 where the attempt shall not count."""
 
     id: int
@@ -143,11 +143,11 @@ class Frontier:
 
     # -- URLs ----------------------------------------------------------------------------------------------------
 
-    def add(self, finds: Iterable[Find]) -> None:
+    def add(self, finds: Iterable[FoundUrl]) -> None:
         """Take in URLs that were found."""
         self._many("frontier/add", finds)
 
-    def settle(self, outcomes: Iterable[Settled]) -> None:
+    def settle(self, outcomes: Iterable[UrlOutcome]) -> None:
         """Note what attempts came to."""
         self._many("frontier/settle", outcomes)
 
@@ -159,7 +159,7 @@ class Frontier:
         """Domain → how many of its URLs wget was given. Goes through all URLs."""
         return {row["domain"]: row["urls"] for row in self._query("frontier/served")}
 
-    def next(self, domain: str, now: float, most: int) -> list[Row]:
+    def next(self, domain: str, now: float, most: int) -> list[FrontierUrl]:
         """The URLs of `domain` to fetch next, nearest to the start URLs first."""
         return self._rows("frontier/next", domain=domain, now=now, most=most)
 
@@ -167,7 +167,7 @@ class Frontier:
         """Let no URL wait longer than that (seconds since 1970): another process may have had another clock."""
         self._run("frontier/bound_waits", latest=latest)
 
-    def take(self, rows: Iterable[Row], batch: int, domain: str) -> None:
+    def take(self, rows: Iterable[FrontierUrl], batch: int, domain: str) -> None:
         """Begin a batch."""
         self._run("frontier/new_batch", id=batch, domain=domain)
         self._connection.executemany(sql("frontier/take"), [{"id": row.id, "batch": batch} for row in rows])
@@ -184,7 +184,7 @@ class Frontier:
         """The WARC of a batch was worked off."""
         self._run("frontier/batch_read", id=batch)
 
-    def fetching(self, batch: int) -> list[Row]:
+    def fetching(self, batch: int) -> list[FrontierUrl]:
         """The URLs of a batch that have no outcome yet."""
         return self._rows("frontier/fetching", batch=batch)
 
@@ -196,11 +196,11 @@ class Frontier:
         """The links of pages were added: pairs of row and the depth that they were found at."""
         self._connection.executemany(sql("frontier/expanded"), [{"id": row, "depth": depth} for row, depth in pages])
 
-    def to_expand(self) -> list[Row]:
+    def to_expand(self) -> list[FrontierUrl]:
         """Pages that turned out to be nearer to a start URL than when their links were added."""
         return self._rows("frontier/to_expand")
 
-    def refused_by_host(self, domain: str) -> list[Row]:
+    def refused_by_host(self, domain: str) -> list[FrontierUrl]:
         """URLs of `domain` that the scope did not let in."""
         return self._rows("frontier/refused_by_host", domain=domain)
 
@@ -220,11 +220,11 @@ class Frontier:
         """All that waits of a domain has failed."""
         self._run("frontier/fail_domain", domain=domain, status=status, note=note)
 
-    def by_url(self, url: str) -> Row | None:
+    def by_url(self, url: str) -> FrontierUrl | None:
         """The row of a URL."""
         return next(iter(self._rows("frontier/by_url", url=url)), None)
 
-    def redirected_to(self, row: int) -> Row | None:
+    def redirected_to(self, row: int) -> FrontierUrl | None:
         """The URL that a redirect led to; None where it led nowhere, or was none."""
         return next(iter(self._rows("frontier/redirected_to", id=row)), None)
 
@@ -236,7 +236,7 @@ class Frontier:
         """The domains that were let in beside those of the start URLs."""
         return [row["domain"] for row in self._query("frontier/admitted_domains")]
 
-    def seeds(self) -> list[Row]:
+    def seeds(self) -> list[FrontierUrl]:
         """The start URLs."""
         return self._rows("frontier/seeds")
 
@@ -250,11 +250,11 @@ class Frontier:
         """Bytes of the answers that came whole and were not refused."""
         return sum(row["bytes"] for row in self._query("frontier/counts") if row["state"] == "done")
 
-    def all(self) -> Iterator[tuple[Row, str]]:
+    def all(self) -> Iterator[tuple[FrontierUrl, str]]:
         """Every URL with the URL of the page it was found on, in the order in which they were found."""
         for row in self._query("frontier/all"):
             referrer = row.pop("referrer")
-            yield Row(**row), referrer or ""
+            yield FrontierUrl(**row), referrer or ""
 
     def robots(self, url: str) -> tuple[int, bytes, float] | None:
         """Status, body and time (seconds since 1970) of a robots.txt; None when it has not answered yet."""
@@ -268,7 +268,7 @@ class Frontier:
     # -- documents -----------------------------------------------------------------------------------------------
 
     def last_captured(self, domain: str) -> str:
-        """When the last answer of a domain came, as `Row.captured` has it; empty where none did."""
+        """When the last answer of a domain came, as `FrontierUrl.captured` has it; empty where none did."""
         return str(self._connection.execute(sql("frontier/last_captured"), {"domain": domain}).fetchone()[0] or "")
 
     def domains(self) -> list[str]:
@@ -279,7 +279,7 @@ class Frontier:
         """The batches with answers of a domain that are to be archived, in order."""
         return [row["batch"] for row in self._query("frontier/document_batches", domain=domain)]
 
-    def documents(self, domain: str, batch: int) -> Iterator[Row]:
+    def documents(self, domain: str, batch: int) -> Iterator[FrontierUrl]:
         """The answers of a batch that are to be archived; what is noted of them meanwhile does no harm."""
         # An import has one batch for a file, however large. Some at a time, since no question may stay open meanwhile.
         last = {"position": -1, "id": 0}
@@ -291,9 +291,9 @@ class Frontier:
         """How many answers of a domain are to be archived."""
         return int(self._connection.execute(sql("frontier/count_documents"), {"domain": domain}).fetchone()[0])
 
-    def rivals(self, domain: str) -> Iterator[Row]:
+    def rivals(self, domain: str) -> Iterator[FrontierUrl]:
         """Answers that share their ARC with another, those of an ARC together."""
-        return (Row(**row) for row in self._query("frontier/rivals", domain=domain))
+        return (FrontierUrl(**row) for row in self._query("frontier/rivals", domain=domain))
 
     def results(self, results: Iterable[dict[str, Any]]) -> None:
         """Note what became of documents: dicts of id, result, nested, mime, note."""
@@ -371,13 +371,13 @@ class Frontier:
     def _query(self, statement: str, **values: Any) -> Iterator[dict[str, Any]]:
         return iter(self._db.query(sql(statement), values))
 
-    def _rows(self, statement: str, **values: Any) -> list[Row]:
-        return [Row(**row) for row in self._query(statement, **values)]
+    def _rows(self, statement: str, **values: Any) -> list[FrontierUrl]:
+        return [FrontierUrl(**row) for row in self._query(statement, **values)]
 
     def _run(self, statement: str, **values: Any) -> None:
         self._connection.execute(sql(statement), values)
 
-    def _many(self, statement: str, records: Iterable[Find] | Iterable[Settled]) -> None:
+    def _many(self, statement: str, records: Iterable[FoundUrl] | Iterable[UrlOutcome]) -> None:
         self._connection.executemany(
             sql(statement), ({name: getattr(record, name) for name in record.__slots__} for record in records)
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agent.frontier.store import Find, Frontier, Settled
+from agent.frontier.store import FoundUrl, Frontier, UrlOutcome
 from webarcfs.archive.model.metadata import format_time
 
 #: A revisit whose server said "not modified" (RFC 9110, section 15.4.5): what it stands for was a whole answer.
@@ -24,14 +24,14 @@ class Capture:
     time: datetime
 
 
-def settle(frontier: Frontier, capture: Capture, settled: Settled, batch: int, kind: str = "link") -> bool:
+def settle(frontier: Frontier, capture: Capture, settled: UrlOutcome, batch: int, kind: str = "link") -> bool:
     """Note what a capture came to, where it counts: False where another one of the URL is better.
 
     `batch` is the number of the spool that holds its body.
     """
     row = frontier.by_url(capture.url)
     if row is None:
-        frontier.add([Find(url=capture.url, domain=capture.domain, kind=kind, depth=0, hops="")])
+        frontier.add([FoundUrl(url=capture.url, domain=capture.domain, kind=kind, depth=0, hops="")])
         row = frontier.by_url(capture.url)
         assert row is not None
     elif (bool(settled.arc), format_time(capture.time)) <= (bool(row.arc), row.captured):

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from agent.system import jsonfile
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import sequence
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.errors import Damaged
@@ -53,7 +53,7 @@ def _noted(archive: Archive) -> tuple[tuple[int, str], set[str]]:
 
 
 def _sources_of(archive: Archive, tag: CommitTag) -> set[str]:
-    store = Store(archive.repository(tag.domain))
+    store = Repository(archive.repository(tag.domain))
     target = store.ref(tag.ref)
     commit = sequence.crawl_commit(store, target) if target else None
     return {each.removeprefix(_PREFIX) for each in commit.message.all("Source")} if commit else set()

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from agent.capture.wgetcommand import BatchFiles
-from agent.frontier.store import Settled
+from agent.frontier.store import UrlOutcome
 from agent.importing.captures import NOT_MODIFIED, Capture, settle
-from agent.importing.tally import Remarks
+from agent.importing.tally import Tally
 from agent.jobfolder.job import Job
 from agent.policy.fetchstatus import Status
-from webarcfs.archive.git.repository import CRAWLS, Store
+from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, data_name, split
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import from_epoch, parse_compact_time
@@ -30,7 +30,7 @@ from webarcfs.content import mimetype
 from webarcfs.warc import http_response, jobwarc
 from webarcfs.warc.decoding import body_of
 from webarcfs.warc.fields import base32, capture_key
-from webarcfs.warc.writer import Spool
+from webarcfs.warc.writer import WarcWriter
 
 _CHUNK = 1 << 18
 #: So many different versions of a URL are compared with a digest.
@@ -51,14 +51,14 @@ class _Found:
             yield data
 
 
-def resolve(job: Job, losses: Remarks, batch: int) -> None:
+def resolve(job: Job, losses: Tally, batch: int) -> None:
     """Settle every revisit of the job; what it stands for goes into the spool `batch`, or is told to `losses`."""
-    with Spool(BatchFiles(job.folder, batch).warc) as spool:
+    with WarcWriter(BatchFiles(job.folder, batch).warc) as spool:
         for revisit in list(job.frontier.revisits()):
             _resolve(job, losses, spool, batch, revisit)
 
 
-def _resolve(job: Job, losses: Remarks, spool: Spool, batch: int, revisit: dict[str, Any]) -> None:
+def _resolve(job: Job, losses: Tally, spool: WarcWriter, batch: int, revisit: dict[str, Any]) -> None:
     url, time = str(revisit["url"]), from_epoch(revisit["time"])
     arc = arc_path(url)
     capture = Capture(url, split(arc)[0], time)
@@ -66,14 +66,14 @@ def _resolve(job: Job, losses: Remarks, spool: Spool, batch: int, revisit: dict[
         found = _in_the_files(job, revisit, stack) or _in_the_archive(job, revisit, stack)
         if found is None:
             losses.add(capture.domain, "a revisit of what is neither in the files nor in the archive", url)
-            lost = Settled(id=0, state="failed", status=int(Status.INVALID_RESPONSE), note="revisit-unresolved")
+            lost = UrlOutcome(id=0, state="failed", status=int(Status.INVALID_RESPONSE), note="revisit-unresolved")
             settle(job.frontier, capture, lost, batch)
             return
         own = http_response.parse_head(revisit["head"])
         raw = revisit["head"] if own is not None and own.status != NOT_MODIFIED else found.head
         head = http_response.parse_head(raw)
         assert head is not None  # it was read before
-        settled = Settled(
+        settled = UrlOutcome(
             id=0,
             state="done",
             status=head.status,
@@ -104,7 +104,7 @@ def _in_the_files(job: Job, revisit: dict[str, Any], stack: ExitStack) -> _Found
 def _in_the_archive(job: Job, revisit: dict[str, Any], stack: ExitStack) -> _Found | None:
     domain, arc = split(arc_path(revisit["origin"]))
     try:
-        store = Store(job.archive.repository(domain))
+        store = Repository(job.archive.repository(domain))
     except NotFound:
         return None
     body = _scratch(job.folder, stack)
@@ -125,7 +125,7 @@ def _in_the_archive(job: Job, revisit: dict[str, Any], stack: ExitStack) -> _Fou
     return None
 
 
-def _versions(store: Store, arc: str, name: str, seconds: int) -> Iterator[tuple[bool, str, bytes]]:
+def _versions(store: Repository, arc: str, name: str, seconds: int) -> Iterator[tuple[bool, str, bytes]]:
     """The versions of an ARC, the one valid at the time first and marked, then the others: mark, data file, head."""
     crawls = {int(parse_compact_time(time).timestamp()): oid for time, oid in store.refs(CRAWLS).items()}
     before = sorted((time for time in crawls if time <= seconds), reverse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 
-class Remarks:
+class Tally:
     """Messages about files, each with its count and its first occurrence."""
 
     def __init__(self) -> None:

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.frontier.store import Frontier, Settled
+from agent.frontier.store import Frontier, UrlOutcome
 from agent.importing.captures import NOT_MODIFIED, Capture, settle
-from agent.importing.tally import Remarks
+from agent.importing.tally import Tally
 from agent.policy import traps
 from agent.policy.fetchstatus import WHOLE, Status
 from webarcfs.archive.config.settings import CrawlSettings
@@ -27,9 +27,9 @@ from webarcfs.content import mimetype
 from webarcfs.warc import http_response
 from webarcfs.warc.decoding import BAD_LENGTH, BadBody, Bomb, decoded, unknown_codings
 from webarcfs.warc.fields import base32, capture_key, declared_digest, digest_key, parse_date
-from webarcfs.warc.gzipstream import Stream
-from webarcfs.warc.tolerant import Record, records
-from webarcfs.warc.writer import Spool
+from webarcfs.warc.gzipstream import GzipStream
+from webarcfs.warc.tolerant import WarcRecord, records
+from webarcfs.warc.writer import WarcWriter
 
 _SILENT = ("metadata", "warcinfo")
 #: Requests of other methods that are remembered while their answers are waited for.
@@ -47,7 +47,7 @@ class _Exchange:
     date: str
 
     @classmethod
-    def of(cls, record: Record) -> _Exchange:
+    def of(cls, record: WarcRecord) -> _Exchange:
         """Those of a record."""
         get = record.fields.get
         return cls(
@@ -73,14 +73,14 @@ class _Held:
     drop: Callable[[], None]
 
 
-class Intake:
+class WarcFileImport:
     """Takes the files of a job in, one after the other. `losses` are what should have come and did not."""
 
     def __init__(self, frontier: Frontier, settings: CrawlSettings) -> None:
         self.frontier = frontier
         self.settings = settings
-        self.losses = Remarks()
-        self.remarks = Remarks()
+        self.losses = Tally()
+        self.remarks = Tally()
         self.records = 0
         self.held: _Held | None = None
         self._posts: deque[_Exchange] = deque(maxlen=_MOST_REQUESTS)
@@ -88,8 +88,8 @@ class Intake:
     def file(self, path: Path, spool: Path, batch: int, step: Callable[[int], None]) -> None:
         """Read one file; `step` is told how many of its bytes were read, and may raise."""
         begun: dict[str, int] = {}
-        with path.open("rb") as file, Spool(spool) as out:
-            stream = Stream(file)
+        with path.open("rb") as file, WarcWriter(spool) as out:
+            stream = GzipStream(file)
             self._posts.clear()
             for record in records(stream, lambda what, where: self.losses.add(path.name, what, f"at byte {where}")):
                 self.records += 1
@@ -110,7 +110,7 @@ class Intake:
         if held is not None:
             held.keep()
 
-    def _request(self, file: str, record: Record) -> None:
+    def _request(self, file: str, record: WarcRecord) -> None:
         """Look at a request: the answer to one of another method than GET is no page of its URL."""
         method = _METHOD.match(record.readline(64))
         if not record.whole() or method is None or method[1] == b"GET":
@@ -136,10 +136,10 @@ class Intake:
 class _Reading:
     """One record being taken in."""
 
-    intake: Intake
+    intake: WarcFileImport
     file: str
-    record: Record
-    spool: Spool
+    record: WarcRecord
+    spool: WarcWriter
     batch: int
     begun: dict[str, int]
 
@@ -194,12 +194,16 @@ class _Reading:
         raw = http_response.read_head(self.record)
         head = http_response.parse_head(raw)
         if head is None:
-            return self._settle(capture, Settled(id=0, state="failed", status=int(Status.INVALID_RESPONSE)), "no-head")
+            return self._settle(
+                capture, UrlOutcome(id=0, state="failed", status=int(Status.INVALID_RESPONSE)), "no-head"
+            )
         if self.record.fields.get("warc-truncated"):
             self.intake.losses.add(self.file, "a response that its crawler cut short", capture.url)
-            return self._settle(capture, Settled(id=0, state="failed", status=int(Status.CONNECTION_LOST)), "truncated")
+            return self._settle(
+                capture, UrlOutcome(id=0, state="failed", status=int(Status.CONNECTION_LOST)), "truncated"
+            )
         size = self.record.length - len(raw)
-        settled = Settled(
+        settled = UrlOutcome(
             id=0, state="done", status=head.status, size=size, mime=mimetype.declared_type(head.content_type)
         )
         return self._store(capture, raw, head, settled)
@@ -210,7 +214,7 @@ class _Reading:
         raw = f"HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode("ascii")
         head = http_response.parse_head(raw)
         assert head is not None
-        settled = Settled(
+        settled = UrlOutcome(
             id=0,
             state="done",
             status=head.status,
@@ -220,7 +224,7 @@ class _Reading:
         )
         return self._store(capture, raw, head, settled)
 
-    def _store(self, capture: Capture, raw: bytes, head: http_response.Head, settled: Settled) -> bool:
+    def _store(self, capture: Capture, raw: bytes, head: http_response.Head, settled: UrlOutcome) -> bool:
         settings = self.intake.settings
         if not self._archivable(capture, head.status):
             return self._settle(capture, settled, kind="robots" if _is_robots(capture) else "link")
@@ -268,7 +272,7 @@ class _Reading:
         return self._settle(capture, settled, keys=keys)
 
     def _settle(
-        self, capture: Capture, settled: Settled, note: str = "", kind: str = "link", keys: Sequence[str] = ()
+        self, capture: Capture, settled: UrlOutcome, note: str = "", kind: str = "link", keys: Sequence[str] = ()
     ) -> bool:
         """Hold what came of the record; `keys` name its body for revisits."""
         if not self.record.whole():
@@ -298,7 +302,7 @@ class _Reading:
         raw = http_response.read_head(self.record)
         head = http_response.parse_head(raw)
         if head is not None and head.status != NOT_MODIFIED and not self._archivable(capture, head.status):
-            settled = Settled(id=0, state="done", status=head.status, note="revisit")
+            settled = UrlOutcome(id=0, state="done", status=head.status, note="revisit")
             return self._settle(capture, settled, kind="robots" if _is_robots(capture) else "link")
         if _is_robots(capture) or not self.record.whole():
             return False

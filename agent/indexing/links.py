@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.git.repository import Commit, Store
-from webarcfs.archive.index.links_database import LinkBase, PageChange
-from webarcfs.archive.index.links_words import Link
+from webarcfs.archive.git.repository import Commit, Repository
+from webarcfs.archive.index.links_database import LinksDatabase, PageChange
+from webarcfs.archive.index.links_words import ArchivedLink
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
 from webarcfs.archive.model.errors import Damaged, Interrupted, InvalidDocument
 from webarcfs.content import anchors, mimetype, text
@@ -27,7 +27,9 @@ _CHUNK = 1 << 20
 _LONGEST_HEAD = 1 << 16
 
 
-def index_links(base: LinkBase, store: Store, commit: Commit, stop: Callable[[], bool] = lambda: False) -> None:
+def index_links(
+    base: LinksDatabase, store: Repository, commit: Commit, stop: Callable[[], bool] = lambda: False
+) -> None:
     """Record the snapshot of a crawl's commit.
 
     Raises Damaged where not even a folder can be read, and Interrupted between two pages when it is to `stop`: what was
@@ -47,7 +49,7 @@ def index_links(base: LinkBase, store: Store, commit: Commit, stop: Callable[[],
     base.record(commit.message.tag, changes(), lambda change: links_of(store, change, heads[change.path]))
 
 
-def links_of(store: Store, change: PageChange, head: str) -> Iterator[Link]:
+def links_of(store: Repository, change: PageChange, head: str) -> Iterator[ArchivedLink]:
     """The links of a page, from its body's blob and its head's (empty where there is none), as far as git has them."""
     if change.page is None:
         return
@@ -57,7 +59,7 @@ def links_of(store: Store, change: PageChange, head: str) -> Iterator[Link]:
         _log.error("links of %s were not taken in: %s", change.path, error)
 
 
-def _read_links(store: Store, url: str, blob: str, head: str) -> Iterator[Link]:
+def _read_links(store: Repository, url: str, blob: str, head: str) -> Iterator[ArchivedLink]:
     with _body(store, blob) as chunks:
         sample = next(iter(chunks), b"")[: mimetype.SAMPLE]
         charset = text.decode_charset(sample, _content_type(store, head))
@@ -65,7 +67,9 @@ def _read_links(store: Store, url: str, blob: str, head: str) -> Iterator[Link]:
         yield from anchors.anchors_of(chunks, url, charset, base)
 
 
-def _changed(store: Store, old: str | None, new: str | None, prefix: str) -> Iterator[tuple[str, dict[str, Entry]]]:
+def _changed(
+    store: Repository, old: str | None, new: str | None, prefix: str
+) -> Iterator[tuple[str, dict[str, Entry]]]:
     """The ARCs whose data.xml differs between two trees: path, and what lies there now. Equal subtrees cost nothing."""
     before = {entry.name: entry for entry in store.entries(old)} if old else {}
     after = {entry.name: entry for entry in store.entries(new)} if new else {}
@@ -77,7 +81,7 @@ def _changed(store: Store, old: str | None, new: str | None, prefix: str) -> Ite
             yield from _changed(store, was.oid if was else None, now.oid if now else None, f"{prefix}{name}/")
 
 
-def _page(store: Store, path: str, entries: dict[str, Entry]) -> tuple[str, str] | None:
+def _page(store: Repository, path: str, entries: dict[str, Entry]) -> tuple[str, str] | None:
     """The URL and the body's blob of an ARC that is an HTML page; None for another, and for one that is damaged."""
     document = entries.get(DATA_XML)
     data = next((entry for entry in entries.values() if not entry.is_tree and is_data_file(entry.name)), None)
@@ -92,7 +96,7 @@ def _page(store: Store, path: str, entries: dict[str, Entry]) -> tuple[str, str]
 
 
 @contextmanager
-def _body(store: Store, blob: str) -> Iterator[Iterable[bytes]]:
+def _body(store: Repository, blob: str) -> Iterator[Iterable[bytes]]:
     """A body, from its start as often as it is gone through."""
     if store.size(blob) <= _CHUNK:
         yield (store.read(blob),)
@@ -116,7 +120,7 @@ class _Chunks:
             at += len(chunk)
 
 
-def _content_type(store: Store, head: str) -> str:
+def _content_type(store: Repository, head: str) -> str:
     """The Content-Type that the page was sent with."""
     if not head or store.size(head) > _LONGEST_HEAD:
         return ""

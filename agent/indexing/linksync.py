@@ -15,8 +15,8 @@ from pathlib import Path
 from agent.indexing.links import index_links
 from webarcfs.archive.config import settings
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import Commit, Store
-from webarcfs.archive.index.links_database import LinkBase
+from webarcfs.archive.git.repository import Commit, Repository
+from webarcfs.archive.index.links_database import LinksDatabase
 from webarcfs.archive.index.sqlite_file import journal, remove
 from webarcfs.archive.model.errors import Busy, Damaged, DatabaseDamaged, Interrupted, SettingsError
 from webarcfs.archive.system import locks
@@ -43,8 +43,8 @@ def add_missing(
     if not wanted(archive):
         return
     try:
-        with LinkBase(archive.links) as base:
-            store = Store(archive.repository(domain))
+        with LinksDatabase(archive.links) as base:
+            store = Repository(archive.repository(domain))
             for commit in commits(base.indexed(domain)):
                 index_links(base, store, commit, stop)
     except Interrupted as error:
@@ -62,7 +62,7 @@ def drop_vanished(archive: Archive, tags: dict[str, set[str]], damaged: set[str]
     if not wanted(archive) or not archive.links.exists():
         return
     try:
-        with LinkBase(archive.links) as base:
+        with LinksDatabase(archive.links) as base:
             for domain in base.domains():
                 if domain not in damaged and base.indexed(domain) - tags.get(domain, set()):
                     _log.warning("%s: what it has of %s is not what git has; it is made anew", archive.links, domain)
@@ -91,11 +91,11 @@ def _rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: se
     scratch = archive.links.with_name(".links.db.new")
     remove(scratch)
     bad = set(damaged)
-    with LinkBase(scratch) as base:
+    with LinksDatabase(scratch) as base:
         for domain, oid in snapshots:
             if domain not in bad:
                 try:
-                    store = Store(archive.repository(domain))
+                    store = Repository(archive.repository(domain))
                     index_links(base, store, store.commit(oid))
                 except DatabaseDamaged:
                     raise
@@ -111,7 +111,7 @@ def _replace(path: Path, new: Path) -> None:
     """Replace the database at `path`, locked: a writer of the old one would remove the new one's journal."""
     with ExitStack() as stack:
         with suppress(DatabaseDamaged, OSError):
-            stack.enter_context(LinkBase(path)).hold()
+            stack.enter_context(LinksDatabase(path)).hold()
         if journal(path).exists():
             remove(path)
         new.replace(path)

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.repository import Commit, Store
-from webarcfs.archive.index.database import Change, Database
+from webarcfs.archive.git.repository import Commit, Repository
+from webarcfs.archive.index.database import Database, DocumentChange
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.metadata import MetaData
 
 
-def index(database: Database, store: Store, commit: Commit) -> None:
+def index(database: Database, store: Repository, commit: Commit) -> None:
     """Record the snapshot of a crawl's commit, in one transaction. Raises Damaged where a data.xml cannot be read."""
     database.record(commit.message, changes_of(store, commit))
 
 
-def changes_of(store: Store, commit: Commit) -> Iterator[Change]:
+def changes_of(store: Repository, commit: Commit) -> Iterator[DocumentChange]:
     """The documents whose metadata a commit changed, in order of path."""
     before = store.commit(commit.parents[0]).tree if commit.parents else None
     domain = commit.message.tag.domain
@@ -31,10 +31,10 @@ def changes_of(store: Store, commit: Commit) -> Iterator[Change]:
         path = f"/{domain}/{folder}"
         old, new = (_metadata(store, blob, path) for blob in (difference.old, difference.new))
         if old != new:
-            yield Change(path, new)
+            yield DocumentChange(path, new)
 
 
-def _metadata(store: Store, blob: str | None, path: str) -> MetaData | None:
+def _metadata(store: Repository, blob: str | None, path: str) -> MetaData | None:
     if blob is None:
         return None
     document = store.read(blob)

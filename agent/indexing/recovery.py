@@ -16,7 +16,7 @@ from agent.indexing.metadata import index
 from webarcfs.archive.commit.commit_additions import replay
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import leftlocks
-from webarcfs.archive.git.repository import CRAWLS, Commit, Store
+from webarcfs.archive.git.repository import CRAWLS, Commit, Repository
 from webarcfs.archive.history import sequence
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.index.database import Database
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Snapshot:
+class IndexedSnapshot:
     """A crawl's commit, placed in the order of the feed."""
 
     sequence: int
@@ -121,7 +121,7 @@ def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None
 
 def catch_up_domain(archive: Archive, domain: str) -> None:
     """Index what was published on one domain and not indexed yet, oldest first."""
-    store = Store(archive.repository(domain))
+    store = Repository(archive.repository(domain))
     with Database(archive.database) as database:
         known = dict.fromkeys(database.indexed(domain), 0)
         for snapshot in sorted(_snapshots(store, domain, known)):
@@ -131,7 +131,7 @@ def catch_up_domain(archive: Archive, domain: str) -> None:
 
 def catch_up_links(archive: Archive, domain: str, stop: Callable[[], bool] = lambda: False) -> None:
     """The same for links.db; `stop` ends it between two pages."""
-    store = Store(archive.repository(domain))
+    store = Repository(archive.repository(domain))
 
     def commits(indexed: set[str]) -> Iterator[Commit]:
         for snapshot in sorted(_snapshots(store, domain, dict.fromkeys(indexed, 0))):
@@ -141,7 +141,7 @@ def catch_up_links(archive: Archive, domain: str, stop: Callable[[], bool] = lam
     linksync.add_missing(archive, domain, commits, stop)
 
 
-def _complete_feed(archive: Archive, snapshots: list[Snapshot], damaged: set[str]) -> None:
+def _complete_feed(archive: Archive, snapshots: list[IndexedSnapshot], damaged: set[str]) -> None:
     """Write the feed anew where it is not in step; a repository that cannot be read now keeps the lines it has."""
     feed = Feed(archive.changes)
     lines = [line for line in feed.lines() if line.partition("@")[2] not in damaged]
@@ -154,7 +154,7 @@ def _complete_feed(archive: Archive, snapshots: list[Snapshot], damaged: set[str
     feed.rewrite(snapshot.tag for snapshot in snapshots)
 
 
-def _index_missing(archive: Archive, snapshots: list[Snapshot]) -> bool:
+def _index_missing(archive: Archive, snapshots: list[IndexedSnapshot]) -> bool:
     """Index what is missing; False when the database has what git has not, and must be made anew."""
     domains = {snapshot.domain for snapshot in snapshots}
     tags = {str(snapshot.tag) for snapshot in snapshots}
@@ -171,13 +171,13 @@ def _index_missing(archive: Archive, snapshots: list[Snapshot]) -> bool:
     return True
 
 
-def _index_all(archive: Archive, database: Database, snapshots: list[Snapshot], progress: Progress) -> set[str]:
+def _index_all(archive: Archive, database: Database, snapshots: list[IndexedSnapshot], progress: Progress) -> set[str]:
     """Index snapshots in order; returns the domains that proved damaged, which are named and left where they stood."""
     damaged: set[str] = set()
     for number, snapshot in enumerate(snapshots, 1):
         if snapshot.domain not in damaged:
             try:
-                store = Store(archive.repository(snapshot.domain))
+                store = Repository(archive.repository(snapshot.domain))
                 index(database, store, store.commit(snapshot.oid))
             except DatabaseDamaged:
                 raise
@@ -197,30 +197,30 @@ def _indexed(archive: Archive) -> dict[str, int]:
         return {}  # it is made anew
 
 
-def _all_snapshots(archive: Archive, known: Mapping[str, int]) -> tuple[list[Snapshot], set[str]]:
+def _all_snapshots(archive: Archive, known: Mapping[str, int]) -> tuple[list[IndexedSnapshot], set[str]]:
     """Every snapshot in the order of the feed, and what could not be read (which is named and passed over)."""
-    found: list[list[Snapshot]] = []
+    found: list[list[IndexedSnapshot]] = []
     damaged: set[str] = set()
     for domain in archive.domains():
         try:
-            found.append(sorted(_snapshots(Store(archive.repository(domain)), domain, known)))
+            found.append(sorted(_snapshots(Repository(archive.repository(domain)), domain, known)))
         except Damaged as error:
             _log.error("%s", error)
             damaged.add(domain)
     return list(heapq.merge(*found)), damaged
 
 
-def _snapshots(store: Store, domain: str, known: Mapping[str, int]) -> Iterator[Snapshot]:
+def _snapshots(store: Repository, domain: str, known: Mapping[str, int]) -> Iterator[IndexedSnapshot]:
     """The snapshots of a domain. Of those whose numbers are known no commit is read, and `oid` stays empty."""
     for name in store.ref_names(CRAWLS):
         tag = CommitTag(parse_compact_time(name), domain)
         if str(tag) in known:
-            yield Snapshot(known[str(tag)], domain, "", tag)
+            yield IndexedSnapshot(known[str(tag)], domain, "", tag)
         elif (commit := _crawl(store, tag)) is not None:
-            yield Snapshot(commit.message.sequence, domain, commit.oid, commit.message.tag)
+            yield IndexedSnapshot(commit.message.sequence, domain, commit.oid, commit.message.tag)
 
 
-def _crawl(store: Store, tag: CommitTag) -> Commit | None:
+def _crawl(store: Repository, tag: CommitTag) -> Commit | None:
     target = store.ref(tag.ref)
     commit = sequence.crawl_commit(store, target) if target else None
     if target and commit is None:

@@ -11,7 +11,7 @@ import dataclasses
 import errno
 from datetime import datetime, timedelta
 
-from agent.jobfolder.jobstate import Item, State
+from agent.jobfolder.jobstate import JobState, Phase
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import format_time, parse_time
 
@@ -26,20 +26,20 @@ def pause(failures: int) -> timedelta:
     return PAUSES[min(max(failures, 1), len(PAUSES)) - 1]
 
 
-def failed(known: Item, reason: str, at: datetime, *, killed: bool) -> Item:
+def failed(known: JobState, reason: str, at: datetime, *, killed: bool) -> JobState:
     """A job whose process has ended at `at` with a failure, with when it is tried again."""
     failures = known.failures + 1
     given_up = killed and failures >= MOST_WITH_KILLS
     again = "" if given_up else format_time(at + pause(failures))
     stamp = format_time(at)
     return dataclasses.replace(
-        known, state=State.FAILED, reason=reason, updated=stamp, failures=failures, again=again, pid=0, ticks=0
+        known, state=Phase.FAILED, reason=reason, updated=stamp, failures=failures, again=again, pid=0, ticks=0
     )
 
 
-def is_due(known: Item, at: datetime) -> bool:
+def is_due(known: JobState, at: datetime) -> bool:
     """Whether a job that failed is to be tried again by now; a clock that was set back costs it one pause at most."""
-    if known.state is not State.FAILED or not known.again:
+    if known.state is not Phase.FAILED or not known.again:
         return False
     try:
         again = parse_time(known.again)

@@ -12,7 +12,7 @@ from agent.frontier.store import Frontier
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 
-#: Told how far a long work is: what is done, how much of it, of how much that is known.
+#: Is told how far a long work is: what is done, how much of it, of how much that is known.
 Progress = Callable[[str, int, int], None]
 
 

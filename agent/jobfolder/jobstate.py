@@ -27,7 +27,7 @@ _RESERVED = 8192
 VERSION = 1
 
 
-class State(StrEnum):
+class Phase(StrEnum):
     """Seed 3, figure 3.7; `failed` is the system's own trouble, which that figure does not have."""
 
     WAITING = "waiting"
@@ -39,16 +39,16 @@ class State(StrEnum):
 
 
 #: States in which a process is at work on the item.
-AT_WORK = frozenset({State.WAITING, State.COLLECTING, State.CONVERTING})
+AT_WORK = frozenset({Phase.WAITING, Phase.COLLECTING, Phase.CONVERTING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class JobState:
     """The fields of item.json. Times are `yyyy-mm-ddThh:mm:ss` CET; `urls` counts by state of the frontier."""
 
     job: str
     publication: str
-    state: State = State.WAITING
+    state: Phase = Phase.WAITING
     due: str = ""
     begun: str = ""
     attempted: str = ""  # when its last process began
@@ -81,7 +81,7 @@ class Item:
         return {"version": VERSION, **dataclasses.asdict(self)}
 
 
-def load(folder: Path) -> Item | None:
+def load(folder: Path) -> JobState | None:
     """The item of a job's (or a report's) folder; None where it has none. Raises Damaged for one of another version."""
     content = jsonfile.read(folder / FILE)
     if content is None:
@@ -89,14 +89,14 @@ def load(folder: Path) -> Item | None:
     if content.pop("version", None) != VERSION:
         raise Damaged(f"{folder} is of another version of webarcfs; it is left alone, finish or remove it by hand")
     try:
-        content["state"] = State(content["state"])
+        content["state"] = Phase(content["state"])
         content["warnings"], content["tags"] = tuple(content["warnings"]), tuple(content["tags"])
-        return Item(**content)
+        return JobState(**content)
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{folder / FILE} is no item: {error}; it is left alone, finish or remove it by hand") from None
 
 
-def save(folder: Path, item: Item, *, durable: bool = True) -> None:
+def save(folder: Path, item: JobState, *, durable: bool = True) -> None:
     """Write an item down."""
     jsonfile.write(folder / FILE, item.as_json(), durable=durable)
 
@@ -109,7 +109,7 @@ def reserve(folder: Path) -> None:
             path.write_bytes(bytes(_RESERVED))
 
 
-def save_surely(folder: Path, item: Item) -> None:
+def save_surely(folder: Path, item: JobState) -> None:
     """Write an item down, also where the disk is full, as far as there is a reserve. Raises OSError."""
     try:
         save(folder, item)

@@ -11,7 +11,7 @@ from typing import Any
 from agent.frontier.store import NO_STATES, Frontier
 from agent.jobfolder import jobstate
 from agent.jobfolder.job import Progress
-from agent.jobfolder.jobstate import Item, State
+from agent.jobfolder.jobstate import JobState, Phase
 from agent.system.processid import Process
 from agent.system.speed import Speed
 from webarcfs.archive.model.errors import WebarcError
@@ -22,7 +22,7 @@ _SECONDS_BETWEEN = 2.0
 _PART_OF_COUNTING = 50
 
 
-class ItemKeeper:
+class StateKeeper:
     """The item of one job while its process works on it."""
 
     def __init__(self, folder: Path, publication: str, progress: Progress, *, by_agent: bool = False) -> None:
@@ -31,7 +31,7 @@ class ItemKeeper:
         self._frontier: Frontier | None = None
         self._again = 0.0
         self._speed = Speed()
-        known = jobstate.load(folder) or Item(job=folder.name, publication=publication)
+        known = jobstate.load(folder) or JobState(job=folder.name, publication=publication)
         process, begun = Process.current(), format_time(now())
         self.item = dataclasses.replace(
             known,
@@ -50,10 +50,10 @@ class ItemKeeper:
         self._frontier = frontier
         captured = frontier.get("captured") is not None
         collected = frontier.counts().get("done", 0) > 0
-        state = State.CONVERTING if captured else State.COLLECTING if collected else State.WAITING
+        state = Phase.CONVERTING if captured else Phase.COLLECTING if collected else Phase.WAITING
         self.to(state)
 
-    def to(self, state: State, **facts: Any) -> None:
+    def to(self, state: Phase, **facts: Any) -> None:
         """The item is in another state now."""
         self.item = self.ended(state, **facts)
         jobstate.save(self.folder, self.item)
@@ -64,10 +64,10 @@ class ItemKeeper:
         with contextlib.suppress(OSError, WebarcError):  # these say more, the reason is what matters
             counts = self._counts()
         stamp = format_time(now())
-        self.item = dataclasses.replace(self.item, state=State.FAILED, updated=stamp, reason=reason, **counts)
+        self.item = dataclasses.replace(self.item, state=Phase.FAILED, updated=stamp, reason=reason, **counts)
         jobstate.save_surely(self.folder, self.item)
 
-    def ended(self, state: State, **facts: Any) -> Item:
+    def ended(self, state: Phase, **facts: Any) -> JobState:
         """The item as it is in a state, with what is known of it by now."""
         stamp = format_time(now())
         return dataclasses.replace(self.item, state=state, updated=stamp, **self._counts(), **facts)
@@ -80,7 +80,7 @@ class ItemKeeper:
         if is_new:
             self._speed = Speed()
         self._speed.note(begun, done)
-        waits = stage == "capture" and done > 0 and self.item.state is State.WAITING
+        waits = stage == "capture" and done > 0 and self.item.state is Phase.WAITING
         if not (waits or is_new or begun >= self._again):
             return
         counts = self._counts() if stage == "capture" else {}
@@ -91,7 +91,7 @@ class ItemKeeper:
         left = self._speed.left(known)
         self.item = dataclasses.replace(
             self.item,
-            state=State.COLLECTING if collects else self.item.state,
+            state=Phase.COLLECTING if collects else self.item.state,
             updated=format_time(now()),
             stage=stage,
             done=done,

@@ -23,10 +23,10 @@ from agent.frontier.store import Frontier
 from agent.jobfolder import definition, jobstate
 from agent.jobfolder.definition import Definition
 from agent.jobfolder.job import Job, Progress
-from agent.jobfolder.jobstate import State
+from agent.jobfolder.jobstate import Phase
 from agent.jobfolder.names import kind_of
-from agent.jobfolder.statekeeper import ItemKeeper
-from agent.jobs.ending import Outcome, failures_noted, finish, publish, until_stopped
+from agent.jobfolder.statekeeper import StateKeeper
+from agent.jobs.ending import JobOutcome, failures_noted, finish, publish, until_stopped
 from agent.pipeline import overlap
 from agent.reports import report
 from webarcfs.archive.config.directory import Archive
@@ -50,7 +50,7 @@ def run(
     by_agent: bool = False,
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
-) -> Outcome:
+) -> JobOutcome:
     """Crawl a publication, or go on with its interrupted job, and publish what came of it.
 
     `folder` is a certain job's, else it is the one that was interrupted last, or a new one. `instances` is how many
@@ -64,7 +64,7 @@ def run(
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
         folder = folder or interrupted(archive, publication.name) or new_folder(archive, publication.name)
-        keeper = ItemKeeper(folder, publication.name, progress, by_agent=by_agent)
+        keeper = StateKeeper(folder, publication.name, progress, by_agent=by_agent)
         with _opened(folder) as frontier, failures_noted(keeper):
             definition.save(folder, asked)
             keeper.begin(frontier)
@@ -95,17 +95,17 @@ def alone(archive: Archive, publication: str) -> Iterator[None]:
         yield
 
 
-def _work(job: Job, keeper: ItemKeeper) -> Outcome:
+def _work(job: Job, keeper: StateKeeper) -> JobOutcome:
     with job.frontier.changes():
         Discovery(job.frontier, job.publication).seeds(job.publication.urls)
     seconds = report.Seconds(job.frontier)
     captured = _captured(job, seconds)
-    keeper.to(State.CONVERTING)
+    keeper.to(Phase.CONVERTING)
     warnings = [captured.reason] if captured.reason else []
     withheld = publish(job, captured.complete, seconds)
     warnings += withheld if captured.complete else []
     warnings += _fruitless(job)
-    state = State.INTERRUPTED if captured.reason == OVER_TIME else State.ARCHIVED
+    state = Phase.INTERRUPTED if captured.reason == OVER_TIME else Phase.ARCHIVED
     return finish(job, keeper, seconds, complete=captured.complete, warnings=warnings, state=state)
 
 

@@ -13,15 +13,15 @@ from pathlib import Path
 
 from agent.jobfolder.attempts import reason_of
 from agent.jobfolder.job import Job
-from agent.jobfolder.jobstate import State
-from agent.jobfolder.statekeeper import ItemKeeper
+from agent.jobfolder.jobstate import Phase
+from agent.jobfolder.statekeeper import StateKeeper
 from agent.jobs.publishing import publish_domain
 from agent.reports import report
 from webarcfs.archive.model.errors import Interrupted, WebarcError
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """How a job ended. `interrupted` ones wait in `jobs/` for the next run; `warnings` say what is missing and why."""
 
     job: str
@@ -33,17 +33,17 @@ class Outcome:
     report: Path | None
 
 
-def until_stopped(job: Job, keeper: ItemKeeper, work: Callable[[], Outcome], how: str) -> Outcome:
+def until_stopped(job: Job, keeper: StateKeeper, work: Callable[[], JobOutcome], how: str) -> JobOutcome:
     """What `work` came to. Where somebody stopped it, by Interrupted, the outcome says `how`, and so does the item."""
     try:
         return work()
     except Interrupted:
-        keeper.to(State.INTERRUPTED, reason="stopped", failures=0)
-        return Outcome(job.name, True, False, (how,), (), {}, None)
+        keeper.to(Phase.INTERRUPTED, reason="stopped", failures=0)
+        return JobOutcome(job.name, True, False, (how,), (), {}, None)
 
 
 @contextmanager
-def failures_noted(keeper: ItemKeeper) -> Iterator[None]:
+def failures_noted(keeper: StateKeeper) -> Iterator[None]:
     """Say in the item why a job failed; its folder stays, so that it can be tried again."""
     try:
         yield
@@ -67,8 +67,8 @@ def publish(job: Job, complete: bool, seconds: report.Seconds) -> list[str]:
 
 
 def finish(
-    job: Job, keeper: ItemKeeper, seconds: report.Seconds, *, complete: bool, warnings: Sequence[str], state: State
-) -> Outcome:
+    job: Job, keeper: StateKeeper, seconds: report.Seconds, *, complete: bool, warnings: Sequence[str], state: Phase
+) -> JobOutcome:
     """Write the report of a job that is published, and remove its folder."""
     parts = report.domains(job.frontier)
     whole = complete and all(part["complete"] for part in parts)
@@ -77,4 +77,4 @@ def finish(
     facts = {"complete": whole, "warnings": tuple(warnings), "tags": tags, "pid": 0, "ticks": 0}
     path = report.write(job, summary, keeper.ended(state, **facts))
     report.remove_job(job.folder)
-    return Outcome(job.name, False, whole, tuple(warnings), tags, summary, path)
+    return JobOutcome(job.name, False, whole, tuple(warnings), tags, summary, path)

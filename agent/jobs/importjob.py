@@ -22,14 +22,14 @@ from agent.frontier.store import Frontier
 from agent.importing import otherformats
 from agent.importing.importedfiles import known_sources
 from agent.importing.revisits import resolve
-from agent.importing.tally import Remarks
-from agent.importing.warcfile import Intake
+from agent.importing.tally import Tally
+from agent.importing.warcfile import WarcFileImport
 from agent.jobfolder.job import Job, Progress
-from agent.jobfolder.jobstate import State
+from agent.jobfolder.jobstate import Phase
 from agent.jobfolder.names import named_after
-from agent.jobfolder.statekeeper import ItemKeeper
+from agent.jobfolder.statekeeper import StateKeeper
 from agent.jobs.crawljob import folders_of, new_folder
-from agent.jobs.ending import Outcome, failures_noted, finish, publish, until_stopped
+from agent.jobs.ending import JobOutcome, failures_noted, finish, publish, until_stopped
 from agent.reports import report
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
@@ -54,7 +54,7 @@ class Source:
 class Imported:
     """What came of an import: None where all files were known. `remarks` say what was passed over, and is no loss."""
 
-    outcome: Outcome | None
+    outcome: JobOutcome | None
     known: tuple[Path, ...]
     remarks: tuple[str, ...] = ()
 
@@ -115,7 +115,7 @@ def run(
         if not fresh:
             return Imported(None, told)
         folder = folder or new_folder(archive, name)
-        keeper = ItemKeeper(folder, publication.name, progress)
+        keeper = StateKeeper(folder, publication.name, progress)
         with _opened(folder, fresh, complete=complete, accept_shrink=accept_shrink) as frontier, failures_noted(keeper):
             keeper.begin(frontier)
             stop = stop or threading.Event()
@@ -126,7 +126,7 @@ def run(
         return Imported(outcome, told, tuple(remarks))
 
 
-def _job(archive: Archive, folder: Path, frontier: Frontier, keeper: ItemKeeper, **asked: Any) -> Job:
+def _job(archive: Archive, folder: Path, frontier: Frontier, keeper: StateKeeper, **asked: Any) -> Job:
     return Job(
         archive=archive,
         name=folder.name,
@@ -140,19 +140,19 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, keeper: ItemKeeper,
     )
 
 
-def _work(job: Job, keeper: ItemKeeper, sources: Sequence[Source], remarks: list[str]) -> Outcome:
+def _work(job: Job, keeper: StateKeeper, sources: Sequence[Source], remarks: list[str]) -> JobOutcome:
     seconds = report.Seconds(job.frontier)
-    keeper.to(State.COLLECTING)
+    keeper.to(Phase.COLLECTING)
     with seconds.of("read"):
         losses, passed_over = _read(job, sources)
     remarks += passed_over
-    keeper.to(State.CONVERTING)
+    keeper.to(Phase.CONVERTING)
     complete = job.frontier.get("complete") and not losses
     withheld = publish(job, complete, seconds)
     losses += withheld if complete else []
     if not report.domains(job.frontier):
         losses.append("nothing in the files could be archived")
-    return finish(job, keeper, seconds, complete=complete, warnings=losses, state=State.ARCHIVED)
+    return finish(job, keeper, seconds, complete=complete, warnings=losses, state=Phase.ARCHIVED)
 
 
 def _read(job: Job, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
@@ -169,7 +169,7 @@ def _read(job: Job, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
         shutil.rmtree(job.folder)
         raise Damaged(f"{', '.join(source.path.name for source in sources)}: there is no WARC record in it")
     if frontier.get("revisits") is None:
-        lost = Remarks()
+        lost = Tally()
         with frontier.changes():
             resolve(job, lost, len(sources) + 1)
             frontier.set("revisits", lost.lines())
@@ -186,7 +186,7 @@ def _read_file(job: Job, source: Source, batch: int, share: tuple[int, int]) -> 
         if job.stop.is_set():
             raise Interrupted(f"stopped in {source.path.name}; what was read of it is forgotten")
 
-    intake = Intake(job.frontier, job.settings)
+    intake = WarcFileImport(job.frontier, job.settings)
     with job.frontier.changes():
         intake.file(source.path, BatchFiles(job.folder, batch).warc, batch, step)
         told = {"records": intake.records, "losses": intake.losses.lines(), "remarks": intake.remarks.lines()}

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from agent.indexing.recovery import catch_up_domain, catch_up_links
 from agent.jobfolder.job import Job
 from agent.pipeline.document import Document
-from agent.pipeline.domainrun import Run, Shelf
-from agent.pipeline.overlap import Later, later_crawls
+from agent.pipeline.domainrun import DomainRun, TreeReader
+from agent.pipeline.overlap import LaterCrawls, later_crawls
 from agent.stages.compare import compare
 from agent.stages.describe import describe
 from agent.stages.extract import extract
@@ -23,14 +23,14 @@ from agent.stages.filter import filter_
 from agent.stages.normalise import normalise
 from agent.stages.publish import Published, Publisher
 from agent.stages.unpack import unpack
-from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Store
+from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Repository
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Interrupted, NotFound
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_compact_time
 from webarcfs.archive.system import locks
 
-Stage = Callable[[Iterator[Document], Run], Iterator[Document]]
+Stage = Callable[[Iterator[Document], DomainRun], Iterator[Document]]
 
 #: From a WARC record to its place in git. Capture comes before, publishing and indexing a domain after.
 STAGES: tuple[tuple[str, Stage], ...] = (
@@ -43,7 +43,9 @@ STAGES: tuple[tuple[str, Stage], ...] = (
 )
 
 
-def publish_domain(job: Job, domain: str, complete: bool, seconds: dict[str, float]) -> tuple[Run, Published] | None:
+def publish_domain(
+    job: Job, domain: str, complete: bool, seconds: dict[str, float]
+) -> tuple[DomainRun, Published] | None:
     """Bring what the job captured of a domain into the archive; None where there is nothing to say of it.
 
     Safe to call again after a crash at any point: what was published is not published twice. `seconds` gains the time
@@ -64,15 +66,15 @@ def publish_domain(job: Job, domain: str, complete: bool, seconds: dict[str, flo
     return run, published
 
 
-def _begin(job: Job, domain: str, complete: bool) -> Run | None:
+def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
     path = job.archive.repository(domain)
     documents = bool(job.frontier.document_batches(domain))
     try:
-        store = Store(path)
+        store = Repository(path)
     except NotFound:
         if not documents:
             return None
-        store = Store.create(path)
+        store = Repository.create(path)
     if not documents and not (complete and store.ref(PUBLICATIONS + job.publication.name)):
         return None
     later = later_crawls(job, store, domain)
@@ -80,26 +82,26 @@ def _begin(job: Job, domain: str, complete: bool) -> Run | None:
     times = {parse_compact_time(name): oid for name, oid in store.refs(CRAWLS).items()}
     older = any(time > tag.crawl_time for time in times)
     base = _before(store, tag, times) if older else store.head()
-    return Run(
+    return DomainRun(
         job=job,
         domain=domain,
         store=store,
         base=base,
         tag=tag,
         complete=complete and not older,
-        shelf=Shelf(store, base.tree if base else None),
+        shelf=TreeReader(store, base.tree if base else None),
         older=older,
         later=later,
     )
 
 
-def _before(store: Store, tag: CommitTag, times: Mapping[datetime, str]) -> Commit | None:
+def _before(store: Repository, tag: CommitTag, times: Mapping[datetime, str]) -> Commit | None:
     """The newest state before `tag` in time, additions to it included; None where it is the oldest of all."""
     last = max((time for time in times if time < tag.crawl_time), default=None)
     return None if last is None else store.commit(times[last])
 
 
-def _tag(job: Job, domain: str, store: Store, later: Later) -> CommitTag:
+def _tag(job: Job, domain: str, store: Repository, later: LaterCrawls) -> CommitTag:
     """The commitTag of this job here: when it began, and later than all others by a second if need be.
 
     An import began with its first record of the domain, and is put in its place between the others; so is a crawl that
@@ -127,7 +129,7 @@ def _tag(job: Job, domain: str, store: Store, later: Later) -> CommitTag:
     return tag
 
 
-def _published_before(run: Run) -> Published | None:
+def _published_before(run: DomainRun) -> Published | None:
     """What a run of this job that was killed published already."""
     target = run.store.ref(run.tag.ref)
     commit = sequence.crawl_commit(run.store, target) if target else None
@@ -141,7 +143,7 @@ def _published_before(run: Run) -> Published | None:
     return Published(commit.oid, commit.message.complete, "" if commit.message.complete else "crawl incomplete")
 
 
-def _flow(run: Run, seconds: dict[str, float]) -> Published:
+def _flow(run: DomainRun, seconds: dict[str, float]) -> Published:
     """Draw all documents through the stages, then publish."""
     with ExitStack() as stack:
         publisher = stack.enter_context(Publisher(run))

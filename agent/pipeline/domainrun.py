@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.jobfolder.job import Job
-from agent.pipeline.overlap import Later
+from agent.pipeline.overlap import LaterCrawls
 from webarcfs.archive.git.objects import Entry, Names
-from webarcfs.archive.git.repository import Commit, Store
+from webarcfs.archive.git.repository import Commit, Repository
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.metadata import CommitTag
 
@@ -18,13 +18,13 @@ _FOLDERS_KEPT = 64
 _NAMES_KEPT = 500_000
 
 
-class Shelf:
+class TreeReader:
     """Quick looks into one tree: the folders last asked for are kept, because documents of a folder come together.
 
     Kept within bounds of names, but for the last one: a folder may have any number of them.
     """
 
-    def __init__(self, store: Store, tree: str | None) -> None:
+    def __init__(self, store: Repository, tree: str | None) -> None:
         self._store = store
         self._root = tree
         self._folders: OrderedDict[str, Names] = OrderedDict()
@@ -72,7 +72,7 @@ class Shelf:
 
 
 @dataclass(kw_only=True)
-class Run:
+class DomainRun:
     """A job's work on one domain. `base` is the state that it is made on, `complete` is the capture's word.
 
     `base` is main as it was when the work began; with `older`, which an import may be, and a crawl that was overtaken,
@@ -81,13 +81,13 @@ class Run:
 
     job: Job
     domain: str
-    store: Store
+    store: Repository
     base: Commit | None
     tag: CommitTag
     complete: bool
-    shelf: Shelf
+    shelf: TreeReader
     older: bool = False
-    later: Later = Later()
+    later: LaterCrawls = LaterCrawls()
     results: list[dict[str, Any]] = field(default_factory=list)
     arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("added", "changed", "removed", "unchanged"), 0))
 
@@ -115,7 +115,7 @@ def is_arc(entries: Iterable[Entry]) -> bool:
     return any(entry.name == DATA_XML and not entry.is_tree for entry in entries)
 
 
-def leads_to_arcs(store: Store, tree: str) -> bool:
+def leads_to_arcs(store: Repository, tree: str) -> bool:
     """Whether a folder is an ARC or has one inside, however deep."""
     document = store.names(tree).find(DATA_XML)
     if document is not None and not document.is_tree:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from agent.jobfolder.job import Job
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.metadata import from_epoch, parse_time
 
@@ -20,7 +20,7 @@ _COUNTER, _WAITED = "counter", "waited"
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class LaterCrawls:
     """The crawls of a domain that were published since a job began to fetch: commitTag → when that crawl began.
 
     `overtook`: the job was interrupted when it had fetched all, and one of them began after that.
@@ -48,11 +48,11 @@ def note_wait(job: Job) -> None:
         job.frontier.set(_WAITED, True)
 
 
-def later_crawls(job: Job, store: Store, domain: str) -> Later:
+def later_crawls(job: Job, store: Repository, domain: str) -> LaterCrawls:
     """What was published on a domain since a crawl's job began; nothing for imports, which have times of their own."""
     counter = job.frontier.get(_COUNTER)
     if counter is None or job.sources:
-        return Later()
+        return LaterCrawls()
     begun: dict[str, datetime] = {}
     head = store.head()
     for commit in store.history(head.oid if head else None):
@@ -62,6 +62,6 @@ def later_crawls(job: Job, store: Store, domain: str) -> Later:
             break
         begun[str(commit.message.tag)] = from_epoch(commit.time)
     if not begun or not job.frontier.get(_WAITED):
-        return Later(begun)
+        return LaterCrawls(begun)
     captured = job.frontier.last_captured(domain)  # looks at every URL of the job
-    return Later(begun, bool(captured) and any(parse_time(captured) < time for time in begun.values()))
+    return LaterCrawls(begun, bool(captured) and any(parse_time(captured) < time for time in begun.values()))

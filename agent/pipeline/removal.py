@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from agent.pipeline.domainrun import Run, Shelf, leads_to_arcs
-from agent.pipeline.seentree import Seen
-from webarcfs.archive.git.repository import PUBLICATIONS, Store
+from agent.pipeline.domainrun import DomainRun, TreeReader, leads_to_arcs
+from agent.pipeline.seentree import SeenTree
+from webarcfs.archive.git.repository import PUBLICATIONS, Repository
 from webarcfs.archive.model.arc_paths import DATA_XML
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RemovalVerdict:
     """What a complete crawl may remove; `complete` is false where it is not believed, and `reason` says why."""
 
     complete: bool
@@ -24,12 +24,12 @@ class Verdict:
     reason: str = ""
 
 
-def removed_arcs(run: Run, seen: Seen, found: int) -> Verdict:
+def removed_arcs(run: DomainRun, seen: SeenTree, found: int) -> RemovalVerdict:
     """The verdict on a crawl that saw `seen`, and got an answer for `found` of its ARCs."""
     store = run.store
     last = store.ref(PUBLICATIONS + run.job.publication.name)
     if last is None:
-        return Verdict(True)
+        return RemovalVerdict(True)
     gone, new = _compare(store, last, seen.tree)
     # How many the last complete crawl saw: those of this one, less the new, plus the gone. No tree is walked.
     before = seen.arcs - new + len(gone)
@@ -38,17 +38,17 @@ def removed_arcs(run: Run, seen: Seen, found: int) -> Verdict:
             f"found {found} of the {before} ARCs that the last complete crawl saw; nothing was removed "
             f"(--accept-shrink accepts it)"
         )
-        return Verdict(False, reason=reason)
+        return RemovalVerdict(False, reason=reason)
     held = store.refs(PUBLICATIONS).items()
-    others = [Shelf(store, oid) for name, oid in held if name != run.job.publication.name]
-    return Verdict(True, [arc for arc in gone if not any(_holds(other, arc) for other in others)])
+    others = [TreeReader(store, oid) for name, oid in held if name != run.job.publication.name]
+    return RemovalVerdict(True, [arc for arc in gone if not any(_holds(other, arc) for other in others)])
 
 
-def without(store: Store, tree: str, arcs: list[str]) -> str:
+def without(store: Repository, tree: str, arcs: list[str]) -> str:
     """`tree` without these ARCs: their own files and additions, not the ARCs that lie inside them."""
     if not arcs:
         return tree
-    shelf = Shelf(store, tree)
+    shelf = TreeReader(store, tree)
     with store.rewriting(tree) as left:
         for arc in arcs:
             for path in _own(store, shelf, arc):
@@ -56,7 +56,7 @@ def without(store: Store, tree: str, arcs: list[str]) -> str:
         return left.finish()
 
 
-def _compare(store: Store, last: str, seen: str) -> tuple[list[str], int]:
+def _compare(store: Repository, last: str, seen: str) -> tuple[list[str], int]:
     """The ARCs of `last` that are not in `seen`, and how many of `seen` were not in `last`."""
     gone, new = [], 0
     for difference in store.differences(last, seen):
@@ -70,12 +70,12 @@ def _compare(store: Store, last: str, seen: str) -> tuple[list[str], int]:
     return gone, new
 
 
-def _holds(held: Shelf, arc: str) -> bool:
+def _holds(held: TreeReader, arc: str) -> bool:
     entry = held.find(f"{arc}/{DATA_XML}")
     return entry is not None and not entry.is_tree
 
 
-def _own(store: Store, shelf: Shelf, arc: str) -> Iterator[str]:
+def _own(store: Repository, shelf: TreeReader, arc: str) -> Iterator[str]:
     """The files and folders of an ARC that lead to no other."""
     for entry in (shelf.folder(arc) or {}).values():
         if not entry.is_tree or not leads_to_arcs(store, entry.oid):

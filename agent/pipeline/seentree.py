@@ -17,7 +17,7 @@ from typing import Any
 from agent.pipeline.domainrun import leads_to_arcs
 from agent.system import jsonfile
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.git.repository import PUBLICATIONS, Store
+from webarcfs.archive.git.repository import PUBLICATIONS, Repository
 from webarcfs.archive.git.tree_lines import FILE, FOLDER
 from webarcfs.archive.model.errors import Damaged
 
@@ -25,7 +25,7 @@ _NOTES = "webarc-seen.json"
 _AT_ONCE = 1000
 
 
-def subset(store: Store, tree: str, arcs: Iterator[tuple[str, bool]]) -> str:
+def subset(store: Repository, tree: str, arcs: Iterator[tuple[str, bool]]) -> str:
     """The tree with only these ARCs of `tree`.
 
     `arcs` gives (path, whether its folder holds folders), children right behind their folder. ARCs that are not in
@@ -36,7 +36,7 @@ def subset(store: Store, tree: str, arcs: Iterator[tuple[str, bool]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenTree:
     """What a publication saw of a tree: the part, and how many ARCs that is."""
 
     tree: str
@@ -44,8 +44,8 @@ class Seen:
 
 
 def seen_part(
-    store: Store, publication: str, tree: str, names: Iterable[str], arcs: Callable[[], Iterator[tuple[str, bool]]]
-) -> Seen:
+    store: Repository, publication: str, tree: str, names: Iterable[str], arcs: Callable[[], Iterator[tuple[str, bool]]]
+) -> SeenTree:
     """The part of `tree` that `publication` saw: the ARCs `names`, each once, in any order; `arcs()` as for `subset`.
 
     The same ARCs of the same tree are the same part, so what came out last is noted in the repository (a file that may
@@ -59,14 +59,14 @@ def seen_part(
     notes = _notes(store)
     known = notes.get(publication)
     if known == [question, store.ref(PUBLICATIONS + publication)]:
-        return Seen(known[1], count)
+        return SeenTree(known[1], count)
     part = subset(store, tree, arcs())
     with suppress(OSError):  # it only saves time
         jsonfile.write(store.path / _NOTES, notes | {publication: [question, part]}, durable=False)
-    return Seen(part, count)
+    return SeenTree(part, count)
 
 
-def _notes(store: Store) -> dict[str, Any]:
+def _notes(store: Repository) -> dict[str, Any]:
     try:
         return jsonfile.read(store.path / _NOTES) or {}
     except (Damaged, OSError):
@@ -90,7 +90,7 @@ class _Cursor:
         return self.path is not None and self.path.startswith(prefix)
 
 
-def _subset(store: Store, tree: str, prefix: str, is_seen_arc: bool, cursor: _Cursor) -> str | None:
+def _subset(store: Repository, tree: str, prefix: str, is_seen_arc: bool, cursor: _Cursor) -> str | None:
     """The part of the folder `prefix`; None when nothing of it was seen."""
     whole = store.names(tree)
     part, same = _Part(), True
@@ -133,7 +133,7 @@ class _Part:
             yield b"%s %s\0%s" % ((FOLDER, name[:-1], oid) if name.endswith(b"/") else (FILE, name, oid))
 
 
-def _child(store: Store, entry: Entry | None, path: str, cursor: _Cursor) -> str | None:
+def _child(store: Repository, entry: Entry | None, path: str, cursor: _Cursor) -> str | None:
     """The part of one folder; moves the cursor behind all that lies in it."""
     is_arc = cursor.path == path
     nested = cursor.nested

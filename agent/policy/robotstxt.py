@@ -1,6 +1,6 @@
 """What a server's robots.txt permits (RFC 9309), told by its status and body alone. Pure; protego matches the rules.
 
-`Rules` are rebuilt from what the frontier keeps of them: `parse(rules.status, rules.text.encode())`.
+`RobotsRules` are rebuilt from what the frontier keeps of them: `parse(rules.status, rules.text.encode())`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RULE_LINE = re.compile(r"\s*(?:dis)?allow\s*:", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RobotsRules:
     """What a server said about robots: `status` and `text` of its answer.
 
     `known` is false when it gave none (a server error, no connection): then nothing may be fetched yet, and the
@@ -41,7 +41,7 @@ class Rules:
     parser: Protego | None = field(default=None, compare=False, repr=False)
 
 
-def parse(status: int, body: bytes) -> Rules:
+def parse(status: int, body: bytes) -> RobotsRules:
     """The rules that an answer to robots.txt sets: `status` is HTTP's, or negative where there was no answer.
 
     2xx: those in the body. 4xx, and a redirect that led nowhere: everything is allowed (RFC 9309 sections 2.3.1.2 and
@@ -49,11 +49,11 @@ def parse(status: int, body: bytes) -> Rules:
     """
     if 200 <= status < 300:
         text = _decode(body)
-        return Rules(status, text, known=True, parser=_parser(text))
-    return Rules(status, "", known=300 <= status < 500)
+        return RobotsRules(status, text, known=True, parser=_parser(text))
+    return RobotsRules(status, "", known=300 <= status < 500)
 
 
-def allowed(rules: Rules, user_agent: str, url: str) -> bool:
+def allowed(rules: RobotsRules, user_agent: str, url: str) -> bool:
     """Whether `user_agent` may fetch `url` (canonical). Nothing is allowed while the rules are not known."""
     if rules.parser is None:
         return rules.known
@@ -63,7 +63,7 @@ def allowed(rules: Rules, user_agent: str, url: str) -> bool:
         return True
 
 
-def crawl_delay(rules: Rules, user_agent: str) -> float | None:
+def crawl_delay(rules: RobotsRules, user_agent: str) -> float | None:
     """Seconds that the server wants between two requests, at most LONGEST_DELAY; None where it says nothing."""
     if rules.parser is None:
         return None

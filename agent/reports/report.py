@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent.frontier.store import Frontier, Row
+from agent.frontier.store import Frontier, FrontierUrl
 from agent.jobfolder.job import Job
-from agent.jobfolder.jobstate import Item, save
-from agent.pipeline.domainrun import Run
+from agent.jobfolder.jobstate import JobState, save
+from agent.pipeline.domainrun import DomainRun
 from agent.policy.fetchstatus import seed3_code
 from agent.reports import crawllog
 from agent.stages.publish import Published
@@ -45,7 +45,7 @@ class Seconds:
         self._frontier.set("seconds", self.values)
 
 
-def keep_domain(frontier: Frontier, run: Run, published: Published) -> None:
+def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> None:
     """Note what was published on a domain, for the summary of a job that may yet be interrupted."""
     known = frontier.get(f"published:{run.domain}")
     part = {
@@ -81,7 +81,7 @@ def summary(job: Job, complete: bool, parts: list[dict[str, Any]], seconds: dict
     }
 
 
-def write(job: Job, content: dict[str, Any], item: Item | None = None) -> Path:
+def write(job: Job, content: dict[str, Any], item: JobState | None = None) -> Path:
     """Write the report, whole or not at all, with the item as it ended; returns its folder.
 
     It is on the disk when this returns. Raises OSError: the disk is full, say; then the next run of the job writes it.
@@ -101,7 +101,7 @@ def write(job: Job, content: dict[str, Any], item: Item | None = None) -> Path:
     return final
 
 
-def _fill(folder: Path, job: Job, content: dict[str, Any], item: Item | None) -> None:
+def _fill(folder: Path, job: Job, content: dict[str, Any], item: JobState | None) -> None:
     folder.mkdir()
     crawllog.write(folder, (line(row, referrer) for row, referrer in job.frontier.all()))
     jsonfile.write(folder / "summary.json", content)
@@ -128,7 +128,7 @@ def remove_job(folder: Path) -> None:
     shutil.rmtree(going, ignore_errors=True)
 
 
-def line(row: Row, referrer: str) -> str:
+def line(row: FrontierUrl, referrer: str) -> str:
     """A URL's line in crawl.log: Heritrix's twelve columns; what does not apply is `-`."""
     stamp = utc(parse_time(row.captured)) if row.captured else None
     annotations = [row.note, row.result, f"tries:{row.tries}" if row.tries > 1 else ""]

@@ -68,7 +68,7 @@ class LogLine:
 
 
 @dataclass(slots=True)
-class Row:
+class TableRow:
     """Counts of one host, type, status or reason: URLs seen, those archived, bytes received."""
 
     urls: int = 0
@@ -86,24 +86,24 @@ class Row:
 class Tables:
     """The four tables: what is counted → its counts."""
 
-    hosts: dict[str, Row] = field(default_factory=dict)
-    types: dict[str, Row] = field(default_factory=dict)
-    statuses: dict[str, Row] = field(default_factory=dict)
-    left_out: dict[str, Row] = field(default_factory=dict)
+    hosts: dict[str, TableRow] = field(default_factory=dict)
+    types: dict[str, TableRow] = field(default_factory=dict)
+    statuses: dict[str, TableRow] = field(default_factory=dict)
+    left_out: dict[str, TableRow] = field(default_factory=dict)
 
     def add(self, line: LogLine) -> None:
         """Count a line in all of them."""
-        self.hosts.setdefault(line.host, Row()).add(line)
-        self.statuses.setdefault(str(line.status), Row()).add(line)
+        self.hosts.setdefault(line.host, TableRow()).add(line)
+        self.statuses.setdefault(str(line.status), TableRow()).add(line)
         if line.archived:
-            self.types.setdefault(line.mime, Row()).add(line)
+            self.types.setdefault(line.mime, TableRow()).add(line)
         else:
-            self.left_out.setdefault(line.reason, Row()).add(line)
+            self.left_out.setdefault(line.reason, TableRow()).add(line)
 
-    def sorted(self) -> Iterator[tuple[str, list[tuple[str, Row]]]]:
+    def sorted(self) -> Iterator[tuple[str, list[tuple[str, TableRow]]]]:
         """Name → rows of each table, the largest first."""
         for name in ("hosts", "types", "statuses", "left_out"):
-            rows: dict[str, Row] = getattr(self, name)
+            rows: dict[str, TableRow] = getattr(self, name)
             yield name, sorted(rows.items(), key=lambda item: (-item[1].urls, item[0]))
 
 

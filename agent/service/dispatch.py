@@ -17,7 +17,7 @@ from datetime import datetime
 
 from agent.jobfolder import attempts, definition, jobstate
 from agent.jobfolder.definition import Definition
-from agent.jobfolder.jobstate import Item, State
+from agent.jobfolder.jobstate import JobState, Phase
 from agent.jobfolder.names import is_import, kind_of, publication_of
 from agent.jobs import crawljob
 from agent.service import history, scheduler
@@ -53,7 +53,7 @@ class Dispatch:
         self.publications: Sequence[Publication] = ()
         self.settings = Settings()
         self._not_before: dict[str, float] = {}
-        self._untold: dict[str, Item] = {}  # failures that the disk is too full to say
+        self._untold: dict[str, JobState] = {}  # failures that the disk is too full to say
         self.history = self._read()
         #: What was there when this agent began, and is to be gone on with once nobody is at it.
         self._left = {each.job for each in self.history.open}
@@ -197,7 +197,7 @@ class Dispatch:
             _log.info("%s is an import that was interrupted; the same command goes on with it", job)
             return False
         known = history.item_of(folder, kind_of(job))
-        if known.state is State.FAILED:  # what its process says of a failure from now on is new
+        if known.state is Phase.FAILED:  # what its process says of a failure from now on is new
             jobstate.save(folder, _waiting(known))
         if publication is not None:
             definition.save(folder, self._definition(publication))
@@ -238,7 +238,7 @@ class Dispatch:
         if known is None or not folder.is_dir():
             _log.error("%s: %s", job, how)
             return
-        told = known.reason if known.state is State.FAILED and known.reason and not killed else how
+        told = known.reason if known.state is Phase.FAILED and known.reason and not killed else how
         failed = attempts.failed(known, told, now(), killed=killed)
         _log.error("%s: %s; next try %s", job, told, failed.again or "when it is due")
         self._untold[job] = failed
@@ -269,5 +269,5 @@ class Dispatch:
             self.history = self._read()
 
 
-def _waiting(known: Item) -> Item:
-    return dataclasses.replace(known, state=State.WAITING, reason="", again="")
+def _waiting(known: JobState) -> JobState:
+    return dataclasses.replace(known, state=Phase.WAITING, reason="", again="")

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from agent.jobfolder import jobstate
-from agent.jobfolder.jobstate import Item
+from agent.jobfolder.jobstate import JobState
 from agent.service.scheduler import AHEAD
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged
@@ -32,7 +32,7 @@ class History:
 
     runs: dict[str, set[datetime]]
     last: dict[str, str]
-    open: tuple[Item, ...]
+    open: tuple[JobState, ...]
     refused: tuple[str, ...] = ()
 
 
@@ -85,16 +85,16 @@ def _with_jobs(archive: Archive, last: Last) -> History:
             continue
         if known is None and (archive.reports / name).is_dir():
             continue  # it is done, and its folder just going
-        found.append(known or Item(job=name, publication=publication))
+        found.append(known or JobState(job=name, publication=publication))
         with contextlib.suppress(Damaged):
             runs[publication].add(parse_time(found[-1].attempted))
     names = {publication: name for publication, (_, name) in last.items()}
     return History(runs, names, tuple(sorted(found, key=lambda each: each.job)), tuple(sorted(refused)))
 
 
-def item_of(folder: Path, publication: str) -> Item:
+def item_of(folder: Path, publication: str) -> JobState:
     """The item of a job; one that was killed before it had one waits. Raises Damaged for one of another version."""
-    return jobstate.load(folder) or Item(job=folder.name, publication=publication)
+    return jobstate.load(folder) or JobState(job=folder.name, publication=publication)
 
 
 def _jobs(folder: Path) -> Iterator[tuple[str, datetime, str]]:

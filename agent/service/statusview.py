@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any
 
 from agent.jobfolder import jobstate
-from agent.jobfolder.jobstate import AT_WORK, Item, State
+from agent.jobfolder.jobstate import AT_WORK, JobState, Phase
 from agent.jobfolder.names import is_import
 from agent.service import agentlock, history, scheduler
 from agent.service.history import History
@@ -40,9 +40,9 @@ def overview(archive: Archive) -> dict[str, Any]:
     }
 
 
-def shown_state(each: Item) -> State:
+def shown_state(each: JobState) -> Phase:
     """The state of an open job; one whose process died without a word is interrupted."""
-    return each.state if each.runs or each.state not in AT_WORK or not each.pid else State.INTERRUPTED
+    return each.state if each.runs or each.state not in AT_WORK or not each.pid else Phase.INTERRUPTED
 
 
 def _all(settings: Settings, past: History) -> list[tuple[str, Publication | None]]:
@@ -78,7 +78,7 @@ def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
         summary, ended = {}, None
     return {
         "job": name,
-        "state": str(ended.state if ended else State.ARCHIVED),
+        "state": str(ended.state if ended else Phase.ARCHIVED),
         "started": summary.get("started"),
         "finished": summary.get("finished"),
         "complete": summary.get("complete"),
@@ -90,7 +90,7 @@ def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
     }
 
 
-def _job(each: Item) -> dict[str, Any]:
+def _job(each: JobState) -> dict[str, Any]:
     kept = (
         *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents"),
         *("failures", "again", "a_second", "left"),

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from agent.jobfolder import definition, jobstate
 from agent.jobfolder.attempts import reason_of
-from agent.jobfolder.jobstate import AT_WORK, State
+from agent.jobfolder.jobstate import AT_WORK, Phase
 from agent.jobs import crawljob
 from agent.system.processid import Process
 from webarcfs.archive.config import directory
@@ -78,7 +78,7 @@ def _note(folder: Path, error: Exception) -> None:
         known = jobstate.load(folder)
         if known is not None and known.state in AT_WORK:
             jobstate.save_surely(
-                folder, dataclasses.replace(known, state=State.FAILED, reason=reason_of(error, folder))
+                folder, dataclasses.replace(known, state=Phase.FAILED, reason=reason_of(error, folder))
             )
 
 

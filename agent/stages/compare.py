@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from agent.pipeline.document import Document, replace
-from agent.pipeline.domainrun import Run, is_arc
+from agent.pipeline.domainrun import DomainRun, is_arc
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.model.arc_paths import DATA_XML
 
 
-def compare(documents: Iterator[Document], run: Run) -> Iterator[Document]:
+def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
     """All documents, with what their ARC holds now and whether the data file is the same."""
     keep = run.job.settings.unchanged == "keep"
     for document in documents:
@@ -31,7 +31,7 @@ def compare(documents: Iterator[Document], run: Run) -> Iterator[Document]:
         yield replace(document, stored=entries, nested=nested, unchanged=stays)
 
 
-def _is_older(document: Document, folder: Mapping[str, Entry], run: Run) -> bool:
+def _is_older(document: Document, folder: Mapping[str, Entry], run: DomainRun) -> bool:
     """Whether the ARC holds what another crawl captured after this document; then it stays, and crawl.log says so."""
     described = folder.get(DATA_XML)
     if described is None or described.is_tree:

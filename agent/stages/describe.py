@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.pipeline.document import Document, replace
-from agent.pipeline.domainrun import Run
+from agent.pipeline.domainrun import DomainRun
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.model.metadata import MetaData
 
 
-def describe(documents: Iterator[Document], run: Run) -> Iterator[Document]:
+def describe(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
     """All documents; those that are new or changed with their data.xml."""
     for document in documents:
         if document.unchanged:
@@ -21,7 +21,7 @@ def describe(documents: Iterator[Document], run: Run) -> Iterator[Document]:
         yield replace(document, data_xml=xml)
 
 
-def _metadata(document: Document, run: Run) -> MetaData:
+def _metadata(document: Document, run: DomainRun) -> MetaData:
     return MetaData(
         url=document.url,
         mime_type=document.mime_type,

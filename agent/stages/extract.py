@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from agent.pipeline.document import Document, replace
-from agent.pipeline.domainrun import Run
+from agent.pipeline.domainrun import DomainRun
 from webarcfs.archive.model.metadata import CET
 from webarcfs.content import mimetype, text
 
@@ -15,7 +15,7 @@ from webarcfs.content import mimetype, text
 _CLOCK_SKEW = timedelta(days=1)
 
 
-def extract(documents: Iterator[Document], _run: Run) -> Iterator[Document]:
+def extract(documents: Iterator[Document], _run: DomainRun) -> Iterator[Document]:
     """All documents; those that are new or changed with title and time of creation (their type is sniffed on demand).
 
     In this thread: threads that sniff and parse ahead were tried, and cost the others more than they gained.

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.filters import Keep, chain
 from agent.pipeline.document import Document
-from agent.pipeline.domainrun import Run
+from agent.pipeline.domainrun import DomainRun
 
 _log = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 FAILURES = "filter_errors"
 
 
-def filter_(documents: Iterator[Document], run: Run) -> Iterator[Document]:
+def filter_(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
     """The documents that every filter keeps. A filter that raises keeps the document, and is reported once a job."""
     job = run.job
     filters = chain(job.settings.filters, job.archive.filters, job.profile)

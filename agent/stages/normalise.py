@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from agent.frontier.store import Row
+from agent.frontier.store import FrontierUrl
 from agent.pipeline.document import Document, replace
-from agent.pipeline.domainrun import Run
+from agent.pipeline.domainrun import DomainRun
 from webarcfs.archive.model.arc_paths import data_name
 
 
-def normalise(documents: Iterator[Document], run: Run) -> Iterator[Document]:
+def normalise(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
     """The documents that have an ARC of their own, with its data file's name."""
     losers = _losers(run.job.frontier.rivals(run.domain))
     for document in documents:
@@ -26,7 +26,7 @@ def normalise(documents: Iterator[Document], run: Run) -> Iterator[Document]:
             yield replace(document, data_name=data_name(document.url))
 
 
-def _losers(rivals: Iterable[Row]) -> dict[int, str]:
+def _losers(rivals: Iterable[FrontierUrl]) -> dict[int, str]:
     """Row → note, for the answers that yield their ARC to another."""
     losers = {}
     for _, group in groupby(rivals, key=lambda row: row.arc):
@@ -37,5 +37,5 @@ def _losers(rivals: Iterable[Row]) -> dict[int, str]:
     return losers
 
 
-def _rank(row: Row) -> tuple[bool, bool, int]:
+def _rank(row: FrontierUrl) -> tuple[bool, bool, int]:
     return not row.url.startswith("https:"), not row.url.partition("?")[0].endswith("/"), row.id

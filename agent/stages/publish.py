@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent.pipeline.document import Document
-from agent.pipeline.domainrun import Run, Shelf, is_arc, leads_to_arcs
+from agent.pipeline.domainrun import DomainRun, TreeReader, is_arc, leads_to_arcs
 from agent.pipeline.removal import removed_arcs, without
 from agent.pipeline.seentree import seen_part
 from webarcfs.archive.commit.commit_additions import commit_additions, fold_in
-from webarcfs.archive.git.fast_import import Importer
+from webarcfs.archive.git.fast_import import FastImport
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
 from webarcfs.archive.history import sequence
@@ -43,9 +43,9 @@ class Published:
 class Publisher:
     """Takes the documents of one domain; `finish` publishes them. A context manager: without `finish`, nothing is."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: DomainRun) -> None:
         self._run = run
-        self._importer: Importer | None = None
+        self._importer: FastImport | None = None
         self._roomy: set[str] = set()
 
     def __enter__(self) -> Publisher:
@@ -60,7 +60,7 @@ class Publisher:
         if self._importer is not None:
             self._importer.__exit__(*exc)
 
-    def publish(self, documents: Iterator[Document], run: Run) -> Iterator[Document]:
+    def publish(self, documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
         """All documents; those that are new or changed are in git's hands afterwards."""
         for document in documents:
             if document.unchanged:
@@ -108,7 +108,7 @@ class Publisher:
         importer.put(f"{document.arc}/{HEADERS}", document.head.raw)
         return "changed" if was_arc else "added"
 
-    def _remove_old(self, importer: Importer, path: str, entry: Entry) -> None:
+    def _remove_old(self, importer: FastImport, path: str, entry: Entry) -> None:
         """An ARC is replaced whole: its files and additions go, the ARCs inside it stay."""
         if entry.is_tree and leads_to_arcs(self._run.store, entry.oid):
             return
@@ -116,7 +116,7 @@ class Publisher:
         if entry.is_tree or not is_reserved(entry.name):
             _log.info("/%s/%s: the addition went with the old version of its ARC", self._run.domain, path)
 
-    def _make_room(self, importer: Importer, arc: str) -> None:
+    def _make_room(self, importer: FastImport, arc: str) -> None:
         """An addition goes whose name a crawled page needs, as its ARC or as a folder above it (section 3).
 
         Only what lay there before goes, so nothing is lost where a folder is looked at more than once.
@@ -133,7 +133,7 @@ class Publisher:
                 self._clear(importer, path, own=False)
         self._clear(importer, arc, own=True)
 
-    def _clear(self, importer: Importer, path: str, *, own: bool) -> None:
+    def _clear(self, importer: FastImport, path: str, *, own: bool) -> None:
         entry = self._run.shelf.find(path)
         if entry is None or (entry.is_tree and own):
             return  # an ARC's own folder is replaced by _remove_old
@@ -145,7 +145,7 @@ class Publisher:
             importer.remove(path + name)
             _log.warning("/%s/%s%s: the addition went, its place is needed by a page", self._run.domain, path, name)
 
-    def _open_importer(self) -> Importer:
+    def _open_importer(self) -> FastImport:
         if self._importer is None:
             base = self._run.base
             self._importer = self._run.store.importer(base.tree if base else None)
@@ -165,7 +165,7 @@ class Publisher:
         last = run.store.ref(PUBLICATIONS + run.job.publication.name)
         if last is None:
             return
-        shelf = Shelf(run.store, last)
+        shelf = TreeReader(run.store, last)
         unanswered = (split(arc_path(url))[1] for url in run.job.frontier.unanswered(run.domain))
         held = [arc for arc in unanswered if shelf.find(f"{arc}/{DATA_XML}") is not None]
         with run.job.frontier.changes():
@@ -177,7 +177,7 @@ class Publisher:
         run, store = self._run, self._run.store
         archive = run.job.archive
         commit_additions(archive, run.domain)  # so that little is left to do while everybody waits
-        with locks.Turnstile(archive.lock(run.domain)).exclusive(), sequence.turn(archive, run.tag) as turn:
+        with locks.Turnstile(archive.lock(run.domain)).exclusive(), sequence.publication_slot(archive, run.tag) as turn:
             # What was confirmed until now belongs to the state before: a mount confirms under the same lock.
             fold_in(archive, store, run.domain)
             main = store.ref(MAIN)

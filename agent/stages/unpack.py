@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.capture.wgetcommand import BatchFiles
-from agent.frontier.store import Row
+from agent.frontier.store import FrontierUrl
 from agent.pipeline.document import Body, Document
-from agent.pipeline.domainrun import Run
+from agent.pipeline.domainrun import DomainRun
 from webarcfs.warc import decoding, http_response, jobwarc
 
 
-def unpack(documents: Iterator[Document], run: Run) -> Iterator[Document]:
+def unpack(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
     """The documents of the job on this domain, after any that come in; each WARC is read once, from start to end."""
     yield from documents
     frontier = run.job.frontier
@@ -24,7 +24,7 @@ def unpack(documents: Iterator[Document], run: Run) -> Iterator[Document]:
                     yield document
 
 
-def _document(row: Row, response: http_response.Response, run: Run) -> Document | None:
+def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun) -> Document | None:
     body = Body(run.job.folder)
     try:
         for part in decoding.body_of(response):

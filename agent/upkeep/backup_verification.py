@@ -14,7 +14,7 @@ from agent.upkeep.domain_verification import Domain, documents, fsck, history, r
 from agent.upkeep.verification import journal
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import transfer
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.repair import repository_files
 
@@ -35,7 +35,7 @@ def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
         for name in archive.domains() if archive.content.is_dir() else ():
             found = list(repository_files.faults(archive.repository(name)))
             try:
-                domain = read_refs(Store(archive.repository(name)), name)
+                domain = read_refs(Repository(archive.repository(name)), name)
             except WebarcError as error:
                 yield from (f"{name}: {line}; {_AGAIN}" for line in found or [str(error)])
                 continue

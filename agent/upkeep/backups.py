@@ -24,7 +24,7 @@ from agent.upkeep.backupmark import MARK, held, id_of
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import LAYOUT, MISSING, RESTORING, Archive
 from webarcfs.archive.git import transfer
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, now
 from webarcfs.archive.repair import repository_files
@@ -160,7 +160,7 @@ def _bring(source: Archive, target: Archive, domain: str, *, live: bool, check: 
     damage = (list(repository_files.faults(path)) or transfer.rotten(path)) if check else []
     if not damage:
         try:
-            return _copy(source, Store(path), domain, live=live, check=check), mended
+            return _copy(source, Repository(path), domain, live=live, check=check), mended
         except WebarcError:
             damage = _damage(path)  # or it is the archive that cannot be read
             if not damage:
@@ -170,7 +170,7 @@ def _bring(source: Archive, target: Archive, domain: str, *, live: bool, check: 
 
 def _copy_first(source: Archive, path: Path, domain: str, *, live: bool) -> bool:
     """Copy a domain that was not there; nothing is there either where that fails, rather than an empty repository."""
-    copy = Store.create(path)
+    copy = Repository.create(path)
     try:
         return _copy(source, copy, domain, live=live, check=False)
     except WebarcError:
@@ -183,7 +183,7 @@ def _damage(repository: Path) -> list[str]:
     """What is damaged in a copy, a line each."""
     try:
         found = [*repository_files.faults(repository), *transfer.rotten(repository)]
-        return found or transfer.connected(Store(repository))
+        return found or transfer.connected(Repository(repository))
     except WebarcError as error:
         return [str(error)]
 
@@ -193,7 +193,7 @@ def _copy_anew(source: Archive, path: Path, domain: str, damage: list[str], *, l
     scratch = path.with_name(f".again-{path.name}")
     shutil.rmtree(scratch, ignore_errors=True)
     try:
-        copy = Store.create(scratch)
+        copy = Repository.create(scratch)
         _copy(source, copy, domain, live=live, check=True)
         alone = _rescue(path, copy)
     except BaseException as error:
@@ -211,7 +211,7 @@ def _copy_anew(source: Archive, path: Path, domain: str, damage: list[str], *, l
     return [f"{path / damage[0]}. It was copied anew, and what was there is {aside}.{lost} Look after this disk"]
 
 
-def _rescue(path: Path, copy: Store) -> list[str]:
+def _rescue(path: Path, copy: Repository) -> list[str]:
     """Take over the refs that only the damaged copy has; returns those that cannot be read."""
     packed = repository_files.read_packed(path)
     names = sorted(
@@ -227,9 +227,9 @@ def _rescue(path: Path, copy: Store) -> list[str]:
     return alone
 
 
-def _copy(source: Archive, copy: Store, domain: str, *, live: bool, check: bool) -> bool:
+def _copy(source: Archive, copy: Repository, domain: str, *, live: bool, check: bool) -> bool:
     """Whether something was new; then, and with `check`, it was looked whether all is there. Raises Damaged."""
-    original = Store(source.repository(domain))
+    original = Repository(source.repository(domain))
     is_new = bool(transfer.differing(original, copy))
     if is_new:
         _fetch(source, original, copy, domain, live=live)
@@ -240,7 +240,7 @@ def _copy(source: Archive, copy: Store, domain: str, *, live: bool, check: bool)
     return is_new
 
 
-def _fetch(source: Archive, original: Store, copy: Store, domain: str, *, live: bool) -> None:
+def _fetch(source: Archive, original: Repository, copy: Repository, domain: str, *, live: bool) -> None:
     for _ in range(_TRIES_WITHOUT_LOCK):
         transfer.fetch(original.path, copy)
         if _same(source, original, copy, domain, live=live):
@@ -251,7 +251,7 @@ def _fetch(source: Archive, original: Store, copy: Store, domain: str, *, live: 
             raise Damaged(f"{missing[0]} of {original.path} did not come over")
 
 
-def _same(source: Archive, original: Store, copy: Store, domain: str, *, live: bool) -> bool:
+def _same(source: Archive, original: Repository, copy: Repository, domain: str, *, live: bool) -> bool:
     """Whether all refs are where the original's are now, read together as nobody moves them."""
     if not live:
         return not transfer.differing(original, copy)

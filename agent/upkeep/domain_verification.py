@@ -9,7 +9,7 @@ from functools import partial
 from webarcfs.archive.commit import progress
 from webarcfs.archive.commit.progress import ADDITIONS
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, Store
+from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, Repository
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, WebarcError
@@ -23,7 +23,7 @@ class Domain:
     """A domain's refs as they were at one moment, and what is wrong with them."""
 
     name: str
-    store: Store
+    store: Repository
     main: str | None = None
     refs: dict[str, str] = field(default_factory=dict)  # of refs/crawls/
     sequence: dict[str, int] = field(default_factory=dict)  # commitTag → number
@@ -32,7 +32,7 @@ class Domain:
     current: dict[str, dict[str, str]] | None = None
 
 
-def read_refs(store: Store, name: str) -> Domain:
+def read_refs(store: Repository, name: str) -> Domain:
     """The refs of a domain, each looked at. Raises Damaged where they cannot be listed."""
     domain = Domain(name, store)
     domain.main = _target(domain, MAIN)
@@ -79,7 +79,7 @@ def _read_crawl(domain: Domain, time: str, target: str) -> None:
     domain.sequence[str(tag)] = number
 
 
-def fsck(store: Store) -> Iterator[str]:
+def fsck(store: Repository) -> Iterator[str]:
     """What git finds wrong with the objects, all of which it reads."""
     lines = store.check()
     yield from (f"git fsck: {line}" for line in lines[:_MOST_LINES])
@@ -141,7 +141,7 @@ def _faults(domain: Domain, tree: str, folder: str, fields: dict[str, str]) -> I
         yield "there is no data file beside it"
 
 
-def _tree_of(store: Store, commit: str | None) -> str | None:
+def _tree_of(store: Repository, commit: str | None) -> str | None:
     try:
         return None if commit is None else store.commit(commit).tree
     except Damaged:

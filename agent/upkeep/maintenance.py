@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from agent.jobfolder.names import publication_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import leftlocks
-from webarcfs.archive.git.repository import INCOMING, Store
+from webarcfs.archive.git.repository import INCOMING, Repository
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.repair import repacking
@@ -68,7 +68,7 @@ def maintain(archive: Archive) -> Maintained:
 
 def _maintain_domain(archive: Archive, domain: str) -> list[str]:
     """The caller holds the publishing lock: no crawl is preparing a commit here, and what one left is nobody's."""
-    store = Store(archive.repository(domain))
+    store = Repository(archive.repository(domain))
     removed = [str(path.relative_to(archive.root)) for path in leftlocks.remove(store.path)]
     scratch = [f"{domain}: {INCOMING}{name}" for name in store.refs(INCOMING)]
     stale = repacking.stale_files(store.path)

@@ -20,12 +20,12 @@ from agent.upkeep.domain_verification import Domain, documents, fsck, history, r
 from webarcfs.archive.commit.progress import marks as marks_of
 from webarcfs.archive.config.directory import MISSING, Archive
 from webarcfs.archive.git import leftlocks
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import sequence
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.index.database import Database
-from webarcfs.archive.index.links_database import LinkBase
-from webarcfs.archive.journal.log_format import Record
+from webarcfs.archive.index.links_database import LinksDatabase
+from webarcfs.archive.journal.log_format import LogRecord
 from webarcfs.archive.journal.log_reader import all_logs
 from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, WebarcError
 from webarcfs.archive.repair import repository_files
@@ -68,7 +68,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
     with sequence.hold(archive):
         for name in archive.domains():
             try:
-                seen.domains.append(read_refs(Store(archive.repository(name)), name))
+                seen.domains.append(read_refs(Repository(archive.repository(name)), name))
             except WebarcError as error:
                 yield f"{name}: {error}"
         seen.feed = list(Feed(archive.changes).lines())
@@ -151,7 +151,7 @@ def _links(archive: Archive, quick: bool) -> Iterator[str]:
     """Where there is a links.db, SQLite finds nothing wrong with it. It may be behind: crawls do not depend on it."""
     if archive.links.exists() and not quick:
         try:
-            with LinkBase(archive.links) as base:
+            with LinksDatabase(archive.links) as base:
                 yield from (f"links.db: {line}; {_RECOVER}" for line in base.check())
         except DatabaseDamaged as error:
             yield str(error)
@@ -209,7 +209,7 @@ def journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:
                 yield f"{name}: the body of addition {record.number}, to {place.arc} of {place.domain}, is gone"
 
 
-def _is_whole(bodies: Path, record: Record) -> bool:
+def _is_whole(bodies: Path, record: LogRecord) -> bool:
     return not record.file or (bodies / record.file).exists()
 
 

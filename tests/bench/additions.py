@@ -19,13 +19,13 @@ from tests.support.archives import DOMAIN, HEAD, make_archive, metadata, publish
 from tests.support.mounts import UMOUNT, Mounted, run
 from webarcfs.archive.commit.commit_additions import commit_additions
 from webarcfs.archive.commit.pacing import next_commit
-from webarcfs.archive.commit.tree_editor import Growing
+from webarcfs.archive.commit.tree_editor import LazyTree
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.pack_writer import Pack
 from webarcfs.archive.git.repository import MAIN, RefUpdate
-from webarcfs.archive.journal.journal import Body, Journal
-from webarcfs.archive.model.addition import AddFile, Author, Place, blob_id
+from webarcfs.archive.journal.journal import Journal, StoredBody
+from webarcfs.archive.model.addition import AddFile, ArcVersion, Author, blob_id
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.committed import Cost
 from webarcfs.archive.model.metadata import CommitTag, format_time
@@ -66,12 +66,14 @@ def additions(sizes: tuple[int, ...] = SIZES) -> None:
             )
 
 
-def _measure(archive: Archive, size: int, work: Callable[[Archive, list[Place]], None]) -> Result:
+def _measure(archive: Archive, size: int, work: Callable[[Archive, list[ArcVersion]], None]) -> Result:
     tag = publish(archive, DOMAIN, {})
     folders = ["pages", *(f"more/{number}" for number in range(1, AT_LEAST // size))]
     for folder in folders:
         fill(archive, tag, size, folder)
-    places = [Place(DOMAIN, f"{each}/{n}.html", format_time(tag.crawl_time)) for each in folders for n in range(size)]
+    places = [
+        ArcVersion(DOMAIN, f"{each}/{n}.html", format_time(tag.crawl_time)) for each in folders for n in range(size)
+    ]
     before = _bytes(archive)
     os.sync()
     begun, processor = time.monotonic(), _processor()
@@ -89,7 +91,7 @@ def fill(archive: Archive, tag: CommitTag, size: int, folder: str = "pages") -> 
     store = store_of(archive)
     pack, head = Pack(store.path), store.head()
     assert head is not None
-    tree = Growing(store.read_tree, head.tree)
+    tree = LazyTree(store.read_tree, head.tree)
     for number in range(size):
         arc = f"{folder}/{number}.html"
         document = data_xml.describe(metadata(DOMAIN, arc, tag))
@@ -101,7 +103,7 @@ def fill(archive: Archive, tag: CommitTag, size: int, folder: str = "pages") -> 
         store.update_refs([RefUpdate(MAIN, commit, head.oid), RefUpdate(tag.ref, commit, head.oid)])
 
 
-def _by_mount(archive: Archive, places: list[Place]) -> None:
+def _by_mount(archive: Archive, places: list[ArcVersion]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         mounted = Mounted(archive.root, Path(folder) / "mnt")
         try:
@@ -114,7 +116,7 @@ def _by_mount(archive: Archive, places: list[Place]) -> None:
             mounted.clear()
 
 
-def _by_journal(archive: Archive, places: list[Place]) -> None:
+def _by_journal(archive: Archive, places: list[ArcVersion]) -> None:
     journal = Journal.open(archive)
     committer = _Committer(archive, journal)
     committer.start()
@@ -122,7 +124,7 @@ def _by_journal(archive: Archive, places: list[Place]) -> None:
         data = _words(number)
         with Turnstile(archive.lock(DOMAIN)).shared():
             file = AddFile(place, "words.txt", blob_id(data), len(data), _AUTHOR, int(time.time()))
-            journal.confirm(file, Body(len(data), data))
+            journal.confirm(file, StoredBody(len(data), data))
         committer.added()
     committer.finish()
     journal.close()

@@ -22,10 +22,10 @@ from tests.bench.measure import cost
 from tests.support.archives import CREATED, DOMAIN, FIRST, HEAD, make_archive, metadata, store_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.repository import MAIN, RefUpdate, Store
+from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
 from webarcfs.archive.history import versions
 from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.index.database import Change, Database
+from webarcfs.archive.index.database import Database, DocumentChange
 from webarcfs.archive.index.query import ask
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage, Message
@@ -121,9 +121,9 @@ def _fill(path: Path, documents: int) -> None:
     )
 
 
-def _change(number: int, snapshot: int) -> Change:
+def _change(number: int, snapshot: int) -> DocumentChange:
     meta = _document(number, snapshot)
-    return Change(meta.path, meta)
+    return DocumentChange(meta.path, meta)
 
 
 def _document(number: int, snapshot: int) -> MetaData:
@@ -180,7 +180,7 @@ def log(snapshots: int = _LIFE) -> None:
 _WEBARC = (sys.executable, "-c", "from webarcfs.commands.cli import main; main()")
 
 
-def _long_life(archive: Archive, snapshots: int) -> Store:
+def _long_life(archive: Archive, snapshots: int) -> Repository:
     """A repository of so many crawls, by the importer that crawls use; maintained, as the agent does once a day."""
     store = store_of(archive)
     head: str | None = None
@@ -203,7 +203,7 @@ def _long_life(archive: Archive, snapshots: int) -> Store:
     store.update_refs([*updates, RefUpdate(MAIN, head, None)])
     repacking.repack(store.path)
     os.sync()
-    return Store(store.path)
+    return Repository(store.path)
 
 
 def _changed(number: int) -> Iterator[str]:

@@ -17,7 +17,7 @@ from agent.reports import crawllog
 from tests.bench.measure import Cost, agent, cost
 from tests.bench.serve import running
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index.database import Database
 
 #: Files a second of the program of 2012, after the download (41 s for 10,270 files, first crawl).
@@ -104,7 +104,7 @@ def _wget(port: int) -> Cost:
 def _git_add(archive: Archive) -> float:
     """Seconds for `git add -A` and `git commit` of the files of the newest state."""
     domain = next(archive.domains())
-    store = Store(archive.repository(domain))
+    store = Repository(archive.repository(domain))
     head = store.ref("refs/heads/main")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent.frontier.store import Find, Frontier, Settled
+from agent.frontier.store import FoundUrl, Frontier, UrlOutcome
 from tests.bench.crawl import STAGES, crawl_once, own_archive, summary_of
 from tests.bench.serve import running
 
@@ -53,10 +53,10 @@ def _fill(book: Frontier, start: int, end: int) -> float:
     return (time.perf_counter() - begun) / (end - start)
 
 
-def _find(number: int) -> Find:
+def _find(number: int) -> FoundUrl:
     domain = f"www{number % _DOMAINS}.example.org"
     url = f"http://{domain}/f{number // 200:05d}/page-{number:07d}.html"
-    return Find(url=url, domain=domain, kind="link", depth=1 + number // 200_000, hops="L")
+    return FoundUrl(url=url, domain=domain, kind="link", depth=1 + number // 200_000, hops="L")
 
 
 def _queries(book: Frontier) -> Iterator[tuple[str, float]]:
@@ -67,7 +67,7 @@ def _queries(book: Frontier) -> Iterator[tuple[str, float]]:
     begun = time.perf_counter()
     with book.changes():
         book.take(rows, 1, domain)
-        book.settle(Settled(id=row.id, state="done", status=200, arc=f"a/{row.id}") for row in rows)
+        book.settle(UrlOutcome(id=row.id, state="done", status=200, arc=f"a/{row.id}") for row in rows)
     yield "a batch settled", time.perf_counter() - begun
     yield "one URL", _seconds(lambda: book.by_url("http://www3.example.org/f00000/page-0000003.html"))
     yield "documents, counted", _seconds(lambda: book.count_documents(domain))

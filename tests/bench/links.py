@@ -19,9 +19,9 @@ from pathlib import Path
 
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index.links_database import LinkBase, PageChange
+from webarcfs.archive.index.links_database import LinksDatabase, PageChange
 from webarcfs.archive.index.links_query import Question, ask, figures
-from webarcfs.archive.index.links_words import Kind, Link
+from webarcfs.archive.index.links_words import ArchivedLink, AskedKind
 from webarcfs.archive.model.metadata import CET, CommitTag
 
 _PAGES = 10_000  # of a domain
@@ -41,7 +41,7 @@ def links(rows: int) -> None:
         print(f"  taken in, links a second   {speeds[0]:9,.0f} at first, {speeds[-1]:,.0f} at the end", end="")
         print(f" (the slowest domain {min(speeds):,.0f})")
         size = archive.links.stat().st_size
-        with LinkBase(archive.links) as base:
+        with LinksDatabase(archive.links) as base:
             counts = base.counts()
         print(f"  the file                   {size / counts['links']:9.1f} bytes a link; ", end="")
         print(", ".join(f"{number:,} {name}" for name, number in counts.items()))
@@ -58,7 +58,7 @@ def links(rows: int) -> None:
 
 def _fill(archive: Archive, rows: int) -> list[float]:
     speeds = []
-    with LinkBase(archive.links) as base:
+    with LinksDatabase(archive.links) as base:
         for number, first in enumerate(range(0, rows, _PAGES * _LINKS)):
             pages = min(_PAGES, (rows - first) // _LINKS)
             # Made before the clock runs: what is measured is the database.
@@ -79,18 +79,20 @@ def _domain(number: int) -> str:
     return f"www{number}.example.org"
 
 
-def _page(domain: int, page: int) -> Iterator[Link]:
+def _page(domain: int, page: int) -> Iterator[ArchivedLink]:
     # Not random.Random's own way to pick, which takes longer than the database.
     pick = random.Random(domain * _PAGES + page).random
     host = f"http://{_domain(domain)}"
     for number in range(_LINKS // 2):
-        yield Link(Kind.HTTP, f"{host}/menu/{number}.html", f"menu {number} of {domain}")
+        yield ArchivedLink(AskedKind.HTTP, f"{host}/menu/{number}.html", f"menu {number} of {domain}")
     for _ in range(_LINKS - _LINKS // 2 - 5):
-        yield Link(Kind.HTTP, f"{host}/{int(_PAGES * pick() ** 3)}.html", _text(pick))
+        yield ArchivedLink(AskedKind.HTTP, f"{host}/{int(_PAGES * pick() ** 3)}.html", _text(pick))
     for _ in range(3):
-        yield Link(Kind.HTTP, f"http://other{int(1000 * pick() ** 2)}.net/{int(1000 * pick() ** 2)}", _text(pick))
-    yield Link(Kind.IMAGE, f"{host}/images/{page}.png", _text(pick))
-    yield Link(Kind.MAIL, f"mailto:someone{int(200 * pick())}@{_domain(domain)}", "mail")
+        yield ArchivedLink(
+            AskedKind.HTTP, f"http://other{int(1000 * pick() ** 2)}.net/{int(1000 * pick() ** 2)}", _text(pick)
+        )
+    yield ArchivedLink(AskedKind.IMAGE, f"{host}/images/{page}.png", _text(pick))
+    yield ArchivedLink(AskedKind.MAIL, f"mailto:someone{int(200 * pick())}@{_domain(domain)}", "mail")
 
 
 def _text(pick: Callable[[], float]) -> str:
@@ -129,7 +131,7 @@ def _answer(archive: Archive, name: str, questions: Iterable[Question]) -> None:
 def _one_page(archive: Archive, before: int) -> None:
     """A crawl that changed one page costs its rows, whatever the size."""
     path = f"/{_domain(0)}/17.html"
-    with LinkBase(archive.links) as base:
+    with LinksDatabase(archive.links) as base:
         begun = time.perf_counter()
         written = _written()
         changed = PageChange(path, (f"http:/{path}", "f" * 40))

@@ -33,7 +33,7 @@ def publish(archive: Archive) -> CommitTag:
     head = store.head()
     assert head is not None
     tag = CommitTag(head.message.tag.crawl_time + timedelta(seconds=1), DOMAIN)
-    with Turnstile(archive.lock(DOMAIN)).exclusive(), sequence.turn(archive, tag) as turn:
+    with Turnstile(archive.lock(DOMAIN)).exclusive(), sequence.publication_slot(archive, tag) as turn:
         commit_additions.fold_in(archive, store, DOMAIN)
         head = store.head()
         assert head is not None

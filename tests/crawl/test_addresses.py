@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.capture.disposition import Intake
-from agent.capture.fetchresults import Answer, Limits
-from agent.capture.resultreader import Ended, Reader
+from agent.capture.disposition import Disposition
+from agent.capture.fetchresults import FetchResult, Limits
+from agent.capture.resultreader import EndedBatch, ResultReader
 from agent.capture.wgetcommand import BatchFiles, command, write_list
-from agent.frontier.store import Find, Frontier
+from agent.frontier.store import FoundUrl, Frontier
 from agent.jobfolder.job import Job
 from tests.support.crawls import COMMAND, crawl, end, log_lines, publish_as, run_command, through
 from tests.support.site import Site, redirect
@@ -71,9 +71,9 @@ def test_pages_that_moved_inside_stay_with_what_only_they_lead_to(archive: Archi
     )
     try:
         with frontier.changes():
-            frontier.add([Find(url=hub, domain="moved.example", kind="link", depth=1, hops="L")])
+            frontier.add([FoundUrl(url=hub, domain="moved.example", kind="link", depth=1, hops="L")])
             archived = {hub: [Link(deep, Kind.LINK)]}
-            Intake(job, lambda url: archived.get(url, [])).keep_out("moved.example")
+            Disposition(job, lambda url: archived.get(url, [])).keep_out("moved.example")
         rows = [frontier.by_url(url) for url in (hub, deep)]
         assert [(row and row.state, row and row.note) for row in rows] == [("failed", "private-address")] * 2
     finally:
@@ -141,12 +141,14 @@ def test_answers_from_inside_are_dropped_whatever_the_name_led_to_before(
     assert len(site.requests) == number
     frontier = Frontier(tmp_path / "frontier.db")
     with frontier.changes():
-        frontier.add(Find(url=url, domain=site.host, kind="seed", depth=0, hops="") for url in urls)
+        frontier.add(FoundUrl(url=url, domain=site.host, kind="seed", depth=0, hops="") for url in urls)
         frontier.take(frontier.next(site.host, 0, number), 1, site.host)
     rows = frontier.fetching(1)
     frontier.close()
     for public, state in ((True, "failed"), (False, "done")):
-        found = _read(Ended(1, site.host, rows, files.warc, files.log), Limits(0, keep_errors=False, public=public))
+        found = _read(
+            EndedBatch(1, site.host, rows, files.warc, files.log), Limits(0, keep_errors=False, public=public)
+        )
         assert {answer.settled.state for answer in found} == {state} and len(found) == number
         kept = [answer for answer in found if answer.settled.arc or answer.target or answer.links]
         assert len(kept) == (0 if public else 2)
@@ -177,9 +179,9 @@ def test_a_name_that_leads_inside_later_gives_nothing(archive: Archive, site: Si
     assert "private-address" in log_lines(archive, report.name)[start].notes
 
 
-def _read(batch: Ended, limits: Limits) -> list[Answer]:
+def _read(batch: EndedBatch, limits: Limits) -> list[FetchResult]:
     """What the agent makes of a batch: itself of a few URLs, its process of more."""
-    reader = Reader(limits)
+    reader = ResultReader(limits)
     try:
         reader.give(batch)
         while (ended := reader.next([], 1.0)) is None:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agent.frontier.store import Find, Frontier, Settled
+from agent.frontier.store import FoundUrl, Frontier, UrlOutcome
 from agent.policy.politeness import LONGEST_PAUSE
 from tests.support import crawls, nasty
 from tests.support.crawls import StopAfter, crawl
@@ -56,8 +56,10 @@ def test_after_an_interruption_no_url_waits_longer_than_a_pause_can_be(archive: 
     row = frontier.by_url(site.url("/a"))
     assert row is not None
     with frontier.changes():  # as a process whose clock was days ahead leaves it
-        frontier.settle([Settled(id=row.id, state="waiting", status=0, tried=0, not_before=time.time() + 90 * _HOUR)])
-        frontier.add([Find(url=site.url("/b"), domain=site.host, kind="link", depth=1, hops="L")])
+        frontier.settle(
+            [UrlOutcome(id=row.id, state="waiting", status=0, tried=0, not_before=time.time() + 90 * _HOUR)]
+        )
+        frontier.add([FoundUrl(url=site.url("/b"), domain=site.host, kind="link", depth=1, hops="L")])
         frontier.bound_waits(time.time() + LONGEST_PAUSE)
     assert frontier.waiting()[site.host] + 1 > 0 and frontier.next(site.host, time.time() + LONGEST_PAUSE, 9)
     assert {each.url for each in frontier.next(site.host, time.time(), 9)} == {site.url("/b")}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.jobs.ending import Outcome
+from agent.jobs.ending import JobOutcome
 from tests.support import crawls
 from tests.support.crawls import crawl, run_command
 from tests.support.site import Site
@@ -59,7 +59,7 @@ def user_filters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[st
     yield name
 
 
-def _filtered(archive: Archive, site: Site, outcome: Outcome) -> dict[str, str]:
+def _filtered(archive: Archive, site: Site, outcome: JobOutcome) -> dict[str, str]:
     """Path → the filter that refused it."""
     log = crawls.log_lines(archive, outcome)
     refused = {url: line.notes for url, line in log.items() if "filtered" in line.notes}

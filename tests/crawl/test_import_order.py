@@ -16,7 +16,7 @@ from tests.support.crawls import arcs, files, read, store
 from tests.support.imports import command, import_files, imported, killed_in
 from tests.support.mounts import Mounted, eventually
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import CRAWLS, MAIN, Store
+from webarcfs.archive.git.repository import CRAWLS, MAIN, Repository
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.index.database import Database
 
@@ -203,7 +203,7 @@ def test_an_import_that_is_killed_goes_on(archive: Archive, tmp_path: Path) -> N
         (warcfile._Reading, "take", 40),
         (ending, "publish_domain", 1),
         (ending, "publish_domain", 2),
-        (Store, "update_refs", 2),
+        (Repository, "update_refs", 2),
         (report, "write", 1),
     )
     for owner, name, call in places:

@@ -9,7 +9,7 @@ import pytest
 from agent.importing import importedfiles
 from agent.importing.importedfiles import known_sources
 from agent.jobfolder import jobstate
-from agent.jobfolder.jobstate import State
+from agent.jobfolder.jobstate import Phase
 from agent.jobs import ending, importjob
 from agent.service import dispatch
 from agent.system import jsonfile
@@ -45,7 +45,7 @@ def test_an_interrupted_import_is_told_as_one_and_goes_on_as_it_was_asked_for(ar
     assert arcs(archive, HOST) == {"a", "b"}
     (newest,) = [path for path in archive.reports.iterdir() if "one" not in path.name and jobstate.load(path)][-1:]
     ended = jobstate.load(newest)
-    assert ended is not None and (ended.state, ended.complete) == (State.ARCHIVED, True)
+    assert ended is not None and (ended.state, ended.complete) == (Phase.ARCHIVED, True)
 
 
 def test_only_what_came_since_is_looked_at_to_know_a_file_again(

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from agent.jobfolder import jobstate
-from agent.jobfolder.jobstate import State
+from agent.jobfolder.jobstate import Phase
 from agent.jobs import publishing
-from agent.jobs.ending import Outcome
+from agent.jobs.ending import JobOutcome
 from tests.support import crawls
 from tests.support.agents import until
 from tests.support.crawls import StopAfter, crawl
@@ -41,9 +41,9 @@ def next_second() -> None:
 
 
 @contextlib.contextmanager
-def crawling(archive: Archive, site: Site, stop: threading.Event, **how: object) -> Iterator[list[Outcome]]:
+def crawling(archive: Archive, site: Site, stop: threading.Event, **how: object) -> Iterator[list[JobOutcome]]:
     """A crawl in a thread; the list has its outcome afterwards."""
-    outcomes: list[Outcome] = []
+    outcomes: list[JobOutcome] = []
     thread = threading.Thread(target=lambda: outcomes.append(crawl(archive, site.url(), stop=stop, **how)))
     thread.start()
     try:
@@ -54,7 +54,7 @@ def crawling(archive: Archive, site: Site, stop: threading.Event, **how: object)
         assert not thread.is_alive()
 
 
-def state_of(archive: Archive) -> State | None:
+def state_of(archive: Archive) -> Phase | None:
     return next((found.state for path in archive.jobs.iterdir() if (found := jobstate.load(path)) is not None), None)
 
 
@@ -65,10 +65,10 @@ def test_a_job_that_waits_for_another_one_to_publish_stops_when_it_is_told_to(ar
     pages.add_html("/a", "a, second")
     with locks.exclusive(archive.publishing_lock(pages.host)):
         with crawling(archive, pages, stop, name="waits") as outcomes:
-            until(lambda: state_of(archive) is State.CONVERTING, "all is fetched")
+            until(lambda: state_of(archive) is Phase.CONVERTING, "all is fetched")
             until(lambda: len(pages.requests) == 10, "both crawls asked for all")
         assert [each.interrupted for each in outcomes] == [True]
-        assert state_of(archive) is State.INTERRUPTED
+        assert state_of(archive) is Phase.INTERRUPTED
     next_second()
     pages.gone("/gone")
     pages.add_html("/a", "a, third")

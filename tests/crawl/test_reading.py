@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.jobfolder.readmarks import MOST_DEATHS
-from agent.jobs.ending import Outcome
+from agent.jobs.ending import JobOutcome
 from tests.support import crawls
 from tests.support.agents import until
 from tests.support.crawls import crawl
@@ -34,13 +34,13 @@ class _Crawling:
 
     def __init__(self, archive: Archive, *urls: str, **settings: object) -> None:
         self.stop = threading.Event()
-        self._outcome: list[Outcome] = []
+        self._outcome: list[JobOutcome] = []
         self._thread = threading.Thread(
             target=lambda: self._outcome.append(crawl(archive, *urls, stop=self.stop, **settings))
         )
         self._thread.start()
 
-    def end(self) -> Outcome:
+    def end(self) -> JobOutcome:
         self._thread.join(120)
         assert self._outcome, "the crawl did not end, or not well"
         return self._outcome[0]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from agent.jobfolder import jobstate
-from agent.jobfolder.jobstate import State
+from agent.jobfolder.jobstate import Phase
 from tests.bench.serve import Generated
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill_agent import killed_worker
@@ -27,7 +27,7 @@ from tests.support.crawls import run_command
 from tests.support.nasty import slow
 from tests.support.site import Answer, Exchange, Site, page
 from webarcfs.archive.config.directory import Archive, create
-from webarcfs.archive.git.repository import INCOMING, MAIN, Store
+from webarcfs.archive.git.repository import INCOMING, MAIN, Repository
 from webarcfs.archive.history.feed import Feed
 
 pytestmark = pytest.mark.crawl
@@ -77,7 +77,7 @@ def is_finished(archive: Archive, site: Site, job: str) -> None:
     """One snapshot of the one job, whole; of what was fetched, only what was under way was fetched twice."""
     assert reports(archive, "p") == [job] and list(archive.jobs.iterdir()) == []
     ended = jobstate.load(archive.reports / job)
-    assert ended is not None and ended.state is State.ARCHIVED and ended.complete
+    assert ended is not None and ended.state is Phase.ARCHIVED and ended.complete
     assert len(list(Feed(archive.changes).lines())) == 1
     expected = {Generated(PAGES).path(number).removeprefix("/") or "index.html" for number in range(PAGES)}
     assert expected <= crawls.arcs(archive, site.host)
@@ -194,7 +194,7 @@ def test_a_lock_that_a_killed_git_left(archive: Archive, site: Site, which: str)
     """The machine lost its power as git held locks, and the next start comes at once."""
     configured(archive, site)
     job = killed_worker(archive, "commit-written")
-    store = Store(archive.repository(next(archive.domains())))
+    store = Repository(archive.repository(next(archive.domains())))
     refs = {"incoming": [INCOMING + job], "main": [MAIN], "both": [INCOMING + job, MAIN]}[which]
     gitlocks.leave(store.path, *refs)
     left = run_command("verify", "--archive", archive.root)

@@ -20,7 +20,7 @@ from tests.support.mounts import Mounted
 from tests.support.nasty import slow
 from tests.support.site import Site, page
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, Store
+from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, Repository
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import arc_path
@@ -40,8 +40,8 @@ def agent(archive: Archive, site: Site, point: str = "") -> subprocess.Completed
     )
 
 
-def store(archive: Archive) -> Store:
-    return Store(archive.repository(next(archive.domains())))
+def store(archive: Archive) -> Repository:
+    return Repository(archive.repository(next(archive.domains())))
 
 
 def change_site(site: Site) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from agent.jobfolder import definition, jobstate
 from agent.jobfolder.definition import Definition
-from agent.jobfolder.jobstate import State
+from agent.jobfolder.jobstate import Phase
 from agent.jobs import crawljob
 from agent.jobs.publishing import STAGES
 from tests.bench.serve import Generated
@@ -24,7 +24,7 @@ from tests.support.crawls import run_command
 from tests.support.site import Site
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import CRAWLS, Store
+from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history.feed import Feed
 
 pytestmark = pytest.mark.crawl
@@ -72,8 +72,8 @@ def test_the_next_start_finishes_the_job(archive: Archive, site: Site, point: st
     assert status(archive)["jobs"] == []
     assert list(archive.jobs.iterdir()) == []
     ended = jobstate.load(archive.reports / job)
-    assert ended is not None and ended.state is State.ARCHIVED and ended.complete
-    store = Store(archive.repository(next(archive.domains())))
+    assert ended is not None and ended.state is Phase.ARCHIVED and ended.complete
+    store = Repository(archive.repository(next(archive.domains())))
     lines = list(Feed(archive.changes).lines())
     assert len(store.refs(CRAWLS)) == len(lines) == len(set(lines)) == 2
     assert store.check() == []

@@ -24,8 +24,8 @@ import agent.service.worker
 from agent.cli import main
 from agent.pipeline.document import Document
 from agent.stages.publish import Publisher
-from webarcfs.archive.git.repository import Store
-from webarcfs.archive.history.sequence import Turn
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history.sequence import PublicationSlot
 
 
 def die() -> None:
@@ -73,9 +73,9 @@ POINTS: dict[str, Callable[[], None]] = {
     "later-batch-read": before(agent.capture.loop._Capture, "read", 4),
     "captured": before(agent.jobs.ending, "publish_domain"),
     "objects-written": before(Publisher, "_swap"),
-    "commit-written": before(Store, "update_refs", 1),
-    "refs-moved": before(Turn, "publish"),
-    "feed-written": after(Turn, "publish"),
+    "commit-written": before(Repository, "update_refs", 1),
+    "refs-moved": before(PublicationSlot, "publish"),
+    "feed-written": after(PublicationSlot, "publish"),
     "before-index": before(agent.jobs.publishing, "catch_up_domain"),
     "in-index": before(agent.indexing.recovery, "index"),
     "before-report": before(agent.reports.report, "write"),

@@ -21,7 +21,7 @@ from tests.support.mounts import Mounted, eventually
 from webarcfs.archive.commit import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names
-from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.fusepy.operations import Operations
 from webarcfs.view.tree.root import Tree
 from webarcfs.view.tree.view import View
@@ -220,7 +220,7 @@ def test_what_went_since_the_kernel_found_it_is_looked_for_again(archive: Archiv
     """
     archives.publish(archive, pages={"a.html": b"1"})
     tree = Tree(View(archive))
-    operations = Operations(Mount(archive, tree, archive.root, 0, 0, {}, lambda: None))
+    operations = Operations(AdapterContext(archive, tree, archive.root, 0, 0, {}, lambda: None))
     gone = SimpleNamespace(flags=os.O_RDONLY)
     for call, expected in (
         (("open", f"/{DOMAIN}/a.html/gone", gone), errno.ESTALE),

@@ -15,9 +15,9 @@ from webarcfs.archive.model.addition import (
     AddFile,
     Addition,
     AddNodes,
+    ArcVersion,
     Author,
     Move,
-    Place,
     blob_hash,
     blob_id,
     decode,
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.pure
 
 # Names come from the kernel as bytes; what is no UTF-8 travels as surrogates.
 names = st.binary(min_size=1, max_size=40).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
-places = st.builds(Place, names, names, names)
+places = st.builds(ArcVersion, names, names, names)
 authors = st.builds(Author, names, names)
 times = st.integers(0, 1 << 40)
 bodies = st.binary(max_size=200)
@@ -60,7 +60,7 @@ def test_an_addition_comes_back_from_its_line(given_: tuple[Addition, bytes]) ->
     assert decode(line, body) == addition
 
 
-OF_NO_KIND = encode(AddNodes(Place("d", "a", "v"), b"", Author("a", "m"), 1)).replace(b"nodes", b"other")
+OF_NO_KIND = encode(AddNodes(ArcVersion("d", "a", "v"), b"", Author("a", "m"), 1)).replace(b"nodes", b"other")
 
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[]", b"nonsense", b'{"kind":"what"}', OF_NO_KIND])
@@ -130,10 +130,12 @@ def test_a_newer_format_is_told_from_a_damaged_one() -> None:
 # -- commits -----------------------------------------------------------------------------------------------------------
 
 ANNA, BERT = Author("anna", "a@h"), Author("bert", "b@h")
-PLACE, OTHER = Place("d", "a", "v"), Place("d", "b", "v")
+PLACE, OTHER = ArcVersion("d", "a", "v"), ArcVersion("d", "b", "v")
 
 
-def file(name: str, author: Author = ANNA, place: Place = PLACE, blob: str = "1" * 40, replaces: str = "") -> AddFile:
+def file(
+    name: str, author: Author = ANNA, place: ArcVersion = PLACE, blob: str = "1" * 40, replaces: str = ""
+) -> AddFile:
     return AddFile(place, name, blob, 1, author, 1, replaces)
 
 
@@ -153,7 +155,7 @@ def test_commits_are_bounded() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([ANNA, BERT]), st.sampled_from([PLACE, OTHER]))))
-def test_groups_hold_each_addition_once_in_order(what: list[tuple[str, Author, Place]]) -> None:
+def test_groups_hold_each_addition_once_in_order(what: list[tuple[str, Author, ArcVersion]]) -> None:
     each = [file(*every) for every in what]
     made = groups(each)
     assert sorted(index for group in made for index in group) == list(range(len(each)))

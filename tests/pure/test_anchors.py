@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from webarcfs.archive.index.links_words import LONGEST_WORD, MOST_WORDS, Kind, Link, words_of
+from webarcfs.archive.index.links_words import LONGEST_WORD, MOST_WORDS, ArchivedLink, AskedKind, words_of
 from webarcfs.content.anchors import anchors_of, base_of, may_have_base
 
 pytestmark = pytest.mark.pure
@@ -196,4 +196,4 @@ def test_what_is_very_long_is_cut(page: str) -> None:
 
 
 def test_links_compare_and_say_what_they_are() -> None:
-    assert Link(Kind.HTTP, "http://e.org/", "x") == (1, "http://e.org/", "x")
+    assert ArchivedLink(AskedKind.HTTP, "http://e.org/", "x") == (1, "http://e.org/", "x")

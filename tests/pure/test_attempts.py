@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 
 from agent.jobfolder import attempts
-from agent.jobfolder.jobstate import Item, State
+from agent.jobfolder.jobstate import JobState, Phase
 from webarcfs.archive.model.errors import Busy
 from webarcfs.archive.model.metadata import format_time, parse_time
 
 pytestmark = pytest.mark.pure
 
 _AT = parse_time("2026-11-21T03:00:00")
-_ITEM = Item(job="20261121T030000-nightly", publication="nightly", state=State.COLLECTING, pid=7, ticks=7)
+_ITEM = JobState(job="20261121T030000-nightly", publication="nightly", state=Phase.COLLECTING, pid=7, ticks=7)
 
 
 def _pauses(count: int, *, killed: bool) -> list[float | None]:
@@ -37,7 +37,7 @@ def test_a_job_that_kills_its_process_each_time_is_given_up_until_it_is_due() ->
 
 def test_a_failed_job_is_nobodys_and_says_why() -> None:
     failed = attempts.failed(_ITEM, "why", _AT, killed=False)
-    assert (failed.state, failed.reason, failed.pid, failed.ticks, failed.failures) == (State.FAILED, "why", 0, 0, 1)
+    assert (failed.state, failed.reason, failed.pid, failed.ticks, failed.failures) == (Phase.FAILED, "why", 0, 0, 1)
     assert failed.updated == format_time(_AT)
 
 

@@ -16,7 +16,15 @@ from tests.pure.test_arcxml import bomb
 from tests.pure.test_model import META
 from tests.support.memory import kept
 from webarcfs.archive.document import data_nodes, data_xml, memoize, node_parser, node_rules
-from webarcfs.archive.document.data_nodes import Judge, appended, extended, merge_nodes, names, names_of, rewritten
+from webarcfs.archive.document.data_nodes import (
+    IncrementalCheck,
+    appended,
+    extended,
+    merge_nodes,
+    names,
+    names_of,
+    rewritten,
+)
 from webarcfs.archive.model.errors import Damaged, Exists, InvalidDocument, NotPermitted, WebarcError
 
 pytestmark = pytest.mark.pure
@@ -81,7 +89,7 @@ ACCEPTED = [
 def test_elements_that_are_appended_are_new_nodes(tail: bytes) -> None:
     """/Xm-3/, /Xm-3.2/: any structure, any content."""
     for old in (EMPTY, OLD):
-        judge = Judge(old, rewriting=False)
+        judge = IncrementalCheck(old, rewriting=False)
         judge.feed(tail)
         document = merge_nodes(old, appended(old, tail))
         data_xml.validate(document)
@@ -96,7 +104,7 @@ def test_elements_that_are_appended_are_new_nodes(tail: bytes) -> None:
 def test_a_rewritten_document_gives_its_new_nodes(tail: bytes) -> None:
     for old in (EMPTY, OLD):
         new = with_nodes(tail.decode(), old)
-        Judge(old, rewriting=True).feed(new)
+        IncrementalCheck(old, rewriting=True).feed(new)
         assert rewritten(old, new) == extended(old, new) == appended(old, tail)
 
 
@@ -169,7 +177,7 @@ def test_what_is_appended_and_refused(tail: bytes, kind: type[WebarcError], earl
     with pytest.raises(WebarcError) as raised:
         appended(OLD, tail)
     assert type(raised.value) is kind
-    judge = Judge(OLD, rewriting=False)
+    judge = IncrementalCheck(OLD, rewriting=False)
     if not early:
         judge.feed(tail)
         return
@@ -190,7 +198,7 @@ def outcome(attempt: Callable[[], object]) -> object:
 
 
 def judged(old: bytes, tail: bytes) -> object:
-    return outcome(lambda: Judge(old, rewriting=False).feed(tail))
+    return outcome(lambda: IncrementalCheck(old, rewriting=False).feed(tail))
 
 
 @pytest.mark.parametrize("tail", [*ACCEPTED, *(tail for tail, _, _ in REFUSED)], ids=lambda tail: repr(tail[:30]))
@@ -210,7 +218,7 @@ def test_one_node_is_parsed_as_it_is_written_and_in_its_document(monkeypatch: py
     monkeypatch.setattr(data_xml, "parse_element", lambda document: parsed.append(document) or parse(document))
     seen: list[tuple[bytes, list[str]]] = []
     old, tail = EMPTY.replace(b"Example", b"Parsed twice"), b"<twice at='most'/>\n<once/>"
-    Judge(old, rewriting=False).feed(tail)
+    IncrementalCheck(old, rewriting=False).feed(tail)
     nodes = extended(old, old + tail, lambda new, elements: seen.append((new, [str(each.tag) for each in elements])))
     new = merge_nodes(old, nodes)
     assert names(new) == names_of(nodes) == ("twice", "once")
@@ -308,7 +316,7 @@ def test_rewritten_documents_that_are_refused(new: bytes, kind: type[WebarcError
 @pytest.mark.parametrize("cut", [1, 3, 7, 64, 4096])
 def test_a_rewriting_is_judged_while_it_is_written(cut: int) -> None:
     new = edited("<words>42</words>", "<words>43</words>")
-    judge = Judge(OLD, rewriting=True)
+    judge = IncrementalCheck(OLD, rewriting=True)
     wrong = new.index(b"</words>") + len(b"</words>")
     for begin in range(0, len(new), cut):
         if begin + cut < wrong:
@@ -317,7 +325,7 @@ def test_a_rewriting_is_judged_while_it_is_written(cut: int) -> None:
         with pytest.raises(NotPermitted):
             judge.feed(new[begin : begin + cut])
         break
-    judge = Judge(OLD, rewriting=True)
+    judge = IncrementalCheck(OLD, rewriting=True)
     for begin in range(0, len(OLD), cut):
         judge.feed(OLD[begin : begin + cut])
 
@@ -327,7 +335,7 @@ def test_old_nodes_cannot_change_places() -> None:
     with pytest.raises(NotPermitted):
         rewritten(old, with_nodes("<b/><a/><c/>"))
     with pytest.raises(NotPermitted):
-        Judge(old, rewriting=True).feed(with_nodes("<b/><a/><c/>"))
+        IncrementalCheck(old, rewriting=True).feed(with_nodes("<b/><a/><c/>"))
     assert rewritten(old, with_nodes("<x/><a/><y/><b/><c/><z/>")) == b"<x/>\n    <y/>\n    <z/>"
 
 
@@ -338,7 +346,7 @@ def test_a_rewritten_document_may_be_spelled_otherwise(encoding: str) -> None:
     text = text.replace("UTF-8", encoding.removesuffix("-sig")).translate(str.maketrans("'\"", "\"'"))
     text = text.replace("arc:", "a:").replace("xmlns:arc", "xmlns:a").replace("webarcfs:a:1", "webarcfs:arc:1")
     new = text.encode(encoding)
-    judge = Judge(OLD, rewriting=True)
+    judge = IncrementalCheck(OLD, rewriting=True)
     for byte in new:
         judge.feed(bytes([byte]))
     document = merge_nodes(OLD, rewritten(OLD, new))
@@ -376,7 +384,7 @@ def test_a_damaged_document_is_not_the_writers_fault(old: bytes) -> None:
         lambda: appended(old, b"<a/>"),
         lambda: rewritten(old, EMPTY),
         lambda: merge_nodes(old, b"<a/>"),
-        lambda: Judge(old, rewriting=True),
+        lambda: IncrementalCheck(old, rewriting=True),
     ]
     for call in calls:
         with pytest.raises(Damaged):
@@ -393,7 +401,7 @@ def test_documents_are_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
         rewritten(EMPTY, huge)
     assert time.process_time() - begun < 10
     monkeypatch.setattr(data_nodes, "LARGEST", len(OLD) + 100)
-    judge = Judge(OLD, rewriting=False)
+    judge = IncrementalCheck(OLD, rewriting=False)
     judge.feed(b"<a>" + b" " * 90)
     with pytest.raises(InvalidDocument, match="at most"):
         judge.feed(b" " * 10)
@@ -459,7 +467,7 @@ def test_documents_are_bounded_in_number(part: bytes, monkeypatch: pytest.Monkey
         with pytest.raises(WebarcError):
             appended(OLD, tail)
         with pytest.raises(WebarcError):
-            Judge(OLD, rewriting=False).feed(tail)
+            IncrementalCheck(OLD, rewriting=False).feed(tail)
     appended(OLD, b"<a>" + part * 199 + b"</a>")
 
 
@@ -472,7 +480,7 @@ pieces = st.lists(st.sampled_from([part.replace(b"_", b" ") for part in PARTS.sp
 @given(st.binary(max_size=80) | pieces, st.integers(1, 20))
 def test_whatever_is_accepted_is_valid_and_was_not_refused_early(tail: bytes, cut: int) -> None:
     """And nothing raises but what is ours."""
-    judge, refused = Judge(OLD, rewriting=False), None
+    judge, refused = IncrementalCheck(OLD, rewriting=False), None
     try:
         for begin in range(0, len(tail), cut):
             judge.feed(tail[begin : begin + cut])
@@ -516,7 +524,7 @@ def errors_agree(early: WebarcError, late: WebarcError) -> bool:
 @given(st.binary(max_size=60), st.integers(0, len(OLD)), st.integers(0, 40), st.integers(1, 60))
 def test_a_damaged_rewriting_is_refused_or_changes_nothing(junk: bytes, at: int, length: int, cut: int) -> None:
     new = OLD[:at] + junk + OLD[at + length :]
-    judge, refused = Judge(OLD, rewriting=True), None
+    judge, refused = IncrementalCheck(OLD, rewriting=True), None
     try:
         for begin in range(0, len(new), cut):
             judge.feed(new[begin : begin + cut])
@@ -539,7 +547,7 @@ def test_the_judge_lets_pass_what_is_right_however_it_is_cut(nodes: list[str], d
     assume(len(tail) > 3)
     cuts = sorted(data.draw(st.sets(st.integers(1, len(tail) - 1), max_size=8)))
     for rewriting, whole in ((False, tail), (True, with_nodes(tail.decode()))):
-        judge = Judge(EMPTY, rewriting=rewriting)
+        judge = IncrementalCheck(EMPTY, rewriting=rewriting)
         for begin, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
             judge.feed(whole[begin:end])
 
@@ -551,7 +559,7 @@ def test_nothing_stays_of_what_was_judged_as_it_came(pieces: tuple[bytes, ...]) 
     """Neither of what passed nor of what was refused; a mount judges for months."""
 
     def write() -> None:
-        judge = Judge(EMPTY, rewriting=False)
+        judge = IncrementalCheck(EMPTY, rewriting=False)
         with suppress(InvalidDocument, Exists):
             for piece in pieces:
                 judge.feed(piece)

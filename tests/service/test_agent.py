@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agent.jobfolder import definition, jobstate
-from agent.jobfolder.jobstate import State
+from agent.jobfolder.jobstate import Phase
 from tests.support import crawls
 from tests.support.agents import agent, configure, fake_report, job_of, reports, status, summaries, until
 from tests.support.crawls import run_command
@@ -560,4 +560,4 @@ def test_status_follows_a_job_through_its_states(archive: Archive, site: Site) -
     assert one["last"]["state"] == "archived" and one["last"]["complete"] is True
     assert parse_time(one["next"]) == begun(one["last"]["job"]) + timedelta(days=1)
     kept = jobstate.load(archive.reports / one["last"]["job"])
-    assert kept is not None and kept.state is State.ARCHIVED and kept.urls["done"] == 4
+    assert kept is not None and kept.state is Phase.ARCHIVED and kept.urls["done"] == 4

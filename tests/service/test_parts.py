@@ -20,7 +20,7 @@ from agent.frontier.store import Frontier
 from agent.jobfolder import definition, jobstate
 from agent.jobfolder.definition import Definition
 from agent.jobfolder.job import Job
-from agent.jobfolder.jobstate import Item, State
+from agent.jobfolder.jobstate import JobState, Phase
 from agent.jobs import crawljob
 from agent.reports import report
 from agent.service import agentlock, history, scheduler
@@ -65,7 +65,7 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     """A full disk, say: nothing is wrong with the job, so that none is begun in its place, and it is tried again."""
     folder = archive.jobs / "20261121T030000-nightly"
     (folder / "frontier.db").mkdir(parents=True)
-    jobstate.save(folder, Item(job=folder.name, publication="nightly", state=State.INTERRUPTED))
+    jobstate.save(folder, JobState(job=folder.name, publication="nightly", state=Phase.INTERRUPTED))
     for call in (lambda: crawljob.usable(folder), lambda: crawljob.interrupted(archive, "nightly")):
         with pytest.raises(WebarcError, match="cannot be opened now") as caught:
             call()
@@ -76,7 +76,7 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     assert agent.resume == [] and agent.idle() and len(agent.system.childprocesses) == 0
     known = jobstate.load(folder)
     assert known is not None and "cannot be opened now" in known.reason
-    assert (known.state, known.failures, known.again > known.updated) == (State.FAILED, 1, True)
+    assert (known.state, known.failures, known.again > known.updated) == (Phase.FAILED, 1, True)
 
 
 def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: P
         archive = create(disk / "archive")
         folder = archive.jobs / "20261121T030000-nightly"
         folder.mkdir()
-        jobstate.save(folder, Item(job=folder.name, publication="nightly", failures=1))
+        jobstate.save(folder, JobState(job=folder.name, publication="nightly", failures=1))
         agent = Dispatch(archive)
         agent.system.childprocesses.start(folder.name, "-c", "raise OSError('no room for 000001.warc')")
         with (disk / "ballast").open("wb", buffering=0) as ballast, contextlib.suppress(OSError):
@@ -94,9 +94,9 @@ def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: P
         until(lambda: (agent.take_ended(), len(agent.system.childprocesses) == 0)[1], "its process has ended")
         agent.turn()
         (known,) = agent.service.history.open
-        assert (known.state, known.reason, known.failures) == (State.FAILED, "OSError: no room for 000001.warc", 2)
+        assert (known.state, known.reason, known.failures) == (Phase.FAILED, "OSError: no room for 000001.warc", 2)
         on_disk = jobstate.load(folder)
-        assert on_disk is not None and on_disk.state is State.WAITING
+        assert on_disk is not None and on_disk.state is Phase.WAITING
         (disk / "ballast").unlink()
         agent.turn()
         assert jobstate.load(folder) == known
@@ -251,8 +251,8 @@ def test_the_archive_is_put_in_order_once_a_day(archive: Archive) -> None:
 
 
 def test_an_item_is_read_as_it_was_written(tmp_path: Path) -> None:
-    each = Item(
-        job="j", publication="p", state=State.COLLECTING, urls={"done": 3}, bytes=7, warnings=("w",), tags=("t",)
+    each = JobState(
+        job="j", publication="p", state=Phase.COLLECTING, urls={"done": 3}, bytes=7, warnings=("w",), tags=("t",)
     )
     jobstate.save(tmp_path, each)
     assert jobstate.load(tmp_path) == each

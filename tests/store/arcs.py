@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 
 OWN = ("data.html", DATA_XML, HEADERS)
@@ -15,7 +15,7 @@ def files_of_arc(path: str, body: str) -> dict[str, bytes]:
     return {f"{path}/{name}": f"{path} {name} {body}".encode() for name in OWN}
 
 
-def tree_of(store: Store, arcs: Mapping[str, str] | Iterable[str], additions: Iterable[str] = ()) -> str:
+def tree_of(store: Repository, arcs: Mapping[str, str] | Iterable[str], additions: Iterable[str] = ()) -> str:
     """A tree of ARCs (path → body) and additions (paths of files)."""
     bodies = arcs if isinstance(arcs, Mapping) else dict.fromkeys(arcs, "")
     files = dict.fromkeys(additions, b"added")
@@ -24,13 +24,13 @@ def tree_of(store: Store, arcs: Mapping[str, str] | Iterable[str], additions: It
     return store.edit(store.write_tree([]), {path: store.write_blob(body) for path, body in files.items()})
 
 
-def arcs_of(store: Store, tree: str | None) -> set[str]:
+def arcs_of(store: Repository, tree: str | None) -> set[str]:
     """The ARCs of a tree."""
     paths = (each.path.rpartition("/") for each in store.differences(None, tree))
     return {folder for folder, _, name in paths if name == DATA_XML}
 
 
-def additions_of(store: Store, tree: str) -> set[str]:
+def additions_of(store: Repository, tree: str) -> set[str]:
     """The files of a tree that are none of an ARC's own."""
     arcs = arcs_of(store, tree)
     paths = (each.path for each in store.differences(None, tree))

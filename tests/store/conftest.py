@@ -11,7 +11,7 @@ from tests.support import disks
 from tests.support.archives import DOMAIN, make_archive
 from tests.support.journals import Writer
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.view.tree.view import View
 
 
@@ -36,9 +36,9 @@ def writer(site: Archive) -> Iterator[Writer]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> Repository:
     """An empty repository."""
-    return Store.create(tmp_path / f"{DOMAIN}.git")
+    return Repository.create(tmp_path / f"{DOMAIN}.git")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from agent.indexing.recovery import catch_up
 from tests.support import archives
 from tests.support.mounts import eventually
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.model.errors import BadCondition, NotAnArchive, NotFound, NotPermitted, WebarcError
@@ -96,7 +96,7 @@ def test_what_a_snapshot_changed_is_what_it_stored(archive: Archive, client: Web
     archives.add(archive, "a/b.html/more/notes.txt", b"a note")
     archives.publish(archive, pages={"a/b.html/c.html": b"z", "index.html": None})
     for tag in client.snapshots(archives.DOMAIN):
-        store = Store(archive.repository(archives.DOMAIN))
+        store = Repository(archive.repository(archives.DOMAIN))
         every = (versions.described(store, arc) for arc in versions.arcs(store, versions.tree_of(store, tag)))
         stored = {meta.path: meta for meta in every if meta.commit_tag == tag}
         assert {meta.path: meta for meta in client.changed(tag)} == stored, tag

@@ -14,18 +14,18 @@ from tests.support.agents import until
 from tests.support.archives import DOMAIN
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.journal.journal import Journal
-from webarcfs.archive.model.addition import AddFile, AddNodes, Place
+from webarcfs.archive.model.addition import AddFile, AddNodes, ArcVersion
 from webarcfs.archive.model.errors import Exists, Stale, WebarcError
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.mount.adapters.libfuse3 import close_batches
-from webarcfs.mount.adapters.libfuse3.close_batches import Closing
+from webarcfs.mount.adapters.libfuse3.close_batches import CloseBatcher
 from webarcfs.mount.adapters.libfuse3.workers import Workers
 from webarcfs.mount.writing.committer import Committer
 from webarcfs.mount.writing.draft import Draft
 from webarcfs.mount.writing.writer import LITTLE, Opened, Writer
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Node
-from webarcfs.view.state.overlay import Pending
+from webarcfs.view.state.overlay import PendingFile
 from webarcfs.view.tree.root import Tree
 from webarcfs.view.tree.view import View
 
@@ -49,7 +49,7 @@ class Mount:
         committer = Committer(self.archive, self.journal, self.view.overlay, 0.0)
         self.writer = Writer(self.view, self.journal, committer, Schemas(self.archive.schemas))
         self.workers = Workers()
-        self.closing = Closing(lambda: self.writer, self.workers)
+        self.closing = CloseBatcher(lambda: self.writer, self.workers)
         self.answers: Queue[tuple[str, Answer]] = Queue()
         self._opened: list[Opened] = []
 
@@ -195,7 +195,7 @@ def test_what_cannot_be_shown_is_nothing_to_the_others(mount: Mount, monkeypatch
     """The journal has them all by then."""
     confirmed = mount.view.overlay.confirmed
 
-    def fail(place: Place, path: str, pending: Pending, shown: Node | None) -> None:
+    def fail(place: ArcVersion, path: str, pending: PendingFile, shown: Node | None) -> None:
         if path == "n1":
             raise MemoryError
         confirmed(place, path, pending, shown)

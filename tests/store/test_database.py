@@ -15,7 +15,7 @@ from tests.support.archives import CREATED, FIRST
 from tests.support.users import Other, open_folder
 from webarcfs.archive.config import packaged_files
 from webarcfs.archive.index import sqlite_file
-from webarcfs.archive.index.database import Change, Database
+from webarcfs.archive.index.database import Database, DocumentChange
 from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged
 from webarcfs.archive.model.metadata import FIELDS, CommitTag, MetaData
@@ -49,9 +49,9 @@ def test_a_row_for_each_document_and_snapshot(database: Database) -> None:
     """/Db-3/: the specification's flat table of eight columns; commitTag and crawlTime are the snapshot's."""
     one, two = tag(1), tag(2)
     a, b = meta("/a", one, "A"), meta("/b", one, "B")
-    database.record(message(one, 1), [Change(a.path, a), Change(b.path, b)])
+    database.record(message(one, 1), [DocumentChange(a.path, a), DocumentChange(b.path, b)])
     newer = meta("/b", two, "B2")
-    database.record(message(two, 2), [Change(b.path, newer)])
+    database.record(message(two, 2), [DocumentChange(b.path, newer)])
     rows = list(database.dump())
     assert list(rows[0]) == list(FIELDS)
     found = [(row["commitTag"], row["crawlTime"], row["url"], row["title"]) for row in rows]
@@ -66,7 +66,7 @@ def test_a_row_for_each_document_and_snapshot(database: Database) -> None:
 
 def test_an_unchanged_snapshot_costs_no_version(database: Database) -> None:
     a = meta("/a", tag(1))
-    database.record(message(tag(1), 1), [Change(a.path, a)])
+    database.record(message(tag(1), 1), [DocumentChange(a.path, a)])
     for number in range(2, 50):
         database.record(message(tag(number), number), [])
     assert database.count_versions() == 1
@@ -76,23 +76,23 @@ def test_an_unchanged_snapshot_costs_no_version(database: Database) -> None:
 def test_removed_and_back_again(database: Database) -> None:
     a = meta("/a", tag(1))
     for number, change in enumerate([a, None, a, None], 1):
-        database.record(message(tag(number), number), [Change(a.path, change)])
+        database.record(message(tag(number), number), [DocumentChange(a.path, change)])
     assert [row["commitTag"] for row in database.dump()] == [str(tag(1)), str(tag(3))]
 
 
 def test_http_and_https_share_a_path(database: Database) -> None:
     plain, secure = meta("/a", tag(1)), meta("/a", tag(2), scheme="https")
-    database.record(message(tag(1), 1), [Change(plain.path, plain)])
-    database.record(message(tag(2), 2), [Change(secure.path, secure)])
+    database.record(message(tag(1), 1), [DocumentChange(plain.path, plain)])
+    database.record(message(tag(2), 2), [DocumentChange(secure.path, secure)])
     assert [row["url"] for row in database.dump()] == [plain.url, secure.url]
 
 
 def test_a_snapshot_is_taken_in_once(database: Database, tmp_path: Path) -> None:
     """Two processes that catch up at the same time: the second finds it done."""
     a = meta("/a", tag(1), "right")
-    database.record(message(tag(1), 1), [Change(a.path, a)])
+    database.record(message(tag(1), 1), [DocumentChange(a.path, a)])
     with Database(tmp_path / "webarc.db") as other:
-        other.record(message(tag(1), 1), [Change(a.path, meta("/a", tag(1), "wrong"))])
+        other.record(message(tag(1), 1), [DocumentChange(a.path, meta("/a", tag(1), "wrong"))])
     assert [row["title"] for row in database.dump()] == ["right"]
     assert database.indexed(DOMAIN) == {str(tag(1))}
     assert database.indexed("other.org") == set()
@@ -106,9 +106,9 @@ def test_two_snapshots_of_one_number_are_a_fault(database: Database) -> None:
 
 
 def test_a_snapshot_is_whole_or_not_there(database: Database) -> None:
-    def changes() -> Iterator[Change]:
+    def changes() -> Iterator[DocumentChange]:
         a = meta("/a", tag(1))
-        yield Change(a.path, a)
+        yield DocumentChange(a.path, a)
         raise KeyError("the repository is damaged here")
 
     with pytest.raises(KeyError):
@@ -133,7 +133,7 @@ def test_the_view_is_the_naive_table(tmp_path: Path, states: list[tuple[str, Map
             old, now[domain] = now[domain], state
             touched = [page for page in sorted(old.keys() | state.keys()) if old.get(page) != state.get(page)]
             changes = [
-                Change(f"/{domain}{page}", meta(page, which, state[page]) if page in state else None)
+                DocumentChange(f"/{domain}{page}", meta(page, which, state[page]) if page in state else None)
                 for page in touched
             ]
             database.record(message(which, number), changes)
@@ -148,7 +148,7 @@ def test_nothing_is_left_beside_it(tmp_path: Path) -> None:
     """No WAL left behind."""
     with Database(tmp_path / "webarc.db") as database:
         a = meta("/a", tag(1))
-        database.record(message(tag(1), 1), [Change(a.path, a)])
+        database.record(message(tag(1), 1), [DocumentChange(a.path, a)])
         assert [path.name for path in tmp_path.iterdir()] == ["webarc.db"]
     assert [path.name for path in tmp_path.iterdir()] == ["webarc.db"]
 
@@ -166,7 +166,7 @@ def test_a_reader_of_another_user_can_open_it(other_user: Other) -> None:
     with open_folder() as folder:
         with Database(folder / "webarc.db") as database:
             a = meta("/a", tag(1))
-            database.record(message(tag(1), 1), [Change(a.path, a)])
+            database.record(message(tag(1), 1), [DocumentChange(a.path, a)])
             (folder / "webarc.db").chmod(0o444)
             folder.chmod(0o555)
             query = "SELECT count(*) FROM metadata WHERE url = 'http://e.org/a'"
@@ -203,7 +203,7 @@ def test_one_that_somebody_holds_is_busy_and_not_damaged(tmp_path: Path, monkeyp
 
 def test_a_full_disk(small_disk: Path) -> None:
     with Database(small_disk / "webarc.db") as database:
-        changes = (Change(f"/e.org/{n}", meta(f"/{n}", tag(1), "x" * 900)) for n in range(5000))
+        changes = (DocumentChange(f"/e.org/{n}", meta(f"/{n}", tag(1), "x" * 900)) for n in range(5000))
         with pytest.raises(OSError, match="full") as caught:
             database.record(message(tag(1), 1), changes)
         assert caught.value.errno == errno.ENOSPC

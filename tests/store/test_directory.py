@@ -6,7 +6,7 @@ import pytest
 
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive, create, default_root, open_archive
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import Exit, NotAnArchive, UsageError, exit_code_of
 
 pytestmark = pytest.mark.store
@@ -74,7 +74,7 @@ def test_an_init_that_was_interrupted_is_no_archive(tmp_path: Path, monkeypatch:
 
 def test_domains_are_the_repositories(archive: Archive) -> None:
     for domain in ("www.example.org", "e.org:8080", "[2001:db8::1]", "a.git"):
-        Store.create(archive.repository(domain))
+        Repository.create(archive.repository(domain))
     (archive.content / "stray.git").touch()
     (archive.content / ".new-1-e.org.git").mkdir()
     (archive.content / "notes").mkdir()
@@ -84,7 +84,7 @@ def test_domains_are_the_repositories(archive: Archive) -> None:
 def test_the_longest_host_has_room_for_all_its_files(archive: Archive) -> None:
     """A host of 230 bytes is the longest that is taken; its repository, locks and scratch names are file names."""
     host = ".".join(["a" * 57] * 4)[:230] + ":65535"
-    Store.create(archive.repository(host))
+    Repository.create(archive.repository(host))
     for path in (archive.publishing_lock(host), archive.server_lock(host), archive.lock(host)):
         path.touch()
         path.with_name(f".turn-{path.name}").touch()

@@ -15,7 +15,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.objects import Objects
 from webarcfs.archive.model.errors import Damaged, MountFailed, Stale, UsageError
 from webarcfs.mount.adapters import binding
-from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.libfuse3 import library
 from webarcfs.mount.adapters.libfuse3.operations import Operations
 from webarcfs.mount.adapters.libfuse3.workers import Workers
@@ -25,8 +25,8 @@ from webarcfs.mount.kernel.invalidation import Expiry
 from webarcfs.mount.kernel.listing_snapshots import Listings
 from webarcfs.mount.kernel.trimmer import Trimmer
 from webarcfs.view import limits
-from webarcfs.view.node import Attrs, Folder, Kind
-from webarcfs.view.state.domain_states import DomainState, States
+from webarcfs.view.node import Attrs, Folder, NodeKind
+from webarcfs.view.state.domain_states import DomainState, DomainStates
 from webarcfs.view.tree.root import ROOT, Tree
 from webarcfs.view.tree.view import View
 
@@ -58,7 +58,7 @@ class Mounted:
         self.tree = Tree(view)
         self.inodes = Inodes(self.tree.root)
         self.kernel = Kernel()
-        mount = Mount(archive, self.tree, archive.root, 0, 0, {}, lambda: None)
+        mount = AdapterContext(archive, self.tree, archive.root, 0, 0, {}, lambda: None)
         self.operations = Operations(mount, self.inodes, Workers())
         view.listener = Expiry(self.tree, self.inodes, self.kernel)
 
@@ -95,18 +95,18 @@ def test_what_fails_of_a_look_keeps_nothing_else_from_the_kernel(
     mounted = Mounted(archive, view)
     for domain in domains:
         mounted.lookup(f"{domain}/index.html")
-    read = States._read
+    read = DomainStates._read
 
-    def fails(self: States, name: str) -> DomainState:
+    def fails(self: DomainStates, name: str) -> DomainState:
         if name == "other.example":
             raise RuntimeError("nobody expected that")
         return read(self, name)
 
-    def breaks(_self: States) -> None:
+    def breaks(_self: DomainStates) -> None:
         raise RuntimeError("nor that")
 
-    monkeypatch.setattr(States, "_read", fails)
-    monkeypatch.setattr(States, "let_go", breaks)
+    monkeypatch.setattr(DomainStates, "_read", fails)
+    monkeypatch.setattr(DomainStates, "let_go", breaks)
     tags = [archives.publish(archive, domain, {"index.html": b"2"}) for domain in domains]
     with pytest.raises(RuntimeError, match="nor that"):
         view.refresh()
@@ -308,7 +308,7 @@ def test_versions_in_history_are_inodes_of_their_own(archive: Archive, view: Vie
 
 def test_replies_have_the_sizes_that_the_kernel_reads() -> None:
     """linux/fuse.h: fuse_entry_out, fuse_attr_out, fuse_open_out, fuse_statfs_out, fuse_dirent, fuse_getxattr_out."""
-    attrs = Attrs(Kind.FILE, 1000, -1, 2**63 - 1)
+    attrs = Attrs(NodeKind.FILE, 1000, -1, 2**63 - 1)
     owned = protocol.Owned(1, 2)
     assert (len(owned.entry(7, attrs)), len(owned.attr(attrs)), len(protocol.opened(1, 2))) == (128, 104, 16)
     assert (len(protocol.statfs(os.statvfs("/"))), len(protocol.size_of_xattr(5)), len(protocol.no_entry())) == (
@@ -317,7 +317,7 @@ def test_replies_have_the_sizes_that_the_kernel_reads() -> None:
         128,
     )
     for size in range(1, 20):
-        entry = protocol.direntplus(owned.entry(7, attrs), protocol.dirent(b"n" * size, 5, Kind.FILE, 9))
+        entry = protocol.direntplus(owned.entry(7, attrs), protocol.dirent(b"n" * size, 5, NodeKind.FILE, 9))
         assert len(entry) == protocol.ENTRY_SIZE + protocol.room(b"n" * size) and len(entry) % 8 == 0
         assert list(protocol.nodeids(entry * 3)) == [7, 7, 7]
 
@@ -358,5 +358,5 @@ def test_what_was_told_of_a_folder_is_counted_off_once(archive: Archive, view: V
             inodes.forget(number, 1)
             return 0
 
-    inodes.keep_told(number, Names())
+    inodes.retain_listed(number, Names())
     assert inodes.remembered == 0

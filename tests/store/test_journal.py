@@ -17,9 +17,9 @@ from webarcfs.archive.commit.commit_additions import commit_additions, replay
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import repository
 from webarcfs.archive.journal import journal
-from webarcfs.archive.journal.journal import Body, Journal, Ticket, Wanted
+from webarcfs.archive.journal.journal import Journal, JournalPosition, StoredBody, Wanted
 from webarcfs.archive.journal.log_reader import all_logs, take
-from webarcfs.archive.model.addition import AddFile, Author, Place, blob_id
+from webarcfs.archive.model.addition import AddFile, ArcVersion, Author, blob_id
 from webarcfs.archive.model.errors import Damaged, Exists
 
 pytestmark = pytest.mark.store
@@ -71,7 +71,7 @@ def test_a_draft_that_is_not_final_is_copied(site: Archive, writer: Writer) -> N
     place = writer.place("a.html")
     author = Author("anna", "anna@host")
     file = AddFile(place, "log", blob_id(b"x" * 200_000), 200_000, author, 1)
-    writer.journal.confirm(file, Body(200_000, fd=fd, final=False))
+    writer.journal.confirm(file, StoredBody(200_000, fd=fd, final=False))
     os.pwrite(fd, b"y" * 200_000, 0)
     os.close(fd)
     assert commit_additions(site, DOMAIN).dropped == ()
@@ -80,7 +80,7 @@ def test_a_draft_that_is_not_final_is_copied(site: Archive, writer: Writer) -> N
 def test_the_body_is_the_one_that_was_announced(writer: Writer) -> None:
     file = AddFile(writer.place("a.html"), "n", blob_id(b"1"), 1, Author("anna", "anna@host"), 1)
     with pytest.raises(Damaged):
-        writer.journal.confirm(file, Body(1, b"2"))
+        writer.journal.confirm(file, StoredBody(1, b"2"))
     assert writer.journal.pending() == []
 
 
@@ -153,7 +153,7 @@ def test_many_mounts_claim_one_name_at_once(site: Archive) -> None:
             data = b"%d" % number
             file = AddFile(place, f"{name}", blob_id(data), len(data), Author(f"{number}", "x@h"), 1)
             try:
-                writers[number].journal.confirm(file, Body(len(data), data))
+                writers[number].journal.confirm(file, StoredBody(len(data), data))
             except Exists:
                 continue
             won.append(name)
@@ -249,10 +249,10 @@ def test_a_full_disk_under_a_large_body(site: Archive, small_disk: Path) -> None
     os.write(fd, data)
     filler = fill(small_disk, 0)
     with pytest.raises(OSError, match="No space"):
-        writer.journal.confirm(file, Body(len(data), fd=fd, final=False))
+        writer.journal.confirm(file, StoredBody(len(data), fd=fd, final=False))
     assert writer.journal.pending() == [] and confirmed(site) == []
     filler.unlink()
-    writer.journal.confirm(file, Body(len(data), fd=fd))
+    writer.journal.confirm(file, StoredBody(len(data), fd=fd))
     os.close(fd)
     assert commit_additions(site, DOMAIN).dropped == ()
     writer.close()
@@ -299,7 +299,7 @@ def test_a_sync_that_failed_hits_all_who_shared_it(site: Archive, monkeypatch: p
     def work(number: int) -> None:
         file = AddFile(place, f"{number}", blob_id(b"1"), 1, Author("a", "a@h"), 1)
         try:
-            writer.journal.confirm(file, Body(1, b"1"))
+            writer.journal.confirm(file, StoredBody(1, b"1"))
         except OSError as error:
             told.append(error.errno)
 
@@ -331,7 +331,7 @@ def test_threads_that_confirm_together_share_syncs(site: Archive, monkeypatch: p
 
     def work(number: int) -> None:
         file = AddFile(place, f"{number}", blob_id(b"1"), 1, Author("a", "a@h"), 1)
-        writer.journal.confirm(file, Body(1, b"1"))
+        writer.journal.confirm(file, StoredBody(1, b"1"))
 
     monkeypatch.setattr(os, "fdatasync", slow)
     threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
@@ -362,12 +362,12 @@ def test_what_is_confirmed_together_shares_a_sync_and_no_fault(
         [
             _file(place, "first", b"1"),
             _file(place, "taken", b"2"),
-            (_file(place, "other", b"3")[0], Body(1, b"4")),
+            (_file(place, "other", b"3")[0], StoredBody(1, b"4")),
             _file(place, "first", b"5"),
             _file(place, "second", b"6"),
         ]
     )
-    assert [type(each) for each in found] == [Ticket, Exists, Damaged, Exists, Ticket]
+    assert [type(each) for each in found] == [JournalPosition, Exists, Damaged, Exists, JournalPosition]
     assert confirmed(site) == ["taken", "first", "second"]
     assert [each.addition.path for each in writer.journal.pending()] == ["taken", "first", "second"]  # type: ignore[union-attr] # files all
     assert len(syncs) == 1
@@ -404,11 +404,11 @@ def test_a_sync_that_failed_hits_all_that_were_confirmed_together(
     assert [each.errno for each in found if isinstance(each, OSError)] == [errno.EIO] * 2
     assert confirmed(site) == [] and writer.journal.pending() == []
     assert list(site.journal.rglob("b*")) == []
-    assert [type(each) for each in writer.journal.confirm_all([_file(place, "large", large)])] == [Ticket]
+    assert [type(each) for each in writer.journal.confirm_all([_file(place, "large", large)])] == [JournalPosition]
 
 
-def _file(place: Place, path: str, data: bytes) -> Wanted:
-    return AddFile(place, path, blob_id(data), len(data), Author("a", "a@h"), 1), Body(len(data), data)
+def _file(place: ArcVersion, path: str, data: bytes) -> Wanted:
+    return AddFile(place, path, blob_id(data), len(data), Author("a", "a@h"), 1), StoredBody(len(data), data)
 
 
 # -- kills -------------------------------------------------------------------------------------------------------------
@@ -485,13 +485,13 @@ import os, signal, sys
 from pathlib import Path
 from tests.support.journals import Writer
 from webarcfs.archive.config import directory
-from webarcfs.archive.journal.log_writer import Segment
+from webarcfs.archive.journal.log_writer import LogWriter
 archive = directory.open_archive(Path(sys.argv[1]))
 writer = Writer(archive)
 writer.file("a.html", "small", b"42")
 writer.file("a.html", "large", b"x" * 100_000)
 Path.rename = lambda *_: os._exit(1) if os.fork() else (os.close(1), os.read(0, 1))
-Segment.create(archive.journal, writer.journal.id + "-000002")
+LogWriter.create(archive.journal, writer.journal.id + "-000002")
 """
 
 
@@ -603,7 +603,7 @@ def test_the_place_of_an_addition_is_a_version(site: Archive, writer: Writer) ->
     """The same name in the next version of the ARC is another name."""
     writer.file("a.html", "n.txt", b"1")
     publish(site, DOMAIN, {"a.html": b"2"})
-    assert isinstance(writer.place("a.html"), Place)
+    assert isinstance(writer.place("a.html"), ArcVersion)
     writer.file("a.html", "n.txt", b"2")
     done = commit_additions(site, DOMAIN)
     assert [each.addition.blob for each in done.dropped] == [blob_id(b"1")]  # type: ignore[union-attr]

@@ -15,9 +15,9 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound
-from webarcfs.mount.adapters.binding import Mount
-from webarcfs.mount.adapters.libfuse3.fast_path import Lane
-from webarcfs.mount.adapters.libfuse3.workers import Later, Workers
+from webarcfs.mount.adapters.binding import AdapterContext
+from webarcfs.mount.adapters.libfuse3.fast_path import FastPath
+from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
 from webarcfs.mount.adapters.libfuse3.write_operations import WritingOperations
 from webarcfs.mount.kernel import protocol
 from webarcfs.mount.writing.service import Additions
@@ -38,7 +38,7 @@ class Asked:
         self.late_ones: list[Callable[[], None]] = []
         self.late = self.late_ones.append
         self.source, self.sink = os.pipe()
-        self.lane = Lane(self.sink, mounted.operations, self.late, lambda kind: self.counts.update([kind]))
+        self.lane = FastPath(self.sink, mounted.operations, self.late, lambda kind: self.counts.update([kind]))
 
     def send(self, opcode: int, inode: int, body: bytes) -> bool:
         head = struct.pack("=IIQQIIIHH", 40 + len(body), opcode, 77, inode, 1000, 1000, 1, 0, 0)
@@ -109,7 +109,7 @@ def writing(archive: Archive, view: View, mounted: Mounted) -> Iterator[Asked]:
     """The lane of a mount that takes additions."""
     additions = Additions(view)
     additions.start()
-    mount = Mount(archive, mounted.tree, archive.root, 0, 0, {}, lambda: None, additions=additions)
+    mount = AdapterContext(archive, mounted.tree, archive.root, 0, 0, {}, lambda: None, additions=additions)
     mounted.operations = WritingOperations(mount, mounted.inodes, additions, Workers())
     lane = Asked(mounted)
     yield lane
@@ -202,7 +202,9 @@ def test_what_comes_late_is_sent_by_whoever_knows_that_the_session_lasts(
     mounted: Mounted, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An answer to a condition comes from another thread, which may outlive the session."""
-    monkeypatch.setattr(mounted.operations, "lookup", lambda *_: Later(lambda answer: answer(NotFound("nothing"))))
+    monkeypatch.setattr(
+        mounted.operations, "lookup", lambda *_: DeferredReply(lambda answer: answer(NotFound("nothing")))
+    )
     assert asked.send(LOOKUP, ROOT, b"name\0")
     os.set_blocking(asked.source, False)
     with pytest.raises(BlockingIOError):

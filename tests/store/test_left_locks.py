@@ -17,7 +17,7 @@ from tests.support import gitlocks
 from tests.support.archives import DOMAIN, add, publish, store_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import leftlocks, transfer
-from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Store
+from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Repository
 from webarcfs.archive.model.errors import Busy
 
 pytestmark = pytest.mark.store
@@ -36,19 +36,19 @@ _OTHERS = (
 
 
 @pytest.fixture
-def store(archive: Archive) -> Store:
+def store(archive: Archive) -> Repository:
     publish(archive, DOMAIN, {"a.html": b"1"})
     catch_up(archive)
     return store_of(archive)
 
 
-def main_of(store: Store) -> str:
+def main_of(store: Repository) -> str:
     head = store.head()
     assert head is not None
     return head.oid
 
 
-def test_a_lock_that_a_killed_git_left_stops_no_swap(store: Store) -> None:
+def test_a_lock_that_a_killed_git_left_stops_no_swap(store: Repository) -> None:
     """However young it is: a service manager starts an agent again within seconds."""
     one = main_of(store)
     left = gitlocks.leave(store.path, MAIN, "refs/crawls/20990101T030000")
@@ -59,7 +59,7 @@ def test_a_lock_that_a_killed_git_left_stops_no_swap(store: Store) -> None:
     assert leftlocks.left(store.path) == [] and store.check() == []
 
 
-def test_a_lock_that_a_git_holds_stays(store: Store) -> None:
+def test_a_lock_that_a_git_holds_stays(store: Repository) -> None:
     """The swap fails and says which lock it was; once its holder has ended, it succeeds."""
     one = main_of(store)
     with gitlocks.held(store.path, MAIN) as (lock,):
@@ -70,7 +70,7 @@ def test_a_lock_that_a_git_holds_stays(store: Store) -> None:
 
 
 @pytest.mark.parametrize("how", ["-C", "--git-dir", "--git-dir=", "GIT_DIR"])
-def test_a_git_of_a_person_is_seen_wherever_it_was_started(store: Store, tmp_path: Path, how: str) -> None:
+def test_a_git_of_a_person_is_seen_wherever_it_was_started(store: Repository, tmp_path: Path, how: str) -> None:
     """It need not have the repository as its folder."""
     path = str(store.path)
     command = ["git", *{"--git-dir=": [f"--git-dir={path}"], "GIT_DIR": []}.get(how, [how, path])]
@@ -91,15 +91,15 @@ def test_a_git_of_a_person_is_seen_wherever_it_was_started(store: Store, tmp_pat
     assert store.path / f"{MAIN}.lock" in leftlocks.left(store.path)
 
 
-def test_a_git_elsewhere_keeps_no_lock_alive(store: Store, tmp_path: Path) -> None:
-    other = Store.create(tmp_path / "other.git")
+def test_a_git_elsewhere_keeps_no_lock_alive(store: Repository, tmp_path: Path) -> None:
+    other = Repository.create(tmp_path / "other.git")
     left = gitlocks.leave(store.path, MAIN)
     with gitlocks.held(other.path, MAIN):
         assert set(left) <= set(leftlocks.remove(store.path))
         assert leftlocks.left(other.path) == []
 
 
-def test_a_file_that_is_open_is_held(store: Store) -> None:
+def test_a_file_that_is_open_is_held(store: Repository) -> None:
     """libgit2 writes locks too, in processes of any name."""
     lock = store.path / "refs/heads/main.lock"
     with lock.open("wb"):
@@ -107,7 +107,7 @@ def test_a_file_that_is_open_is_held(store: Store) -> None:
     assert leftlocks.remove(store.path) == [lock]
 
 
-def test_a_lock_is_left_when_nobody_touched_it_for_long(store: Store) -> None:
+def test_a_lock_is_left_when_nobody_touched_it_for_long(store: Repository) -> None:
     """Where a git is at work that may hold any of them: a minute for refs, an hour for all else."""
     locks = [store.path / name for name in ("refs/heads/old.lock", "objects/info/commit-graph.lock")]
     for lock in locks:
@@ -120,7 +120,7 @@ def test_a_lock_is_left_when_nobody_touched_it_for_long(store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", [f"{INCOMING}20261121T030000-nightly.lock", f"{MAIN}.lock", *_OTHERS])
-def test_a_publication_gets_over_what_a_killed_one_left(store: Store, name: str) -> None:
+def test_a_publication_gets_over_what_a_killed_one_left(store: Repository, name: str) -> None:
     """Any lock, and what else git was making: the next publication clears it away and goes on."""
     lock = store.path / name
     lock.parent.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def test_a_publication_gets_over_what_a_killed_one_left(store: Store, name: str)
     assert store.check() == []
 
 
-def test_an_addition_gets_over_a_left_lock(archive: Archive, store: Store) -> None:
+def test_an_addition_gets_over_a_left_lock(archive: Archive, store: Repository) -> None:
     gitlocks.leave(store.path, MAIN)
     before = main_of(store)
     add(archive, "a.html/notes.txt", b"mine")
@@ -155,7 +155,7 @@ def _by_maintenance(archive: Archive) -> None:
 
 @pytest.mark.parametrize("way", [_by_recover, _by_maintenance])
 def test_verify_names_a_left_lock_and_it_can_be_removed(
-    archive: Archive, store: Store, way: Callable[[Archive], None]
+    archive: Archive, store: Repository, way: Callable[[Archive], None]
 ) -> None:
     assert list(verify(archive)) == []
     gitlocks.leave(store.path, MAIN)
@@ -167,7 +167,7 @@ def test_verify_names_a_left_lock_and_it_can_be_removed(
     assert list(verify(archive)) == []
 
 
-def test_a_held_lock_is_no_finding_and_survives_recover(archive: Archive, store: Store) -> None:
+def test_a_held_lock_is_no_finding_and_survives_recover(archive: Archive, store: Repository) -> None:
     with gitlocks.held(store.path, "refs/heads/persons") as (lock,):
         assert list(verify(archive)) == []
         recover(archive)
@@ -175,8 +175,8 @@ def test_a_held_lock_is_no_finding_and_survives_recover(archive: Archive, store:
         assert lock.exists()
 
 
-def test_a_backup_gets_over_what_a_killed_one_left(store: Store, tmp_path: Path) -> None:
-    copy = Store.create(tmp_path / "copy.git")
+def test_a_backup_gets_over_what_a_killed_one_left(store: Repository, tmp_path: Path) -> None:
+    copy = Repository.create(tmp_path / "copy.git")
     gitlocks.leave(copy.path, MAIN)
     transfer.fetch(store.path, copy)
     assert copy.ref(MAIN) == store.ref(MAIN)

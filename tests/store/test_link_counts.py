@@ -9,7 +9,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.realsites import POSTGRESQL, PYTHON, RealSite
-from webarcfs.archive.index.links_words import Kind, words_of
+from webarcfs.archive.index.links_words import AskedKind, words_of
 from webarcfs.archive.model.url import canonical
 from webarcfs.content.anchors import anchors_of
 from webarcfs.content.text import decode_charset
@@ -52,7 +52,7 @@ def _independent(body: bytes, url: str) -> Counter[tuple[str, str, tuple[str, ..
             name = words_of(attributes.get("alt") or attributes.get("title") or "")
         raw = raw.strip()
         if raw.startswith("mailto:"):
-            found[Kind.MAIL.name, unquote(raw), name] += 1
+            found[AskedKind.MAIL.name, unquote(raw), name] += 1
             continue
         target = urldefrag(urljoin(url, raw)).url
         if raw.startswith("#") or not raw or not target.startswith("http"):
@@ -61,5 +61,5 @@ def _independent(body: bytes, url: str) -> Counter[tuple[str, str, tuple[str, ..
         if node.tag == "link" and "stylesheet" in rel:
             continue
         image = node.tag == "img" or (node.tag == "link" and "icon" in rel)
-        found[Kind.IMAGE.name if image else Kind.HTTP.name, canonical(target), name] += 1
+        found[AskedKind.IMAGE.name if image else AskedKind.HTTP.name, canonical(target), name] += 1
     return found

@@ -26,9 +26,9 @@ from tests.support.archives import DOMAIN, FIRST, add, publish, store_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import links_query
 from webarcfs.archive.index.database import Database
-from webarcfs.archive.index.links_database import LinkBase, PageChange
+from webarcfs.archive.index.links_database import LinksDatabase, PageChange
 from webarcfs.archive.index.links_query import Question
-from webarcfs.archive.index.links_words import Kind, Link, words_of
+from webarcfs.archive.index.links_words import ArchivedLink, AskedKind, words_of
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, TookTooLong
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system import locks
@@ -66,7 +66,7 @@ def rows(archive: Archive, view: str = "links") -> list[tuple[object, ...]]:
 
 
 def counts(archive: Archive) -> dict[str, int]:
-    with LinkBase(archive.links) as base:
+    with LinksDatabase(archive.links) as base:
         return base.counts()
 
 
@@ -191,8 +191,8 @@ def test_each_word_of_any_text_names_its_link(kept: Archive) -> None:
         "NEAR AND or NOT", "ꟶꟷ 𞤀𞤁 🦆 ok", "w" * 70 + " end", "", "... !",
         *("".join(Random(seed).choices([chr(n) for n in range(33, 0x3000)], k=40)) for seed in range(20)),
     ]  # fmt: skip
-    with LinkBase(kept.links) as base:
-        links = [Link(Kind.HTTP, f"http://x.org/{number}", text) for number, text in enumerate(texts)]
+    with LinksDatabase(kept.links) as base:
+        links = [ArchivedLink(AskedKind.HTTP, f"http://x.org/{number}", text) for number, text in enumerate(texts)]
         base.record(CommitTag(FIRST, DOMAIN), [_change("a", 1)], lambda _: links)
     seen = {(word, link.target) for link in links for word in words_of(link.text)}
     assert {(row[0], row[3]) for row in rows(kept, "link_words")} == seen
@@ -274,7 +274,7 @@ def test_snapshots_in_between(tmp_path: Path) -> None:
         times = list(range(6))
         chance.shuffle(times)
         state: dict[int, dict[str, int]] = {}
-        with LinkBase(path) as base:
+        with LinksDatabase(path) as base:
             for time in times:
                 before = state.get(max((each for each in state if each < time), default=-1), {})
                 new = {page: chance.randrange(3) for page in "abc" if chance.random() < 0.6}
@@ -294,9 +294,9 @@ def _change(page: str, body: int | None) -> PageChange:
     return PageChange(f"/{DOMAIN}/{page}", None if body is None else (f"http://{DOMAIN}/{page}", f"{body:040x}"))
 
 
-def _one_link(change: PageChange) -> Iterable[Link]:
+def _one_link(change: PageChange) -> Iterable[ArchivedLink]:
     assert change.page is not None
-    return [Link(Kind.HTTP, f"http://x.org/{int(change.page[1], 16)}", "")]
+    return [ArchivedLink(AskedKind.HTTP, f"http://x.org/{int(change.page[1], 16)}", "")]
 
 
 # --- trouble
@@ -307,12 +307,12 @@ def test_a_killed_writer_leaves_nothing_half(kept: Archive) -> None:
     changes = [_change(page, number) for number, page in enumerate("abc")]
     tag = CommitTag(FIRST, DOMAIN)
 
-    def dies(change: PageChange) -> Iterable[Link]:
-        yield Link(Kind.HTTP, "http://x.org/half", "half")
+    def dies(change: PageChange) -> Iterable[ArchivedLink]:
+        yield ArchivedLink(AskedKind.HTTP, "http://x.org/half", "half")
         if change.path.endswith("b"):
             raise KeyboardInterrupt
 
-    with LinkBase(kept.links) as base:
+    with LinksDatabase(kept.links) as base:
         with pytest.raises(KeyboardInterrupt):
             base.record(tag, changes, dies)
         assert base.indexed(DOMAIN) == set() and base.counts()["links"] == 0
@@ -348,7 +348,7 @@ def test_one_that_cannot_be_written_stops_no_crawl(published: Archive, monkeypat
 
     with monkeypatch.context() as patched:
         patched.setattr(sqlite3, "connect", read_only)
-        with LinkBase(published.links) as base, pytest.raises(PermissionError):
+        with LinksDatabase(published.links) as base, pytest.raises(PermissionError):
             base.forget(DOMAIN)
         catch_up_domain(published, DOMAIN)
         catch_up_links(published, DOMAIN)
@@ -356,7 +356,7 @@ def test_one_that_cannot_be_written_stops_no_crawl(published: Archive, monkeypat
     with Database(published.database) as database:
         assert len(database.indexed(DOMAIN)) == 3
     catch_up(published)
-    with LinkBase(published.links) as base:
+    with LinksDatabase(published.links) as base:
         assert len(base.indexed(DOMAIN)) == 3
 
 
@@ -365,7 +365,7 @@ def test_one_of_another_version_is_made_anew(published: Archive) -> None:
     with closing(sqlite3.connect(published.links)) as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(DatabaseDamaged, match="version 99"):
-        LinkBase(published.links)
+        LinksDatabase(published.links)
     catch_up(published)
     assert rows(published) == before
 
@@ -485,7 +485,7 @@ def test_an_answer_that_takes_too_long_is_given_up(kept: Archive) -> None:
     with pytest.raises(TookTooLong):
         list(links_query.ask(kept, links_query.Question(word="n", external=True), 0.0))
     with pytest.raises(TookTooLong, match="more than 0 s"):
-        list(links_query.ask(kept, links_query.Question(broken=True, kind=Kind.MAIL), 0.0))
+        list(links_query.ask(kept, links_query.Question(broken=True, kind=AskedKind.MAIL), 0.0))
 
 
 @pytest.mark.parametrize("held", ["links", "database"])

@@ -15,7 +15,7 @@ from agent.upkeep.verification import verify
 from tests.support.archives import DOMAIN, add, publish, store_of
 from tests.support.crawls import run_command
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Store
+from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Repository
 from webarcfs.archive.model import metadata
 from webarcfs.archive.system import locks
 
@@ -30,11 +30,11 @@ def _old(path: Path) -> Path:
     return path
 
 
-def _packs(store: Store) -> int:
+def _packs(store: Repository) -> int:
     return len(list((store.path / "objects/pack").glob("*.pack")))
 
 
-def _loose(store: Store) -> int:
+def _loose(store: Repository) -> int:
     return len(list(store.path.glob("objects/??/*")))
 
 

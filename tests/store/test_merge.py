@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.store.arcs import additions_of, arcs_of, files_of_arc, tree_of
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history.merge import additions_since
 
 pytestmark = pytest.mark.store
 
 
-def test_an_addition_to_an_arc_that_stayed_is_kept(store: Store) -> None:
+def test_an_addition_to_an_arc_that_stayed_is_kept(store: Repository) -> None:
     before = tree_of(store, {"a": "1", "b": "1"}, ["a/old.txt"])
     after = tree_of(store, {"a": "1", "b": "1"}, ["a/old.txt", "a/new.txt", "a/deep/er/new.txt", "b/new.txt"])
     crawled = tree_of(store, {"a": "1", "b": "2", "c": "1"}, ["a/old.txt"])
@@ -23,7 +23,7 @@ def test_an_addition_to_an_arc_that_stayed_is_kept(store: Store) -> None:
     assert additions_of(store, merged) == {"a/old.txt", "a/new.txt", "a/deep/er/new.txt"}
 
 
-def test_what_goes_is_logged(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_goes_is_logged(store: Repository, caplog: pytest.LogCaptureFixture) -> None:
     before = tree_of(store, {"a": "1", "gone": "1"})
     after = tree_of(store, {"a": "1", "gone": "1"}, ["a/x.txt", "a/deep/y.txt", "gone/z.txt"])
     with caplog.at_level(logging.WARNING):
@@ -36,7 +36,7 @@ def test_what_goes_is_logged(store: Store, caplog: pytest.LogCaptureFixture) -> 
     }
 
 
-def test_a_data_xml_that_was_extended_is_kept(store: Store) -> None:
+def test_a_data_xml_that_was_extended_is_kept(store: Repository) -> None:
     before = tree_of(store, {"a": "1", "b": "1"})
     extended = {f"{arc}/data.xml": store.write_blob(b"extended") for arc in ("a", "b")}
     merged = additions_since(store, before, store.edit(before, extended), tree_of(store, {"a": "1", "b": "2", "c": ""}))
@@ -45,7 +45,7 @@ def test_a_data_xml_that_was_extended_is_kept(store: Store) -> None:
     assert read["b"] is not None and store.read(read["b"].oid) == files_of_arc("b", "2")["b/data.xml"]
 
 
-def test_an_arc_that_was_replaced_by_the_same_bytes_is_replaced(store: Store) -> None:
+def test_an_arc_that_was_replaced_by_the_same_bytes_is_replaced(store: Repository) -> None:
     """`unchanged = "replace"`: the same body and head, and a data.xml of the new crawl."""
     before = tree_of(store, {"a": "1"})
     after = store.edit(
@@ -55,7 +55,7 @@ def test_an_arc_that_was_replaced_by_the_same_bytes_is_replaced(store: Store) ->
     assert additions_since(store, before, after, crawled) == crawled
 
 
-def test_a_page_takes_the_place_of_an_addition(store: Store) -> None:
+def test_a_page_takes_the_place_of_an_addition(store: Repository) -> None:
     """If a crawled ARC needs the name of an addition, the addition goes: never the page."""
     before = tree_of(store, ["blog"])
     crawled = tree_of(store, ["blog", "blog/file", "blog/folder", "blog/way/to/page"])
@@ -68,7 +68,7 @@ def test_a_page_takes_the_place_of_an_addition(store: Store) -> None:
     assert store.check() == []
 
 
-def test_an_arc_inside_one_that_was_replaced_keeps_its_own(store: Store) -> None:
+def test_an_arc_inside_one_that_was_replaced_keeps_its_own(store: Repository) -> None:
     before = tree_of(store, {"blog": "1", "blog/x": "1"})
     after = tree_of(store, {"blog": "1", "blog/x": "1"}, ["blog/new.txt", "blog/x/new.txt"])
     merged = additions_since(store, before, after, tree_of(store, {"blog": "2", "blog/x": "1"}))
@@ -77,7 +77,7 @@ def test_an_arc_inside_one_that_was_replaced_keeps_its_own(store: Store) -> None
     assert (arcs_of(store, merged), additions_of(store, merged)) == ({"blog/x"}, {"blog/x/new.txt"})
 
 
-def test_an_addition_that_was_renamed_meanwhile(store: Store) -> None:
+def test_an_addition_that_was_renamed_meanwhile(store: Repository) -> None:
     before = tree_of(store, ["a", "b"], ["a/old.txt", "b/old.txt"])
     after = tree_of(store, ["a", "b"], ["a/new.txt", "b/new.txt"])
     crawled = tree_of(store, {"a": "", "b": "2", "c": ""}, ["a/old.txt"])
@@ -87,7 +87,7 @@ def test_an_addition_that_was_renamed_meanwhile(store: Store) -> None:
     assert arcs_of(store, merged) == {"a", "b", "a/old.txt"}, "the page that took the old name stays"
 
 
-def test_nothing_came(store: Store) -> None:
+def test_nothing_came(store: Repository) -> None:
     before, crawled = tree_of(store, ["a"]), tree_of(store, ["b"])
     assert additions_since(store, before, before, crawled) == crawled
     assert additions_since(store, before, tree_of(store, ["a"], ["a/x"]), before) == tree_of(store, ["a"], ["a/x"])
@@ -101,7 +101,7 @@ states = st.dictionaries(arcs, versions, max_size=5)
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states, states, st.sets(arcs), st.sets(arcs))
 def test_against_a_naive_model(
-    store: Store, old: dict[str, str], new: dict[str, str], first: set[str], then: set[str]
+    store: Repository, old: dict[str, str], new: dict[str, str], first: set[str], then: set[str]
 ) -> None:
     """An addition is there in the end if its ARC is the version that it was made in; the ARCs are the crawl's."""
     had = {f"{arc}/one.txt" for arc in first if arc in old}
@@ -120,7 +120,7 @@ def _arc(path: str) -> str:
     return path.removesuffix("/own/three.txt").removesuffix("/one.txt").removesuffix("/two.txt")
 
 
-def test_many_additions_in_a_big_folder_are_quick(store: Store) -> None:
+def test_many_additions_in_a_big_folder_are_quick(store: Repository) -> None:
     """All happens under the domain's exclusive lock."""
     with store.importer(None) as importer:
         for n in range(3000):

@@ -20,17 +20,17 @@ from webarcfs.archive.model.addition import blob_id
 from webarcfs.archive.model.errors import Damaged, NameTooLong, NotADirectory, NotFound, NotPermitted, ReadOnly
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system.cache import Cache
-from webarcfs.mount.kernel.handleless_reads import HELD, Kept
+from webarcfs.mount.kernel.handleless_reads import HELD, OpenContents
 from webarcfs.view.content import SMALL, Blobs
-from webarcfs.view.node import File, Folder, Kind, Node
-from webarcfs.view.state.domain_states import Change, DomainState, States
-from webarcfs.view.state.overlay import Pending
-from webarcfs.view.state.ownership import Made
+from webarcfs.view.node import File, Folder, Node, NodeKind
+from webarcfs.view.state.domain_states import DomainChange, DomainState, DomainStates
+from webarcfs.view.state.overlay import PendingFile
+from webarcfs.view.state.ownership import Ownership
 from webarcfs.view.tree.files import StoredFile
 from webarcfs.view.tree.folders import AddedFolder, Arc, StoredFolder
 from webarcfs.view.tree.root import SHAPE, Table, Tree
-from webarcfs.view.tree.snapshots_folder import Snapshot
-from webarcfs.view.tree.symlink import Link
+from webarcfs.view.tree.snapshots_folder import SnapshotFolder
+from webarcfs.view.tree.symlink import Symlink
 from webarcfs.view.tree.view import View
 
 pytestmark = pytest.mark.store
@@ -76,9 +76,9 @@ def test_kinds_of_nodes(archive: Archive, tree: Tree) -> None:
     kinds = {
         "/": Table,
         "/.snapshots": Table,
-        f"/.snapshots/{tag}": Snapshot,
-        f"/.snapshots/{tag}/{DOMAIN}": Link,
-        f"/.snapshots/{DOMAIN}/{tag}": Link,
+        f"/.snapshots/{tag}": SnapshotFolder,
+        f"/.snapshots/{tag}/{DOMAIN}": Symlink,
+        f"/.snapshots/{DOMAIN}/{tag}": Symlink,
         f"/{DOMAIN}": StoredFolder,
         f"/{DOMAIN}/index.html": Arc,
         f"/{DOMAIN}/index.html/data.html": StoredFile,
@@ -132,12 +132,12 @@ def test_what_is_told_of_a_file_is_what_its_node_tells(
     told = 0
     for path, node in [(f"/{DOMAIN}", tree.find(f"/{DOMAIN}")), *walk(tree.root)]:
         for name, child in node.children() if isinstance(node, Folder) else ():
-            brief = node.brief(name)
-            assert (brief is not None) == isinstance(child, StoredFile), path
-            if brief is not None:
+            child_attrs = node.child_attrs(name)
+            assert (child_attrs is not None) == isinstance(child, StoredFile), path
+            if child_attrs is not None:
                 told += 1
-                later = node.briefed(name)
-                assert brief == child.attrs() == later.attrs()
+                later = node.child_of(name)
+                assert child_attrs == child.attrs() == later.attrs()
                 assert later == child
     assert told > 10
 
@@ -147,18 +147,18 @@ def test_what_may_be_another_version_is_told_by_its_node(archive: Archive, tree:
     view.take_additions(NothingPending())
     arc = tree.find(f"/{DOMAIN}/a.html")
     assert isinstance(arc, Arc)
-    assert arc.brief("data.xml")
+    assert arc.child_attrs("data.xml")
     assert arc.place is not None
-    view.overlay.confirmed(arc.place, "data.xml", Pending(blob_id(b"x"), 1, ("log", 1), b"x"))
-    assert arc.brief("data.xml") is None
-    assert arc.brief("headers.http")
-    view.overlay.reserve(arc.place, "headers.http", Entry("headers.http", "", False), Made(1000))
-    assert arc.brief("headers.http") is None
-    assert arc.brief("nothing") is None
-    assert arc.brief("data.html")
+    view.overlay.confirmed(arc.place, "data.xml", PendingFile(blob_id(b"x"), 1, ("log", 1), b"x"))
+    assert arc.child_attrs("data.xml") is None
+    assert arc.child_attrs("headers.http")
+    view.overlay.reserve(arc.place, "headers.http", Entry("headers.http", "", False), Ownership(1000))
+    assert arc.child_attrs("headers.http") is None
+    assert arc.child_attrs("nothing") is None
+    assert arc.child_attrs("data.html")
     archives.publish(archive, pages={"b.html": b"2"})
     view.refresh()
-    assert arc.brief("data.html") is None, "there is a newer state"
+    assert arc.child_attrs("data.html") is None, "there is a newer state"
 
 
 def test_version_of_a_file(archive: Archive, tree: Tree, view: View) -> None:
@@ -255,7 +255,7 @@ def test_the_line_comes_after_the_state(archive: Archive) -> None:
     asked: list[bool] = []
 
     class Told:
-        def moved(self, changes: Sequence[Change], tags: Sequence[CommitTag]) -> None:
+        def moved(self, changes: Sequence[DomainChange], tags: Sequence[CommitTag]) -> None:
             (change,), (tag,) = changes, tags
             asked.append(change.new is not None)
             told.append((str(tag), body(root.find(f"/{DOMAIN}/index.html/data.html")), shown.changes.size))
@@ -281,16 +281,16 @@ def test_a_take_over_under_way_is_done_again(archive: Archive, view: View, monke
     must not be shown with the state before it."""
     archives.publish(archive, pages={"index.html": b"1"})
     read, go = threading.Event(), threading.Event()
-    original = States._read
+    original = DomainStates._read
 
-    def slow(self: States, name: str) -> DomainState:
+    def slow(self: DomainStates, name: str) -> DomainState:
         state = original(self, name)
         if not read.is_set():
             read.set()
             go.wait(5)
         return state
 
-    monkeypatch.setattr(States, "_read", slow)
+    monkeypatch.setattr(DomainStates, "_read", slow)
     reader = threading.Thread(target=view.domain, args=(DOMAIN,))
     reader.start()
     read.wait(5)
@@ -381,7 +381,7 @@ def test_large_files_that_nobody_opens_stay_while_they_are_read(archive: Archive
     archives.publish(archive, pages=dict(pages))
     tree = Tree(View(archive))
     files = [tree.find(f"/{DOMAIN}/{path}/data") for path in pages]
-    before, kept = len(os.listdir("/proc/self/fd")), Kept(busy)  # noqa: PTH208
+    before, kept = len(os.listdir("/proc/self/fd")), OpenContents(busy)  # noqa: PTH208
     for offset in (0, 1_000):
         for file in files:
             assert isinstance(file, StoredFile)
@@ -393,7 +393,7 @@ def test_large_files_that_nobody_opens_stay_while_they_are_read(archive: Archive
 
 
 def test_kinds_have_their_modes() -> None:
-    assert [kind.value for kind in (Kind.FILE, Kind.FOLDER, Kind.LINK)] == [0o444, 0o755, 0o777]
+    assert [kind.value for kind in (NodeKind.FILE, NodeKind.FOLDER, NodeKind.LINK)] == [0o444, 0o755, 0o777]
 
 
 def test_what_went_while_it_was_listed_hides_nothing(archive: Archive, tree: Tree) -> None:

@@ -17,24 +17,24 @@ from tests.support.journals import Writer
 from webarcfs.archive.commit.commit_additions import commit_additions
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate, Store
+from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate, Repository
 from webarcfs.archive.journal import bodies
 from webarcfs.archive.journal.journal import Journal
-from webarcfs.archive.model.addition import AddNodes, Place, blob_id
+from webarcfs.archive.model.addition import AddNodes, ArcVersion, blob_id
 from webarcfs.archive.model.commit_message import COMMITTER
 from webarcfs.archive.model.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
 from webarcfs.mount.kernel.listing_snapshots import Listings
 from webarcfs.mount.writing import name_rules
 from webarcfs.mount.writing.addition_names import has
 from webarcfs.mount.writing.committer import Committer
-from webarcfs.mount.writing.document_close import Documents
+from webarcfs.mount.writing.document_close import DocumentWriter
 from webarcfs.mount.writing.draft import Draft
-from webarcfs.mount.writing.preconditions import OnDisk
+from webarcfs.mount.writing.preconditions import LockedHead
 from webarcfs.mount.writing.writer import Writer as Writing
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Folder
-from webarcfs.view.state.overlay import Overlay, Pending
-from webarcfs.view.state.ownership import Made
+from webarcfs.view.state.overlay import Overlay, PendingFile
+from webarcfs.view.state.ownership import Ownership
 from webarcfs.view.tree.files import StoredFile
 from webarcfs.view.tree.folders import StoredFolder
 from webarcfs.view.tree.root import Tree
@@ -42,7 +42,7 @@ from webarcfs.view.tree.view import REFS_EVERY, View
 
 pytestmark = pytest.mark.store
 
-PLACE = Place(DOMAIN, "index.html", "2026-11-21T03:00:00")
+PLACE = ArcVersion(DOMAIN, "index.html", "2026-11-21T03:00:00")
 A, B = blob_id(b"a"), blob_id(b"bb")
 
 
@@ -64,12 +64,12 @@ def listing(tree: Tree, path: str = "") -> set[str]:
 
 def test_pending_files_are_seen_until_git_has_them(tree: Tree) -> None:
     overlay = tree.view.overlay
-    overlay.confirmed(PLACE, "notes", Pending(A, 1, ("log", 1)))
+    overlay.confirmed(PLACE, "notes", PendingFile(A, 1, ("log", 1)))
     assert listing(tree) == {"notes"}
     assert tree.find(f"/{DOMAIN}/index.html/notes").attrs().size == 1
-    assert overlay.settled(DOMAIN) == []
+    assert overlay.committed_files(DOMAIN) == []
     overlay.committed(DOMAIN, {("log", 1)})
-    settled = overlay.settled(DOMAIN)
+    settled = overlay.committed_files(DOMAIN)
     assert settled == [(PLACE, "notes", Entry("notes", A, False))]
     overlay.drop(settled)
     assert listing(tree) == set()
@@ -84,11 +84,11 @@ def test_nobody_misses_what_git_has_just_taken_over(tree: Tree, monkeypatch: pyt
     view.take_additions(writer.journal)
     ticket = writer.file("index.html", "notes", b"a")
     number = ticket.log, ticket.number
-    view.overlay.confirmed(PLACE, "notes", Pending(A, 1, number))
+    view.overlay.confirmed(PLACE, "notes", PendingFile(A, 1, number))
     commit_additions(view.archive, DOMAIN)
     view.overlay.committed(DOMAIN, {number})
     view.refresh()
-    assert view.overlay.settled(DOMAIN) == []
+    assert view.overlay.committed_files(DOMAIN) == []
     assert "notes" in folder.names()
     assert folder.lookup("notes").attrs().size == 1
     # And the same where that comes about between two looks.
@@ -108,18 +108,18 @@ def test_nobody_misses_what_git_has_just_taken_over(tree: Tree, monkeypatch: pyt
 
 def test_what_comes_after_a_commit_is_not_dropped_with_it(tree: Tree) -> None:
     overlay = tree.view.overlay
-    overlay.confirmed(PLACE, "notes", Pending(A, 1, ("log", 1)))
+    overlay.confirmed(PLACE, "notes", PendingFile(A, 1, ("log", 1)))
     overlay.committed(DOMAIN, {("log", 1)})
-    settled = overlay.settled(DOMAIN)
-    overlay.confirmed(PLACE, "notes", Pending(B, 2, ("log", 2)))
+    settled = overlay.committed_files(DOMAIN)
+    overlay.confirmed(PLACE, "notes", PendingFile(B, 2, ("log", 2)))
     overlay.drop(settled)
     assert tree.find(f"/{DOMAIN}/index.html/notes").attrs().size == 2
 
 
 def test_a_version_that_git_never_gets_is_stale_and_not_damage(tree: Tree) -> None:
     overlay, reader = tree.view.overlay, tree.view.domain(DOMAIN).reader
-    overlay.confirmed(PLACE, "notes", Pending(A, 1, ("log", 1)))
-    overlay.confirmed(PLACE, "notes", Pending(B, 2, ("log", 2)))
+    overlay.confirmed(PLACE, "notes", PendingFile(A, 1, ("log", 1)))
+    overlay.confirmed(PLACE, "notes", PendingFile(B, 2, ("log", 2)))
     assert reader.size(A) == 1  # who has looked it up may still ask what it is
     with pytest.raises(Stale):
         reader.open(A, 1)
@@ -129,20 +129,20 @@ def test_a_version_that_git_never_gets_is_stale_and_not_damage(tree: Tree) -> No
 
 def test_renames_leave_no_old_name(tree: Tree) -> None:
     overlay = tree.view.overlay
-    overlay.confirmed(PLACE, "old", Pending(A, 1, ("log", 1)))
-    overlay.moved(PLACE, "old", "new", Pending(A, 1, ("log", 2)))
+    overlay.confirmed(PLACE, "old", PendingFile(A, 1, ("log", 1)))
+    overlay.moved(PLACE, "old", "new", PendingFile(A, 1, ("log", 2)))
     assert listing(tree) == {"new"}
     with pytest.raises(NotFound):
         tree.find(f"/{DOMAIN}/index.html/old")
-    overlay.moved(PLACE, "data.html", "moved", Pending(A, 1, ("log", 3)))
+    overlay.moved(PLACE, "data.html", "moved", PendingFile(A, 1, ("log", 3)))
     with pytest.raises(NotFound):  # though git has it
         tree.find(f"/{DOMAIN}/index.html/data.html")
 
 
 def test_what_was_renamed_does_not_come_back_when_its_successor_goes(tree: Tree) -> None:
     overlay = tree.view.overlay
-    overlay.moved(PLACE, "data.html", "moved", Pending(A, 1, ("log", 1)))
-    assert overlay.reserve(PLACE, "data.html", Entry("data.html", "", True), Made(0))
+    overlay.moved(PLACE, "data.html", "moved", PendingFile(A, 1, ("log", 1)))
+    assert overlay.reserve(PLACE, "data.html", Entry("data.html", "", True), Ownership(0))
     overlay.removed(PLACE, "data.html")
     with pytest.raises(NotFound):
         tree.find(f"/{DOMAIN}/index.html/data.html")
@@ -151,34 +151,34 @@ def test_what_was_renamed_does_not_come_back_when_its_successor_goes(tree: Tree)
 def test_a_folder_takes_the_name_of_what_was_renamed(tree: Tree) -> None:
     """At once, though the state that is shown has the file still."""
     overlay = tree.view.overlay
-    overlay.moved(PLACE, "data.html", "moved", Pending(A, 1, ("log", 1)))
-    assert overlay.reserve(PLACE, "data.html", Entry("data.html", "", True), Made(0))
+    overlay.moved(PLACE, "data.html", "moved", PendingFile(A, 1, ("log", 1)))
+    assert overlay.reserve(PLACE, "data.html", Entry("data.html", "", True), Ownership(0))
     assert isinstance(tree.find(f"/{DOMAIN}/index.html/data.html"), Folder)
     overlay.committed(DOMAIN, {("log", 1)})
-    overlay.drop(overlay.settled(DOMAIN))
+    overlay.drop(overlay.committed_files(DOMAIN))
     assert isinstance(tree.find(f"/{DOMAIN}/index.html/data.html"), Folder)
 
 
 def test_folders_are_there_before_git_has_them(tree: Tree) -> None:
     overlay = tree.view.overlay
-    assert overlay.reserve(PLACE, "more", Entry("more", "", True), Made(0))
-    assert not overlay.reserve(PLACE, "more", Entry("more", "", True), Made(0))
-    overlay.confirmed(PLACE, "more/deep", Pending(A, 1, ("log", 1)))
+    assert overlay.reserve(PLACE, "more", Entry("more", "", True), Ownership(0))
+    assert not overlay.reserve(PLACE, "more", Entry("more", "", True), Ownership(0))
+    overlay.confirmed(PLACE, "more/deep", PendingFile(A, 1, ("log", 1)))
     assert (listing(tree), listing(tree, "/more")) == ({"more"}, {"deep"})
-    assert overlay.makers.of(PLACE, "more") == Made(0)
+    assert overlay.makers.of(PLACE, "more") == Ownership(0)
     overlay.committed(DOMAIN, {("log", 1)})
-    overlay.drop(overlay.settled(DOMAIN))
+    overlay.drop(overlay.committed_files(DOMAIN))
     assert listing(tree) == set()  # with the file in git, its folder is, too
 
 
 def test_a_folder_stays_when_its_only_file_is_renamed_out_of_it(tree: Tree) -> None:
     """As on any file system; git has no such folder any more, so it is this mount's memory only (S-add-4)."""
     overlay = tree.view.overlay
-    overlay.confirmed(PLACE, "more/deep/w", Pending(A, 1, ("log", 1)))
-    overlay.moved(PLACE, "more/deep/w", "w", Pending(A, 1, ("log", 2)))
+    overlay.confirmed(PLACE, "more/deep/w", PendingFile(A, 1, ("log", 1)))
+    overlay.moved(PLACE, "more/deep/w", "w", PendingFile(A, 1, ("log", 2)))
     assert (listing(tree), listing(tree, "/more"), listing(tree, "/more/deep")) == ({"more", "w"}, {"deep"}, set())
     overlay.committed(DOMAIN, {("log", 1), ("log", 2)})
-    overlay.drop(overlay.settled(DOMAIN))
+    overlay.drop(overlay.committed_files(DOMAIN))
     assert (listing(tree), listing(tree, "/more/deep")) == ({"more"}, set())
 
 
@@ -191,7 +191,7 @@ def test_empty_folders_go_with_the_arc_that_a_crawl_replaced(tree: Tree) -> None
     assert isinstance(kept, StoredFolder) and kept.place is not None
     for place in (PLACE, kept.place):
         for path in ("empty", "empty/deep", "more"):
-            assert overlay.reserve(place, path, Entry(path.rpartition("/")[2], "", True), Made(0))
+            assert overlay.reserve(place, path, Entry(path.rpartition("/")[2], "", True), Ownership(0))
     archives.publish(archive, pages={"index.html": b"2"})
     tree.view.refresh()
     assert (overlay.listing(PLACE, ""), overlay.listing(PLACE, "empty")) == ({}, {})
@@ -200,7 +200,7 @@ def test_empty_folders_go_with_the_arc_that_a_crawl_replaced(tree: Tree) -> None
 
 def test_a_draft_that_is_closed_for_good_takes_no_bytes(tmp_path: Path) -> None:
     """Its descriptor is another file's by then: a truncate(2) that comes late (by an O_PATH descriptor) may not hit."""
-    draft = Draft(PLACE, "notes", Made(0), 0, lambda: bodies.nameless(tmp_path))
+    draft = Draft(PLACE, "notes", Ownership(0), 0, lambda: bodies.nameless(tmp_path))
     draft.write(b"1234", 0)
     draft.let_go()
     other = bodies.nameless(tmp_path)
@@ -217,8 +217,8 @@ def test_a_place_that_an_arc_took_is_told_before_anything_is_confirmed(tree: Tre
     archive = tree.view.archive
     archives.add(archive, "index.html/more/w", b"1")
     archives.publish(archive, pages={"index.html/more/page.html": b"1"})
-    place = Place(DOMAIN, "index.html", tree.find(f"/{DOMAIN}/index.html").place.version)  # type: ignore[attr-defined] # an Arc
-    main = OnDisk.now(tree.view, DOMAIN)
+    place = ArcVersion(DOMAIN, "index.html", tree.find(f"/{DOMAIN}/index.html").place.version)  # type: ignore[attr-defined] # an Arc
+    main = LockedHead.now(tree.view, DOMAIN)
     main.check_free(place, "other/new")
     with pytest.raises(Stale, match="ARC of its own"):
         main.check_free(place, "more/new")
@@ -282,14 +282,14 @@ def test_a_close_waits_for_the_rename_that_makes_the_file_data_xml(tree: Tree, m
     body = old.open().read(0, 9999).replace(b"<arc:data/>", b"<arc:data><words/></arc:data>")
     writer.write(opened, body, 0)
     closing = threading.Thread(target=lambda: writer.confirm(opened))
-    rewrite = Documents.rewrite
+    rewrite = DocumentWriter.rewrite
 
     def slow(*arguments: Any) -> None:
         closing.start()
         closing.join(0.3)  # it cannot end before the rename has
         rewrite(*arguments)
 
-    monkeypatch.setattr(Documents, "rewrite", slow)
+    monkeypatch.setattr(DocumentWriter, "rewrite", slow)
     try:
         writer.names.rename((arc, "new.tmp"), (arc, "data.xml"), 0, me)
         closing.join(60)
@@ -354,16 +354,16 @@ def test_a_data_xml_that_was_looked_up_is_read_though_others_extend_it(tree: Tre
 def test_what_was_added_is_there_while_its_state_comes_into_force(tree: Tree) -> None:
     """S-add-1: whoever found the folder in the state before finds what is not laid over that any more."""
     archive, overlay = tree.view.archive, tree.view.overlay
-    overlay.reserve(PLACE, "more", Entry("more", "", True), Made(0))
-    overlay.confirmed(PLACE, "notes", Pending(A, 1, ("log", 1)))
-    overlay.confirmed(PLACE, "more/deep", Pending(A, 1, ("log", 2)))
-    overlay.confirmed(PLACE, "old", Pending(A, 1, ("log", 3)))
+    overlay.reserve(PLACE, "more", Entry("more", "", True), Ownership(0))
+    overlay.confirmed(PLACE, "notes", PendingFile(A, 1, ("log", 1)))
+    overlay.confirmed(PLACE, "more/deep", PendingFile(A, 1, ("log", 2)))
+    overlay.confirmed(PLACE, "old", PendingFile(A, 1, ("log", 3)))
     archives.add(archive, "index.html/old", b"a")
     tree.view.refresh()
     arc = tree.find(f"/{DOMAIN}/index.html")
     more = tree.find(f"/{DOMAIN}/index.html/more")
     assert isinstance(arc, StoredFolder) and isinstance(more, StoredFolder)
-    overlay.moved(PLACE, "old", "new", Pending(A, 1, ("log", 4)))
+    overlay.moved(PLACE, "old", "new", PendingFile(A, 1, ("log", 4)))
     archives.add(archive, "index.html/notes", b"a")
     archives.add(archive, "index.html/more/deep", b"a")
     archives.add(archive, "index.html/new", b"a")
@@ -384,7 +384,7 @@ def test_what_was_added_is_there_while_its_state_comes_into_force(tree: Tree) ->
         Tree.child(arc, "old")
 
 
-def without(store: Store, head: Commit, path: str) -> str:
+def without(store: Repository, head: Commit, path: str) -> str:
     """A commit on top of `head` that removes a file."""
     return store.write_commit(store.edit(head.tree, {path: None}), [head.oid], str(head.message.tag), COMMITTER, 1)
 
@@ -411,8 +411,8 @@ def test_a_name_that_was_given_again_stays_with_who_has_it(tree: Tree) -> None:
 
 def test_makers_lose_their_rights_in_time() -> None:
     overlay = Overlay()
-    overlay.reserve(PLACE, "mine", Entry("mine", A, False), Made(7))
-    assert overlay.makers.of(PLACE, "mine") == Made(7)
+    overlay.reserve(PLACE, "mine", Entry("mine", A, False), Ownership(7))
+    assert overlay.makers.of(PLACE, "mine") == Ownership(7)
     assert overlay.makers.of(None, "mine") is None
     assert overlay.makers.of(PLACE, "other") is None
 
@@ -437,9 +437,9 @@ def test_bounds_of_names() -> None:
 def test_domains_of_which_git_has_what_is_shown_from_here_are_late() -> None:
     """They are looked at again even if main does not move any more: another mount may have committed it."""
     overlay = Overlay()
-    overlay.confirmed(PLACE, "notes", Pending(A, 1, ("log", 1)))
+    overlay.confirmed(PLACE, "notes", PendingFile(A, 1, ("log", 1)))
     assert overlay.late() == set()
     overlay.committed(PLACE.domain, {("log", 1)})
     assert overlay.late() == {PLACE.domain}
-    overlay.drop(overlay.settled(PLACE.domain))
+    overlay.drop(overlay.committed_files(PLACE.domain))
     assert overlay.late() == set()

@@ -167,7 +167,7 @@ def test_who_waits_for_an_answer_shares_its_failure() -> None:
             time.sleep(0.5)  # until they wait indeed
         raise TookTooLong("too long")
 
-    answer, begun = query_answers.Answer(look), threading.Event()
+    answer, begun = query_answers.QueryAnswer(look), threading.Event()
 
     def ask(first: bool = False) -> None:
         if not first:

@@ -17,7 +17,7 @@ from tests.support.journals import Writer
 from webarcfs.archive.commit.commit_additions import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import git_command, transfer
-from webarcfs.archive.git.repository import CRAWLS, MAIN, Commit, RefUpdate, Store
+from webarcfs.archive.git.repository import CRAWLS, MAIN, Commit, RefUpdate, Repository
 from webarcfs.archive.model.commit_message import COMMITTER
 from webarcfs.archive.model.errors import Damaged, OtherFormat
 from webarcfs.archive.repair import repacking
@@ -26,11 +26,11 @@ from webarcfs.view.tree.view import REFS_EVERY, View
 pytestmark = pytest.mark.store
 
 
-def loose_refs(store: Store) -> int:
+def loose_refs(store: Repository) -> int:
     return sum(path.is_file() for path in (store.path / "refs").rglob("*"))
 
 
-def head_of(store: Store) -> Commit:
+def head_of(store: Repository) -> Commit:
     head = store.head()
     assert head is not None
     return head
@@ -77,7 +77,7 @@ def test_a_git_of_other_defaults_makes_the_same_repositories(tmp_path: Path, arc
         for number in range(200):
             importer.put(f"{number}/data.xml", b"%d" % number)
         importer.finish()
-    copy = Store.create(tmp_path / "copy.git")
+    copy = Repository.create(tmp_path / "copy.git")
     transfer.fetch(store.path, copy)
     assert copy.refs("refs/") == store.refs("refs/") and transfer.connected(copy) == []
     repacking.repack(store.path)
@@ -107,7 +107,7 @@ def test_the_environment_changes_no_format(tmp_path: Path) -> None:
         "PYTHONPATH": str(Path(__file__).parents[2]),
     }
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "made.git")], env=os.environ | theirs, check=True)
-    made = Store(tmp_path / "made.git")
+    made = Repository(tmp_path / "made.git")
     assert len(made.write_tree([])) == 40
     assert (made.path / "HEAD").read_text() == f"ref: {MAIN}\n"
     assert "extensions" not in (made.path / "config").read_text()
@@ -123,17 +123,19 @@ def test_the_environment_changes_no_format(tmp_path: Path) -> None:
         ({"core.repositoryFormatVersion": "2"}, "version 2"),
     ],
 )
-def test_a_repository_of_another_format_is_named_as_such(store: Store, settings: dict[str, str], word: str) -> None:
+def test_a_repository_of_another_format_is_named_as_such(
+    store: Repository, settings: dict[str, str], word: str
+) -> None:
     for key, value in settings.items():
         subprocess.run(["git", "config", "--file", str(store.path / "config"), key, value], check=True)
     with pytest.raises(OtherFormat, match=rf"of another format \(.*{word}.*SHA-1 and refs in files"):
-        Store(store.path)
+        Repository(store.path)
 
 
 def test_what_is_no_repository_is_not_called_another_format(tmp_path: Path) -> None:
     (tmp_path / "e.org.git").mkdir()
     with pytest.raises(Damaged, match="cannot be opened") as caught:
-        Store(tmp_path / "e.org.git")
+        Repository(tmp_path / "e.org.git")
     assert not isinstance(caught.value, OtherFormat)
 
 
@@ -193,7 +195,7 @@ def test_additions_are_committed_once_whether_their_marks_are_packed_or_not(arch
         writer.close()
 
 
-def test_a_listing_is_whole_while_another_process_packs(store: Store) -> None:
+def test_a_listing_is_whole_while_another_process_packs(store: Repository) -> None:
     """As `git pack-refs` or `git gc` by hand: refs go from files of their own into one that was read just before."""
     subprocess.run(["git", "config", "core.fsync", "none"], cwd=store.path, check=True)  # many rounds, and quick ones
     commits = [store.write_commit(store.write_tree([]), [], f"{number}", COMMITTER, number) for number in range(2)]

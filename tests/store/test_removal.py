@@ -7,8 +7,8 @@ import pytest
 
 from agent.frontier.store import Frontier
 from agent.jobfolder.job import Job
-from agent.pipeline.domainrun import Run, Shelf
-from agent.pipeline.removal import Verdict, removed_arcs, without
+from agent.pipeline.domainrun import DomainRun, TreeReader
+from agent.pipeline.removal import RemovalVerdict, removed_arcs, without
 from agent.pipeline.seentree import seen_part
 from tests.store.arcs import additions_of, arcs_of, tree_of
 from tests.support.archives import DOMAIN, FIRST, store_of
@@ -18,7 +18,7 @@ from webarcfs.archive.git.repository import PUBLICATIONS, RefUpdate
 from webarcfs.archive.model.metadata import CommitTag
 
 pytestmark = pytest.mark.store
-Judge = Callable[..., Verdict]
+Judge = Callable[..., RemovalVerdict]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def judge(archive: Archive, frontier: Frontier) -> Judge:
 
     def verdict(
         seen: set[str], found: int | None = None, publication: str = "mine", *, accept: bool = False, share: float = 0.5
-    ) -> Verdict:
+    ) -> RemovalVerdict:
         store = store_of(archive)
         settings = Publication(name=publication, urls=(), crawl=CrawlSettings(min_share=share))
         job = Job(
@@ -51,14 +51,14 @@ def judge(archive: Archive, frontier: Frontier) -> Judge:
         with frontier.changes():
             frontier.clear_results(DOMAIN)
             frontier.hold(DOMAIN, seen)
-        run = Run(
+        run = DomainRun(
             job=job,
             domain=DOMAIN,
             store=store,
             base=None,
             tag=CommitTag(FIRST, DOMAIN),
             complete=True,
-            shelf=Shelf(store, tree),
+            shelf=TreeReader(store, tree),
         )
         part = seen_part(store, publication, tree, frontier.seen_names(DOMAIN), lambda: frontier.seen(DOMAIN))
         return removed_arcs(run, part, len(seen) if found is None else found)
@@ -75,13 +75,13 @@ def saw(archive: Archive, publication: str, arcs: set[str]) -> None:
 
 def test_the_first_crawl_removes_nothing(archive: Archive, judge: Judge) -> None:
     saw(archive, "other", {"a", "b"})
-    assert judge({"c"}) == Verdict(True)
+    assert judge({"c"}) == RemovalVerdict(True)
 
 
 def test_what_the_last_one_saw_and_this_one_did_not(archive: Archive, judge: Judge) -> None:
     saw(archive, "mine", {"a", "b", "c/d", "c/e"})
-    assert judge({"a", "c/d", "new"}) == Verdict(True, ["b", "c/e"])
-    assert judge({"a", "b", "c/d", "c/e"}) == Verdict(True)
+    assert judge({"a", "c/d", "new"}) == RemovalVerdict(True, ["b", "c/e"])
+    assert judge({"a", "b", "c/d", "c/e"}) == RemovalVerdict(True)
 
 
 def test_what_another_publication_holds_stays(archive: Archive, judge: Judge) -> None:
@@ -89,16 +89,16 @@ def test_what_another_publication_holds_stays(archive: Archive, judge: Judge) ->
     saw(archive, "mine", {"a", "b", "c", "d"})
     saw(archive, "second", {"b", "x"})
     saw(archive, "third", {"c"})
-    assert judge({"a", "y"}) == Verdict(True, ["d"])
-    assert judge({"b"}, publication="second") == Verdict(True, ["x"])
+    assert judge({"a", "y"}) == RemovalVerdict(True, ["d"])
+    assert judge({"b"}, publication="second") == RemovalVerdict(True, ["x"])
 
 
 def test_an_arc_around_another(archive: Archive, judge: Judge) -> None:
     saw(archive, "mine", {"blog", "blog/x", "blog/x/y", "z"})
-    assert judge({"blog/x", "blog/x/y", "z"}) == Verdict(True, ["blog"])
-    assert judge({"blog", "blog/x/y", "z"}) == Verdict(True, ["blog/x"])
+    assert judge({"blog/x", "blog/x/y", "z"}) == RemovalVerdict(True, ["blog"])
+    assert judge({"blog", "blog/x/y", "z"}) == RemovalVerdict(True, ["blog/x"])
     saw(archive, "other", {"blog/x/y"})
-    assert judge({"blog", "z"}) == Verdict(True, ["blog/x"])
+    assert judge({"blog", "z"}) == RemovalVerdict(True, ["blog/x"])
 
 
 @pytest.mark.parametrize(("found", "believed"), [(5, True), (4, False), (0, False)])

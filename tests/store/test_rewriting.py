@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from webarcfs.archive.git import fast_import, tree_rewriting
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.git.tree_rewriting import Rewriting
 from webarcfs.archive.system.sorting import Sorter
 
 pytestmark = pytest.mark.store
 
 
-def files_of(store: Store, tree: str) -> dict[str, bytes]:
+def files_of(store: Repository, tree: str) -> dict[str, bytes]:
     return {each.path: store.read(str(each.new)) for each in store.differences(None, tree)}
 
 
@@ -47,7 +47,7 @@ def test_what_is_to_be_sorted_does_not_stay_in_memory(tmp_path: Path) -> None:
 # -- trees -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_last_file_at_a_path_counts_and_removals_are_of_what_was_there(store: Store) -> None:
+def test_the_last_file_at_a_path_counts_and_removals_are_of_what_was_there(store: Repository) -> None:
     blobs = {name: store.write_blob(name) for name in (b"old", b"1", b"2")}
     base = store.edit(store.write_tree([]), dict.fromkeys(("a/x", "a/y", "b", "c/z"), blobs[b"old"]))
     with store.rewriting(base) as changes:
@@ -67,7 +67,7 @@ def test_the_last_file_at_a_path_counts_and_removals_are_of_what_was_there(store
     assert store.check() == []
 
 
-def test_many_trees_become_several_packs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_trees_become_several_packs(store: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_rewriting, "_TREES", 300)
     expected = {f"{n % 7}/{n}/{name}": b"%d" % n for n in range(500) for name in ("data.xml", "more/deep")}
     with store.importer(None) as stream:
@@ -82,7 +82,7 @@ def test_many_trees_become_several_packs(store: Store, monkeypatch: pytest.Monke
     assert store.check() == []
 
 
-def test_many_files_are_given_to_several_gits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_are_given_to_several_gits(store: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Git remembers each blob that it was given."""
     monkeypatch.setattr(fast_import, "_BLOBS", 300)
     expected = {f"{n % 50}/{n}.xml": b"%d" % n for n in range(1000)}
@@ -95,7 +95,7 @@ def test_many_files_are_given_to_several_gits(store: Store, monkeypatch: pytest.
     assert store.check() == []
 
 
-def test_a_big_folder_is_read_and_written_once(store: Store) -> None:
+def test_a_big_folder_is_read_and_written_once(store: Repository) -> None:
     """However many changes; the work that is counted here is what each change costs."""
     blob, other = store.write_blob(b"x"), store.write_blob(b"y")
     count = 5000
@@ -123,11 +123,11 @@ def test_a_big_folder_is_read_and_written_once(store: Store) -> None:
 
 def test_a_document_costs_the_same_however_many_lie_in_its_folder(tmp_path: Path) -> None:
     """Of a wiki or a forum all pages lie in one. The processor's time counts, git's included."""
-    few, many = (_processor(Store.create(tmp_path / f"{count}.git"), count) / count for count in (5_000, 40_000))
+    few, many = (_processor(Repository.create(tmp_path / f"{count}.git"), count) / count for count in (5_000, 40_000))
     assert many < 2 * few
 
 
-def test_finding_a_document_costs_the_same_however_many_lie_in_its_folder(store: Store) -> None:
+def test_finding_a_document_costs_the_same_however_many_lie_in_its_folder(store: Repository) -> None:
     """As `verify` does, and a crawl for pages that failed: the way leads through a large folder each time."""
     blob, sizes, spent = store.write_blob(b"x"), (1_000, 30_000), []
     with store.rewriting(None) as changes:
@@ -144,7 +144,7 @@ def test_finding_a_document_costs_the_same_however_many_lie_in_its_folder(store:
     assert spent[1] < 4 * spent[0] + 0.1
 
 
-def _processor(store: Store, count: int) -> float:
+def _processor(store: Repository, count: int) -> float:
     """Seconds of the processor, of this process and its children, to store so many documents in one folder."""
     begun = _used()
     with store.importer(None) as stream:

@@ -12,7 +12,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate
 from webarcfs.archive.history import sequence
 from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.history.sequence import Turn
+from webarcfs.archive.history.sequence import PublicationSlot
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.metadata import CommitTag
 
@@ -27,7 +27,7 @@ def tag(number: int, domain: str = "e.org") -> CommitTag:
     return CommitTag(FIRST + timedelta(seconds=number), domain)
 
 
-def move_refs(archive: Archive, turn: Turn) -> None:
+def move_refs(archive: Archive, turn: PublicationSlot) -> None:
     store = store_of(archive, turn.tag.domain)
     message = str(CrawlMessage(turn.tag, "test", True, turn.number))
     main = store.ref(MAIN)
@@ -36,7 +36,7 @@ def move_refs(archive: Archive, turn: Turn) -> None:
 
 
 def publish(archive: Archive, which: CommitTag) -> int:
-    with sequence.turn(archive, which) as turn:
+    with sequence.publication_slot(archive, which) as turn:
         move_refs(archive, turn)
         turn.publish()
         return turn.number
@@ -62,7 +62,7 @@ def test_numbers_and_lines_go_up_together(archive: Archive) -> None:
 
 def test_killed_before_the_refs_moved(archive: Archive) -> None:
     publish(archive, tag(1))
-    with crash(), sequence.turn(archive, tag(2)):
+    with crash(), sequence.publication_slot(archive, tag(2)):
         raise Killed
     assert publish(archive, tag(2)) == 3, "the number may be lost"
     assert lines(archive) == [str(tag(1)), str(tag(2))]
@@ -72,7 +72,7 @@ def test_killed_before_the_refs_moved(archive: Archive) -> None:
 def test_killed_between_refs_and_feed(archive: Archive, domain: str) -> None:
     """The next turn, on whatever domain, adds the line that is missing before its own."""
     publish(archive, tag(1))
-    with crash(), sequence.turn(archive, tag(2)) as turn:
+    with crash(), sequence.publication_slot(archive, tag(2)) as turn:
         move_refs(archive, turn)
         raise Killed
     assert lines(archive) == [str(tag(1))]
@@ -81,7 +81,7 @@ def test_killed_between_refs_and_feed(archive: Archive, domain: str) -> None:
 
 
 def test_killed_after_the_line(archive: Archive) -> None:
-    with crash(), sequence.turn(archive, tag(1)) as turn:
+    with crash(), sequence.publication_slot(archive, tag(1)) as turn:
         move_refs(archive, turn)
         turn.publish()
         raise Killed
@@ -90,7 +90,7 @@ def test_killed_after_the_line(archive: Archive) -> None:
 
 
 def test_killed_in_the_middle_of_the_line(archive: Archive) -> None:
-    with crash(), sequence.turn(archive, tag(1)) as turn:
+    with crash(), sequence.publication_slot(archive, tag(1)) as turn:
         move_refs(archive, turn)
         archive.changes.write_text(str(tag(1))[:9])
         raise Killed
@@ -114,7 +114,7 @@ def test_a_counter_that_is_lost_or_damaged_is_found_again_in_git(archive: Archiv
 
 def test_a_damaged_repository_does_not_stop_the_others(archive: Archive) -> None:
     publish(archive, tag(1, "f.org"))
-    with crash(), sequence.turn(archive, tag(2)) as turn:
+    with crash(), sequence.publication_slot(archive, tag(2)) as turn:
         move_refs(archive, turn)
         raise Killed
     (archive.repository("e.org") / "HEAD").unlink()
@@ -124,7 +124,7 @@ def test_a_damaged_repository_does_not_stop_the_others(archive: Archive) -> None
 
 
 def test_a_domain_whose_repository_went_does_not_stop_the_others(archive: Archive) -> None:
-    with crash(), sequence.turn(archive, tag(1, "gone.org")):
+    with crash(), sequence.publication_slot(archive, tag(1, "gone.org")):
         raise Killed
     assert publish(archive, tag(2)) == 2
     assert lines(archive) == [str(tag(2))]
@@ -168,7 +168,7 @@ def test_hold_keeps_publications_out(archive: Archive) -> None:
 def test_refs_that_a_power_cut_left_behind_are_brought_up_at_the_next_start(archive: Archive, missing: str) -> None:
     """The refs of one transaction may survive in part; the publication is there whole afterwards, and in the feed."""
     publish(archive, tag(1))
-    with crash(), sequence.turn(archive, tag(2)) as turn:
+    with crash(), sequence.publication_slot(archive, tag(2)) as turn:
         before = store_of(archive, "e.org").ref(MAIN)
         move_refs(archive, turn)
         raise Killed

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.support.urls import canonical_urls
 from webarcfs.archive.git import durability
 from webarcfs.archive.git.objects import Difference, Entry
-from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Store
+from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Repository
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, WebarcError
@@ -45,20 +45,20 @@ ODD = (
 )
 
 
-def tree_of(store: Store, files: Files) -> str:
+def tree_of(store: Repository, files: Files) -> str:
     return store.edit(store.write_tree([]), {path: store.write_blob(body) for path, body in files.items()})
 
 
-def files_of(store: Store, tree: str | None) -> Files:
+def files_of(store: Repository, tree: str | None) -> Files:
     return {each.path: store.read(str(each.new)) for each in store.differences(None, tree)}
 
 
-def commit(store: Store, tree: str, parent: str | None = None, number: int = 1) -> str:
+def commit(store: Repository, tree: str, parent: str | None = None, number: int = 1) -> str:
     message = str(CrawlMessage(TAG, "test", True, number))
     return store.write_commit(tree, [parent] if parent else [], message, COMMITTER, 1_800_000_000 + number)
 
 
-def git(store: Store, *arguments: str) -> str:
+def git(store: Repository, *arguments: str) -> str:
     done = subprocess.run(["git", *arguments], cwd=store.path, check=True, capture_output=True)
     return done.stdout.decode("utf-8", "surrogateescape")
 
@@ -66,7 +66,7 @@ def git(store: Store, *arguments: str) -> str:
 # -- making and opening ------------------------------------------------------------------------------------------------
 
 
-def test_a_new_repository_is_bare_sound_and_its_head_is_main(store: Store) -> None:
+def test_a_new_repository_is_bare_sound_and_its_head_is_main(store: Repository) -> None:
     assert git(store, "symbolic-ref", "HEAD").strip() == MAIN
     assert git(store, "rev-parse", "--is-bare-repository").strip() == "true"
     assert git(store, "config", "core.fsync").strip() == "all"
@@ -76,17 +76,17 @@ def test_a_new_repository_is_bare_sound_and_its_head_is_main(store: Store) -> No
 
 def test_what_is_no_repository(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
-        Store(tmp_path / "none.git")
+        Repository(tmp_path / "none.git")
     (tmp_path / "empty.git").mkdir()
     with pytest.raises(Damaged, match=r"empty\.git"):
-        Store(tmp_path / "empty.git")
+        Repository(tmp_path / "empty.git")
 
 
 def test_two_that_create_at_once_get_the_same(tmp_path: Path) -> None:
     path = tmp_path / "e.org.git"
-    first = Store.create(path)
+    first = Repository.create(path)
     blob = first.write_blob(b"kept")
-    assert Store.create(path).read(blob) == b"kept"
+    assert Repository.create(path).read(blob) == b"kept"
     assert [each.name for each in tmp_path.iterdir()] == ["e.org.git"]
 
 
@@ -119,7 +119,7 @@ def test_settings_of_the_user_do_not_matter(tmp_path: Path, monkeypatch: pytest.
 # -- refs --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_publication_is_one_compare_and_swap(store: Store) -> None:
+def test_a_publication_is_one_compare_and_swap(store: Repository) -> None:
     """All refs or none; the loser gets Busy and nothing moves."""
     one, two, three = (commit(store, tree_of(store, {"a": bytes([n])}), number=n) for n in (1, 2, 3))
     store.update_refs([RefUpdate(MAIN, one, None), RefUpdate(TAG.ref, one, None)])
@@ -135,7 +135,7 @@ def test_a_publication_is_one_compare_and_swap(store: Store) -> None:
     assert store.refs("refs/") == {"heads/main": two}
 
 
-def test_of_many_that_swap_at_once_one_wins(store: Store) -> None:
+def test_of_many_that_swap_at_once_one_wins(store: Repository) -> None:
     base = commit(store, tree_of(store, {"a": b"0"}))
     store.update_refs([RefUpdate(MAIN, base, None)])
     rivals = [commit(store, tree_of(store, {"a": b"%d" % n}), base, n) for n in range(2, 8)]
@@ -143,7 +143,7 @@ def test_of_many_that_swap_at_once_one_wins(store: Store) -> None:
 
     def swap(mine: str) -> None:
         try:
-            Store(store.path).update_refs([RefUpdate(MAIN, mine, base)])
+            Repository(store.path).update_refs([RefUpdate(MAIN, mine, base)])
             won.append(mine)
         except Busy:
             pass
@@ -157,7 +157,7 @@ def test_of_many_that_swap_at_once_one_wins(store: Store) -> None:
 
 
 def test_names_of_loose_objects_are_synced_whatever_the_clock_says(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Power cuts: a folder of objects that changed since is synced, also if the clock was set back in between."""
     objects = store.path / "objects"
@@ -175,13 +175,13 @@ def test_names_of_loose_objects_are_synced_whatever_the_clock_says(
     assert sorted(synced) == ["00", "01", "03", "04"]
 
 
-def test_refs_to_what_is_not_there_are_damage_and_not_rivalry(store: Store) -> None:
+def test_refs_to_what_is_not_there_are_damage_and_not_rivalry(store: Repository) -> None:
     with pytest.raises(Damaged, match="nonexistent"):
         store.update_refs([RefUpdate(MAIN, "1" * 40, None)])
 
 
-def test_a_ref_is_read_from_disk_each_time(store: Store) -> None:
-    other = Store(store.path)
+def test_a_ref_is_read_from_disk_each_time(store: Repository) -> None:
+    other = Repository(store.path)
     assert other.ref(MAIN) is None
     one = commit(store, tree_of(store, {"a": b"1"}))
     store.update_refs([RefUpdate(MAIN, one, None)])
@@ -193,7 +193,7 @@ def test_a_ref_is_read_from_disk_each_time(store: Store) -> None:
 # -- objects and trees -------------------------------------------------------------------------------------------------
 
 
-def test_names_of_any_bytes(store: Store) -> None:
+def test_names_of_any_bytes(store: Repository) -> None:
     """Users may add files of any name; `str` carries it."""
     files = {f"folder/{name}": name.encode("utf-8", "surrogateescape") for name in ODD}
     tree = tree_of(store, files)
@@ -216,7 +216,7 @@ def test_names_of_any_bytes(store: Store) -> None:
 @given(st.lists(canonical_urls, min_size=30, max_size=60))
 def test_names_of_urls_survive_git(tmp_path: Path, urls: list[str]) -> None:
     """`git fsck --full --strict` is content with the path of any URL, and it comes back as it went in."""
-    fresh = Store.create(tmp_path / f"{len(list(tmp_path.iterdir()))}.git")
+    fresh = Repository.create(tmp_path / f"{len(list(tmp_path.iterdir()))}.git")
     files = {f"{split(arc_path(url))[1]}/data.xml": url.encode() for url in urls}
     with fresh.importer(None) as importer:
         for path, body in files.items():
@@ -228,7 +228,7 @@ def test_names_of_urls_survive_git(tmp_path: Path, urls: list[str]) -> None:
     assert tree_of(fresh, files) == tree, "our trees are git's"
 
 
-def test_find(store: Store) -> None:
+def test_find(store: Repository) -> None:
     tree = tree_of(store, {"a/b/c": b"1", "a.b": b"2"})
     assert store.find(tree, "") == Entry("", tree, True)
     found = store.find(tree, "a/b")
@@ -251,7 +251,7 @@ contents = st.dictionaries(paths, st.binary(max_size=2), max_size=8).map(_drop_c
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(contents, contents)
-def test_differences_and_edit_are_inverse(store: Store, old: Files, new: Files) -> None:
+def test_differences_and_edit_are_inverse(store: Repository, old: Files, new: Files) -> None:
     before, after = tree_of(store, old), tree_of(store, new)
     assert files_of(store, before) == old
     found = list(store.differences(before, after))
@@ -261,20 +261,20 @@ def test_differences_and_edit_are_inverse(store: Store, old: Files, new: Files) 
     assert git(store, "ls-tree", "-r", "-z", "--name-only", after).split("\0")[:-1] == sorted(new, key=str.encode)
 
 
-def test_a_file_that_becomes_a_folder(store: Store) -> None:
+def test_a_file_that_becomes_a_folder(store: Repository) -> None:
     before, after = tree_of(store, {"a": b"1"}), tree_of(store, {"a/b": b"1"})
     blob = store.write_blob(b"1")
     assert list(store.differences(before, after)) == [Difference("a", blob, None), Difference("a/b", None, blob)]
     assert list(store.differences(after, after)) == []
 
 
-def test_differences_are_in_order_of_path_however_names_sort(store: Store) -> None:
+def test_differences_are_in_order_of_path_however_names_sort(store: Repository) -> None:
     before = tree_of(store, {"a/x": b"1", "a.b/x": b"1"})
     found = [each.path for each in store.differences(None, before)]
     assert found == sorted(found) == ["a.b/x", "a/x"]
 
 
-def test_editing_shares_what_it_leaves_alone(store: Store) -> None:
+def test_editing_shares_what_it_leaves_alone(store: Repository) -> None:
     tree = tree_of(store, {f"{n}/{m}/x": b"%d" % n for n in range(5) for m in range(5)})
     edited = store.edit(tree, {"3/4/x": None, "0/y": store.write_blob(b"new"), "none/x": None})
     assert [each.path for each in store.differences(tree, edited)] == ["0/y", "3/4/x"]
@@ -282,7 +282,7 @@ def test_editing_shares_what_it_leaves_alone(store: Store) -> None:
     assert store.edit(tree, dict.fromkeys(files_of(store, tree))) == store.write_tree([])
 
 
-def test_history(store: Store) -> None:
+def test_history(store: Repository) -> None:
     assert list(store.history(None)) == []
     one = commit(store, tree_of(store, {"a": b"1"}))
     two = commit(store, tree_of(store, {"a": b"2"}), one, 2)
@@ -294,7 +294,7 @@ def test_history(store: Store) -> None:
     assert line == f"webarcfs <webarcfs@localhost> {from_epoch(1_800_000_002).astimezone(CET).isoformat()} webarcfs"
 
 
-def test_a_big_blob_is_copied_in_flat_memory(store: Store, tmp_path: Path) -> None:
+def test_a_big_blob_is_copied_in_flat_memory(store: Repository, tmp_path: Path) -> None:
     size = 40 << 20
     chunk = os.urandom(1 << 20)
     with store.importer(None) as importer:
@@ -311,7 +311,7 @@ def test_a_big_blob_is_copied_in_flat_memory(store: Store, tmp_path: Path) -> No
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 10 << 10
 
 
-def test_threads_may_read_while_others_import(store: Store) -> None:
+def test_threads_may_read_while_others_import(store: Repository) -> None:
     files = {f"{n}": b"%d" % n for n in range(300)}
     tree = tree_of(store, files)
     wrong: list[object] = []
@@ -341,7 +341,7 @@ def test_threads_may_read_while_others_import(store: Store) -> None:
 # -- the importer ------------------------------------------------------------------------------------------------------
 
 
-def test_the_importer_works_on_top_of_a_tree(store: Store) -> None:
+def test_the_importer_works_on_top_of_a_tree(store: Repository) -> None:
     base = tree_of(store, {"a/x": b"1", "b/x": b"2", "c": b"3"})
     with store.importer(base) as importer:
         importer.remove("a")
@@ -361,13 +361,13 @@ def test_the_importer_works_on_top_of_a_tree(store: Store) -> None:
 
 
 @pytest.mark.parametrize("chunks", [[b"abc"], [b"abc", b"de"], []])
-def test_a_body_that_changes_its_size_leaves_nothing(store: Store, chunks: list[bytes]) -> None:
+def test_a_body_that_changes_its_size_leaves_nothing(store: Repository, chunks: list[bytes]) -> None:
     with pytest.raises(WebarcError, match="size"), store.importer(None) as importer:
         importer.put_stream("a", 4, iter(chunks))
     assert store.refs("refs/") == {}
 
 
-def test_an_importer_that_is_not_finished_leaves_nothing(store: Store) -> None:
+def test_an_importer_that_is_not_finished_leaves_nothing(store: Repository) -> None:
     with store.importer(None) as importer:
         importer.put("a", b"1" * 100_000)
     assert store.refs("refs/") == {} and store.check() == []
@@ -375,13 +375,13 @@ def test_an_importer_that_is_not_finished_leaves_nothing(store: Store) -> None:
     assert not list(store.path.glob("objects/pack/*.pack"))
 
 
-def test_an_import_onto_a_tree_that_is_not_there_fails(store: Store) -> None:
+def test_an_import_onto_a_tree_that_is_not_there_fails(store: Repository) -> None:
     with pytest.raises(Damaged, match="1111"), store.importer("1" * 40) as importer:
         importer.put("a", b"1")
         importer.finish()
 
 
-def test_git_says_why_an_import_failed(store: Store) -> None:
+def test_git_says_why_an_import_failed(store: Repository) -> None:
     (store.path / "config").write_text("[core]\n\trepositoryFormatVersion = 7\n")
     with pytest.raises(Damaged, match=r"(?i)version.* 7"), store.importer(None) as importer:
         importer.put("a", b"1" * (1 << 20))
@@ -401,7 +401,7 @@ with store.importer(store.head().tree) as importer:
 """
 
 
-def test_a_killed_import_leaves_nothing_that_stays(store: Store) -> None:
+def test_a_killed_import_leaves_nothing_that_stays(store: Repository) -> None:
     """kill -9 in the middle: the repository is sound, its state the old one, and the next one clears the rest away."""
     base = commit(store, tree_of(store, {"a": b"1"}))
     store.update_refs([RefUpdate(MAIN, base, None), RefUpdate(INCOMING + "older", base, None)])
@@ -426,7 +426,7 @@ def test_a_killed_import_leaves_nothing_that_stays(store: Store) -> None:
 
 
 def test_a_full_disk_is_an_oserror(small_disk: Path) -> None:
-    store = Store.create(small_disk / "e.org.git")
+    store = Repository.create(small_disk / "e.org.git")
     with pytest.raises(OSError, match="space") as caught, store.importer(None) as importer:
         for n in range(400):
             importer.put(f"{n}", os.urandom(10_000))
@@ -437,7 +437,7 @@ def test_a_full_disk_is_an_oserror(small_disk: Path) -> None:
 
 
 def test_refs_and_single_objects_on_a_full_disk(small_disk: Path) -> None:
-    store = Store.create(small_disk / "e.org.git")
+    store = Repository.create(small_disk / "e.org.git")
     tree = tree_of(store, {"a": b"1"})
     one, two = commit(store, tree), commit(store, tree, number=2)
     store.update_refs([RefUpdate(MAIN, one, None)])
@@ -469,7 +469,7 @@ def _fill(path: Path) -> None:
 # -- packs that are no more --------------------------------------------------------------------------------------------
 
 
-def test_removed_packs_are_let_go(store: Store) -> None:
+def test_removed_packs_are_let_go(store: Repository) -> None:
     """A process that reads for months must not keep open, mapped and on the disk what repacks removed."""
     tip: str | None = None
     for number in range(4):
@@ -486,7 +486,7 @@ def test_removed_packs_are_let_go(store: Store) -> None:
     assert len(list(store.history(str(tip)))) == 4
 
 
-def test_objects_are_found_wherever_they_lie(store: Store) -> None:
+def test_objects_are_found_wherever_they_lie(store: Repository) -> None:
     """Packs are asked first, unless the last object was in none; and objects move from files into packs meanwhile."""
     tree, bodies = "", {}
     for number in range(6):
@@ -502,7 +502,7 @@ def test_objects_are_found_wherever_they_lie(store: Store) -> None:
     assert not [path for path in store.path.glob("objects/??/*") if store.entries(tree)[0].oid.endswith(path.name)]
 
 
-def deleted_packs(store: Store) -> list[str]:
+def deleted_packs(store: Repository) -> list[str]:
     """Packs of the store that this process holds though they are gone: open files and mappings."""
     maps = Path("/proc/self/maps").read_text().splitlines()
     links = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]  # noqa: PTH115
@@ -512,7 +512,7 @@ def deleted_packs(store: Store) -> list[str]:
 # -- damage ------------------------------------------------------------------------------------------------------------
 
 
-def test_damaged_objects_say_so(store: Store) -> None:
+def test_damaged_objects_say_so(store: Repository) -> None:
     blob = store.write_blob(b"content")
     tree = tree_of(store, {"a": b"content"})
     one = commit(store, tree)
@@ -521,7 +521,7 @@ def test_damaged_objects_say_so(store: Store) -> None:
         path = store.path / "objects" / oid[:2] / oid[2:]
         path.chmod(0o644)
         path.write_bytes(b"no zlib stream")
-    fresh = Store(store.path)
+    fresh = Repository(store.path)
     for read in (
         lambda: fresh.read(blob),
         lambda: fresh.size(blob),
@@ -539,7 +539,7 @@ def test_damaged_objects_say_so(store: Store) -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("left", [0.0, 0.1, 0.5, 0.95])
-def test_an_object_that_is_cut_off_is_damage(store: Store, left: float) -> None:
+def test_an_object_that_is_cut_off_is_damage(store: Repository, left: float) -> None:
     """A crash without a sync leaves such files; libgit2 by itself would never come back from some of them."""
     blob = store.write_blob(os.urandom(100) * 1000)
     tree = store.write_tree([Entry(f"{number:05d}", blob, False) for number in range(200)])
@@ -548,7 +548,7 @@ def test_an_object_that_is_cut_off_is_damage(store: Store, left: float) -> None:
         file = store.path / "objects" / oid[:2] / oid[2:]
         file.chmod(0o644)
         os.truncate(file, int(file.stat().st_size * left))
-    fresh = Store(store.path)
+    fresh = Repository(store.path)
     for read in (lambda: fresh.read(blob), lambda: fresh.entries(tree), lambda: fresh.read_tree(tree)):
         with pytest.raises(Damaged, match="cannot be read"):
             read()
@@ -556,7 +556,7 @@ def test_an_object_that_is_cut_off_is_damage(store: Store, left: float) -> None:
         fresh.commit(commit)
 
 
-def test_missing_objects_and_those_of_another_kind(store: Store) -> None:
+def test_missing_objects_and_those_of_another_kind(store: Repository) -> None:
     blob, tree = store.write_blob(b"x"), tree_of(store, {"a": b"x"})
     for oid in ("1" * 40, "no oid"):
         for read in (store.read, store.size, store.entries, store.commit):
@@ -572,33 +572,33 @@ def test_missing_objects_and_those_of_another_kind(store: Store) -> None:
 @pytest.mark.parametrize(
     "raw", [b"x", b"100644 a\0" + b"1" * 19, b"100644 a\0" + b"1" * 20 + b"\n", b"644a\0" + b"1" * 20]
 )
-def test_a_tree_that_is_malformed_is_damage(store: Store, raw: bytes) -> None:
+def test_a_tree_that_is_malformed_is_damage(store: Repository, raw: bytes) -> None:
     command = ["git", "hash-object", "-t", "tree", "--literally", "-w", "--stdin"]
     done = subprocess.run(command, cwd=store.path, input=raw, check=True, capture_output=True)
     with pytest.raises(Damaged, match="no tree that can be read"):
         store.entries(done.stdout.decode().strip())
 
 
-def test_trees_are_read_as_git_reads_them(store: Store) -> None:
+def test_trees_are_read_as_git_reads_them(store: Repository) -> None:
     blob, empty = store.write_blob(b"x"), store.write_tree([])
     entries = [Entry(name, blob, False) for name in ("a b", "\udcff", "z\n", "0 0")] + [Entry("folder", empty, True)]
     found = store.entries(store.write_tree(entries))
     assert sorted(found) == sorted(entries)
 
 
-def test_a_commit_that_is_none_of_ours(store: Store) -> None:
+def test_a_commit_that_is_none_of_ours(store: Repository) -> None:
     other = store.write_commit(tree_of(store, {}), [], "Merge branch 'x'\n", COMMITTER, 1)
     with pytest.raises(Damaged, match="commitTag"):
         store.commit(other)
 
 
-def test_a_damaged_ref(store: Store) -> None:
+def test_a_damaged_ref(store: Repository) -> None:
     (store.path / "refs/heads/main").write_bytes(b"")
     with pytest.raises(Damaged, match="main"):
         store.ref(MAIN)
 
 
-def test_a_repack_that_removes_empty_folders_disturbs_no_writer(store: Store) -> None:
+def test_a_repack_that_removes_empty_folders_disturbs_no_writer(store: Repository) -> None:
     """`git repack -d` removes an objects/xx/ that libgit2 has just made, before it renames the object into it."""
     script = "import os,sys\nwhile 1:\n for n in range(256):\n  try: os.rmdir(sys.argv[1] % n)\n  except OSError: pass"
     with subprocess.Popen([sys.executable, "-c", script, str(store.path / "objects" / "%02x")]) as sweeper:

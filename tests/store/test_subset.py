@@ -4,9 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.pipeline.seentree import Seen, seen_part, subset
+from agent.pipeline.seentree import SeenTree, seen_part, subset
 from tests.store.arcs import additions_of, arcs_of, files_of_arc, tree_of
-from webarcfs.archive.git.repository import PUBLICATIONS, RefUpdate, Store
+from webarcfs.archive.git.repository import PUBLICATIONS, RefUpdate, Repository
 
 pytestmark = pytest.mark.store
 
@@ -19,11 +19,11 @@ def walk(arcs: set[str]) -> list[str]:
     return sorted(arcs, key=lambda path: path.replace("/", "\x01").encode())
 
 
-def of(store: Store, tree: str, seen: set[str], nested: bool = True) -> str:
+def of(store: Repository, tree: str, seen: set[str], nested: bool = True) -> str:
     return subset(store, tree, ((path, nested) for path in walk(seen)))
 
 
-def test_all_seen_is_the_tree_itself(store: Store) -> None:
+def test_all_seen_is_the_tree_itself(store: Repository) -> None:
     """A publication that has a host to itself costs no object at all."""
     arcs = {f"{folder}/{n}.html" for folder in ("a", "b/c") for n in range(30)} | {"b", "b/c"}
     tree = tree_of(store, arcs, ["a/1.html/notes.txt", "b/deep/er/notes.txt"])
@@ -33,7 +33,7 @@ def test_all_seen_is_the_tree_itself(store: Store) -> None:
     assert sorted(store.path.glob("objects/??/*")) == before
 
 
-def test_nothing_seen(store: Store) -> None:
+def test_nothing_seen(store: Repository) -> None:
     tree = tree_of(store, ["a", "b"])
     assert of(store, tree, set()) == store.write_tree([]) == of(store, tree, {"c", "a/b"})
 
@@ -48,7 +48,7 @@ def test_nothing_seen(store: Store) -> None:
         ({"blog", "blog/x"}, {"blog/notes.txt", "blog/mine/notes.txt", "blog/x/notes.txt"}),
     ],
 )
-def test_an_arc_inside_an_arc(store: Store, seen: set[str], additions: set[str]) -> None:
+def test_an_arc_inside_an_arc(store: Repository, seen: set[str], additions: set[str]) -> None:
     """`blog/` and `blog/x/` are two; each comes with its own additions and without the other."""
     tree = tree_of(
         store, ["blog", "blog/x", "blog/x/deep/er"], ["blog/notes.txt", "blog/mine/notes.txt", "blog/x/notes.txt"]
@@ -58,7 +58,7 @@ def test_an_arc_inside_an_arc(store: Store, seen: set[str], additions: set[str])
     assert additions_of(store, part) == additions
 
 
-def test_arcs_that_are_not_there_are_passed_over(store: Store) -> None:
+def test_arcs_that_are_not_there_are_passed_over(store: Repository) -> None:
     tree = tree_of(store, ["a/b", "c"])
     part = of(store, tree, {"a", "a/a", "a/a/x", "a/b", "a/b/c", "a/b/data.xml/x", "b/x", "c", "d"})
     assert arcs_of(store, part) == {"a/b", "c"}
@@ -66,7 +66,9 @@ def test_arcs_that_are_not_there_are_passed_over(store: Store) -> None:
 
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(arc_paths, max_size=12), st.sets(arc_paths, max_size=8), st.sets(st.integers(0, 11)), st.booleans())
-def test_against_a_naive_model(store: Store, arcs: set[str], others: set[str], some: set[int], exact: bool) -> None:
+def test_against_a_naive_model(
+    store: Repository, arcs: set[str], others: set[str], some: set[int], exact: bool
+) -> None:
     """The subset has the files of the ARCs that were seen and are there, and no other."""
     seen = {path for number, path in enumerate(sorted(arcs)) if number in some} | others
     tree = tree_of(store, arcs)
@@ -83,23 +85,23 @@ def test_against_a_naive_model(store: Store, arcs: set[str], others: set[str], s
         assert part == tree
 
 
-def test_what_came_out_last_is_not_worked_out_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_came_out_last_is_not_worked_out_again(store: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a site that did not change no tree is read; another tree, other ARCs or a lost note are worked out anew."""
     arcs = {f"a/{n}.html" for n in range(9)}
     tree, other = tree_of(store, arcs), tree_of(store, arcs, ["a/1.html/notes.txt"])
 
-    def part(of: str, seen: set[str]) -> Seen:
+    def part(of: str, seen: set[str]) -> SeenTree:
         found = seen_part(store, "mine", of, sorted(seen), lambda: ((path, False) for path in walk(seen)))
-        assert found == Seen(subset(store, of, ((path, False) for path in walk(seen))), len(seen))
+        assert found == SeenTree(subset(store, of, ((path, False) for path in walk(seen))), len(seen))
         old = store.ref(PUBLICATIONS + "mine")
         store.update_refs([RefUpdate(PUBLICATIONS + "mine", found.tree, old)] if old != found.tree else [])
         return found
 
     part(tree, arcs)
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "entries", None)
+        patched.setattr(Repository, "entries", None)
         again = seen_part(store, "mine", tree, sorted(arcs), lambda: ((path, False) for path in walk(arcs)))
-        assert again == Seen(tree, 9)
+        assert again == SeenTree(tree, 9)
     part(other, arcs)
     part(other, arcs - {"a/3.html"})
     (store.path / "webarc-seen.json").write_text("{")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from webarcfs.mount.adapters.libfuse3.request_turns import Lookout, Turn
+from webarcfs.mount.adapters.libfuse3.request_turns import ReceiverTurn, SlowRequestWatcher
 
 pytestmark = pytest.mark.store
 WAIT = 60.0
@@ -17,7 +17,7 @@ WAIT = 60.0
 class Session:
     """Requests are functions, put by the test; two threads take them."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: ReceiverTurn) -> None:
         self._turn = turn
         self._requests: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._mine = threading.local()
@@ -53,12 +53,12 @@ class Session:
 
 
 @pytest.fixture
-def turn() -> Turn:
-    return Turn()
+def turn() -> ReceiverTurn:
+    return ReceiverTurn()
 
 
 @pytest.fixture
-def session(turn: Turn) -> Iterator[Session]:
+def session(turn: ReceiverTurn) -> Iterator[Session]:
     session = Session(turn)
     yield session
     session.end()
@@ -72,7 +72,7 @@ def test_one_thread_takes_all_requests_while_none_takes_long(session: Session) -
     assert session.most == 1
 
 
-def test_others_are_answered_while_a_request_takes_long_that_said_so(session: Session, turn: Turn) -> None:
+def test_others_are_answered_while_a_request_takes_long_that_said_so(session: Session, turn: ReceiverTurn) -> None:
     end, answered = threading.Event(), threading.Event()
 
     def long() -> None:
@@ -86,8 +86,10 @@ def test_others_are_answered_while_a_request_takes_long_that_said_so(session: Se
     end.set()
 
 
-def test_others_are_answered_while_a_request_takes_long_that_did_not_say_so(session: Session, turn: Turn) -> None:
-    lookout = Lookout(turn, 0.02)
+def test_others_are_answered_while_a_request_takes_long_that_did_not_say_so(
+    session: Session, turn: ReceiverTurn
+) -> None:
+    lookout = SlowRequestWatcher(turn, 0.02)
     lookout.start()
     end, answered = threading.Event(), threading.Event()
     session.ask(lambda: _wait(end))

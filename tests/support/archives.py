@@ -11,7 +11,7 @@ from pathlib import Path
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.repository import MAIN, RefUpdate, Store
+from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
@@ -86,13 +86,13 @@ def add(archive: Archive, path: str, body: bytes, domain: str = DOMAIN) -> None:
         _commit(store, tree, f"{head.message.tag}\n\nAdded: {path}\n", head.message.tag, new_tag=False)
 
 
-def store_of(archive: Archive, domain: str = DOMAIN) -> Store:
+def store_of(archive: Archive, domain: str = DOMAIN) -> Repository:
     """The domain's repository, made if need be."""
     path = archive.repository(domain)
-    return Store(path) if path.is_dir() else Store.create(path)
+    return Repository(path) if path.is_dir() else Repository.create(path)
 
 
-def _commit(store: Store, tree: str, message: str, tag: CommitTag, *, new_tag: bool) -> None:
+def _commit(store: Repository, tree: str, message: str, tag: CommitTag, *, new_tag: bool) -> None:
     head = store.head()
     old = head.oid if head else None
     time = int(tag.crawl_time.timestamp())
@@ -100,12 +100,12 @@ def _commit(store: Store, tree: str, message: str, tag: CommitTag, *, new_tag: b
     store.update_refs([RefUpdate(MAIN, commit, old), RefUpdate(tag.ref, commit, None if new_tag else old)])
 
 
-def _arc(store: Store, meta: MetaData, path: str, body: bytes) -> dict[str, str | None]:
+def _arc(store: Repository, meta: MetaData, path: str, body: bytes) -> dict[str, str | None]:
     files = {arc_paths.data_name(meta.url): body, arc_paths.DATA_XML: data_xml.describe(meta), arc_paths.HEADERS: HEAD}
     return {f"{path}/{name}": store.write_blob(content) for name, content in files.items()}
 
 
-def _own_files(store: Store, tree: str, path: str) -> Iterator[str]:
+def _own_files(store: Repository, tree: str, path: str) -> Iterator[str]:
     """The files of an ARC and its additions, without those of ARCs inside it."""
     arc = store.find(tree, path)
     for entry in store.entries(arc.oid) if arc is not None and arc.is_tree else []:

@@ -22,7 +22,7 @@ import pytest
 
 from agent.jobfolder.names import command_line_name
 from agent.jobs import crawljob
-from agent.jobs.ending import Outcome
+from agent.jobs.ending import JobOutcome
 from tests.support.site import Site
 from webarcfs.archive.config import directory
 from webarcfs.archive.config import settings as config
@@ -30,7 +30,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.git.repository import CRAWLS, Store
+from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.metadata import MetaData
 
@@ -51,13 +51,13 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
     made = directory.create(tmp_path / "archive")
     yield made
     for domain in made.domains():
-        assert Store(made.repository(domain)).check() == [], f"git fsck --strict complains about {domain}"
+        assert Repository(made.repository(domain)).check() == [], f"git fsck --strict complains about {domain}"
 
 
 # -- crawling ----------------------------------------------------------------------------------------------------------
 
 
-def crawl(archive: Archive, *urls: str, **settings: Any) -> Outcome:
+def crawl(archive: Archive, *urls: str, **settings: Any) -> JobOutcome:
     """Crawl now, in this process. Settings by name; beside them name, hosts, exclude_hosts, profile, accept_shrink,
     stop.
     """
@@ -146,9 +146,9 @@ def end(process: subprocess.Popen[str]) -> None:
 # -- what came of it ---------------------------------------------------------------------------------------------------
 
 
-def store(archive: Archive, domain: str) -> Store:
+def store(archive: Archive, domain: str) -> Repository:
     """The domain's repository."""
-    return Store(archive.repository(domain))
+    return Repository(archive.repository(domain))
 
 
 def tree(archive: Archive, domain: str, commit: str | None = None) -> str:
@@ -170,7 +170,7 @@ def files(archive: Archive, domain: str, commit: str | None = None) -> dict[str,
     return dict(_files(repository, tree(archive, domain, commit), ""))
 
 
-def _files(repository: Store, oid: str, path: str) -> Iterator[tuple[str, tuple[str, str]]]:
+def _files(repository: Repository, oid: str, path: str) -> Iterator[tuple[str, tuple[str, str]]]:
     entries = repository.entries(oid)
     if any(_is_file(entry, arc_paths.DATA_XML) for entry in entries):
         data = [entry for entry in entries if not entry.is_tree and arc_paths.is_data_file(entry.name)]
@@ -236,7 +236,7 @@ def crawls_of(archive: Archive, domain: str) -> list[str]:
     return list(store(archive, domain).refs(CRAWLS))
 
 
-def count(outcome: Outcome) -> tuple[int, int, int, int]:
+def count(outcome: JobOutcome) -> tuple[int, int, int, int]:
     """How many ARCs a crawl added, changed, removed, and found unchanged."""
     counted: dict[str, int] = outcome.summary["arcs"]  # type: ignore[assignment]
     return counted["added"], counted["changed"], counted["removed"], counted["unchanged"]
@@ -274,7 +274,7 @@ def log_text(archive: Archive, job: str) -> str:
     return subprocess.run(command, check=True, capture_output=True).stdout.decode("utf-8")
 
 
-def log_lines(archive: Archive, job: Outcome | str) -> dict[str, Line]:
+def log_lines(archive: Archive, job: JobOutcome | str) -> dict[str, Line]:
     """crawl.log of a job: URL → line, each held to the form."""
     name = job if isinstance(job, str) else job.job
     lines: dict[str, Line] = {}
@@ -292,7 +292,7 @@ def log_lines(archive: Archive, job: Outcome | str) -> dict[str, Line]:
     return lines
 
 
-def summary_of(archive: Archive, job: Outcome | str) -> dict[str, Any]:
+def summary_of(archive: Archive, job: JobOutcome | str) -> dict[str, Any]:
     """summary.json of a job."""
     name = job if isinstance(job, str) else job.job
     content: dict[str, Any] = json.loads((archive.reports / name / "summary.json").read_text("utf-8"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.jobs import importjob
-from agent.jobs.ending import Outcome
+from agent.jobs.ending import JobOutcome
 from tests.support.crawls import Done, run_command
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
@@ -52,7 +52,7 @@ def killed_in(what: Callable[[], object], owner: Any, name: str, call: int = 1) 
     assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, f"{name} was not called {call} times"
 
 
-def imported(archive: Archive, *files: Path, **how: Any) -> Outcome:
+def imported(archive: Archive, *files: Path, **how: Any) -> JobOutcome:
     """Import files without a loss."""
     outcome = import_files(archive, *files, **how).outcome
     assert outcome is not None

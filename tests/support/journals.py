@@ -11,8 +11,8 @@ from tests.support.archives import DOMAIN, store_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import MAIN
-from webarcfs.archive.journal.journal import Body, Journal, Ticket
-from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, Author, Move, Place, blob_id
+from webarcfs.archive.journal.journal import Journal, JournalPosition, StoredBody
+from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, ArcVersion, Author, Move, blob_id
 from webarcfs.archive.model.metadata import format_time
 from webarcfs.archive.system.locks import Turnstile
 
@@ -38,22 +38,22 @@ class Writer:
         finally:
             os.fdatasync = fsync
 
-    def nodes(self, arc: str, nodes: bytes, author: str = "anna", source: str = "") -> Ticket:
+    def nodes(self, arc: str, nodes: bytes, author: str = "anna", source: str = "") -> JournalPosition:
         """Add data nodes."""
         return self._confirm(AddNodes(self.place(arc), nodes, _author(author), int(time.time()), source))
 
-    def move(self, arc: str, old: str, new: str) -> Ticket:
+    def move(self, arc: str, old: str, new: str) -> JournalPosition:
         """Rename an addition."""
         return self._confirm(Move(self.place(arc), old, new, _author("anna"), int(time.time())))
 
-    def place(self, arc: str) -> Place:
+    def place(self, arc: str) -> ArcVersion:
         """The version that the ARC is now."""
         store = store_of(self._archive, self._domain)
         head = store.head()
         assert head is not None
         found = store.find(head.tree, f"{arc}/data.xml")
         assert found is not None, arc
-        return Place(self._domain, arc, format_time(data_xml.metadata(store.read(found.oid)).crawl_time))
+        return ArcVersion(self._domain, arc, format_time(data_xml.metadata(store.read(found.oid)).crawl_time))
 
     def size(self) -> int:
         """Bytes of the log."""
@@ -77,14 +77,14 @@ class Writer:
         place = self.place(arc)
         return AddFile(place, path, blob_id(data), len(data), _author(author), int(time.time()), replaces)
 
-    def _body(self, data: bytes) -> Body:
+    def _body(self, data: bytes) -> StoredBody:
         if len(data) < 1000:
-            return Body(len(data), data)
+            return StoredBody(len(data), data)
         fd = self.journal.draft()
         os.write(fd, data)
-        return Body(len(data), fd=fd)
+        return StoredBody(len(data), fd=fd)
 
-    def _confirm(self, addition: Addition, body: Body | None = None) -> Ticket:
+    def _confirm(self, addition: Addition, body: StoredBody | None = None) -> JournalPosition:
         try:
             with Turnstile(self._archive.lock(self._domain)).shared():
                 return self.journal.confirm(addition, body)

@@ -17,7 +17,7 @@ from tests.support.model import Draft, Held, Model, Paper
 from tests.support.mounts import UMOUNT, Mounted, eventually, run
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_nodes, data_xml
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.system import locks
 
 #: One lies in another, whether that is there or not.
@@ -194,7 +194,7 @@ class Run:
         assert run(UMOUNT, self.mounted.point).returncode == 0
         assert self.in_git().check() == []
 
-    def in_git(self) -> Store:
+    def in_git(self) -> Repository:
         """Git has what was confirmed."""
         store = archives.store_of(self.archive)
         head = store.head()

@@ -16,7 +16,7 @@ from time import monotonic
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_xml import metadata
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import NotFound
@@ -36,7 +36,7 @@ class _Opened:
     """An open repository, which folder that is, and when it was looked at for packs that are gone."""
 
     path: str
-    store: Store
+    store: Repository
     identity: tuple[int, int]
     looked: float = 0.0
 
@@ -45,7 +45,7 @@ class _Opened:
 class FoundArc:
     """The folder of an ARC in one snapshot, and what lies in it, by name in git's order."""
 
-    store: Store
+    store: Repository
     tree: str
     entries: dict[str, Entry]
 
@@ -62,7 +62,7 @@ class Repositories:
         self._arcs = lru_cache(_ARCS)(_arc)
         self._times = lru_cache(_REMEMBERED)(_crawl_time)
 
-    def store(self, domain: str) -> Store:
+    def store(self, domain: str) -> Repository:
         """The repository of a domain. Raises NotFound, Damaged."""
         if "/" in domain or domain.startswith("."):
             raise NotFound(f"the archive has no domain {domain!r}")
@@ -88,7 +88,7 @@ class Repositories:
         for cache in (self._roots, self._trees, self._arcs, self._times):
             cache.cache_clear()
         path = self._archive.repository(domain)
-        return _Opened(str(path), Store(path), identity)
+        return _Opened(str(path), Repository(path), identity)
 
     def arc(self, meta: MetaData) -> FoundArc:
         """The ARC of a document in its snapshot. Raises NotFound, Damaged."""
@@ -112,17 +112,17 @@ class Repositories:
         return head is not None and head.message.tag == tag
 
 
-def _root(store: Store, commit: str) -> str:
+def _root(store: Repository, commit: str) -> str:
     return store.commit(commit).tree
 
 
-def _tree(store: Store, folder: str, path: str) -> str:
+def _tree(store: Repository, folder: str, path: str) -> str:
     """The folder at `path` in `folder`, which may be none; empty where there is none."""
     found = store.find(folder, path) if folder else None
     return found.oid if found is not None and found.is_tree else ""
 
 
-def _arc(store: Store, tree: str) -> FoundArc | None:
+def _arc(store: Repository, tree: str) -> FoundArc | None:
     """The ARC that a folder is; None where it is none."""
     entries = {entry.name: entry for entry in store.entries(tree)}
     document = entries.get(DATA_XML)
@@ -131,5 +131,5 @@ def _arc(store: Store, tree: str) -> FoundArc | None:
     return FoundArc(store, tree, entries)
 
 
-def _crawl_time(store: Store, document: str) -> datetime:
+def _crawl_time(store: Repository, document: str) -> datetime:
     return metadata(store.read(document)).crawl_time

@@ -45,7 +45,7 @@ def diff(
     below = ""
     if path and split(path)[1:] != ("",):
         below = document(place, path).arc
-    found: Iterator[versions.Change] = versions.compare(store, *trees, below)
+    found: Iterator[versions.VersionChange] = versions.compare(store, *trees, below)
     first_one = next(found, None)  # a document comes before what lies in its folder
     if first_one is not None and first_one.path == below and not as_json:
         bodies = [store.read(blob) if blob else b"" for blob in (first_one.old, first_one.new)]

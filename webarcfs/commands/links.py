@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from webarcfs.archive.index.links_query import Figures, Found, Question, ask, figures
-from webarcfs.archive.index.links_words import Kind
+from webarcfs.archive.index.links_query import Figures, FoundLink, Question, ask, figures
+from webarcfs.archive.index.links_words import AskedKind
 from webarcfs.archive.index.query import SECONDS
 from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag
@@ -37,7 +37,7 @@ _SHOWN = ("page", "kind", "target", "text", "times")
     "--broken", is_flag=True, help="Only those to documents that their domain, though archived, does not have."
 )
 @click.option("--external", is_flag=True, help="Only those that leave the domain of their page.")
-@click.option("--kind", type=click.Choice([kind.name.lower() for kind in Kind]), help="Only those of this kind.")
+@click.option("--kind", type=click.Choice([kind.name.lower() for kind in AskedKind]), help="Only those of this kind.")
 @click.option("--at", metavar="TAG", help="As it was in this snapshot; else the newest of every domain.")
 @click.option("--ever", is_flag=True, help="Of every version of every page.")
 @click.option("--count", metavar="TAG", help="Count the links of a snapshot instead.")
@@ -96,7 +96,7 @@ def links(
         word=word or "",
         at=_tag(at) if at is not None else None,
         ever=ever,
-        kind=Kind[kind.upper()] if kind else None,
+        kind=AskedKind[kind.upper()] if kind else None,
         external=external,
         broken=broken,
         limit=limit,
@@ -152,14 +152,14 @@ _LABELS = {
 }
 
 
-def _table(found: Iterable[Found]) -> None:
+def _table(found: Iterable[FoundLink]) -> None:
     table = Table(*_SHOWN, box=None, pad_edge=False, header_style="bold")
     for each in found:
         table.add_row(*(Text(str(getattr(each, name))) for name in _SHOWN))
     Console(width=None if sys.stdout.isatty() else 250).print(table)
 
 
-def _json(found: Iterable[Found]) -> None:
+def _json(found: Iterable[FoundLink]) -> None:
     """An array, an object a line: a reader of JSON takes it whole, one of lines as it comes."""
     click.echo("[", nl=False)
     for number, each in enumerate(found):
@@ -167,10 +167,10 @@ def _json(found: Iterable[Found]) -> None:
     click.echo("\n]")
 
 
-def _csv(found: Iterable[Found]) -> None:
-    writer = csv.DictWriter(sys.stdout, [field.name for field in fields(Found)])
+def _csv(found: Iterable[FoundLink]) -> None:
+    writer = csv.DictWriter(sys.stdout, [field.name for field in fields(FoundLink)])
     writer.writeheader()
     writer.writerows(asdict(each) for each in found)
 
 
-_FORMATS: Mapping[str, Callable[[Iterable[Found]], None]] = {"table": _table, "json": _json, "csv": _csv}
+_FORMATS: Mapping[str, Callable[[Iterable[FoundLink]], None]] = {"table": _table, "json": _json, "csv": _csv}

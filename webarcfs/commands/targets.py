@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, NotFound, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag
@@ -16,7 +16,7 @@ from webarcfs.commands.place import Place
 class Target:
     """A document: its domain's repository, and its ARC's path inside."""
 
-    store: Store
+    store: Repository
     domain: str
     arc: str
 
@@ -40,7 +40,7 @@ def document(place: Place, text: str) -> Target:
     return Target(repository(place, domain), domain, arc)
 
 
-def tag(place: Place, text: str) -> tuple[CommitTag, Store]:
+def tag(place: Place, text: str) -> tuple[CommitTag, Repository]:
     """The snapshot of a commitTag's text, and its domain's repository; whether there is one is not looked at."""
     try:
         found = CommitTag.parse(text)
@@ -49,11 +49,11 @@ def tag(place: Place, text: str) -> tuple[CommitTag, Store]:
     return found, repository(place, found.domain)
 
 
-def repository(place: Place, domain: str) -> Store:
+def repository(place: Place, domain: str) -> Repository:
     """The repository of a domain. Raises NotFound when the archive has none of that name."""
     if domain not in set(place.archive.domains()):
         raise NotFound(f"the archive has no domain {domain!r}")
-    return Store(place.archive.repository(domain))
+    return Repository(place.archive.repository(domain))
 
 
 def _inside(place: Place, text: str) -> str:

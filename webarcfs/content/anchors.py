@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote
 
-from webarcfs.archive.index.links_words import Kind, Link
+from webarcfs.archive.index.links_words import ArchivedLink, AskedKind
 from webarcfs.content import css, text
 from webarcfs.content.htmlurls import LONGEST_LINK, NO_LINKS, REQUISITE_RELS, candidates, refreshed
 from webarcfs.content.markup import PIECE, Listener, told
@@ -31,24 +31,24 @@ _BASE = re.compile(rb"<base\b", re.IGNORECASE)
 _STYLES = (".css", ".woff", ".woff2", ".ttf", ".otf", ".eot")
 
 # What else than <a> and <link> has a URL in an attribute, of which kind, and the attribute that names it.
-_ATTRIBUTES: Mapping[str, tuple[tuple[str, Kind, str], ...]] = {
-    "area": (("href", Kind.HTTP, "alt"),),
-    "frame": (("src", Kind.HTTP, "title"),),
-    "iframe": (("src", Kind.HTTP, "title"),),
-    "embed": (("src", Kind.HTTP, "title"),),
-    "object": (("data", Kind.HTTP, "title"),),
-    "audio": (("src", Kind.HTTP, "title"),),
-    "track": (("src", Kind.HTTP, "label"),),
-    "video": (("src", Kind.HTTP, "title"), ("poster", Kind.IMAGE, "title")),
+_ATTRIBUTES: Mapping[str, tuple[tuple[str, AskedKind, str], ...]] = {
+    "area": (("href", AskedKind.HTTP, "alt"),),
+    "frame": (("src", AskedKind.HTTP, "title"),),
+    "iframe": (("src", AskedKind.HTTP, "title"),),
+    "embed": (("src", AskedKind.HTTP, "title"),),
+    "object": (("data", AskedKind.HTTP, "title"),),
+    "audio": (("src", AskedKind.HTTP, "title"),),
+    "track": (("src", AskedKind.HTTP, "label"),),
+    "video": (("src", AskedKind.HTTP, "title"), ("poster", AskedKind.IMAGE, "title")),
     "img": (
-        ("src", Kind.IMAGE, "alt"),
-        ("lowsrc", Kind.IMAGE, "alt"),
-        ("data-src", Kind.IMAGE, "alt"),
-        ("longdesc", Kind.HTTP, "alt"),
+        ("src", AskedKind.IMAGE, "alt"),
+        ("lowsrc", AskedKind.IMAGE, "alt"),
+        ("data-src", AskedKind.IMAGE, "alt"),
+        ("longdesc", AskedKind.HTTP, "alt"),
     ),
-    "source": (("src", Kind.HTTP, "title"),),
-    "image": (("href", Kind.IMAGE, "title"), ("xlink:href", Kind.IMAGE, "title")),
-    **dict.fromkeys(("body", "table", "tr", "td", "th"), (("background", Kind.IMAGE, "title"),)),
+    "source": (("src", AskedKind.HTTP, "title"),),
+    "image": (("href", AskedKind.IMAGE, "title"), ("xlink:href", AskedKind.IMAGE, "title")),
+    **dict.fromkeys(("body", "table", "tr", "td", "th"), (("background", AskedKind.IMAGE, "title"),)),
 }
 _SRCSETS: Mapping[str, tuple[str, ...]] = {
     "img": ("srcset", "data-srcset"),
@@ -58,10 +58,10 @@ _SRCSETS: Mapping[str, tuple[str, ...]] = {
 _ENDING = frozenset({"a", "script", "style"})
 
 #: A link as it is written in the page.
-_Raw = tuple[Kind, str, str]
+_Raw = tuple[AskedKind, str, str]
 
 
-def anchors_of(chunks: Iterable[bytes], url: str, charset: str, base: str = "") -> Iterator[Link]:
+def anchors_of(chunks: Iterable[bytes], url: str, charset: str, base: str = "") -> Iterator[ArchivedLink]:
     """Each link of a page each time it is there, in the order of the page; nothing that the page holds raises.
 
     `chunks` are its bytes, which are gone through once more if it is nested deeply, `url` its canonical URL, `charset`
@@ -75,9 +75,9 @@ def anchors_of(chunks: Iterable[bytes], url: str, charset: str, base: str = "") 
             continue
         if raw.lstrip()[:7].lower() == "mailto:":
             for address in _addresses(raw):
-                yield Link(Kind.MAIL, f"mailto:{address}", text.fold(name))
+                yield ArchivedLink(AskedKind.MAIL, f"mailto:{address}", text.fold(name))
         elif target := resolve(bare(raw)):
-            yield Link(kind, target, text.fold(name))
+            yield ArchivedLink(kind, target, text.fold(name))
 
 
 def may_have_base(body: bytes) -> bool:
@@ -124,16 +124,16 @@ class _Reader(Listener[_Raw]):
         elif tag == "script":
             self._script = True
         elif tag == "meta" and attributes.get("http-equiv", "").strip().lower() == "refresh":
-            self.found.append((Kind.HTTP, refreshed(attributes.get("content", "")), ""))
+            self.found.append((AskedKind.HTTP, refreshed(attributes.get("content", "")), ""))
         elif tag == "input" and attributes.get("type", "").strip().lower() == "image":
-            self.found.append((Kind.IMAGE, attributes.get("src", ""), attributes.get("alt", "")))
+            self.found.append((AskedKind.IMAGE, attributes.get("src", ""), attributes.get("alt", "")))
         for attribute, kind, name in _ATTRIBUTES.get(tag, ()):
             if value := attributes.get(attribute):
                 self.found.append((kind, value, attributes.get(name, "")))
         for attribute in _SRCSETS.get(tag, ()):
             name = attributes.get("alt", "")
             value = attributes.get(attribute, "")[:LONGEST_SRCSET]
-            self.found += ((Kind.IMAGE, each, name) for each in candidates(value))
+            self.found += ((AskedKind.IMAGE, each, name) for each in candidates(value))
         if self._anchor is not None and (alt := attributes.get("alt")):
             self._say(f" {alt} ")
         if (style := attributes.get("style")) and "(" in style:
@@ -176,20 +176,20 @@ class _Reader(Listener[_Raw]):
     def _close(self) -> None:
         if self._anchor is not None:
             said = "".join(self._text)
-            self.found.append((Kind.HTTP, self._anchor, said if said.strip() else self._title))
+            self.found.append((AskedKind.HTTP, self._anchor, said if said.strip() else self._title))
             self._anchor = None
 
     def _link(self, attributes: Mapping[str, str]) -> None:
         rels = set(attributes.get("rel", "").lower().split())
         if (href := attributes.get("href")) and not rels & NO_LINKS:
             if any("icon" in rel for rel in rels):
-                self.found.append((Kind.IMAGE, href, attributes.get("title", "")))
+                self.found.append((AskedKind.IMAGE, href, attributes.get("title", "")))
             elif not rels & REQUISITE_RELS:
-                self.found.append((Kind.HTTP, href, attributes.get("title", "")))
+                self.found.append((AskedKind.HTTP, href, attributes.get("title", "")))
 
     def _styles(self, style: str) -> None:
         references = (each for each in css.references(style) if not each.lower().partition("?")[0].endswith(_STYLES))
-        self.found += ((Kind.IMAGE, reference, "") for reference in references)
+        self.found += ((AskedKind.IMAGE, reference, "") for reference in references)
 
 
 class _BaseReader(Listener[_Raw]):
@@ -201,7 +201,7 @@ class _BaseReader(Listener[_Raw]):
     def opened(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element begins."""
         if tag == "base" and (href := attributes.get("href")):
-            self.found.append((Kind.HTTP, href, ""))
+            self.found.append((AskedKind.HTTP, href, ""))
 
 
 def _pieces(chunks: Iterable[bytes], charset: str) -> Iterator[str]:

@@ -33,7 +33,7 @@ class Link(NamedTuple):
     kind: Kind
 
 
-class Found(NamedTuple):
+class PageLinks(NamedTuple):
     """The links of a document, each URL once per kind, in the order of their first appearance; `is_cut` if it may have
     more than were looked for.
     """
@@ -47,7 +47,7 @@ def links_of(body: bytes, url: str, mime_type: str, charset: str) -> list[Link]:
     return list(find(body, url, mime_type, charset).links)
 
 
-def find(body: bytes, url: str, mime_type: str, charset: str) -> Found:
+def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
     """The links of a document.
 
     `body` is without content encoding, `url` its canonical URL, `charset` what `text.decode_charset` says.
@@ -62,7 +62,7 @@ def find(body: bytes, url: str, mime_type: str, charset: str) -> Found:
     elif mime_type == "text/css":
         found = styles(text)
     else:
-        return Found()
+        return PageLinks()
     distinct = _distinct(found)
     resolve = resolver(url, charset)
     if bases and (based := resolve(bare(bases[0]))):
@@ -71,7 +71,7 @@ def find(body: bytes, url: str, mime_type: str, charset: str) -> Found:
     for raw, kind in distinct:
         if target := resolve(raw):
             links[Link(target, kind)] = None
-    return Found(tuple(links), len(body) >= LONGEST_BODY or len(distinct) >= MOST_LINKS)
+    return PageLinks(tuple(links), len(body) >= LONGEST_BODY or len(distinct) >= MOST_LINKS)
 
 
 def _distinct(found: Iterable[Raw]) -> dict[Raw, None]:

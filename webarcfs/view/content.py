@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.system.cache import Cache
 
 #: Up to this size a blob is read in this process; above, git writes it to a file (pygit2 holds the GIL meanwhile).
@@ -74,7 +74,7 @@ class Blobs:
         self._large: dict[str, _Large] = {}
         self._lock = threading.Lock()
 
-    def open(self, store: Store, blob: str, size: int) -> Content:
+    def open(self, store: Repository, blob: str, size: int) -> Content:
         """The content of `blob`, which has `size` bytes; nothing of it is read before the first `read`."""
         if size <= SMALL:
             return Small(self._cache, store, blob)
@@ -83,7 +83,7 @@ class Blobs:
             large.users += 1
         return _Handle(self, large)
 
-    def whole(self, store: Store, blob: str) -> bytes:
+    def whole(self, store: Repository, blob: str) -> bytes:
         """All of a `blob` that is small enough to be in memory whole."""
         return self._cache.get(blob, lambda: store.read(blob))
 
@@ -108,7 +108,7 @@ class Small:
     It is in git for good: whoever opens the same version again reads the same.
     """
 
-    def __init__(self, cache: Cache[str, bytes], store: Store, blob: str) -> None:
+    def __init__(self, cache: Cache[str, bytes], store: Repository, blob: str) -> None:
         self._cache = cache
         self._store = store
         self._blob = blob
@@ -148,7 +148,7 @@ class _Handle:
 class _Large:
     """A large blob and its temporary file, written by whoever reads first; the others wait for it."""
 
-    def __init__(self, store: Store, blob: str, size: int) -> None:
+    def __init__(self, store: Repository, blob: str, size: int) -> None:
         self.blob = blob
         self.users = 0
         self._store = store

@@ -38,7 +38,7 @@ def remember(node: object, name: str, value: T) -> T:
     return value
 
 
-class Kind(Enum):
+class NodeKind(Enum):
     """What stat(2) calls the type; the value is the permission bits that all nodes of the kind have."""
 
     FILE = 0o444
@@ -49,8 +49,8 @@ class Kind(Enum):
 
 
 #: The kinds themselves: to ask an Enum for a member is a call of a function in Python, and a listing asks thousands.
-FILE: Final = Kind.FILE
-FOLDER: Final = Kind.FOLDER
+FILE: Final = NodeKind.FILE
+FOLDER: Final = NodeKind.FOLDER
 
 
 class Attrs:
@@ -65,7 +65,7 @@ class Attrs:
 
     def __init__(  # noqa: PLR0917 # as many as stat(2) tells
         self,
-        kind: Kind,
+        kind: NodeKind,
         size: int,
         mtime: int,
         ino: int,
@@ -92,7 +92,7 @@ class Attrs:
 
     def mode(self, folder_mode: int) -> int:
         """The permission bits, where those of folders are `folder_mode`: what its group may do, it may with files."""
-        if self.kind is Kind.FOLDER:
+        if self.kind is NodeKind.FOLDER:
             return folder_mode
         return int(self.kind.value) | (0o200 | folder_mode & 0o020 if self.writable else 0)
 
@@ -105,10 +105,10 @@ class Node:
     Not of ABCMeta, which makes isinstance many times as dear; mypy holds subclasses to the abstract methods without.
     """
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[NodeKind]
     #: Whether its attributes stay as they are until the mount is told of a publication; those of what has an owner of
     #: its own do not, whatever this says.
-    settled: ClassVar[bool] = True
+    attrs_cacheable: ClassVar[bool] = True
 
     @property
     def old(self) -> bool:
@@ -139,9 +139,9 @@ class Node:
 class Folder(Node):
     """A node with names in it."""
 
-    kind: ClassVar[Kind] = Kind.FOLDER
+    kind: ClassVar[NodeKind] = NodeKind.FOLDER
     #: Whether its names mean the same until the mount is told of a publication.
-    lasting: ClassVar[bool] = True
+    names_cacheable: ClassVar[bool] = True
 
     def is_slow(self, name: str = "") -> bool:  # noqa: ARG002 # of most folders it is known
         """Whether a name in it (without one: its names) takes long to find, so that no other request may wait."""
@@ -159,15 +159,15 @@ class Folder(Node):
         """The node of a name that a listing shows; one that cannot be read is a node all the same."""
         return self.lookup(name)
 
-    def brief(self, name: str) -> Attrs | None:  # noqa: ARG002
-        """The attributes of a settled file in it, where they can be told without its node: listings tell of thousands.
+    def child_attrs(self, name: str) -> Attrs | None:  # noqa: ARG002
+        """Attributes of a child file, without making its node (a listing needs thousands); None if that is impossible.
 
-        The node is made when somebody asks for more (`briefed`). None for what is no such file.
+        The node is made when somebody asks for more (`child_of`). None for what is no such file.
         """
         return None
 
-    def briefed(self, name: str) -> Node:
-        """The node of a name that `brief` has told of: that version, whatever came since."""
+    def child_of(self, name: str) -> Node:
+        """The node of a name that `child_attrs` has told of: that version, whatever came since."""
         return self.lookup(name)
 
     def stamp(self, name: str) -> str | None:  # noqa: ARG002
@@ -206,7 +206,7 @@ class Folder(Node):
 class File(Node):
     """A node with bytes in it."""
 
-    kind: ClassVar[Kind] = Kind.FILE
+    kind: ClassVar[NodeKind] = NodeKind.FILE
 
     @abstractmethod
     def open(self) -> Content:

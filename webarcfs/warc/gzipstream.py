@@ -18,7 +18,7 @@ _RECORD = re.compile(rb"(?:\A|\n)(?=WARC/[01]\.\d{1,3}[ \t]*\r?\n)")
 _LONGEST_START = 32
 
 
-class Stream:
+class GzipStream:
     """Reads `file`, which must be seekable, from its start.
 
     `position` counts bytes as they come out; `breaks` are the positions at which some were lost to damage; `cut` says

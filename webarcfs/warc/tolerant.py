@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from webarcfs.warc.fields import declared_digest
-from webarcfs.warc.gzipstream import Stream
+from webarcfs.warc.gzipstream import GzipStream
 
 #: Longest head of a record that is read, in bytes.
 LONGEST_HEAD = 1 << 18
@@ -26,13 +26,13 @@ _ENDS = b"\r\n\0"
 Complain = Callable[[str, int], None]
 
 
-class Record:
+class WarcRecord:
     """A record: its fields by name in lower case, and its block, which is read as a file.
 
     A caller that wants to rely on the block reads it to its end and asks `whole`.
     """
 
-    def __init__(self, fields: dict[str, str], length: int, stream: Stream) -> None:
+    def __init__(self, fields: dict[str, str], length: int, stream: GzipStream) -> None:
         self.fields = fields
         self.length = length
         self._stream = stream
@@ -88,7 +88,7 @@ class _Broken:
     what: str
 
 
-def records(stream: Stream, complain: Complain) -> Iterator[Record]:
+def records(stream: GzipStream, complain: Complain) -> Iterator[WarcRecord]:
     """The records of a file in order; `complain` is told what was wrong, and at which byte (after unpacking)."""
     broken = 0
     while stream.skip_blank():
@@ -96,7 +96,7 @@ def records(stream: Stream, complain: Complain) -> Iterator[Record]:
         if not stream.mark():
             complain("damaged compressed data", begin)
         found = _record(stream)
-        if isinstance(found, Record):
+        if isinstance(found, WarcRecord):
             yield found
             if found.whole():
                 continue
@@ -114,7 +114,7 @@ def records(stream: Stream, complain: Complain) -> Iterator[Record]:
         complain("the file ends in the middle of its compressed data", stream.position)
 
 
-def _record(stream: Stream) -> Record | _Broken:
+def _record(stream: GzipStream) -> WarcRecord | _Broken:
     if not _VERSION.fullmatch(stream.readline(64)):
         return _Broken("no WARC record")
     fields: dict[str, str] = {}
@@ -137,4 +137,4 @@ def _record(stream: Stream) -> Record | _Broken:
         return _Broken("a record without a length")
     if not stream.gzip and stream.position + int(length) > stream.size:
         return _Broken("a record that is cut off")
-    return Record(fields, int(length), stream)
+    return WarcRecord(fields, int(length), stream)

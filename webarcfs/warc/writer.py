@@ -16,7 +16,7 @@ from webarcfs.warc.http_response import DECODED
 _DIGITS = 18
 
 
-class Spool:
+class WarcWriter:
     """Writes the file at `path` anew. A context manager."""
 
     def __init__(self, path: Path) -> None:
@@ -24,7 +24,7 @@ class Spool:
         self._file = path.open("wb")
         self._end = 0
 
-    def __enter__(self) -> Spool:
+    def __enter__(self) -> WarcWriter:
         return self
 
     def __exit__(

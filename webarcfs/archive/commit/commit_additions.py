@@ -17,9 +17,9 @@ from webarcfs.archive.commit import journal_replay
 from webarcfs.archive.commit.plan import Plan, Waiting, planned
 from webarcfs.archive.commit.progress import done, marks, moved
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import MAIN, RefUpdate, Store
+from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
 from webarcfs.archive.history import sequence
-from webarcfs.archive.journal.log_reader import Log, all_logs
+from webarcfs.archive.journal.log_reader import LogReader, all_logs
 from webarcfs.archive.model.committed import Committed, Cost, Dropped
 from webarcfs.archive.model.errors import Busy
 from webarcfs.archive.system import locks
@@ -44,7 +44,7 @@ def commit_additions(archive: Archive, domain: str, read: Read | None = None) ->
     marks, which the next one moves.
     """
     begun = time.monotonic()
-    store = Store(archive.repository(domain))
+    store = Repository(archive.repository(domain))
     with locks.exclusive(archive.committing_lock(domain)):
         for _ in range(TRIES):
             committed = _try(archive, store, domain, {} if read is None else read)
@@ -56,7 +56,7 @@ def commit_additions(archive: Archive, domain: str, read: Read | None = None) ->
     return replace(committed, cost=replace(committed.cost, seconds=time.monotonic() - begun))
 
 
-def fold_in(archive: Archive, store: Store, domain: str) -> Committed:
+def fold_in(archive: Archive, store: Repository, domain: str) -> Committed:
     """The same for a caller who holds the domain's lock alone: a publication, right before its swap."""
     logs, waiting = pending(archive, store, domain, {})
     plan = planned(store, waiting)
@@ -66,7 +66,7 @@ def fold_in(archive: Archive, store: Store, domain: str) -> Committed:
     return _done(domain, plan, waiting)
 
 
-def _try(archive: Archive, store: Store, domain: str, read: Read) -> Committed | None:
+def _try(archive: Archive, store: Repository, domain: str, read: Read) -> Committed | None:
     """Commit what is pending; None when something else was committed meanwhile."""
     logs, waiting = pending(archive, store, domain, read.get(domain, {}))
     plan = planned(store, waiting)
@@ -97,8 +97,8 @@ def replay(archive: Archive) -> list[Committed]:
 
 
 def pending(
-    archive: Archive, store: Store, domain: str, read: Mapping[str, tuple[int, int]]
-) -> tuple[list[Log], Waiting]:
+    archive: Archive, store: Repository, domain: str, read: Mapping[str, tuple[int, int]]
+) -> tuple[list[LogReader], Waiting]:
     """All logs, and what they hold for a domain beyond what is done; `read` as in `Read`."""
     head, known = store.head(), marks(store)
     so_far = done(store, head.oid if head else None, known)
@@ -125,7 +125,7 @@ def pending(
     return logs, Waiting(head, tuple(found), {log: so_far[log] for log in so_far if log in there}, known)
 
 
-def _moves(store: Store, plan: Plan) -> list[RefUpdate]:
+def _moves(store: Repository, plan: Plan) -> list[RefUpdate]:
     """Main, and the commitTag's ref, which follows it: after a power cut it may have stayed behind."""
     if plan.head is None:
         return []
@@ -135,12 +135,12 @@ def _moves(store: Store, plan: Plan) -> list[RefUpdate]:
     return main + ([RefUpdate(tag, newest, target)] if target not in (newest, None) else [])
 
 
-def _move(store: Store, moves: list[RefUpdate]) -> None:
+def _move(store: Repository, moves: list[RefUpdate]) -> None:
     if moves:
         store.update_refs(moves)
 
 
-def _follow(archive: Archive, store: Store, plan: Plan, logs: list[Log], waiting: Waiting) -> None:
+def _follow(archive: Archive, store: Repository, plan: Plan, logs: list[LogReader], waiting: Waiting) -> None:
     """Main has moved, durably: now the marks; those of logs that are gone go, for good.
 
     Not in one transaction with main: after a power cut the disk may have any of its refs, and a mark that is ahead of

@@ -15,10 +15,10 @@ from collections.abc import Callable
 
 from webarcfs.archive.commit.progress import done, marks
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import MAIN, Store
+from webarcfs.archive.git.repository import MAIN, Repository
 from webarcfs.archive.journal.bodies import DRAFT
-from webarcfs.archive.journal.log_format import Record
-from webarcfs.archive.journal.log_reader import SET_ASIDE, Log, all_logs, journal_of, take_from_dead
+from webarcfs.archive.journal.log_format import LogRecord
+from webarcfs.archive.journal.log_reader import SET_ASIDE, LogReader, all_logs, journal_of, take_from_dead
 from webarcfs.archive.model.committed import Committed
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.system.fsync import sync_folder
@@ -53,7 +53,7 @@ def replay(archive: Archive, commit: Commit) -> list[Committed]:
     return commits
 
 
-def _replay(archive: Archive, log: Log, commit: Commit) -> list[Committed]:
+def _replay(archive: Archive, log: LogReader, commit: Commit) -> list[Committed]:
     records = log.more() or []
     if log.newer:
         _log.error("%s was written by a newer webarcfs, which is needed to take it into the archive", log.path)
@@ -71,13 +71,13 @@ def _replay(archive: Archive, log: Log, commit: Commit) -> list[Committed]:
     return commits
 
 
-def _is_done(archive: Archive, domain: str, log: Log, records: list[Record]) -> bool:
-    store = Store(archive.repository(domain))
+def _is_done(archive: Archive, domain: str, log: LogReader, records: list[LogRecord]) -> bool:
+    store = Repository(archive.repository(domain))
     mark = done(store, store.ref(MAIN), marks(store)).get(log.id, 0)
     return all(record.number <= mark for record in records if record.addition.place.domain == domain)
 
 
-def _is_damaged(log: Log, commits: list[Committed]) -> bool:
+def _is_damaged(log: LogReader, commits: list[Committed]) -> bool:
     """Whether something in the log could not be read, and must be kept for somebody who can."""
     lost = [each for part in commits for each in part.dropped if each.log == log.id and each.damaged]
     spans = [f"bytes {start} to {end}" for start, end in log.damage]
@@ -95,7 +95,7 @@ def _is_damaged(log: Log, commits: list[Committed]) -> bool:
     return bool(spans)
 
 
-def _remove(log: Log, files: list[str], *, damaged: bool) -> None:
+def _remove(log: LogReader, files: list[str], *, damaged: bool) -> None:
     if damaged:
         log.path.rename(log.path.with_suffix(SET_ASIDE))
     else:

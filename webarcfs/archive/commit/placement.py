@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable
 from functools import partial
 
-from webarcfs.archive.commit.tree_editor import Folder, Growing
+from webarcfs.archive.commit.tree_editor import LazyTree, TreeFolder
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.document.data_nodes import merge_nodes
-from webarcfs.archive.git.repository import Store
-from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, Move, Place
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, ArcVersion, Move
 from webarcfs.archive.model.arc_paths import DATA_XML, is_git_name, is_reserved
 from webarcfs.archive.model.errors import Damaged, Exists, InvalidDocument, NotPermitted, Stale
 from webarcfs.archive.model.metadata import format_time
@@ -18,12 +18,12 @@ from webarcfs.archive.model.metadata import format_time
 _LONGEST_NAME = 255
 
 
-class Ground:
+class AdditionTree:
     """A domain's tree, to judge additions by and to put them into. For one thread at a time."""
 
-    def __init__(self, store: Store, tree: str, keep: Callable[[bytes], str] | None = None) -> None:
+    def __init__(self, store: Repository, tree: str, keep: Callable[[bytes], str] | None = None) -> None:
         """`keep` stores a new data.xml and returns its blob."""
-        self.tree = Growing(partial(store.read_tree), tree)
+        self.tree = LazyTree(partial(store.read_tree), tree)
         self._store = store
         self._keep = keep
         self._versions: dict[str, str] = {}
@@ -73,7 +73,7 @@ class Ground:
         if addition.source and not is_reserved(addition.source.partition("/")[0]):
             self.tree.remove(f"{addition.place.arc}/{addition.source}")
 
-    def _current(self, place: Place) -> Folder:
+    def _current(self, place: ArcVersion) -> TreeFolder:
         """The ARC's folder. Raises Stale when it is not there in this version."""
         arc = self.tree.folder(place.arc) if place.arc else None
         if arc is None or not arc.is_arc:
@@ -99,7 +99,7 @@ class Ground:
             self._last = blob, self._store.read(blob)
         return self._last[1]
 
-    def _check_name(self, arc: Folder, path: str, allowed: tuple[str, ...]) -> None:
+    def _check_name(self, arc: TreeFolder, path: str, allowed: tuple[str, ...]) -> None:
         parts = path.split("/")
         check_names(parts)
         folder = arc

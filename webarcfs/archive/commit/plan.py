@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from webarcfs.archive.commit import batches, progress
-from webarcfs.archive.commit.placement import Ground
+from webarcfs.archive.commit.placement import AdditionTree
 from webarcfs.archive.git.pack_writer import Pack
-from webarcfs.archive.git.repository import Commit, Store
-from webarcfs.archive.journal.log_format import Record
-from webarcfs.archive.journal.log_reader import Log
+from webarcfs.archive.git.repository import Commit, Repository
+from webarcfs.archive.journal.log_format import LogRecord
+from webarcfs.archive.journal.log_reader import LogReader
 from webarcfs.archive.model.addition import AddFile, Addition, Author, Move
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.commit_message import COMMITTER, AdditionsMessage
@@ -25,7 +25,7 @@ class Waiting:
     """What is pending for a domain on `head`, in order; how far each log is done there, and what its mark says."""
 
     head: Commit | None
-    found: tuple[tuple[Log, Record], ...]
+    found: tuple[tuple[LogReader, LogRecord], ...]
     done: Mapping[str, int]
     marks: Mapping[str, int]
 
@@ -42,7 +42,7 @@ class Plan:
     dropped: tuple[Dropped, ...] = ()
 
 
-def planned(store: Store, waiting: Waiting) -> Plan:
+def planned(store: Repository, waiting: Waiting) -> Plan:
     """Plan the commits of what is pending. Raises OSError, Damaged when the repository cannot be read."""
     plan = Plan(waiting.head, Pack(store.path))
     plan.upto = {log: number for log, number in waiting.done.items() if number > waiting.marks.get(log, 0)}
@@ -54,7 +54,7 @@ def planned(store: Store, waiting: Waiting) -> Plan:
     return plan
 
 
-def _plan_commits(store: Store, waiting: Waiting, plan: Plan, head: Commit) -> None:
+def _plan_commits(store: Repository, waiting: Waiting, plan: Plan, head: Commit) -> None:
     writer = _Writer(store, head, plan)
     additions = [record.addition for _, record in waiting.found]
     wanted = batches.newest(additions)
@@ -68,15 +68,15 @@ def _plan_commits(store: Store, waiting: Waiting, plan: Plan, head: Commit) -> N
 class _Writer:
     """Makes the objects of commits, one on top of the other."""
 
-    def __init__(self, store: Store, head: Commit, plan: Plan) -> None:
+    def __init__(self, store: Repository, head: Commit, plan: Plan) -> None:
         pack = self._pack = plan.pack
-        self._ground = Ground(store, head.tree, lambda document: pack.add("blob", document))
+        self._ground = AdditionTree(store, head.tree, lambda document: pack.add("blob", document))
         self._upto = plan.upto
         self._tag = head.message.tag
         self._parent, self._tree = head.oid, head.tree
         self.dropped: list[Dropped] = []
 
-    def commit(self, found: Sequence[tuple[Log, Record]]) -> str | None:
+    def commit(self, found: Sequence[tuple[LogReader, LogRecord]]) -> str | None:
         """One commit of these additions, all of one author; None when nothing came of them."""
         placed = [record.addition for log, record in found if self._place(log, record)]
         arcs = {addition.place.arc for addition in placed}
@@ -89,7 +89,7 @@ class _Writer:
         self._parent, self._tree = self._pack.add("commit", raw), tree
         return self._parent
 
-    def _place(self, log: Log, record: Record) -> bool:
+    def _place(self, log: LogReader, record: LogRecord) -> bool:
         try:
             addition = record.addition
             self._ground.judge(addition)
@@ -102,7 +102,7 @@ class _Writer:
             return False
         return True
 
-    def _add_body(self, log: Log, record: Record) -> str:
+    def _add_body(self, log: LogReader, record: LogRecord) -> str:
         body = log.body(record)
         return self._pack.add_file(body) if isinstance(body, Path) else self._pack.add("blob", body)
 

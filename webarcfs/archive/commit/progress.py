@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-from webarcfs.archive.git.repository import RefUpdate, Store
+from webarcfs.archive.git.repository import RefUpdate, Repository
 from webarcfs.archive.model.addition import blob_id
 from webarcfs.archive.model.errors import Damaged
 
@@ -22,7 +22,7 @@ ADDITIONS = "refs/additions/"
 _NEAR = 20
 
 
-def done(store: Store, head: str | None, known: Mapping[str, int]) -> dict[str, int]:
+def done(store: Repository, head: str | None, known: Mapping[str, int]) -> dict[str, int]:
     """Log → the number of the last of its additions that was committed or dropped below `head`; `known` are the marks.
 
     Raises Damaged.
@@ -32,7 +32,7 @@ def done(store: Store, head: str | None, known: Mapping[str, int]) -> dict[str, 
     return {log: max(known.get(log, 0), told.get(log, 0)) for log in known.keys() | told.keys()}
 
 
-def marks(store: Store) -> dict[str, int]:
+def marks(store: Repository) -> dict[str, int]:
     """The same as the refs have it, which may be less. Raises Damaged."""
     found = {name: store.ref(ADDITIONS + name) for name in sorted(_names(store))}
     return {name: number(store, blob) for name, blob in found.items() if blob is not None}
@@ -48,7 +48,7 @@ def moved(log: str, old: int | None, new: str | None) -> RefUpdate:
     return RefUpdate(ADDITIONS + log, new, None if old is None else blob_id(body(old)))
 
 
-def _names(store: Store) -> set[str]:
+def _names(store: Repository) -> set[str]:
     # Not by `store.refs`, which would read the refs of all crawls for each commit.
     names = {path.name for path in (store.path / ADDITIONS).glob("*") if not path.name.endswith(".lock")}
     try:
@@ -59,7 +59,7 @@ def _names(store: Store) -> set[str]:
     return names | {name.removeprefix(ADDITIONS) for name in lines if name.startswith(ADDITIONS)}
 
 
-def number(store: Store, blob: str) -> int:
+def number(store: Repository, blob: str) -> int:
     """What a mark says. Raises Damaged."""
     text = store.read(blob).strip()
     if not text.isdigit():

@@ -18,14 +18,14 @@ _ENTRY = re.compile(rb"([0-7]+) ([^\0]+)\0([\0-\xff]{20})", re.DOTALL)
 _DATA_XML = DATA_XML.encode()
 
 
-class Folder:
+class TreeFolder:
     """One folder: name → (mode, id in 20 bytes), and those folders inside that were looked at."""
 
     __slots__ = ("changed", "entries", "inside", "leads")
 
     def __init__(self, raw: bytes = b"") -> None:
         self.entries = {match[2]: (match[1], match[3]) for match in _ENTRY.finditer(raw)}
-        self.inside: dict[bytes, Folder] = {}
+        self.inside: dict[bytes, TreeFolder] = {}
         self.changed = False
         self.leads: bool | None = None
 
@@ -44,17 +44,17 @@ class Folder:
         return self.is_file(_DATA_XML)
 
 
-class Growing:
+class LazyTree:
     """The tree `tree`, read with `read` (id → git's bytes of a tree). For one thread at a time."""
 
     def __init__(self, read: Callable[[str], bytes], tree: str) -> None:
         self._read = read
         self._tree = tree
-        self._root = Folder(read(tree))
+        self._root = TreeFolder(read(tree))
 
-    def folder(self, path: str) -> Folder | None:
+    def folder(self, path: str) -> TreeFolder | None:
         """The folder at `path`; None when there is none."""
-        folder: Folder | None = self._root
+        folder: TreeFolder | None = self._root
         for name in os.fsencode(path).split(b"/") if path else []:
             folder = self.inside(folder, name) if folder is not None else None
         return folder
@@ -74,7 +74,7 @@ class Growing:
         for each in above:
             inner = self.inside(folder, each)
             if inner is None:
-                inner = folder.inside[each] = Folder()
+                inner = folder.inside[each] = TreeFolder()
                 folder.entries[each] = (FOLDER, b"")
             folder = inner
             folder.changed = True
@@ -104,22 +104,22 @@ class Growing:
             self._tree = _write(self._root, "", store)
         return self._tree
 
-    def leads_to_arcs(self, folder: Folder) -> bool:
+    def leads_to_arcs(self, folder: TreeFolder) -> bool:
         """Whether a folder is an ARC or has one inside; additions never change that, so it is looked at once."""
         if folder.leads is None:
             inner = (self.inside(folder, name) for name, (mode, _) in folder.entries.items() if mode == FOLDER)
             folder.leads = folder.is_arc or any(each is not None and self.leads_to_arcs(each) for each in inner)
         return folder.leads
 
-    def inside(self, folder: Folder, name: bytes) -> Folder | None:
+    def inside(self, folder: TreeFolder, name: bytes) -> TreeFolder | None:
         """The folder `name` in a folder of this tree; None when there is none."""
         inner = folder.inside.get(name)
         if inner is None and folder.is_folder(name):
-            inner = folder.inside[name] = Folder(self._read(folder.entries[name][1].hex()))
+            inner = folder.inside[name] = TreeFolder(self._read(folder.entries[name][1].hex()))
         return inner
 
 
-def _write(folder: Folder, path: str, store: Callable[[str, bytes], str]) -> str:
+def _write(folder: TreeFolder, path: str, store: Callable[[str, bytes], str]) -> str:
     for name, inner in folder.inside.items():
         if inner.changed:
             oid = _write(inner, f"{path}{os.fsdecode(name)}/", store)
@@ -128,7 +128,7 @@ def _write(folder: Folder, path: str, store: Callable[[str, bytes], str]) -> str
     return store(path.rstrip("/"), serialised(folder))
 
 
-def serialised(folder: Folder) -> bytes:
+def serialised(folder: TreeFolder) -> bytes:
     """Git's bytes of a tree: entries in the order of their names, folders as if their names ended in a slash."""
     rows = sorted((name + b"/" if mode == FOLDER else name, mode, oid) for name, (mode, oid) in folder.entries.items())
     return b"".join(b"%s %s\0%s" % (mode, key[:-1] if mode == FOLDER else key, oid) for key, mode, oid in rows)

@@ -20,15 +20,15 @@ from webarcfs.archive.document.memoize import remembered, weight_of_names
 from webarcfs.archive.document.node_parser import (
     LONGEST,
     SPACE,
-    Reader,
-    Stream,
+    NodeReader,
+    NodeStream,
     enclosed,
     read,
     serialised,
     small_tree,
     tell,
 )
-from webarcfs.archive.document.node_rules import Fresh, Kept
+from webarcfs.archive.document.node_rules import OldNodesUnchanged, UniqueNames
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, WebarcError
 
 #: Is given new nodes, and the same as elements of their document. Raises what speaks against them.
@@ -60,7 +60,7 @@ def _weight(simple: _Simple | None) -> int:
 @remembered(weight_of_names)
 def names(document: bytes) -> tuple[str, ...]:
     """Expanded names (`words`, `{urn:w}words`) of a document's data nodes, in order."""
-    if data_xml.is_bare(document):
+    if data_xml.has_no_nodes(document):
         return ()
     return tuple(_tags(_old(document)))
 
@@ -78,7 +78,7 @@ def _simple(tail: bytes) -> _Simple | None:
     if tree is None:
         return None
     try:
-        tell(tree, Reader(Fresh(()), whole=False))
+        tell(tree, NodeReader(UniqueNames(()), whole=False))
     except WebarcError:
         return None
     found = _Simple(tuple(_tags(tree)), _BETWEEN.join([serialised(node) for node in tree]))
@@ -109,7 +109,7 @@ def appended(old: bytes, tail: bytes, check: Check = _accepted) -> bytes:
         _check_names(simple.names, taken)
         return _checked(old, simple.nodes, check)
     document = enclosed(tail)
-    root = read(document, Fresh(taken), whole=False)
+    root = read(document, UniqueNames(taken), whole=False)
     nodes = [serialised(node) for node in (data_xml.parse_element(document) if root is None else root)]
     return _checked(old, _BETWEEN.join(nodes), check)
 
@@ -120,7 +120,7 @@ def rewritten(old: bytes, new: bytes, check: Check = _accepted) -> bytes:
     It may be spelled otherwise (prefixes, quotes, encoding): the old nodes stay as they are in `old` all the same.
     """
     _bounded(len(new))
-    rules = Kept(old)
+    rules = OldNodesUnchanged(old)
     read(new, rules, whole=True)
     rules.finish()
     # Attributes of the root and the like.
@@ -141,7 +141,7 @@ def merge_nodes(document: bytes, nodes: bytes) -> bytes:
     return merged
 
 
-class Judge:
+class IncrementalCheck:
     """Checks the bytes of a writer as they come, and raises as soon as it is certain that they will be refused.
 
     It is for telling early, at write(2): what it lets pass is still judged as a whole by the functions above. Once it
@@ -151,7 +151,7 @@ class Judge:
     def __init__(self, old: bytes, *, rewriting: bool) -> None:
         self._room = LARGEST - (0 if rewriting else len(old))
         self._taken = () if rewriting else names(old)
-        self._stream = Stream(Kept(old), whole=True) if rewriting else None
+        self._stream = NodeStream(OldNodesUnchanged(old), whole=True) if rewriting else None
         #: Whole nodes, the first that were written: most writers write no more, and need no stream.
         self._first = b""
         self._undecided, self._unreadable = rewriting, False
@@ -180,7 +180,7 @@ class Judge:
         if self._stream is None:
             if self._is_whole(chunk):
                 return
-            self._stream = Stream(Fresh(self._taken), whole=False)
+            self._stream = NodeStream(UniqueNames(self._taken), whole=False)
             chunk, self._first = self._first + chunk, b""
         # Cut where a token may end: parsers hold back what is cut elsewhere.
         end = chunk.rfind(b">") + 1
@@ -197,7 +197,7 @@ class Judge:
         if (simple := _simple(chunk)) is not None:
             _check_names(simple.names, self._taken)
         elif (tree := small_tree(enclosed(chunk))) is not None:
-            tell(tree, Reader(Fresh(self._taken), whole=False))
+            tell(tree, NodeReader(UniqueNames(self._taken), whole=False))
         else:
             return False
         self._first = chunk
@@ -215,7 +215,7 @@ class Judge:
             self._unreadable = True
         return head
 
-    def _check_rest(self, stream: Stream) -> None:
+    def _check_rest(self, stream: NodeStream) -> None:
         if len(self._rest) > LONGEST:
             raise InvalidDocument(f"XML with more than {LONGEST} bytes without a tag")
         text = self._rest.lstrip(_SPACE)
@@ -240,7 +240,7 @@ def _tags(data: etree._Element) -> Iterable[str]:
 
 def _check_names(fresh: Iterable[str], taken: Iterable[str]) -> None:
     """Raise Exists for the first new name that is taken, InvalidDocument where there would be too many."""
-    rule = Fresh(taken)
+    rule = UniqueNames(taken)
     for name in fresh:
         rule.begins(name)
 

@@ -70,7 +70,7 @@ def describe(meta: MetaData) -> bytes:
     return f"{HEAD}{attributes}{_TAIL}".encode()
 
 
-def is_bare(document: bytes) -> bool:
+def has_no_nodes(document: bytes) -> bool:
     """Whether a document is as `describe` writes them, so that it needs no parser to be known to have no data nodes."""
     if len(document) > _LONGEST_BARE or not document.endswith(_BARE_END):
         return False

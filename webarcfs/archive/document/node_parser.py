@@ -1,7 +1,7 @@
 """Reads data.xml, or data nodes alone, as a stream of events: within bounds, in flat memory, against rules.
 
-Documents come from users, so everything is bounded here before a tree is made of it. A `Rules` says what is asked of
-the nodes; it is told of each as it begins and ends, so that a fault is known as soon as its bytes are.
+Documents come from users, so everything is bounded here before a tree is made of it. `NodeRules` hear of each node as
+it begins and ends, so that a fault is known as soon as its bytes are.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def enclosed(nodes: bytes) -> bytes:
     return _OPENING + nodes + _CLOSING
 
 
-class Rules:
+class NodeRules:
     """What is asked of a document's metadata and nodes. These ask nothing."""
 
     #: Whether what nodes hold is asked for.
@@ -63,10 +63,10 @@ class Rules:
         """
 
 
-class Reader:
+class NodeReader:
     """The parser's target: follows a document (`whole`), or nodes in the element of `enclosed`."""
 
-    def __init__(self, rules: Rules, *, whole: bool) -> None:
+    def __init__(self, rules: NodeRules, *, whole: bool) -> None:
         self._rules = rules
         #: The elements above the nodes that are to come, in order, each at its depth.
         self._frame = [(1, FILE), (2, META), (2, DATA)] if whole else [(1, DATA)]
@@ -174,7 +174,7 @@ class Reader:
 class _Heard:
     """A target that never raises: lxml does not free the document of one that does. After an error it hears no more."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: NodeReader) -> None:
         self._reader = reader
         self.error: WebarcError | None = None
 
@@ -208,11 +208,11 @@ class _Heard:
 
 
 # lxml looks at the signature of a target for each parser, which is most of the cost of a small one; so it is told.
-for _start in (Reader.start, _Heard.start):
+for _start in (NodeReader.start, _Heard.start):
     setattr(_start, "__signature__", inspect.signature(_start))  # noqa: B010 # mypy knows no such attribute
 
 
-def read(document: bytes, rules: Rules, *, whole: bool) -> etree._Element | None:
+def read(document: bytes, rules: NodeRules, *, whole: bool) -> etree._Element | None:
     """Hold a document, or nodes as `enclosed` makes them one, against rules. Raises InvalidDocument and theirs.
 
     Returns its tree, if one was made.
@@ -220,10 +220,10 @@ def read(document: bytes, rules: Rules, *, whole: bool) -> etree._Element | None
     # Not of whole documents, whose digests are compared: libxml2 tells of an `&amp;` in an attribute as `&#38;`.
     root = None if whole else small_tree(document)
     if root is not None:
-        tell(root, Reader(rules, whole=whole))
+        tell(root, NodeReader(rules, whole=whole))
         return root
     try:
-        etree.fromstring(document, _parser(Reader(rules, whole=whole)))
+        etree.fromstring(document, _parser(NodeReader(rules, whole=whole)))
     except etree.XMLSyntaxError as error:
         raise InvalidDocument(f"XML is not well-formed: {error}") from None
     return None
@@ -243,7 +243,7 @@ def small_tree(document: bytes) -> etree._Element | None:
     return root if root.getprevious() is None and root.getnext() is None else None
 
 
-def tell(node: etree._Element, reader: Reader) -> None:
+def tell(node: etree._Element, reader: NodeReader) -> None:
     """Tell a reader of an element as the parser would."""
     if isinstance(node, etree._Comment):
         reader.comment(node.text or "")
@@ -261,14 +261,14 @@ def tell(node: etree._Element, reader: Reader) -> None:
     reader.end(str(node.tag))
 
 
-class Stream:
+class NodeStream:
     """The same for bytes as they come. UTF-8 only; each piece must end where a tag, comment or the like may end.
 
     Tokens that are cut anywhere are held back by newer parsers until much more has come; so none is cut here.
     """
 
-    def __init__(self, rules: Rules, *, whole: bool) -> None:
-        self.reader = Reader(rules, whole=whole)
+    def __init__(self, rules: NodeRules, *, whole: bool) -> None:
+        self.reader = NodeReader(rules, whole=whole)
         self._whole = whole
         self._heard = _Heard(self.reader)
         self._parser = _parser(self._heard)
@@ -310,7 +310,7 @@ def serialised(node: etree._Element) -> bytes:
     return (found[1] + text[found.end() :] if found else text).encode("utf-8")
 
 
-def _parser(target: Reader | _Heard) -> etree.XMLParser:
+def _parser(target: NodeReader | _Heard) -> etree.XMLParser:
     return etree.XMLParser(
         target=target,  # type: ignore[arg-type] # lxml-stubs ask for methods that take bytes too
         resolve_entities=False,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from webarcfs.archive.document.node_parser import Rules, read
+from webarcfs.archive.document.node_parser import NodeRules, read
 from webarcfs.archive.model.errors import Damaged, Exists, InvalidDocument, NotPermitted
 
 #: Data nodes of one document.
 MOST = 50_000
 
 
-class Fresh(Rules):
+class UniqueNames(NodeRules):
     """Each node's name must be a new one (/Xm-3.1/)."""
 
     def __init__(self, taken: Iterable[str]) -> None:
@@ -26,7 +26,7 @@ class Fresh(Rules):
             raise InvalidDocument(f"data.xml would have more than {MOST} data nodes")
 
 
-class Kept(Fresh):
+class OldNodesUnchanged(UniqueNames):
     """The metadata and the old nodes must be there, in order and unchanged (/Xm-5/); others must be new."""
 
     digests = True
@@ -63,7 +63,7 @@ class Kept(Fresh):
             raise _gone(self._old[self._next][0])
 
 
-class _Record(Rules):
+class _Record(NodeRules):
     """Keeps what it is told."""
 
     digests = True
@@ -81,7 +81,7 @@ class _Record(Rules):
         self.nodes.append((name, digest))
 
 
-def read_old(document: bytes, rules: Rules) -> None:
+def read_old(document: bytes, rules: NodeRules) -> None:
     """Hold a data.xml of the archive against rules. Raises Damaged if it is none: that is not the writer's fault."""
     try:
         read(document, rules, whole=True)

@@ -30,7 +30,7 @@ _BLOBS = 300_000
 _PIPE = 1 << 20
 
 
-class Importer:
+class FastImport:
     """Files go in as a stream, a tree comes out. No ref shows any of it; a process that dies leaves objects only.
 
     Use it as a context manager.
@@ -81,7 +81,7 @@ class Importer:
         self._loose.sync()  # what is not much is not put into a pack
         return self._tree.finish()
 
-    def __enter__(self) -> Importer:
+    def __enter__(self) -> FastImport:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -3,7 +3,7 @@
 Its objects are read and written as objects.py has it; writing many goes through `git fast-import`, and refs move in
 transactions of `git update-ref`, so that a publication is one compare-and-swap (/Ar-5…9/).
 
-A `Store` may be read by several threads at once; it holds no lock and caches nothing that can change.
+A `Repository` may be read by several threads at once; it holds no lock and caches nothing that can change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from webarcfs.archive.git import durability, git_command, leftlocks
-from webarcfs.archive.git.fast_import import BIG_FILE, Importer
+from webarcfs.archive.git.fast_import import BIG_FILE, FastImport
 from webarcfs.archive.git.git_command import fail, reason
 from webarcfs.archive.git.objects import Objects
 from webarcfs.archive.git.tree_rewriting import Rewriting
@@ -69,14 +69,14 @@ class RefUpdate:
     old: str | None
 
 
-class Store(Objects):
+class Repository(Objects):
     """The repository of one domain."""
 
     #: What main was at the last look: its message may have thousands of lines, and it is asked for with each addition.
     _newest: Commit | None = None
 
     @classmethod
-    def create(cls, path: Path) -> Store:
+    def create(cls, path: Path) -> Repository:
         """Make an empty bare repository at `path` in one step; one that somebody else made meanwhile is as good."""
         scratch = path.with_name(f".new-{os.getpid()}-{path.name}")
         shutil.rmtree(scratch, ignore_errors=True)
@@ -198,9 +198,9 @@ class Store(Objects):
 
     # -- publishing and upkeep ---------------------------------------------------------------------------------------
 
-    def importer(self, tree: str | None) -> Importer:
+    def importer(self, tree: str | None) -> FastImport:
         """A stream of files to be put into `tree`; None for an empty one."""
-        return Importer(self.path, tree, self.read_tree)
+        return FastImport(self.path, tree, self.read_tree)
 
     def rewriting(self, tree: str | None) -> Rewriting:
         """Many changes to `tree`, of files that are in the repository."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from webarcfs.archive.git import git_command, leftlocks
 from webarcfs.archive.git.git_command import reason
-from webarcfs.archive.git.repository import INCOMING, Store
+from webarcfs.archive.git.repository import INCOMING, Repository
 
 #: What is copied: all but scratch refs of publications under way.
 _REFS = ("refs/heads/*", "refs/crawls/*", "refs/publications/*", "refs/additions/*")
@@ -31,7 +31,7 @@ _CHECKSUM = 20  # bytes, SHA-1
 _READ_AT_ONCE = 1 << 20
 
 
-def fetch(source: Path, copy: Store, refs: Sequence[str] = _REFS) -> None:
+def fetch(source: Path, copy: Repository, refs: Sequence[str] = _REFS) -> None:
     """Bring `copy` to where the repository `source` is, all refs in one transaction. Raises OSError, Damaged."""
     settings = ["-c", "fetch.unpackLimit=1", "-c", "pack.compression=1", "-c", "protocol.version=2"]
     leftlocks.remove(copy.path)  # of a backup that was killed
@@ -39,7 +39,7 @@ def fetch(source: Path, copy: Store, refs: Sequence[str] = _REFS) -> None:
     git_command.run([*settings, *command, str(source), *(f"+{each}:{each}" for each in refs)], copy.path)
 
 
-def differing(source: Store, copy: Store) -> list[str]:
+def differing(source: Repository, copy: Repository) -> list[str]:
     """The refs of `source` that `copy` has not, or has elsewhere."""
     theirs = copy.refs("refs/")
     ours = source.refs("refs/")
@@ -78,7 +78,7 @@ def _fits(path: Path) -> bool:
         return False  # the disk cannot even read it
 
 
-def connected(store: Store) -> list[str]:
+def connected(store: Repository) -> list[str]:
     """What `git fsck --connectivity-only` misses, a line each: every object that a ref leads to must be there."""
     done = git_command.run(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"], store.path, check=False)
     lines = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
@@ -86,7 +86,7 @@ def connected(store: Store) -> list[str]:
     return found if found or not done.returncode else [reason(done.stderr)]
 
 
-def tidy(store: Store) -> None:
+def tidy(store: Repository) -> None:
     """Put small packs together, where many transfers left many (git-repack(1), `--geometric`)."""
     if sum(1 for _ in (store.path / "objects" / "pack").glob("*.pack")) > _MANY_PACKS:
         git_command.run(["repack", "-d", "-q", "--geometric=2"], store.path)

@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass
 
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
 
 _log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ _Entry = Entry | None
 _Folder = dict[str, Entry]
 
 
-def additions_since(store: Store, before: str, after: str, crawled: str) -> str:
+def additions_since(store: Repository, before: str, after: str, crawled: str) -> str:
     """The tree `crawled`, made on `before`, with what came between `before` and `after`."""
     root = _Place("", before, after, crawled)
     return _merge(store, root, takes=False) or store.write_tree([])
@@ -34,7 +34,7 @@ class _Place:
     after: str | None
     crawled: str | None
 
-    def folders(self, store: Store) -> tuple[_Folder, _Folder, _Folder]:
+    def folders(self, store: Repository) -> tuple[_Folder, _Folder, _Folder]:
         """Name → entry, in each of the three."""
         before, after, crawled = (
             {entry.name: entry for entry in store.entries(tree)} if tree else {}
@@ -43,7 +43,7 @@ class _Place:
         return before, after, crawled
 
 
-def _merge(store: Store, place: _Place, *, takes: bool) -> str | None:
+def _merge(store: Repository, place: _Place, *, takes: bool) -> str | None:
     """The folder as the crawl made it, with its additions; `takes` says whether the ARC around it is as it was."""
     if place.before == place.after:
         return place.crawled
@@ -63,7 +63,7 @@ def _merge(store: Store, place: _Place, *, takes: bool) -> str | None:
     return store.write_tree(list(merged.values())) if merged else None
 
 
-def _child(store: Store, path: str, states: tuple[_Entry, _Entry, _Entry], takes: bool) -> _Entry:
+def _child(store: Repository, path: str, states: tuple[_Entry, _Entry, _Entry], takes: bool) -> _Entry:
     """What one name stands for in the end, where additions changed it; `states` as in _Place."""
     before, after, crawled = states
     if not any(_is_file(each) for each in states):

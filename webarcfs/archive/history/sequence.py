@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import CRAWLS, MAIN, Commit, RefUpdate, Store
+from webarcfs.archive.git.repository import CRAWLS, MAIN, Commit, RefUpdate, Repository
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound
 from webarcfs.archive.model.metadata import CommitTag
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PublicationSlot:
     """A publication's hold on the counter: its number, and the feed that it will add to."""
 
     number: int
@@ -38,7 +38,7 @@ class Turn:
 
 
 @contextmanager
-def turn(archive: Archive, tag: CommitTag) -> Iterator[Turn]:
+def publication_slot(archive: Archive, tag: CommitTag) -> Iterator[PublicationSlot]:
     """Take the next number for `tag`, alone. The caller moves the refs, then calls `publish`."""
     feed = Feed(archive.changes)
     with locks.exclusive(archive.sequence) as fd:
@@ -46,7 +46,7 @@ def turn(archive: Archive, tag: CommitTag) -> Iterator[Turn]:
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{last + 1} {tag}\n".encode(), 0)
         os.fsync(fd)
-        yield Turn(last + 1, feed, tag)
+        yield PublicationSlot(last + 1, feed, tag)
 
 
 def last_number(archive: Archive) -> int:
@@ -77,7 +77,7 @@ def mend(archive: Archive) -> None:
     number, tag = begun
     with locks.Turnstile(archive.lock(tag.domain)).exclusive(), locks.exclusive(archive.sequence) as fd:
         with contextlib.suppress(Damaged, Busy):
-            store = Store(archive.repository(tag.domain))
+            store = Repository(archive.repository(tag.domain))
             updates = _missing(store, tag, number)
             if updates:
                 _log.warning("%s: the publication of %s was interrupted, and is completed", archive.root, tag)
@@ -85,7 +85,7 @@ def mend(archive: Archive) -> None:
         _settle(archive, Feed(archive.changes), fd)
 
 
-def _missing(store: Store, tag: CommitTag, number: int) -> list[RefUpdate]:
+def _missing(store: Repository, tag: CommitTag, number: int) -> list[RefUpdate]:
     """What is still to be moved for the publication `number`."""
     head, target = store.head(), store.ref(tag.ref)
     below = crawl_commit(store, head.oid) if head else None
@@ -100,7 +100,7 @@ def _missing(store: Store, tag: CommitTag, number: int) -> list[RefUpdate]:
     return [RefUpdate(MAIN, target, parent)] if parent == (head.oid if head else None) else []
 
 
-def crawl_commit(store: Store, ref_target: str) -> Commit | None:
+def crawl_commit(store: Repository, ref_target: str) -> Commit | None:
     """The crawl's own commit below a ref of `refs/crawls/`, which also counts the additions made since."""
     return next((commit for commit in store.history(ref_target) if commit.message.is_crawl), None)
 
@@ -129,7 +129,7 @@ def _begun(state: str) -> tuple[int, CommitTag] | None:
 
 def _was_published(archive: Archive, tag: CommitTag, number: int) -> bool:
     try:
-        store = Store(archive.repository(tag.domain))
+        store = Repository(archive.repository(tag.domain))
         target = store.ref(tag.ref)
         commit = crawl_commit(store, target) if target else None
     except (NotFound, Damaged):
@@ -142,7 +142,7 @@ def _highest(archive: Archive) -> int:
     highest = 0
     for domain in archive.domains():
         try:
-            store = Store(archive.repository(domain))
+            store = Repository(archive.repository(domain))
             found = (crawl_commit(store, target) for target in store.refs(CRAWLS).values())
             highest = max([highest, *(commit.message.sequence for commit in found if commit is not None)])
         except Damaged:

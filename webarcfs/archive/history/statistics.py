@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history.versions import arcs, described
 from webarcfs.archive.model.errors import InvalidDocument
 
@@ -33,7 +33,7 @@ class Statistics:
         return {"documents": self.documents, "bytes": self.bytes, **parts}
 
 
-def statistics(store: Store, tree: str) -> Statistics:
+def statistics(store: Repository, tree: str) -> Statistics:
     """Count a snapshot's documents; bodies are not read. An ARC whose data.xml cannot be read has no type."""
     counts: dict[str, Counter[str]] = {"types": Counter(), "extensions": Counter()}
     sizes: dict[str, Counter[str]] = {"types": Counter(), "extensions": Counter()}

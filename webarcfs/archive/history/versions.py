@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from webarcfs.archive.document.data_xml import metadata
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.git.repository import CRAWLS, Store
+from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
 from webarcfs.archive.model.errors import InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import CommitTag, MetaData, compact_time, parse_compact_time
@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class VersionChange:
     """A document that differs between two trees: added, removed or changed, with its data files before and after."""
 
     path: str
@@ -50,13 +50,13 @@ class Change:
     new: str | None
 
 
-def snapshots(store: Store, domain: str) -> list[tuple[CommitTag, str]]:
+def snapshots(store: Repository, domain: str) -> list[tuple[CommitTag, str]]:
     """All snapshots of a domain, oldest first, with their commits."""
     found = ((parse_compact_time(time), oid) for time, oid in store.refs(CRAWLS).items())
     return [(CommitTag(time, domain), oid) for time, oid in sorted(found)]
 
 
-def commit_of(store: Store, tag: CommitTag) -> str:
+def commit_of(store: Repository, tag: CommitTag) -> str:
     """The commit of a snapshot. Raises NotFound where there is none of that tag."""
     oid = store.ref(CRAWLS + compact_time(tag.crawl_time))
     if oid is None:
@@ -64,12 +64,12 @@ def commit_of(store: Store, tag: CommitTag) -> str:
     return oid
 
 
-def tree_of(store: Store, tag: CommitTag) -> str:
+def tree_of(store: Repository, tag: CommitTag) -> str:
     """The tree of a snapshot. Raises NotFound where there is none of that tag."""
     return store.commit(commit_of(store, tag)).tree
 
 
-def steps(store: Store, domain: str, arc: str) -> Iterator[Step]:
+def steps(store: Repository, domain: str, arc: str) -> Iterator[Step]:
     """What each snapshot did to the document at `arc`, oldest first; snapshots that left it alone are passed over."""
     before: dict[str, Entry] = {}
     tree = None
@@ -86,7 +86,7 @@ def steps(store: Store, domain: str, arc: str) -> Iterator[Step]:
         before = after
 
 
-def _own_entries(store: Store, tree: str | None) -> dict[str, Entry]:
+def _own_entries(store: Repository, tree: str | None) -> dict[str, Entry]:
     """What an ARC consists of, by name, without the ARCs that lie in it; nothing where it is no ARC."""
     entries = {entry.name: entry for entry in store.entries(tree)} if tree else {}
     if DATA_XML not in entries or entries[DATA_XML].is_tree:
@@ -95,7 +95,7 @@ def _own_entries(store: Store, tree: str | None) -> dict[str, Entry]:
     return {name: entry for name, entry in entries.items() if name not in inner}
 
 
-def _step(store: Store, tag: CommitTag, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Step | None:
+def _step(store: Repository, tag: CommitTag, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Step | None:
     old, new = _data(before.values()), _data(after.values())
     size = store.size(new.oid) if new is not None else 0
     came = tuple(sorted(name for name in after.keys() - before.keys() if not is_reserved(name)))
@@ -110,7 +110,7 @@ def _step(store: Store, tag: CommitTag, before: Mapping[str, Entry], after: Mapp
     return None
 
 
-def _crawled(store: Store, entries: Mapping[str, Entry]) -> str | None:
+def _crawled(store: Repository, entries: Mapping[str, Entry]) -> str | None:
     """Which crawl stored this version of an ARC: data.xml says so."""
     try:
         return str(metadata(store.read(entries[DATA_XML].oid)).commit_tag) if entries else None
@@ -122,7 +122,7 @@ def _data(entries: Iterable[Entry]) -> Entry | None:
     return next((entry for entry in entries if not entry.is_tree and is_data_file(entry.name)), None)
 
 
-def compare(store: Store, old: str | None, new: str | None, below: str = "") -> Iterator[Change]:
+def compare(store: Repository, old: str | None, new: str | None, below: str = "") -> Iterator[VersionChange]:
     """The documents whose data file differs between two trees, in order of path; `below` limits it to a folder."""
     if below:
         old, new = (_subtree(store, tree, below) for tree in (old, new))
@@ -135,15 +135,15 @@ def compare(store: Store, old: str | None, new: str | None, below: str = "") -> 
             pair["new"] = pair["new"] or each.new
     for path, pair in sorted(pending.items()):
         what = "added" if pair["old"] is None else "removed" if pair["new"] is None else "changed"
-        yield Change(path, what, pair["old"], pair["new"])
+        yield VersionChange(path, what, pair["old"], pair["new"])
 
 
-def _subtree(store: Store, tree: str | None, path: str) -> str | None:
+def _subtree(store: Repository, tree: str | None, path: str) -> str | None:
     found = store.find(tree, path) if tree else None
     return found.oid if found is not None and found.is_tree else None
 
 
-def arcs(store: Store, tree: str, prefix: str = "") -> Iterator[ArcTree]:
+def arcs(store: Repository, tree: str, prefix: str = "") -> Iterator[ArcTree]:
     """Every ARC of a tree, parents before what lies in them."""
     entries = store.entries(tree)
     document = next((entry for entry in entries if entry.name == DATA_XML and not entry.is_tree), None)
@@ -155,7 +155,7 @@ def arcs(store: Store, tree: str, prefix: str = "") -> Iterator[ArcTree]:
             yield from arcs(store, entry.oid, f"{prefix}{entry.name}/")
 
 
-def stored_by(store: Store, tag: CommitTag) -> Iterator[MetaData]:
+def stored_by(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
     """The documents of which a snapshot stored a version, with their metadata, in order of path. Raises NotFound."""
     tree = tree_of(store, tag)
     before = [oid for earlier, oid in snapshots(store, tag.domain) if earlier.crawl_time < tag.crawl_time]
@@ -165,6 +165,6 @@ def stored_by(store: Store, tag: CommitTag) -> Iterator[MetaData]:
     return (meta for document in documents if (meta := metadata(store.read(document))).commit_tag == tag)
 
 
-def described(store: Store, arc: ArcTree) -> MetaData:
+def described(store: Repository, arc: ArcTree) -> MetaData:
     """The metadata of an ARC, as its data.xml has them."""
     return metadata(store.read(arc.data_xml))

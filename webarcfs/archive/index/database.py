@@ -24,7 +24,7 @@ _NEVER = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DocumentChange:
     """What a snapshot did at one path: the document's metadata from then on, None where it was removed."""
 
     path: str
@@ -41,7 +41,7 @@ class Database(SqliteFile):
             self._db = SqliteDatabase(self._connection)
             self._ready(SCHEMA_VERSION, "schema")
 
-    def record(self, message: Message, changes: Iterable[Change]) -> None:
+    def record(self, message: Message, changes: Iterable[DocumentChange]) -> None:
         """Take in one snapshot, in one transaction; once only (/Cr-15/).
 
         `changes` are against the snapshot before it in time. It is the newest of its domain, or an import from before

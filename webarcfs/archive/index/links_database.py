@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.config.packaged_files import sql
-from webarcfs.archive.index.links_ids import Numbers, words
-from webarcfs.archive.index.links_words import Link
+from webarcfs.archive.index.links_ids import LinkIds, words
+from webarcfs.archive.index.links_words import ArchivedLink
 from webarcfs.archive.index.sqlite_file import SqliteFile
 from webarcfs.archive.model.metadata import CommitTag, format_time
 
@@ -41,22 +41,22 @@ class PageChange:
     page: tuple[str, str] | None
 
 
-class LinkBase(SqliteFile):
+class LinksDatabase(SqliteFile):
     """An open links.db. Use it as a context manager, in one thread."""
 
     def __init__(self, path: Path) -> None:
         """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
         super().__init__(path, None)
-        self._pending: list[tuple[int, Counter[Link]]] = []
+        self._pending: list[tuple[int, Counter[ArchivedLink]]] = []
         self._gathered = 0
         with self._translated():
             self._connection.create_function("words_of", 1, words, deterministic=True)  # the schema's triggers call it
             self._connection.execute(sql("links/tune"))
             self._ready(SCHEMA_VERSION, "links/schema")
-        self._numbers = Numbers(self._connection)
+        self._numbers = LinkIds(self._connection)
 
     def record(
-        self, tag: CommitTag, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[Link]]
+        self, tag: CommitTag, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[ArchivedLink]]
     ) -> None:
         """Take in one snapshot, once only. `changes` are against the one before it in time.
 
@@ -105,7 +105,7 @@ class LinkBase(SqliteFile):
             return dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
 
     def _take_bodies(
-        self, domain: str, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[Link]]
+        self, domain: str, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[ArchivedLink]]
     ) -> list[tuple[int, int | None]]:
         """The numbers of each page and of its body from now on, None where it has none; bodies that are new come in."""
         states: list[tuple[int, int | None]] = []
@@ -135,7 +135,7 @@ class LinkBase(SqliteFile):
         return page
 
     def _body(
-        self, page: int, change: PageChange, links: Callable[[PageChange], Iterable[Link]]
+        self, page: int, change: PageChange, links: Callable[[PageChange], Iterable[ArchivedLink]]
     ) -> tuple[int | None, int]:
         """The number of a page's body, and how many links came in with it."""
         if change.page is None:
@@ -153,7 +153,7 @@ class LinkBase(SqliteFile):
             self._gather(body, said)
         return body, count
 
-    def _gather(self, body: int, said: Counter[Link]) -> None:
+    def _gather(self, body: int, said: Counter[ArchivedLink]) -> None:
         self._pending.append((body, said))
         self._gathered += len(said)
         if self._gathered >= _PORTION:
@@ -162,7 +162,7 @@ class LinkBase(SqliteFile):
     def _flush(self) -> None:
         """Store the links that were gathered."""
         pending, self._pending, self._gathered = self._pending, [], 0
-        links: dict[Link, int] = {}
+        links: dict[ArchivedLink, int] = {}
         for _, said in pending:
             links.update(said)
         references = self._numbers.references(links)

@@ -12,21 +12,21 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from webarcfs.archive.config.packaged_files import sql
-from webarcfs.archive.index.links_words import Kind, Link, words_of
+from webarcfs.archive.index.links_words import ArchivedLink, AskedKind, words_of
 
 #: How many references are remembered, and how long a URL or text may be for that: some 30 MB.
 _REMEMBERED = 100_000
 _SHORT = 200
 
 
-class Numbers:
+class LinkIds:
     """The numbers of an open links.db. Call `begin` in each transaction first, `forget` when one was rolled back."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._state: int | None = None
         self._last: dict[str, int] = {}
-        self._references: dict[Link, int] = {}
+        self._references: dict[ArchivedLink, int] = {}
         self._domains: dict[str, int] = {}
 
     def begin(self) -> None:
@@ -45,7 +45,7 @@ class Numbers:
         self._references.clear()
         self._domains.clear()
 
-    def references(self, links: Collection[Link]) -> dict[Link, int]:
+    def references(self, links: Collection[ArchivedLink]) -> dict[ArchivedLink, int]:
         """The number of each of `links`, new ones stored."""
         known = self._references
         found = {link: known[link] for link in links if link in known}
@@ -56,7 +56,7 @@ class Numbers:
         known.update((link, found[link]) for link in missing if len(link.target) <= _SHORT and len(link.text) <= _SHORT)
         return found
 
-    def _stored(self, links: Sequence[Link]) -> dict[Link, int]:
+    def _stored(self, links: Sequence[ArchivedLink]) -> dict[ArchivedLink, int]:
         """The numbers of links as the database has them. They are given new ones; where it has one, that is left."""
         urls, last = self.urls(link.target for link in links), self._last["reference"]
         found = dict(zip(links, range(last + 1, last + 1 + len(links)), strict=True))
@@ -95,7 +95,7 @@ class Numbers:
         _, separator, rest = url.partition("://")
         return self.domain(rest.partition("/")[0].partition("?")[0]) if separator else None
 
-    def _find_reference(self, kind: Kind, target: int, text: str) -> int:
+    def _find_reference(self, kind: AskedKind, target: int, text: str) -> int:
         values: dict[str, Any] = {"target": target, "kind": int(kind), "text": text}
         return int(self._connection.execute(sql("links/find_reference"), values).fetchone()[0])
 

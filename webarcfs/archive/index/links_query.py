@@ -18,7 +18,7 @@ from typing import Any
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.links_database import NEVER, SCHEMA_VERSION
-from webarcfs.archive.index.links_words import Kind, words_of
+from webarcfs.archive.index.links_words import AskedKind, words_of
 from webarcfs.archive.index.sqlite_file import as_told_to_readers
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
@@ -41,14 +41,14 @@ class Question:
     word: str = ""
     at: CommitTag | None = None
     ever: bool = False
-    kind: Kind | None = None
+    kind: AskedKind | None = None
     external: bool = False
     broken: bool = False
     limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLink:
     """A link of a version of a page: `times` there, since the crawl at `since`, until the one at `until` (or empty)."""
 
     page: str
@@ -73,7 +73,7 @@ class Figures:
     images: int
 
 
-def ask(archive: Archive, question: Question, seconds: float) -> Iterator[Found]:
+def ask(archive: Archive, question: Question, seconds: float) -> Iterator[FoundLink]:
     """The links that `question` is about.
 
     Raises NotFound when there is no links.db or no such snapshot in it, TookTooLong after `seconds`, Busy while another
@@ -107,9 +107,9 @@ def figures(archive: Archive, tag: CommitTag, seconds: float) -> Figures:
         _must_have(archive, connection, tag)
         values = {"domain": tag.domain, "seq": _seq(tag)}
         rows = {(kind, bool(out)): (n, t) for kind, out, n, t in connection.execute(sql("links/figures"), values)}
-    inside, outside = (rows.get((Kind.HTTP, external), (0, 0)) for external in (False, True))
+    inside, outside = (rows.get((AskedKind.HTTP, external), (0, 0)) for external in (False, True))
     mails, images = (
-        sum(rows.get((kind, each), (0, 0))[0] for each in (False, True)) for kind in (Kind.MAIL, Kind.IMAGE)
+        sum(rows.get((kind, each), (0, 0))[0] for each in (False, True)) for kind in (AskedKind.MAIL, AskedKind.IMAGE)
     )
     return Figures(inside[0] + outside[0], *outside, inside[0], mails, images)
 
@@ -140,10 +140,12 @@ def _seq(tag: CommitTag | None) -> int:
     return NEVER - 1 if tag is None else int(tag.crawl_time.timestamp())
 
 
-def _found(row: tuple[str, str, int, str, str, int, int, int]) -> Found:
+def _found(row: tuple[str, str, int, str, str, int, int, int]) -> FoundLink:
     page, path, kind, target, text, times, since, until = row
     ended = "" if until == NEVER else format_time(from_epoch(until))
-    return Found(page, path, Kind(kind).name.lower(), target, text, times, format_time(from_epoch(since)), ended)
+    return FoundLink(
+        page, path, AskedKind(kind).name.lower(), target, text, times, format_time(from_epoch(since)), ended
+    )
 
 
 def _judge(

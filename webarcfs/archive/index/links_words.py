@@ -14,7 +14,7 @@ MOST_WORDS = 64
 _WORD = re.compile(r"[^\W_]+")
 
 
-class Kind(IntEnum):
+class AskedKind(IntEnum):
     """What a link leads to; the numbers stand in links.db."""
 
     HTTP = 1
@@ -24,10 +24,10 @@ class Kind(IntEnum):
     __hash__ = int.__hash__  # an enum's own is a function in Python, and links are looked up by the million
 
 
-class Link(NamedTuple):
+class ArchivedLink(NamedTuple):
     """A link of a page: its target (a canonical URL, or `mailto:` and an address), and the text that names it."""
 
-    kind: Kind
+    kind: AskedKind
     target: str
     text: str
 

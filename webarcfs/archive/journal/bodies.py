@@ -18,7 +18,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class StoredBody:
     """The bytes of a file to be added: `data`, or the first `size` bytes of the descriptor `fd` of a draft.
 
     A `final` draft is taken as it is, and must not be written any more; one that is not is copied. The descriptor
@@ -43,12 +43,12 @@ def nameless(folder: Path) -> int:
     return fd
 
 
-def read(body: Body) -> bytes:
+def read(body: StoredBody) -> bytes:
     """A small body's bytes."""
     return body.data if body.data is not None else b"".join(chunks(body))
 
 
-def chunks(body: Body) -> Iterator[bytes]:
+def chunks(body: StoredBody) -> Iterator[bytes]:
     """A body's bytes, some at a time. Raises OSError when the draft is shorter than it was said to be."""
     if body.data is not None:
         yield body.data
@@ -62,7 +62,7 @@ def chunks(body: Body) -> Iterator[bytes]:
         at += len(chunk)
 
 
-def store(body: Body, path: Path) -> None:
+def store(body: StoredBody, path: Path) -> None:
     """Put a large body at `path`, durably; a final draft gets the name, anything else is copied. Raises OSError."""
     with contextlib.suppress(FileExistsError):
         path.parent.mkdir()
@@ -82,7 +82,7 @@ def store(body: Body, path: Path) -> None:
         raise
 
 
-def _link(body: Body, path: Path) -> bool:
+def _link(body: StoredBody, path: Path) -> bool:
     """Give a draft a name; False where that cannot be."""
     if os.fstat(body.fd).st_size != body.size:
         return False

@@ -19,18 +19,18 @@ from dataclasses import dataclass
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.journal import bodies
-from webarcfs.archive.journal.bodies import Body
+from webarcfs.archive.journal.bodies import StoredBody
 from webarcfs.archive.journal.log_format import INLINE, frame
-from webarcfs.archive.journal.log_writer import Segment
+from webarcfs.archive.journal.log_writer import LogWriter
 from webarcfs.archive.journal.name_claims import Claims
-from webarcfs.archive.journal.pending import Pending, Pendings, Ticket
+from webarcfs.archive.journal.pending import JournalPosition, PendingAddition, PendingIndex
 from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, blob_id
 from webarcfs.archive.model.committed import Committed
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import compact_time, now
 from webarcfs.archive.system import locks
 
-__all__ = ["Body", "Journal", "Ticket", "Wanted"]
+__all__ = ["Journal", "JournalPosition", "StoredBody", "Wanted"]
 
 #: A log of this size is followed by another, so that what git has can go, in bytes.
 FULL = 4 << 20
@@ -40,7 +40,7 @@ WORTH = 256 << 10
 RESERVE = 100
 
 #: An addition to be confirmed, with its body, if it is a file.
-Wanted = tuple[Addition, Body | None]
+Wanted = tuple[Addition, StoredBody | None]
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class _Confirming:
     addition: Addition
     data: bytes = b""
     file: str = ""
-    pending: Pending | None = None
+    pending: PendingAddition | None = None
     end: int = 0
     error: BaseException | None = None
 
@@ -64,10 +64,10 @@ class Journal:
         self._folder = archive.journal / self.id
         self._claiming = threading.Lock()
         self._claims = Claims(archive)
-        self._pendings = Pendings()
+        self._pendings = PendingIndex()
         self._state = threading.Lock()
         self._logs = self._files = self._number = 0
-        self._segments: list[Segment] = []
+        self._segments: list[LogWriter] = []
         self._segments.append(self._next_segment())
 
     @classmethod
@@ -86,7 +86,7 @@ class Journal:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         return fd
 
-    def confirm(self, addition: Addition, body: Body | None = None) -> Ticket:
+    def confirm(self, addition: Addition, body: StoredBody | None = None) -> JournalPosition:
         """Make an addition durable: it is when this returns. The caller holds the domain's lock, shared.
 
         Raises Exists when another pending addition of this version, of any mount, has the name; OSError when it could
@@ -97,7 +97,7 @@ class Journal:
             raise found
         return found
 
-    def confirm_all(self, wanted: Sequence[Wanted]) -> list[Ticket | BaseException]:
+    def confirm_all(self, wanted: Sequence[Wanted]) -> list[JournalPosition | BaseException]:
         """The same for several additions of one domain, at the price of one: the ticket of each, or what it failed by.
 
         Each addition succeeds or fails by itself, unless the disk fails.
@@ -117,11 +117,11 @@ class Journal:
         """A pending body: its bytes, or a descriptor of a large one that the caller closes; None once git has it."""
         return self._pendings.read(blob, self._folder)
 
-    def pending(self, domain: str | None = None) -> Sequence[Ticket]:
+    def pending(self, domain: str | None = None) -> Sequence[JournalPosition]:
         """What was confirmed here and is not released yet, in order."""
         return [each.ticket for each in self._pendings.of(domain)]
 
-    def release(self, committed: Committed) -> Sequence[Ticket]:
+    def release(self, committed: Committed) -> Sequence[JournalPosition]:
         """Forget what is in git now, and give its disk space back; returns what was forgotten. Raises OSError."""
         damaged = {(each.log, each.number) for each in committed.dropped if each.damaged}
         with self._claiming:
@@ -150,7 +150,7 @@ class Journal:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _with_body(self, addition: Addition, body: Body | None) -> _Confirming:
+    def _with_body(self, addition: Addition, body: StoredBody | None) -> _Confirming:
         found = _Confirming(addition)
         try:
             found.data, found.file = self._body(addition, body)
@@ -158,10 +158,10 @@ class Journal:
             found.error = error
         return found
 
-    def _body(self, addition: Addition, body: Body | None) -> tuple[bytes, str]:
+    def _body(self, addition: Addition, body: StoredBody | None) -> tuple[bytes, str]:
         """The body as it goes into the record, or the file that it was put in."""
         if isinstance(addition, AddNodes):
-            body = Body(len(addition.nodes), addition.nodes)
+            body = StoredBody(len(addition.nodes), addition.nodes)
         elif isinstance(addition, AddFile) and body is None:
             raise ValueError("a file needs a body")
         if body is None:
@@ -198,8 +198,8 @@ class Journal:
             record = frame(self._number, each.addition, each.data, each.file)
             begin, each.end = segment.end, segment.append(record)
             self._claims.wrote(segment.id, begin, each.end, each.addition)
-            ticket = Ticket(segment.id, self._number, each.addition)
-            each.pending = Pending(ticket, segment, each.end - len(each.data), each.file)
+            ticket = JournalPosition(segment.id, self._number, each.addition)
+            each.pending = PendingAddition(ticket, segment, each.end - len(each.data), each.file)
             self._pendings.keep(each.pending)  # from now on its log may not go, though it is not confirmed yet
         except BaseException as error:
             each.error = error
@@ -216,7 +216,7 @@ class Journal:
                     if each.pending is not None and each.pending.segment is segment:
                         each.error = error
 
-    def _current(self) -> Segment:
+    def _current(self) -> LogWriter:
         """The log to write to: a new one where the last is full, or failed. Under the names lock."""
         last = self._segments[-1]
         if last.end >= FULL or last.failed:
@@ -226,9 +226,9 @@ class Journal:
             self._claims.refresh()  # what follows in this batch is judged by what is written there
         return last
 
-    def _next_segment(self) -> Segment:
+    def _next_segment(self) -> LogWriter:
         self._logs += 1
-        return Segment.create(self._archive.journal, f"{self.id}-{self._logs:06}")
+        return LogWriter.create(self._archive.journal, f"{self.id}-{self._logs:06}")
 
     # -- letting go ----------------------------------------------------------------------------------------------
 
@@ -245,16 +245,16 @@ class Journal:
                     self._segments.remove(segment)
                 segment.close()
 
-    def _is_held(self, segment: Segment) -> bool:
+    def _is_held(self, segment: LogWriter) -> bool:
         return segment.id in self._pendings.logs()
 
 
-def _outcome(each: _Confirming) -> Ticket | BaseException:
+def _outcome(each: _Confirming) -> JournalPosition | BaseException:
     if each.error is not None:
         return each.error
     assert each.pending is not None
     return each.pending.ticket
 
 
-def _is_done(pending: Pending, committed: Committed) -> bool:
+def _is_done(pending: PendingAddition, committed: Committed) -> bool:
     return pending.ticket.number <= committed.upto.get(pending.ticket.log, 0)

@@ -25,7 +25,7 @@ LONGEST: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LogRecord:
     """One addition in a log. Its body lies at `offset` of the log, or in the file `file` beside it."""
 
     number: int
@@ -43,7 +43,7 @@ class Scan:
     ("damaged").
     """
 
-    records: tuple[Record, ...]
+    records: tuple[LogRecord, ...]
     end: int
     damage: tuple[tuple[int, int], ...]
     tail: str
@@ -63,7 +63,7 @@ def frame(number: int, addition: Addition, body: bytes = b"", file: str = "") ->
 
 def scan(data: bytes, start: int) -> Scan:
     """Read the records of `data`, which lies at offset `start` of a log and begins with a record."""
-    records: list[Record] = []
+    records: list[LogRecord] = []
     damage: list[tuple[int, int]] = []
     at = 0
     while at < len(data):
@@ -80,7 +80,7 @@ def scan(data: bytes, start: int) -> Scan:
     return Scan(tuple(records), start + at, tuple(damage), _tail(data[at:]))
 
 
-def _record(data: bytes, at: int, start: int) -> tuple[Record, int] | None:
+def _record(data: bytes, at: int, start: int) -> tuple[LogRecord, int] | None:
     """The record at `at` and the offset behind it; None when there is no whole and sound one."""
     body = at + _FRAME
     if data[at : at + len(_MARK)] != _MARK or body > len(data):
@@ -98,7 +98,7 @@ def _record(data: bytes, at: int, start: int) -> tuple[Record, int] | None:
         return None
 
 
-def _read(payload: bytes, start: int) -> Record:
+def _read(payload: bytes, start: int) -> LogRecord:
     line, newline, body = payload.partition(b"\n")
     number, file, text = line.split(b" ", 2)
     name = "" if file == b"-" else file.decode("ascii")
@@ -106,7 +106,7 @@ def _read(payload: bytes, start: int) -> Record:
     size = addition.size if isinstance(addition, AddFile) else len(body)
     if not newline or (isinstance(addition, AddFile) and not name and len(body) != addition.size):
         raise Damaged("a record without its body")
-    return Record(int(number), addition, start + len(line) + 1, size, name)
+    return LogRecord(int(number), addition, start + len(line) + 1, size, name)
 
 
 def _next_record(data: bytes, at: int, start: int) -> int | None:
@@ -128,9 +128,9 @@ def _tail(rest: bytes) -> str:
     return "torn" if cut else "damaged"
 
 
-def with_nodes(record: Record, nodes: bytes) -> Record:
+def with_nodes(record: LogRecord, nodes: bytes) -> LogRecord:
     """A record of AddNodes whose nodes lie in a file, with them."""
     addition = record.addition
     assert isinstance(addition, AddNodes)
     whole = AddNodes(addition.place, nodes, addition.author, addition.time, addition.source)
-    return Record(record.number, whole, record.offset, len(nodes), record.file)
+    return LogRecord(record.number, whole, record.offset, len(nodes), record.file)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.journal import log_format
-from webarcfs.archive.journal.log_format import HEADER, Record
+from webarcfs.archive.journal.log_format import HEADER, LogRecord
 from webarcfs.archive.model.addition import AddNodes
 from webarcfs.archive.system.processes import lives
 
@@ -30,7 +30,7 @@ _HEAD = 64  # bytes that are enough to tell the format
 
 
 @dataclass(slots=True)
-class Log:
+class LogReader:
     """One log, read incrementally."""
 
     path: Path
@@ -50,7 +50,7 @@ class Log:
         """The folder of its journal's large bodies."""
         return self.path.with_name(journal_of(self.id))
 
-    def more(self) -> list[Record] | None:
+    def more(self) -> list[LogRecord] | None:
         """The records that came since the last call; None when the log became shorter, and must be read anew.
 
         Raises FileNotFoundError when it is gone.
@@ -79,7 +79,7 @@ class Log:
         except FileNotFoundError:
             return False
 
-    def body(self, record: Record) -> Path | bytes:
+    def body(self, record: LogRecord) -> Path | bytes:
         """The body of a record: its file, or its bytes. Raises OSError, FileNotFoundError when the log is gone."""
         if record.file:
             return self.bodies / record.file
@@ -98,7 +98,7 @@ class Log:
         self.end = len(HEADER)
         return True
 
-    def _whole(self, record: Record) -> Record:
+    def _whole(self, record: LogRecord) -> LogRecord:
         if record.file and isinstance(record.addition, AddNodes):
             try:
                 return log_format.with_nodes(record, (self.bodies / record.file).read_bytes())
@@ -118,9 +118,9 @@ def log_path(archive: Archive, log: str) -> Path:
     return archive.journal / f"{log}{SUFFIX}"
 
 
-def all_logs(archive: Archive) -> list[Log]:
+def all_logs(archive: Archive) -> list[LogReader]:
     """The same, to be read."""
-    return [Log(log_path(archive, name)) for name in log_ids(archive)]
+    return [LogReader(log_path(archive, name)) for name in log_ids(archive)]
 
 
 def journal_of(log: str) -> str:

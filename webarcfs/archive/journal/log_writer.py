@@ -14,7 +14,7 @@ from webarcfs.archive.journal.log_reader import SET_ASIDE, SUFFIX
 from webarcfs.archive.system.fsync import sync_folder
 
 
-class Segment:
+class LogWriter:
     """An open log, held by flock until it is closed."""
 
     def __init__(self, path: Path, fd: int, end: int) -> None:
@@ -28,7 +28,7 @@ class Segment:
         self._changed = threading.Condition()
 
     @classmethod
-    def create(cls, folder: Path, name: str) -> Segment:
+    def create(cls, folder: Path, name: str) -> LogWriter:
         """A new log, on disk and locked before anybody else can find it. Raises OSError."""
         path, scratch = folder / f"{name}{SUFFIX}", folder / f".{name}.new"
         fd = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

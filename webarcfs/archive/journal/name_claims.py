@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names_of
-from webarcfs.archive.journal.log_reader import Log, log_ids, log_path
-from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, Move, Place
+from webarcfs.archive.journal.log_reader import LogReader, log_ids, log_path
+from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, ArcVersion, Move
 from webarcfs.archive.model.errors import Exists
 
 
@@ -30,9 +30,9 @@ class Claims:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._logs: dict[str, Log] = {}
-        self._taken: dict[Place, _Taken] = {}
-        self._places: dict[str, set[Place]] = {}
+        self._logs: dict[str, LogReader] = {}
+        self._taken: dict[ArcVersion, _Taken] = {}
+        self._places: dict[str, set[ArcVersion]] = {}
 
     def refresh(self) -> None:
         """Learn what was written since the last time."""
@@ -42,7 +42,7 @@ class Claims:
         for name in found:
             log = self._logs.get(name)
             if log is None:
-                log = self._logs[name] = Log(log_path(self._archive, name))
+                log = self._logs[name] = LogReader(log_path(self._archive, name))
             self._read(log)
 
     def wrote(self, log: str, begin: int, end: int, addition: Addition) -> None:
@@ -67,12 +67,12 @@ class Claims:
                     if name in taken.nodes:
                         raise Exists(f"data.xml has a data node {name} already")
 
-    def _read(self, log: Log) -> None:
+    def _read(self, log: LogReader) -> None:
         try:
             records = log.more()
             if records is None:  # what failed to become durable was cut off
                 self._forget(log.id)
-                log = self._logs[log.id] = Log(log.path)
+                log = self._logs[log.id] = LogReader(log.path)
                 records = log.more() or []
         except FileNotFoundError:
             return

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webarcfs.archive.journal.log_writer import Segment
+from webarcfs.archive.journal.log_writer import LogWriter
 from webarcfs.archive.model.addition import AddFile, Addition
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class JournalPosition:
     """A confirmed addition, and where it stands: its log and its number there."""
 
     log: str
@@ -22,24 +22,24 @@ class Ticket:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingAddition:
     """A ticket, and where the addition's body lies: at `offset` of the segment's log, or in `file`."""
 
-    ticket: Ticket
-    segment: Segment
+    ticket: JournalPosition
+    segment: LogWriter
     offset: int
     file: str
 
 
-class Pendings:
+class PendingIndex:
     """The pending additions of one journal."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: dict[tuple[str, str], dict[int, Pending]] = {}
-        self._bodies: dict[str, dict[tuple[str, int], Pending]] = {}
+        self._held: dict[tuple[str, str], dict[int, PendingAddition]] = {}
+        self._bodies: dict[str, dict[tuple[str, int], PendingAddition]] = {}
 
-    def keep(self, pending: Pending) -> None:
+    def keep(self, pending: PendingAddition) -> None:
         """Add one."""
         ticket = pending.ticket
         key = ticket.log, ticket.addition.place.domain
@@ -48,13 +48,13 @@ class Pendings:
             if isinstance(ticket.addition, AddFile):
                 self._bodies.setdefault(ticket.addition.blob, {})[ticket.log, ticket.number] = pending
 
-    def forget(self, gone: Iterable[Pending]) -> None:
+    def forget(self, gone: Iterable[PendingAddition]) -> None:
         """Remove some; no lookup finds them any more."""
         with self._lock:
             for pending in gone:
                 self._forget(pending)
 
-    def of(self, domain: str | None = None) -> Sequence[Pending]:
+    def of(self, domain: str | None = None) -> Sequence[PendingAddition]:
         """Those of a domain, or all, in order."""
         with self._lock:
             held = [each for key, each in self._held.items() if domain in (None, key[1])]
@@ -80,7 +80,7 @@ class Pendings:
             assert isinstance(addition, AddFile)
             return os.pread(found.segment.fd, addition.size, found.offset)
 
-    def _forget(self, pending: Pending) -> None:
+    def _forget(self, pending: PendingAddition) -> None:
         ticket = pending.ticket
         key = ticket.log, ticket.addition.place.domain
         held = self._held.get(key, {})

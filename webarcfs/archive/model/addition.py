@@ -27,7 +27,7 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArcVersion:
     """One version of an ARC: `arc` is its path inside `domain`, `version` the crawlTime of its data.xml."""
 
     domain: str
@@ -43,7 +43,7 @@ class AddFile:
     be there already.
     """
 
-    place: Place
+    place: ArcVersion
     path: str
     blob: str
     size: int
@@ -59,7 +59,7 @@ class AddNodes:
     `source` is the addition that was renamed onto data.xml to bring them, and goes; empty when they were written there.
     """
 
-    place: Place
+    place: ArcVersion
     nodes: bytes
     author: Author
     time: int
@@ -70,7 +70,7 @@ class AddNodes:
 class Move:
     """An addition gets a new name inside its ARC, by its maker; whether it is in git already does not matter."""
 
-    place: Place
+    place: ArcVersion
     old: str
     new: str
     author: Author
@@ -119,7 +119,7 @@ def decode(line: bytes, nodes: bytes = b"") -> Addition:
     """The inverse of `encode`. Raises Damaged for what is none."""
     try:
         fields = json.loads(line)
-        place = Place(*_texts(fields, "domain", "arc", "version"))
+        place = ArcVersion(*_texts(fields, "domain", "arc", "version"))
         author = Author(*map(str, fields["author"]))
         time = int(fields["time"])
         match fields["kind"]:

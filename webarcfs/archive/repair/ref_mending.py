@@ -15,7 +15,7 @@ from pathlib import Path
 from webarcfs.archive.commit import progress
 from webarcfs.archive.commit.progress import ADDITIONS
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, PUBLICATIONS, Commit, Store
+from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, PUBLICATIONS, Commit, Repository
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
@@ -42,7 +42,7 @@ class Refs:
 
     def __init__(self, archive: Archive, domain: str) -> None:
         self._archive, self._domain = archive, domain
-        self._store = Store(archive.repository(domain))
+        self._store = Repository(archive.repository(domain))
         self._packed, self._loose = _read(self._store.path)
         #: name → id, as it must be; name → text that is no id, or one of nothing; what is to be said
         self._right: dict[str, str] = {}

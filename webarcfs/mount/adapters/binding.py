@@ -10,9 +10,9 @@ from pathlib import Path
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import MountFailed, UsageError
-from webarcfs.mount.adapters.request_stats import Requests
+from webarcfs.mount.adapters.request_stats import RequestStats
 from webarcfs.mount.writing.service import Additions
-from webarcfs.view.node import Kind
+from webarcfs.view.node import NodeKind
 from webarcfs.view.tree.root import Tree
 
 #: Extended attribute of the root that tells the process behind a mount; found by name, not listed.
@@ -27,7 +27,7 @@ BINDINGS: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class AdapterContext:
     """One mount to be served. `live` is called once, by the adapter, when the kernel has taken the mount over.
 
     All nodes belong to `uid` and `gid`, and folders have `folder_mode` (0775 for a group that may add). `options` are
@@ -42,12 +42,12 @@ class Mount:
     gid: int
     options: Mapping[str, str | bool]
     live: Callable[[], None]
-    requests: Requests | None = None
-    folder_mode: int = Kind.FOLDER.value
+    requests: RequestStats | None = None
+    folder_mode: int = NodeKind.FOLDER.value
     additions: Additions | None = None
 
 
-Serve = Callable[[Mount], None]
+Serve = Callable[[AdapterContext], None]
 
 
 def load(name: str = "") -> Serve:

@@ -9,7 +9,7 @@ from collections import Counter
 STATS = "user.webarc.stats"
 
 
-class Requests:
+class RequestStats:
     """The counts of one mount."""
 
     def __init__(self) -> None:

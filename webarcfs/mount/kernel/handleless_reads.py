@@ -21,7 +21,7 @@ BUSY = 10.0
 MOST = 64
 
 
-class Kept:
+class OpenContents:
     """The large files that were read last: all that are being read, and a few more."""
 
     def __init__(self, busy: float = BUSY) -> None:

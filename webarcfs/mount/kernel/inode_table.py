@@ -14,7 +14,7 @@ from typing import Final
 
 from webarcfs.archive.model.errors import Stale
 from webarcfs.view import limits
-from webarcfs.view.node import Folder, Kind, Node
+from webarcfs.view.node import Folder, Node, NodeKind
 from webarcfs.view.tree.folders import Arc
 from webarcfs.view.tree.queries_folder import AnswerFolder, Beginning
 
@@ -40,20 +40,20 @@ def old_nodeid(ino: int) -> int:
     return ino | _OLD
 
 
-class Told:
+class ListedEntry:
     """What the kernel was told of a name in a listing: right as long as the name's stamp is this (`Folder.stamp`)."""
 
     __slots__ = ("ino", "kind", "number", "stamp")
 
-    def __init__(self, stamp: str, ino: int, kind: Kind, number: int) -> None:
+    def __init__(self, stamp: str, ino: int, kind: NodeKind, number: int) -> None:
         self.stamp = stamp
         self.ino = ino
         self.kind = kind
         self.number = number
 
 
-class Briefed:
-    """A file that a folder told of without making its node (`Folder.brief`)."""
+class LazyFile:
+    """A file that a folder told of without making its node (`Folder.child_attrs`)."""
 
     __slots__ = ("folder", "name")
 
@@ -67,12 +67,12 @@ class _Known:
 
     __slots__ = ("lookups", "name", "node", "parent", "told")
 
-    def __init__(self, node: Node | Briefed, parent: int, name: str) -> None:
+    def __init__(self, node: Node | LazyFile, parent: int, name: str) -> None:
         self.node = node
         self.parent = parent
         self.name = name
         self.lookups = 0
-        self.told: dict[str, Told] | None = None
+        self.told: dict[str, ListedEntry] | None = None
 
 
 class Inodes(Container[int]):
@@ -97,8 +97,8 @@ class Inodes(Container[int]):
         if known is None:
             raise Stale(f"inode {number} is not known")
         node = known.node
-        if isinstance(node, Briefed):
-            node = known.node = node.folder.briefed(node.name)
+        if isinstance(node, LazyFile):
+            node = known.node = node.folder.child_of(node.name)
         elif isinstance(node, Folder):
             node = known.node = node.now()
         return node
@@ -112,11 +112,11 @@ class Inodes(Container[int]):
         """Count that the kernel is being told of a node; its number."""
         return self._add(nodeid(node), node, parent, name)
 
-    def add_briefed(self, briefed: Briefed, ino: int, parent: int) -> int:
+    def add_briefed(self, child_of: LazyFile, ino: int, parent: int) -> int:
         """The same of a file whose node is made when somebody asks for it; `ino` is what stat(2) calls it."""
-        return self._add(ino | _OLD if briefed.folder.old else ino, briefed, parent, briefed.name)
+        return self._add(ino | _OLD if child_of.folder.old else ino, child_of, parent, child_of.name)
 
-    def _add(self, number: int, node: Node | Briefed, parent: int, name: str) -> int:
+    def _add(self, number: int, node: Node | LazyFile, parent: int, name: str) -> int:
         with self._lock:
             known = self._known.get(number)
             if known is None:
@@ -146,13 +146,13 @@ class Inodes(Container[int]):
 
     # -- listings ----------------------------------------------------------------------------------------------------
 
-    def told(self, folder: int, name: str, stamp: str) -> Told | None:
+    def told(self, folder: int, name: str, stamp: str) -> ListedEntry | None:
         """What was told of a name in a folder, if it is right and the kernel knows it: it need not be told again."""
         known = self._known.get(folder)
         told = known.told.get(name) if known is not None and known.told is not None else None
         return told if told is not None and told.stamp == stamp and told.number in self._known else None
 
-    def remember(self, folder: int, name: str, told: Told) -> None:
+    def remember(self, folder: int, name: str, told: ListedEntry) -> None:
         """Remember what was told of a name in a folder, as long as the folder is known."""
         with self._lock:
             known = self._known.get(folder)
@@ -165,7 +165,7 @@ class Inodes(Container[int]):
                 self._remembered += 1
             names[name] = told
 
-    def keep_told(self, folder: int, names: Collection[str]) -> None:
+    def retain_listed(self, folder: int, names: Collection[str]) -> None:
         """Forget what was told of other names in a folder than these."""
         known = self._known.get(folder)
         if known is None or known.told is None or len(known.told) <= len(names):
@@ -209,6 +209,6 @@ def undo(inodes: Inodes, numbers: Iterable[int]) -> None:
         inodes.forget(number, 1)
 
 
-def _domain_of(node: Node | Briefed) -> str | None:
+def _domain_of(node: Node | LazyFile) -> str | None:
     state = getattr(node, "state", None) if isinstance(node, Folder) else None
     return state.reader.domain if state is not None else None

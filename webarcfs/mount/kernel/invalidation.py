@@ -28,8 +28,8 @@ from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.mount.kernel.inode_table import Inodes, nodeid, old_nodeid
 from webarcfs.view.node import Node, number
-from webarcfs.view.state.domain_states import Change, DomainState
-from webarcfs.view.state.overlay import Item
+from webarcfs.view.state.domain_states import DomainChange, DomainState
+from webarcfs.view.state.overlay import OverlayEntry
 from webarcfs.view.tree.folders import Arc, StoredFolder
 from webarcfs.view.tree.root import ROOT, Table, Tree, current_folder
 from webarcfs.view.tree.snapshots_folder import history_ino, snapshot_folder
@@ -90,7 +90,7 @@ def differences(old: StoredFolder, new: StoredFolder, known: Container[int]) -> 
         yield Inode(folder)
 
 
-def _alternates(old: tuple[StoredFolder, Item | None], new: tuple[StoredFolder, Item | None]) -> bool:
+def _alternates(old: tuple[StoredFolder, OverlayEntry | None], new: tuple[StoredFolder, OverlayEntry | None]) -> bool:
     """Whether a name is the same version of an ARC in both, which began or ceased to lead to others: with either it has
     an inode that comes back."""
     was, now = (above.in_state(item.name, item) if isinstance(item, Entry) else None for above, item in (old, new))
@@ -98,7 +98,7 @@ def _alternates(old: tuple[StoredFolder, Item | None], new: tuple[StoredFolder, 
 
 
 def _inside(
-    above: StoredFolder, item: Item | None, known: Container[int], *, alternates: bool = False
+    above: StoredFolder, item: OverlayEntry | None, known: Container[int], *, alternates: bool = False
 ) -> Iterator[Name | Inode]:
     """All names in a folder that went or came, if its inode may come back, or has: while somebody is in it, the kernel
     keeps that, and what it knows of what is below. Such are those that lead to ARCs: they have one inode per path."""
@@ -107,7 +107,7 @@ def _inside(
     inner = above.in_state(item.name, item)
     if not isinstance(inner, StoredFolder) or nodeid(inner) not in known:
         return
-    if not (inner.lasts or alternates):
+    if not (inner.has_permanent_inode or alternates):
         return
     for name, each in inner.items.items():
         yield Name(nodeid(inner), name)
@@ -116,7 +116,7 @@ def _inside(
 
 
 def _one_folder(
-    old: tuple[StoredFolder, Item | None], new: tuple[StoredFolder, Item | None]
+    old: tuple[StoredFolder, OverlayEntry | None], new: tuple[StoredFolder, OverlayEntry | None]
 ) -> tuple[StoredFolder, StoredFolder] | None:
     """A name in two states of a folder, if it is one and the same inode in both."""
     (above, before), (beside, after) = old, new
@@ -137,14 +137,14 @@ class Expiry:
         self._kernel = kernel
         self._snapshots = nodeid(Table(tree.view, "/.snapshots"))
 
-    def moved(self, changes: Sequence[Change], tags: Sequence[CommitTag]) -> None:
+    def moved(self, changes: Sequence[DomainChange], tags: Sequence[CommitTag]) -> None:
         """Expire what differs between the states, and each new tag as a name that may have been looked for."""
         for change in changes:
             self._tell(self._of_change(change))
         for tag in tags:
             self._tell(self._of_tag(str(tag), tag.domain))
 
-    def settled(self, state: DomainState, paths: Sequence[str]) -> None:
+    def files_superseded(self, state: DomainState, paths: Sequence[str]) -> None:
         """Expire files of which git has another version than this mount thought when it confirmed them."""
         for path in paths:
             folder, _, name = path.rpartition("/")
@@ -166,7 +166,7 @@ class Expiry:
         folder = number("schemas")
         self._tell([*(Name(folder, name) for name in names), Inode(folder)])
 
-    def _of_change(self, change: Change) -> list[Name | Inode]:
+    def _of_change(self, change: DomainChange) -> list[Name | Inode]:
         if change.old is None or change.new is None or change.old.reader.store is not change.new.reader.store:
             return list(self._all_of(change))
         try:
@@ -191,7 +191,7 @@ class Expiry:
                 was, now = (snapshot_folder(self._view, each, tag) for each in (old, new))
                 yield from differences(was, now, self._inodes)
 
-    def _all_of(self, change: Change) -> Iterator[Name | Inode]:
+    def _all_of(self, change: DomainChange) -> Iterator[Name | Inode]:
         """The names of a domain, and its folders: somebody may be inside one."""
         for table in (ROOT, self._snapshots):
             yield Name(table, change.name)

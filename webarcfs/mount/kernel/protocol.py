@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from webarcfs.view.node import FILE, FOLDER, Attrs, Kind
+from webarcfs.view.node import FILE, FOLDER, Attrs, NodeKind
 
 #: What st_blksize says.
 BLOCK: Final = 128 * 1024
@@ -23,7 +23,7 @@ DIRECT_IO: Final = 1 << 0
 KEEP_CACHE: Final = 1 << 1
 NOFLUSH: Final = 1 << 5
 
-TYPES: Final = {Kind.FILE: stat.S_IFREG, Kind.FOLDER: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
+TYPES: Final = {NodeKind.FILE: stat.S_IFREG, NodeKind.FOLDER: stat.S_IFDIR, NodeKind.LINK: stat.S_IFLNK}
 _DIRENT_FILE: Final = stat.S_IFREG >> 12
 _DIRENT_FOLDER: Final = stat.S_IFDIR >> 12
 _DIRENT_LINK: Final = stat.S_IFLNK >> 12
@@ -49,12 +49,12 @@ _PADDING: Final = tuple(bytes(-size % 8) for size in range(8))
 class Owned:
     """Packs what has an owner, who is the same for all nodes of a mount."""
 
-    def __init__(self, uid: int, gid: int, folder_mode: int = Kind.FOLDER.value) -> None:
+    def __init__(self, uid: int, gid: int, folder_mode: int = NodeKind.FOLDER.value) -> None:
         self._uid = uid
         self._gid = gid
         self._modes = {
             (kind, writable): TYPES[kind] | Attrs(kind, 0, 0, 0, writable=writable).mode(folder_mode)
-            for kind in Kind
+            for kind in NodeKind
             for writable in (False, True)
         }
         self._of_files = self._tail(self._modes[FILE, False], 1, uid)
@@ -98,7 +98,7 @@ def no_entry() -> bytes:
     return _ENTRY.pack(0, 0, ALWAYS, *(0,) * (2 + 1 + 6 + 10))
 
 
-def dirent(name: bytes, ino: int, kind: Kind, following: int) -> bytes:
+def dirent(name: bytes, ino: int, kind: NodeKind, following: int) -> bytes:
     """struct fuse_dirent; `following` is the offset of the entry after it."""
     size = len(name)
     mode = _DIRENT_FILE if kind is FILE else _DIRENT_FOLDER if kind is FOLDER else _DIRENT_LINK

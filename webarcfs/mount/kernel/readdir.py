@@ -16,7 +16,7 @@ from typing import Final
 
 from webarcfs.archive.model.errors import NotADirectory, NotFound, WebarcError
 from webarcfs.mount.kernel import protocol
-from webarcfs.mount.kernel.inode_table import Briefed, Inodes, Told, ino_of, nodeid, undo
+from webarcfs.mount.kernel.inode_table import Inodes, LazyFile, ListedEntry, ino_of, nodeid, undo
 from webarcfs.mount.kernel.listing_snapshots import DOTS, Listing, Listings
 from webarcfs.view.node import FOLDER, Folder, Node
 
@@ -28,7 +28,7 @@ _ERRORS: Final = sys.getfilesystemencodeerrors()
 Tell = Callable[[Node, int, str], bytes]
 
 
-class _Going:
+class _ListingCursor:
     """A listing that goes on: the folder's inode, the folder as it is now, the listing; whether they still agree."""
 
     __slots__ = ("agree", "folder", "inode", "listing")
@@ -66,9 +66,9 @@ class Lister:
         if not isinstance(folder, Folder):
             raise NotADirectory(f"inode {inode}")
         listing, place = self._listings.at(folder, offset)
-        return self._packed(_Going(inode, folder, listing), place, size, plus=plus)
+        return self._packed(_ListingCursor(inode, folder, listing), place, size, plus=plus)
 
-    def _packed(self, going: _Going, place: int, size: int, *, plus: bool) -> list[bytes]:
+    def _packed(self, going: _ListingCursor, place: int, size: int, *, plus: bool) -> list[bytes]:
         pieces: list[bytes] = []
         listing, names = going.listing, going.listing.names
         head = protocol.ENTRY_SIZE if plus else 0
@@ -91,23 +91,25 @@ class Lister:
                     undo(self._inodes, protocol.nodeids(b"".join(pieces)))
                 raise
             size -= room
-        self._inodes.keep_told(going.inode, names[len(DOTS) :])
+        self._inodes.retain_listed(going.inode, names[len(DOTS) :])
         return pieces
 
-    def _name(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
+    def _name(self, going: _ListingCursor, name: str, raw: bytes, following: int) -> bytes:
         if name in DOTS:
             return protocol.dirent(raw, self._dot(going.inode, name), FOLDER, following)
         node = _listed(going.listing.folder, name)
         return protocol.dirent(raw, node.ino, node.kind, following)
 
-    def _node(self, going: _Going, name: str, raw: bytes, following: int) -> bytes:
+    def _node(self, going: _ListingCursor, name: str, raw: bytes, following: int) -> bytes:
         if name in DOTS:
             return protocol.direntplus(None, self._name(going, name, raw, following))
         inode, folder = going.inode, going.listing.folder
-        brief = folder.brief(name) if going.agree else None
-        if brief is not None:
-            entry = self._owned.entry(self._inodes.add_briefed(Briefed(folder, name), brief.ino, inode), brief)
-            return protocol.direntplus(entry, protocol.dirent(raw, brief.ino, brief.kind, following))
+        child_attrs = folder.child_attrs(name) if going.agree else None
+        if child_attrs is not None:
+            entry = self._owned.entry(
+                self._inodes.add_briefed(LazyFile(folder, name), child_attrs.ino, inode), child_attrs
+            )
+            return protocol.direntplus(entry, protocol.dirent(raw, child_attrs.ino, child_attrs.kind, following))
         stamp = folder.stamp(name)
         if not going.is_same(name, stamp):
             return protocol.direntplus(None, self._name(going, name, raw, following))
@@ -121,7 +123,7 @@ class Lister:
         except WebarcError:  # whoever looks the name up is told
             return protocol.direntplus(None, protocol.dirent(raw, ino, kind, following))
         if stamp is not None:
-            self._inodes.remember(inode, name, Told(stamp, ino, kind, nodeid(node)))
+            self._inodes.remember(inode, name, ListedEntry(stamp, ino, kind, nodeid(node)))
         return protocol.direntplus(entry, protocol.dirent(raw, ino, kind, following))
 
     def _dot(self, inode: int, name: str) -> int:

@@ -21,7 +21,7 @@ from webarcfs.archive.model.errors import Busy, Exit, MountFailed, NotAnArchive,
 from webarcfs.mount import options
 from webarcfs.mount.adapters import binding
 from webarcfs.mount.process import mount_log, mountpoint, privileges
-from webarcfs.mount.process.server import Order, Server
+from webarcfs.mount.process.server import MountRequest, Server
 from webarcfs.native.loader import form
 
 #: Seconds that umount.webarcfs waits for the mount's process to end.
@@ -150,7 +150,7 @@ def _run(command: click.Command, arguments: Sequence[str] | None) -> int:
     return Exit.DONE
 
 
-def _order(names: tuple[str, ...], wanted: options.Options, foreground: bool) -> Order:
+def _order(names: tuple[str, ...], wanted: options.Options, foreground: bool) -> MountRequest:
     """What is to be mounted, checked as far as it can be before mounting."""
     if len(names) > 2:
         raise UsageError(f"one archive and one mount point, not {len(names)} names")
@@ -168,7 +168,7 @@ def _order(names: tuple[str, ...], wanted: options.Options, foreground: bool) ->
     group = privileges.group(wanted.group) if wanted.group else None
     point = Path(os.path.realpath(names[-1]))
     mountpoint.check(point, archive.root)
-    return Order(archive, point, _placed(wanted), serve, foreground, group)
+    return MountRequest(archive, point, _placed(wanted), serve, foreground, group)
 
 
 def _placed(wanted: options.Options) -> options.Options:
@@ -185,7 +185,7 @@ def _check_device() -> None:
         raise MountFailed("/dev/fuse is not open to this user; mount as root, or `chmod 666 /dev/fuse` as it should be")
 
 
-def _in_background(order: Order) -> None:
+def _in_background(order: MountRequest) -> None:
     """Serve in a child process and return when it is live. Raises MountFailed with what the child says."""
     read, write = os.pipe()
     child = os.fork()
@@ -201,7 +201,7 @@ def _in_background(order: Order) -> None:
         raise MountFailed(said.decode("utf-8", "replace") or f"the mount's process died; {log} may say why")
 
 
-def _serve_and_exit(order: Order, status: int) -> None:
+def _serve_and_exit(order: MountRequest, status: int) -> None:
     """The child's life. The parent hears one byte when it is live, or else why not; its terminal is let go."""
     pipe = os.fdopen(status, "wb", buffering=0)
 

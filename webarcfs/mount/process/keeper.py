@@ -26,7 +26,7 @@ LOOK_EVERY = 1.0
 _MOUNTED, _UNMOUNT, _DONE, _FAILED = b"m", b"u", b"d", b"f"
 
 
-class Keeper:
+class Watchdog:
     """The mount's hold on it. Every method is for one thread at a time."""
 
     def __init__(self, point: Path) -> None:

@@ -20,15 +20,15 @@ from typing import IO
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import MountFailed
-from webarcfs.mount.adapters.binding import Mount, Serve
-from webarcfs.mount.adapters.request_stats import Requests
+from webarcfs.mount.adapters.binding import AdapterContext, Serve
+from webarcfs.mount.adapters.request_stats import RequestStats
 from webarcfs.mount.options import Options
 from webarcfs.mount.process import mount_log, mountpoint, privileges
-from webarcfs.mount.process.keeper import Keeper
+from webarcfs.mount.process.keeper import Watchdog
 from webarcfs.mount.writing.service import Additions
 from webarcfs.native import loader
 from webarcfs.view import limits
-from webarcfs.view.node import Kind
+from webarcfs.view.node import NodeKind
 from webarcfs.view.tree.root import Tree
 from webarcfs.view.tree.view import View
 
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class MountRequest:
     """A mount as it was ordered on the command line."""
 
     archive: Archive
@@ -56,7 +56,7 @@ class Order:
 class Server:
     """The process of one mount. `ready` is called when it is live."""
 
-    def __init__(self, order: Order, ready: Callable[[], None]) -> None:
+    def __init__(self, order: MountRequest, ready: Callable[[], None]) -> None:
         owner = order.archive.root.stat()
         self._order = order
         self._ready = ready
@@ -66,7 +66,7 @@ class Server:
         self._failure: BaseException | None = None
         self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 # until the process ends
         self._stderr = os.dup(2)
-        self._keeper: Keeper | None = None
+        self._keeper: Watchdog | None = None
         #: Nobody can ask anything any more; what is left is to drain, however long that takes.
         self._served = threading.Event()
         self._signals = {signal.SIGTERM, signal.SIGINT} | ({signal.SIGHUP} if order.foreground else set())
@@ -75,7 +75,7 @@ class Server:
         """Mount, and return when it is unmounted. Raises MountFailed."""
         privileges.allow_many_files()
         limits.share_pools()
-        self._keeper = Keeper(self._order.point)  # before there are threads
+        self._keeper = Watchdog(self._order.point)  # before there are threads
         # Blocked here, and so in every thread to come but the one that waits for them.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         if not self._order.foreground:
@@ -98,7 +98,7 @@ class Server:
             ) from self._failure
         _log.info("%s is unmounted", self._order.point)
 
-    def _mount(self) -> Mount:
+    def _mount(self) -> AdapterContext:
         options = self._order.options
         flags: dict[str, str | bool] = {
             "fsname": str(self._order.archive.root),
@@ -112,8 +112,8 @@ class Server:
             "debug": options.debug and self._order.foreground,
         }
         tree = Tree(self._view)
-        requests = Requests() if options.stats else None
-        return Mount(
+        requests = RequestStats() if options.stats else None
+        return AdapterContext(
             archive=self._order.archive,
             tree=tree,
             point=self._order.point,
@@ -122,7 +122,7 @@ class Server:
             options=flags,
             live=self._live,
             requests=requests,
-            folder_mode=Kind.FOLDER.value if self._order.group is None else 0o775,
+            folder_mode=NodeKind.FOLDER.value if self._order.group is None else 0o775,
             additions=self._additions,
         )
 

@@ -10,20 +10,20 @@ from contextlib import nullcontext
 
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.journal.journal import Journal
-from webarcfs.archive.model.addition import Move, Place
+from webarcfs.archive.model.addition import ArcVersion, Move
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Exists, NotFound, NotPermitted, Stale
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.mount.writing import name_rules, preconditions
 from webarcfs.mount.writing.committer import Committer
 from webarcfs.mount.writing.document_buffer import whole
-from webarcfs.mount.writing.document_close import Documents
+from webarcfs.mount.writing.document_close import DocumentWriter
 from webarcfs.mount.writing.draft import Draft, DraftFile, Drafts
-from webarcfs.mount.writing.preconditions import OnDisk
+from webarcfs.mount.writing.preconditions import LockedHead
 from webarcfs.view.caller import Caller, author
 from webarcfs.view.node import File, Folder, Node
-from webarcfs.view.state.overlay import Pending, is_gone
-from webarcfs.view.state.ownership import Made
+from webarcfs.view.state.overlay import PendingFile, is_gone
+from webarcfs.view.state.ownership import Ownership
 from webarcfs.view.tree.files import StoredFile
 from webarcfs.view.tree.folders import StoredFolder
 from webarcfs.view.tree.view import View
@@ -32,14 +32,14 @@ from webarcfs.view.tree.view import View
 NOREPLACE = 1
 
 #: A folder and a name in it.
-Spot = tuple[Node, str]
+ParentAndName = tuple[Node, str]
 
 
-class Naming:
+class NewNames:
     """The names that one mount gives to additions. `drafts` are the files that are open for writing."""
 
     def __init__(
-        self, view: View, journal: Journal, committer: Committer, documents: Documents, drafts: Drafts
+        self, view: View, journal: Journal, committer: Committer, documents: DocumentWriter, drafts: Drafts
     ) -> None:
         self._view = view
         self._journal = journal
@@ -47,7 +47,7 @@ class Naming:
         self._documents = documents
         self._drafts = drafts
 
-    def free(self, folder: Node, name: str) -> tuple[Place, str]:
+    def free(self, folder: Node, name: str) -> tuple[ArcVersion, str]:
         """The ARC that a new name in a folder belongs to, and the path in it.
 
         Raises Exists, the folder's refusal, Stale, and what `names.check` raises.
@@ -63,10 +63,10 @@ class Naming:
     def mkdir(self, folder: Node, name: str, caller: Caller) -> None:
         """A new folder. It is remembered by this mount only, until there is a file in it: git keeps no empty folder."""
         place, path = self.free(folder, name)
-        if not self._view.overlay.reserve(place, path, Entry(name, "", True), Made(caller.uid)):
+        if not self._view.overlay.reserve(place, path, Entry(name, "", True), Ownership(caller.uid)):
             raise Exists(f"{name!r} is there")
 
-    def rename(self, source: Spot, target: Spot, flags: int, caller: Caller) -> list[Spot]:
+    def rename(self, source: ParentAndName, target: ParentAndName, flags: int, caller: Caller) -> list[ParentAndName]:
         """Give an addition another name in its ARC; waits for the journal. What to tell the kernel after the answer.
 
         Onto data.xml, it is a rewrite of that. Raises the refusal of what may not be renamed, NotPermitted or Exists
@@ -117,12 +117,12 @@ class Naming:
             if is_gone(self._view.overlay.get(node.place, folder, name)):
                 raise Stale(f"{node.inner} has another name")
 
-    def _check_owner(self, place: Place, path: str, caller: Caller, node: Node) -> None:
+    def _check_owner(self, place: ArcVersion, path: str, caller: Caller, node: Node) -> None:
         made = self._view.overlay.makers.of(place, path)
         if made is None or made.uid != caller.uid:
             raise node.refusal()
 
-    def _rewrite(self, place: Place, old: str, file: File, caller: Caller) -> None:
+    def _rewrite(self, place: ArcVersion, old: str, file: File, caller: Caller) -> None:
         """The file `old` becomes data.xml."""
         draft = file.draft if isinstance(file, DraftFile) else self._drafts.get((place, old))
         # No close may confirm it meanwhile: it would be taken for a file that never was, and come back from git.
@@ -136,7 +136,7 @@ class Naming:
                 if not confirmed:
                     self._view.overlay.removed(place, old)
 
-    def _move(self, place: Place, old: str, new: str, who: tuple[Spot, Caller]) -> None:
+    def _move(self, place: ArcVersion, old: str, new: str, who: tuple[ParentAndName, Caller]) -> None:
         draft = self._drafts.get((place, old))
         if draft is None:
             self._move_confirmed(place, old, new, who)
@@ -151,7 +151,7 @@ class Naming:
                 self._drafts[place, new] = draft
 
     def _move_confirmed(
-        self, place: Place, old: str, new: str, who: tuple[Spot, Caller], draft: Draft | None = None
+        self, place: ArcVersion, old: str, new: str, who: tuple[ParentAndName, Caller], draft: Draft | None = None
     ) -> None:
         spot, caller = who
         shown = DraftFile(draft) if draft is not None and draft.shown else None
@@ -163,9 +163,9 @@ class Naming:
                 raise Stale(f"{old!r} is not what it was")
             blob, size = file.version.blob, file.attrs().size
         with Turnstile(self._view.archive.lock(place.domain)).shared():
-            OnDisk.now(self._view, place.domain).check_free(place, new)
+            LockedHead.now(self._view, place.domain).check_free(place, new)
             ticket = self._journal.confirm(Move(place, old, new, author(caller.uid), int(time.time())))
-            pending = Pending(blob, size, (ticket.log, ticket.number))
+            pending = PendingFile(blob, size, (ticket.log, ticket.number))
             self._view.overlay.moved(place, old, new, pending, shown)
         self._committer.added(place.domain)
 

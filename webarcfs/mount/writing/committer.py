@@ -23,7 +23,7 @@ from webarcfs.view.state.overlay import Overlay
 
 #: Seconds until a commit that failed is tried again.
 AGAIN = 5.0
-#: Told that what was confirmed is in git, or why it is not.
+#: Is told that what was confirmed is in git, or why it is not.
 Done = Callable[[BaseException | None], None]
 
 _log = logging.getLogger(__name__)

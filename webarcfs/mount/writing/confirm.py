@@ -14,14 +14,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
-from webarcfs.archive.journal.journal import Body, Journal, Ticket, Wanted
-from webarcfs.archive.model.addition import AddFile, Place
+from webarcfs.archive.journal.journal import Journal, JournalPosition, StoredBody, Wanted
+from webarcfs.archive.model.addition import AddFile, ArcVersion
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.mount.writing.committer import Committer
 from webarcfs.mount.writing.draft import Draft, DraftFile
-from webarcfs.mount.writing.preconditions import OnDisk
+from webarcfs.mount.writing.preconditions import LockedHead
 from webarcfs.view.caller import author
-from webarcfs.view.state.overlay import Pending
+from webarcfs.view.state.overlay import PendingFile
 from webarcfs.view.tree.view import View
 
 #: What became of an addition: whether there was anything new, or what it was refused for.
@@ -38,10 +38,10 @@ class Lock(Protocol):
         """Give it back."""
 
 
-class Confirming:
+class Confirmable:
     """An addition that is to be confirmed. One thread calls its methods, in their order, while it holds `locks`."""
 
-    place: Place
+    place: ArcVersion
 
     @property
     def key(self) -> Hashable:
@@ -57,11 +57,11 @@ class Confirming:
         """Do what needs no look at the archive; whether there is anything new. Raises what it is refused for."""
         raise NotImplementedError
 
-    def judged(self, main: OnDisk) -> Wanted:
+    def judged(self, main: LockedHead) -> Wanted:
         """What the journal is to take, if that may be there. Raises what it is refused for."""
         raise NotImplementedError
 
-    def confirmed(self, ticket: Ticket) -> None:
+    def confirmed(self, ticket: JournalPosition) -> None:
         """The journal has it: show it."""
         raise NotImplementedError
 
@@ -69,14 +69,14 @@ class Confirming:
         """It was not confirmed."""
 
 
-class NewFile(Confirming):
+class NewFile(Confirmable):
     """What is new of a draft."""
 
     def __init__(self, draft: Draft, view: View) -> None:
         self.place = draft.place
         self._draft = draft
         self._overlay = view.overlay
-        self._blob, self._body = "", Body(0, b"")
+        self._blob, self._body = "", StoredBody(0, b"")
 
     @property
     def key(self) -> Hashable:
@@ -94,7 +94,7 @@ class NewFile(Confirming):
             self._blob, self._body = self._draft.body()
         return self._draft.dirty
 
-    def judged(self, main: OnDisk) -> Wanted:
+    def judged(self, main: LockedHead) -> Wanted:
         """Raises Stale, Exists."""
         draft = self._draft
         main.check_free(draft.place, draft.path, draft.blobs)
@@ -102,10 +102,10 @@ class NewFile(Confirming):
         size = self._body.size
         return AddFile(draft.place, draft.path, self._blob, size, by, int(time.time()), draft.blob), self._body
 
-    def confirmed(self, ticket: Ticket) -> None:
+    def confirmed(self, ticket: JournalPosition) -> None:
         """Git will have this version; its name means the draft until its handles are closed."""
         draft = self._draft
-        pending = Pending(self._blob, self._body.size, (ticket.log, ticket.number))
+        pending = PendingFile(self._blob, self._body.size, (ticket.log, ticket.number))
         self._overlay.confirmed(draft.place, draft.path, pending, DraftFile(draft) if draft.shown else None)
         draft.blob, draft.blob_size, draft.dirty, draft.failed = self._blob, self._body.size, False, False
         draft.blobs.add(self._blob)
@@ -115,7 +115,7 @@ class NewFile(Confirming):
 class _Attempt:
     """An addition on its way."""
 
-    addition: Confirming
+    addition: Confirmable
     wanted: Wanted | None = None
     outcome: Outcome | None = None
 
@@ -128,7 +128,7 @@ class _Attempt:
             self.outcome = error
             self.addition.refused(error)
 
-    def show(self, ticket: Ticket) -> None:
+    def show(self, ticket: JournalPosition) -> None:
         try:
             self.addition.confirmed(ticket)
             self.outcome = True
@@ -144,7 +144,7 @@ class Confirmer:
         self._journal = journal
         self._committer = committer
 
-    def confirm(self, additions: Sequence[Confirming]) -> list[Outcome]:
+    def confirm(self, additions: Sequence[Confirmable]) -> list[Outcome]:
         """Additions of one domain, which are durable and shown when this returns; what became of each.
 
         Those whose locks others hold are confirmed afterwards, alone.
@@ -156,7 +156,7 @@ class Confirmer:
                 self._together([each], wait=True)
         return [each.outcome if each.outcome is not None else False for each in attempts]
 
-    def one(self, addition: Confirming) -> bool:
+    def one(self, addition: Confirmable) -> bool:
         """One addition; whether there was anything new. Raises what it was refused for."""
         [outcome] = self.confirm([addition])
         if isinstance(outcome, BaseException):
@@ -179,13 +179,13 @@ class Confirmer:
         domain = attempts[0].addition.place.domain
         try:
             with Turnstile(self._view.archive.lock(domain)).shared():
-                self._put(attempts, OnDisk.now(self._view, domain))
+                self._put(attempts, LockedHead.now(self._view, domain))
         except BaseException as error:
             for each in attempts:
                 each.fail(error)
         self._committer.added(domain, sum(each.outcome is True for each in attempts))
 
-    def _put(self, attempts: Sequence[_Attempt], main: OnDisk) -> None:
+    def _put(self, attempts: Sequence[_Attempt], main: LockedHead) -> None:
         """Into the journal, and the overlay. Under the domain's lock."""
         for each in attempts:
             try:

@@ -10,21 +10,21 @@ import threading
 
 from webarcfs.archive.document import data_nodes
 from webarcfs.archive.document.data_xml import LARGEST
-from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import InvalidDocument, NotSupported, WebarcError
 from webarcfs.view.node import File
-from webarcfs.view.state.ownership import Made
+from webarcfs.view.state.ownership import Ownership
 
 
-class Document:
+class DocumentBuffer:
     """The private buffer of one handle. Its methods are those of a draft (drafts.py)."""
 
     path = DATA_XML
     #: No blob of it is confirmed as a file.
     blob = ""
 
-    def __init__(self, place: Place, old: bytes, maker: Made, *, rewriting: bool) -> None:
+    def __init__(self, place: ArcVersion, old: bytes, maker: Ownership, *, rewriting: bool) -> None:
         self.place = place
         self.maker = maker
         self.old = old
@@ -36,7 +36,7 @@ class Document:
         self.failed = False
         self._bytes = bytearray() if rewriting else bytearray(old)
         # What is written in order can be judged as it comes.
-        self._judge: data_nodes.Judge | None = data_nodes.Judge(old, rewriting=rewriting)
+        self._judge: data_nodes.IncrementalCheck | None = data_nodes.IncrementalCheck(old, rewriting=rewriting)
         self._refused: WebarcError | None = None
 
     @property
@@ -71,7 +71,7 @@ class Document:
         with self.lock:
             _check_size(size)
             if size != len(self._bytes):
-                self._judge = data_nodes.Judge(self.old, rewriting=True) if size == 0 else None
+                self._judge = data_nodes.IncrementalCheck(self.old, rewriting=True) if size == 0 else None
                 self.dirty, self.failed = size > 0, False
                 del self._bytes[size:]
                 self._bytes.extend(bytes(size - len(self._bytes)))

@@ -12,25 +12,27 @@ from collections.abc import Hashable, Sequence
 
 from webarcfs.archive.document import data_nodes, validation_log
 from webarcfs.archive.document.schemas import Schemas
-from webarcfs.archive.journal.journal import Ticket, Wanted
-from webarcfs.archive.model.addition import AddNodes, Place, blob_id
+from webarcfs.archive.journal.journal import JournalPosition, Wanted
+from webarcfs.archive.model.addition import AddNodes, ArcVersion, blob_id
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Exists, InvalidDocument, NotPermitted, WebarcError
-from webarcfs.mount.writing.confirm import Confirmer, Confirming, Lock
-from webarcfs.mount.writing.document_buffer import Document
-from webarcfs.mount.writing.preconditions import OnDisk
+from webarcfs.mount.writing.confirm import Confirmable, Confirmer, Lock
+from webarcfs.mount.writing.document_buffer import DocumentBuffer
+from webarcfs.mount.writing.preconditions import LockedHead
 from webarcfs.view.caller import author
-from webarcfs.view.state.overlay import Number, Pending
+from webarcfs.view.state.overlay import Number, PendingFile
 from webarcfs.view.tree.view import View
 
 #: Locks that keep two threads from extending one document at once: many, so that few documents share one.
 _STRIPES = 1024
 
 
-class NewNodes(Confirming):
+class NodeAddition(Confirmable):
     """The nodes that a document `new` has beyond an old one; the addition `source` goes with them."""
 
-    def __init__(self, documents: Documents, place: Place, uid: int, texts: tuple[bytes, bytes] = (b"", b"")) -> None:
+    def __init__(
+        self, documents: DocumentWriter, place: ArcVersion, uid: int, texts: tuple[bytes, bytes] = (b"", b"")
+    ) -> None:
         self.place = place
         self.source = ""
         self.nodes = b""
@@ -54,17 +56,17 @@ class NewNodes(Confirming):
         self.nodes = self._documents.nodes(self.old, self.new)
         return bool(self.nodes or self.source)
 
-    def judged(self, main: OnDisk) -> Wanted:
+    def judged(self, main: LockedHead) -> Wanted:
         """Raises Stale, Exists."""
         document, before = self._documents.merged(self.place, main)
         self._merged = data_nodes.merge_nodes(document, self.nodes), (*before, self.nodes)
         return AddNodes(self.place, self.nodes, author(self._uid), int(time.time()), self.source), None
 
-    def confirmed(self, ticket: Ticket) -> None:
+    def confirmed(self, ticket: JournalPosition) -> None:
         """The document with the nodes is a new version of the file."""
         document, nodes = self._merged
         number = ticket.log, ticket.number
-        self._documents.show(self.place, Pending(blob_id(document), len(document), number, document, nodes))
+        self._documents.show(self.place, PendingFile(blob_id(document), len(document), number, document, nodes))
         if self.source:
             self._documents.hide(self.place, self.source, number)
 
@@ -74,10 +76,10 @@ class NewNodes(Confirming):
             self._documents.refused(self.place, self._uid, error)
 
 
-class Written(NewNodes):
+class BufferClose(NodeAddition):
     """What is new of a buffer."""
 
-    def __init__(self, documents: Documents, document: Document) -> None:
+    def __init__(self, documents: DocumentWriter, document: DocumentBuffer) -> None:
         super().__init__(documents, document.place, document.maker.uid)
         self._document = document
         self._buffer = b""
@@ -102,7 +104,7 @@ class Written(NewNodes):
         self._seen()
         return False
 
-    def confirmed(self, ticket: Ticket) -> None:
+    def confirmed(self, ticket: JournalPosition) -> None:
         """The next close of the buffer goes on from here."""
         super().confirmed(ticket)
         self._document.old = data_nodes.merge_nodes(self.old, self.nodes)
@@ -112,7 +114,7 @@ class Written(NewNodes):
         self._document.seen, self._document.dirty, self._document.failed = self._buffer, False, False
 
 
-class Documents:
+class DocumentWriter:
     """The data nodes that are added through one mount."""
 
     def __init__(self, view: View, confirmer: Confirmer, schemas: Schemas) -> None:
@@ -121,28 +123,28 @@ class Documents:
         self._schemas = schemas
         self._stripes = [threading.Lock() for _ in range(_STRIPES)]
 
-    def rewrite(self, place: Place, new: bytes, uid: int, source: str) -> None:
+    def rewrite(self, place: ArcVersion, new: bytes, uid: int, source: str) -> None:
         """Add the nodes that a document has beyond the one that is there; the addition `source` goes with that.
 
         Raises InvalidDocument, Exists, NotPermitted, Stale, OSError.
         """
-        addition = NewNodes(self, place, uid, (self.current(place), new))
+        addition = NodeAddition(self, place, uid, (self.current(place), new))
         addition.source = source
         self._confirmer.one(addition)
 
-    def refused(self, place: Place, uid: int, error: WebarcError) -> None:
+    def refused(self, place: ArcVersion, uid: int, error: WebarcError) -> None:
         """Write down what was wrong (/Xm-4/)."""
         who = author(uid)
         path = f"/{place.domain}/{place.arc}/{DATA_XML}"
         validation_log.refused(self._view.archive, f"{who.name} <{who.mail}>", path, error)
 
-    def current(self, place: Place) -> bytes:
+    def current(self, place: ArcVersion) -> bytes:
         """The document as this mount shows it now. Raises Stale."""
-        return self.merged(place, OnDisk.now(self._view, place.domain))[0]
+        return self.merged(place, LockedHead.now(self._view, place.domain))[0]
 
     # -- for the additions -------------------------------------------------------------------------------------------
 
-    def stripe(self, place: Place) -> threading.Lock:
+    def stripe(self, place: ArcVersion) -> threading.Lock:
         """The lock of a place, and of some others."""
         return self._stripes[hash(place) % _STRIPES]
 
@@ -150,7 +152,7 @@ class Documents:
         """What is new in a document, if it is as schemas want it. Raises InvalidDocument, Exists, NotPermitted."""
         return data_nodes.extended(old, new, self._schemas.judge)
 
-    def merged(self, place: Place, main: OnDisk) -> tuple[bytes, tuple[bytes, ...]]:
+    def merged(self, place: ArcVersion, main: LockedHead) -> tuple[bytes, tuple[bytes, ...]]:
         """Main's document with what is pending here; and that, without what main has by now. Raises Stale."""
         document, kept = main.document(place), []
         for nodes in self._view.overlay.nodes(place):
@@ -161,10 +163,10 @@ class Documents:
             kept.append(nodes)
         return document, tuple(kept)
 
-    def show(self, place: Place, pending: Pending) -> None:
+    def show(self, place: ArcVersion, pending: PendingFile) -> None:
         """A document is in the journal."""
         self._view.overlay.confirmed(place, DATA_XML, pending)
 
-    def hide(self, place: Place, path: str, number: Number) -> None:
+    def hide(self, place: ArcVersion, path: str, number: Number) -> None:
         """An addition became nodes of the document."""
         self._view.overlay.gone(place, path, number)

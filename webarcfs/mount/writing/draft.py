@@ -16,13 +16,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from webarcfs.archive.journal.journal import Body
+from webarcfs.archive.journal.journal import StoredBody
 from webarcfs.archive.journal.log_format import INLINE
-from webarcfs.archive.model.addition import Place, blob_hash, blob_id
+from webarcfs.archive.model.addition import ArcVersion, blob_hash, blob_id
 from webarcfs.archive.model.errors import NotSupported, Stale
 from webarcfs.view.content import Content
 from webarcfs.view.node import Attrs, File, number
-from webarcfs.view.state.ownership import Made
+from webarcfs.view.state.ownership import Ownership
 
 _PIECE = 1 << 20
 _numbers = itertools.count(1)
@@ -36,7 +36,7 @@ KEEP_SIZE = 1
 class Draft:
     """A new file of `maker` at `path` in the ARC `place`; `new_file` makes unnamed files. One handle is open."""
 
-    def __init__(self, place: Place, path: str, maker: Made, mtime: int, new_file: Callable[[], int]) -> None:
+    def __init__(self, place: ArcVersion, path: str, maker: Ownership, mtime: int, new_file: Callable[[], int]) -> None:
         self.place = place
         self.path = path
         self.maker = maker
@@ -115,7 +115,7 @@ class Draft:
                     os.ftruncate(self._fd, size)  # of what there was no room for, the disk keeps what it took
                     raise
 
-    def body(self) -> tuple[str, Body]:
+    def body(self) -> tuple[str, StoredBody]:
         """The blob that it is now, and its bytes, which are not changed any more. The caller holds the lock.
 
         Raises what a write failed with: nobody can remove or mend a file that would be kept in part.
@@ -125,12 +125,12 @@ class Draft:
         size = self.size
         if size <= INLINE:  # the journal takes the bytes, and not the file
             data = os.pread(self._fd, size, 0)
-            return blob_id(data), Body(len(data), data)
+            return blob_id(data), StoredBody(len(data), data)
         digest = blob_hash(size)
         for at in range(0, size, _PIECE):
             digest.update(os.pread(self._fd, _PIECE, at))
         self._lent = True
-        return digest.hexdigest(), Body(size, fd=self._fd)
+        return digest.hexdigest(), StoredBody(size, fd=self._fd)
 
     def hold(self) -> None:
         """One user more. Raises Stale when its name means a version by now: it is closed for good, or is data.xml."""
@@ -184,7 +184,7 @@ class Draft:
 
 
 #: The files that are open for writing: the ARC, the path in it, the draft.
-Drafts = dict[tuple[Place, str], Draft]
+Drafts = dict[tuple[ArcVersion, str], Draft]
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class DraftFile(File):
     """The node of a draft."""
 
     draft: Draft
-    settled = False
+    attrs_cacheable = False
 
     @property
     def ino(self) -> int:

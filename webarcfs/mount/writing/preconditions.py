@@ -10,34 +10,34 @@ from dataclasses import dataclass
 
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import Commit
-from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Exists, Stale
-from webarcfs.view.state.domain_reader import Reader
+from webarcfs.view.state.domain_reader import DomainReader
 from webarcfs.view.tree.view import View
 
 
-def check_known(view: View, place: Place) -> None:
+def check_known(view: View, place: ArcVersion) -> None:
     """Raise Stale when this mount knows already that the ARC was replaced."""
     state = view.domain(place.domain)
     _arc(state.reader, state.main, place)
 
 
 @dataclass(frozen=True, slots=True)
-class OnDisk:
+class LockedHead:
     """A domain's main as it is on disk, which stays so while the domain's lock is held."""
 
     view: View
-    reader: Reader
+    reader: DomainReader
     main: Commit | None
 
     @classmethod
-    def now(cls, view: View, domain: str) -> OnDisk:
+    def now(cls, view: View, domain: str) -> LockedHead:
         """As it is now. Under the domain's lock."""
         reader = view.domain(domain).reader
         return cls(view, reader, reader.store.head())
 
-    def check_free(self, place: Place, path: str, own: Container[str] = ()) -> None:
+    def check_free(self, place: ArcVersion, path: str, own: Container[str] = ()) -> None:
         """Raise Stale or Exists; a blob of `own` may be there.
 
         What this mount has given another name is there until that is committed, before what takes its old name.
@@ -56,16 +56,16 @@ class OnDisk:
             at = found
         raise Exists(f"{path!r} is there")
 
-    def document(self, place: Place) -> bytes:
+    def document(self, place: ArcVersion) -> bytes:
         """The ARC's data.xml. Raises Stale."""
         arc = _arc(self.reader, self.main, place)
         return self.reader.document(self.reader.entries(arc.oid)[DATA_XML].oid)
 
-    def _is_given_up(self, found: Entry, place: Place, path: str, own: Container[str]) -> bool:
+    def _is_given_up(self, found: Entry, place: ArcVersion, path: str, own: Container[str]) -> bool:
         return found.oid in own or self.view.overlay.is_leaving(place, path)
 
 
-def _arc(reader: Reader, main: Commit | None, place: Place) -> Entry:
+def _arc(reader: DomainReader, main: Commit | None, place: ArcVersion) -> Entry:
     """The folder of the ARC in a state, if it is that version."""
     arc = reader.arc(main.tree, place) if main is not None else None
     if arc is None:

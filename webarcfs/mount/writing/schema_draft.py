@@ -12,22 +12,22 @@ from collections.abc import Callable, MutableMapping
 from pathlib import Path
 
 from webarcfs.archive.document.schemas import LARGEST, NAME, Schemas
-from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.errors import Exists, InvalidDocument, NotPermitted
 from webarcfs.archive.system.fsync import sync_folder
 from webarcfs.mount.writing.draft import Draft
 from webarcfs.view.node import Node
-from webarcfs.view.state.ownership import Made
+from webarcfs.view.state.ownership import Ownership
 from webarcfs.view.tree.schemas_folder import SCHEMAS, SchemaFolder
 
 
 class SchemaDraft(Draft):
     """A schema being written. `folder` shows it under its name from the start."""
 
-    def __init__(self, folder: SchemaFolder, name: str, maker: Made, new_file: Callable[[], int]) -> None:
+    def __init__(self, folder: SchemaFolder, name: str, maker: Ownership, new_file: Callable[[], int]) -> None:
         if not NAME.fullmatch(name):
             raise InvalidDocument(f"{name!r} is no name for a schema; it is called <element>.xsd")
-        super().__init__(Place("", SCHEMAS, ""), name, maker, folder.attrs().mtime, new_file)
+        super().__init__(ArcVersion("", SCHEMAS, ""), name, maker, folder.attrs().mtime, new_file)
         self.folder = folder
         self.shown = False  # by the overlay; the folder does that
         self._stored = False

@@ -15,20 +15,20 @@ from dataclasses import dataclass
 
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.journal.journal import Journal
-from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.errors import Exists, Stale, WebarcError
 from webarcfs.mount.writing import name_rules, preconditions
-from webarcfs.mount.writing.addition_names import Naming, has, lookup
+from webarcfs.mount.writing.addition_names import NewNames, has, lookup
 from webarcfs.mount.writing.committer import Committer, Done
-from webarcfs.mount.writing.confirm import Confirmer, Confirming, NewFile, Outcome
-from webarcfs.mount.writing.document_buffer import Document, whole
-from webarcfs.mount.writing.document_close import Documents, Written
+from webarcfs.mount.writing.confirm import Confirmable, Confirmer, NewFile, Outcome
+from webarcfs.mount.writing.document_buffer import DocumentBuffer, whole
+from webarcfs.mount.writing.document_close import BufferClose, DocumentWriter
 from webarcfs.mount.writing.draft import Draft, DraftFile, Drafts
 from webarcfs.mount.writing.schema_draft import SchemaDraft
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Folder, Node
 from webarcfs.view.state.domain_states import DomainState
-from webarcfs.view.state.ownership import GRACE, Made
+from webarcfs.view.state.ownership import GRACE, Ownership
 from webarcfs.view.tree.files import StoredFile
 from webarcfs.view.tree.folders import StoredFolder
 from webarcfs.view.tree.root import current_folder
@@ -50,7 +50,7 @@ class Opened:
     Each is another one, whatever it is a handle of.
     """
 
-    draft: Draft | Document
+    draft: Draft | DocumentBuffer
     direct: bool = False
     append: bool = False
 
@@ -71,18 +71,18 @@ class Writer:
         self._journal = journal
         self._committer = committer
         self._confirmer = Confirmer(view, journal, committer)
-        self._documents = Documents(view, self._confirmer, schemas)
+        self._documents = DocumentWriter(view, self._confirmer, schemas)
         self._schemas = schemas
         self._drafts: Drafts = {}
         #: Files that mknod(2) made: a handle that keeps each open for its maker, and when that was (monotonic).
         self._made: dict[Draft, tuple[Opened, float]] = {}
-        self.names = Naming(view, journal, committer, self._documents, self._drafts)
+        self.names = NewNames(view, journal, committer, self._documents, self._drafts)
         self.tell: Callable[[Folder, str], None] = _tell_nobody
         self._near: tuple[DomainState | None, dict[str, Node]] = (None, {})
 
     def create(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
         """A new file, open for writing. Raises Exists, the folder's refusal, and what `names` refuses."""
-        maker = Made(caller.uid)
+        maker = Ownership(caller.uid)
         if isinstance(folder, SchemaFolder) and not has(folder, name):
             return self._create_schema(folder, name, maker)
         place, path = self.names.free(folder, name)
@@ -118,7 +118,7 @@ class Writer:
             draft.handles += 1
         self._made[draft] = Opened(draft), now
 
-    def _create_schema(self, folder: SchemaFolder, name: str, maker: Made) -> tuple[Opened, DraftFile]:
+    def _create_schema(self, folder: SchemaFolder, name: str, maker: Ownership) -> tuple[Opened, DraftFile]:
         draft = SchemaDraft(folder, name, maker, self._journal.draft)
         node = DraftFile(draft)
         try:
@@ -139,7 +139,7 @@ class Writer:
                 old = whole(node)
             except Stale:  # others extended it since it was looked up
                 old = self._documents.current(node.place)
-            document = Document(node.place, old, Made(caller.uid), rewriting=bool(flags & os.O_TRUNC))
+            document = DocumentBuffer(node.place, old, Ownership(caller.uid), rewriting=bool(flags & os.O_TRUNC))
             return Opened(document, direct=True, append=append)
         if not isinstance(node, DraftFile) or node.draft.maker.uid != caller.uid:
             self.names.check_given(node)
@@ -208,7 +208,7 @@ class Writer:
                 self._use(opened, mapped=mapped)
                 return draft.write(data, None if opened.append else offset)
         except WebarcError as error:
-            if isinstance(draft, Document):
+            if isinstance(draft, DocumentBuffer):
                 self._documents.refused(draft.place, draft.maker.uid, error)
             raise
 
@@ -260,10 +260,10 @@ class Writer:
         for draft, outcome in zip(drafts, outcomes, strict=True):
             yield self._confirmed(draft, outcome)
 
-    def _confirming(self, draft: Draft | Document) -> Confirming:
-        return Written(self._documents, draft) if isinstance(draft, Document) else NewFile(draft, self._view)
+    def _confirming(self, draft: Draft | DocumentBuffer) -> Confirmable:
+        return BufferClose(self._documents, draft) if isinstance(draft, DocumentBuffer) else NewFile(draft, self._view)
 
-    def _confirmed(self, draft: Draft | Document, outcome: Outcome) -> BaseException | None:
+    def _confirmed(self, draft: Draft | DocumentBuffer, outcome: Outcome) -> BaseException | None:
         """Let the kernel know what became of it. A file that nobody uses any more is a version from now on."""
         error, closed = None, False
         if isinstance(outcome, BaseException):
@@ -278,7 +278,7 @@ class Writer:
         elif outcome is True:
             closed = True
         # Of what was refused, too: the kernel thinks that there is a file, or that data.xml is as long as was written.
-        if closed or (error is not None and (isinstance(draft, Document) or not draft.blob)):
+        if closed or (error is not None and (isinstance(draft, DocumentBuffer) or not draft.blob)):
             self._tell(draft.place, draft.path)
         return error
 
@@ -354,7 +354,7 @@ class Writer:
             self.tell(draft.folder, draft.path)
         return None
 
-    def _tell(self, place: Place, path: str) -> None:
+    def _tell(self, place: ArcVersion, path: str) -> None:
         """Have the kernel drop what it knows of a name."""
         folder, _, name = path.rpartition("/")
         try:
@@ -364,7 +364,7 @@ class Writer:
         if isinstance(node, Folder):
             self.tell(node, name)
 
-    def _folder(self, place: Place, path: str) -> Node:
+    def _folder(self, place: ArcVersion, path: str) -> Node:
         """A folder of an ARC as it is in the state in force; who adds to an ARC once often does so again."""
         state = self._view.domain(place.domain)
         known, folders = self._near

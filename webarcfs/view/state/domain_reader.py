@@ -12,9 +12,9 @@ from typing import Protocol
 
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.git.repository import Commit, Store
+from webarcfs.archive.git.repository import Commit, Repository
 from webarcfs.archive.model import arc_paths
-from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, Stale
 from webarcfs.archive.model.metadata import MetaData, format_time, parse_time
 from webarcfs.archive.system.cache import Cache
@@ -38,7 +38,7 @@ class Bodies(Protocol):
         """Its bytes, or, of a large one, a descriptor that the caller closes; None once it is in git."""
 
 
-class Dates:
+class ArcTimes:
     """When an ARC's version was stored, as its data.xml has it, that in seconds, and the createTime in seconds; and how
     large that data.xml is."""
 
@@ -62,21 +62,21 @@ class Caches:
     def __init__(self, most: int | None = None) -> None:
         most = most if most is not None else limits.inodes()
         self.trees: Cache[str, Entries] = Cache(most + most // limits.OF_AN_ARC, lambda entries: len(entries) + 1)
-        self.dates: Cache[str, Dates | None] = Cache(most // limits.OF_AN_ARC)
+        self.dates: Cache[str, ArcTimes | None] = Cache(most // limits.OF_AN_ARC)
         self.metadata: Cache[str, MetaData | None] = Cache(_DESCRIBED)
         self.commits: Cache[str, Commit] = Cache(2_000)
         self.leads: Cache[str, bool] = Cache(most // limits.OF_AN_ARC)
         # Each addition asks for its ARC several times.
-        self.arcs: Cache[tuple[str, Place], Entry | None] = Cache(1_000)
+        self.arcs: Cache[tuple[str, ArcVersion], Entry | None] = Cache(1_000)
         self.blobs = Blobs()
         self.overlay = Overlay()
         self.bodies: Bodies | None = None
 
 
-class Reader:
+class DomainReader:
     """The repository of `domain`, read."""
 
-    def __init__(self, domain: str, store: Store, caches: Caches) -> None:
+    def __init__(self, domain: str, store: Repository, caches: Caches) -> None:
         self.domain = domain
         self.store = store
         self._caches = caches
@@ -124,11 +124,11 @@ class Reader:
                 return self._caches.leads.get(tree, lambda: self._leads_to_arcs(tree))
         return False
 
-    def arc(self, tree: str, place: Place) -> Entry | None:
+    def arc(self, tree: str, place: ArcVersion) -> Entry | None:
         """The folder of an ARC below `tree`; None where it is none, or not that version."""
         return self._caches.arcs.get((tree, place), lambda: self._arc(tree, place))
 
-    def _arc(self, tree: str, place: Place) -> Entry | None:
+    def _arc(self, tree: str, place: ArcVersion) -> Entry | None:
         found = self.find(tree, place.arc)
         if found is not None and found.is_tree and self.is_arc(found.oid):
             dates = self.dates(self.entries(found.oid)[arc_paths.DATA_XML].oid)
@@ -136,7 +136,7 @@ class Reader:
                 return found
         return None
 
-    def dates(self, document: str) -> Dates | None:
+    def dates(self, document: str) -> ArcTimes | None:
         """The times of the ARC whose data.xml is the blob `document`; None, and a line in the log, as `described`."""
         return self._caches.dates.get(document, lambda: self._dated(document))
 
@@ -178,18 +178,18 @@ class Reader:
         below = (entry.oid for entry in self.entries(tree).values() if entry.is_tree)
         return any(self.is_arc(oid) or self.leads_to_arcs(oid) for oid in below)
 
-    def _dated(self, blob: str) -> Dates | None:
+    def _dated(self, blob: str) -> ArcTimes | None:
         try:
             document = self.store.read(blob)
             times = data_xml.times(document)
             if times is not None:
-                return Dates(times[0], times[1], len(document))
+                return ArcTimes(times[0], times[1], len(document))
         except Damaged:
             pass  # `described` says so
         meta = self.described(blob)
         if meta is None:
             return None
-        return Dates(format_time(meta.crawl_time), format_time(meta.create_time), self.store.size(blob))
+        return ArcTimes(format_time(meta.crawl_time), format_time(meta.create_time), self.store.size(blob))
 
     def _parse(self, blob: str) -> MetaData | None:
         try:

@@ -16,11 +16,11 @@ from datetime import datetime
 from pathlib import Path
 
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import CRAWLS, Commit, Store
+from webarcfs.archive.git.repository import CRAWLS, Commit, Repository
 from webarcfs.archive.model.errors import NotFound, WebarcError
 from webarcfs.archive.model.metadata import CET, CommitTag
 from webarcfs.archive.system.locks import Turnstile
-from webarcfs.view.state.domain_reader import Caches, Reader
+from webarcfs.view.state.domain_reader import Caches, DomainReader
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _EXPECTED = WebarcError, OSError
 Signature = tuple[object, ...]
 
 
-class Mark:
+class StateToken:
     """What only one state has."""
 
 
@@ -42,15 +42,15 @@ class DomainState:
     """
 
     name: str
-    reader: Reader
+    reader: DomainReader
     main: Commit | None
     tags: Mapping[str, str]
     signature: Signature
-    mark: Mark = field(compare=False, repr=False)
+    mark: StateToken = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DomainChange:
     """A domain that may have moved: its state before, None if nobody had asked for it, and the one in force now.
 
     That is None if nobody asked, or it cannot be read.
@@ -61,7 +61,7 @@ class Change:
     new: DomainState | None
 
 
-class States:
+class DomainStates:
     """The newest state of each domain of an archive, as far as somebody asked for it."""
 
     def __init__(self, archive: Archive) -> None:
@@ -99,7 +99,7 @@ class States:
         """Domains that moved since they were taken over, appeared or went. Only one thread at a time may call it."""
         return {name for name, state in self._states.copy().items() if self._has_moved(state)} | self._come_or_gone()
 
-    def renewed(self, name: str) -> Change:
+    def renewed(self, name: str) -> DomainChange:
         """Take a domain over once more, if anybody asked for it."""
         old, new = self._states.get(name), None
         # Domains that nobody ever asked for are read when somebody does, and then as they are by then. The mutex tells,
@@ -108,7 +108,7 @@ class States:
             # It is in the log, and answered when somebody asks. Whatever it is: others that moved must be told of.
             with contextlib.suppress(Exception):
                 new = self._take_over(name)
-        return Change(name, old, new)
+        return DomainChange(name, old, new)
 
     def let_go(self) -> None:
         """A mount lives for months: packs that a repack removed must not stay open, and on the disk, so long."""
@@ -157,12 +157,12 @@ class States:
         with self._shared(name):
             main, crawls = store.head(), store.refs(CRAWLS)
         tags = {str(CommitTag(time, name)): oid for compact, oid in crawls.items() if (time := _time(compact))}
-        return DomainState(name, Reader(name, store, self.caches), main, tags, signature, Mark())
+        return DomainState(name, DomainReader(name, store, self.caches), main, tags, signature, StateToken())
 
-    def _store(self, name: str, path: Path, signature: Signature) -> Store:
+    def _store(self, name: str, path: Path, signature: Signature) -> Repository:
         old = self._states.get(name)
         # The same folder, not one that was put in its place meanwhile (by a restore, say).
-        return old.reader.store if old is not None and old.signature[0] == signature[0] else Store(path)
+        return old.reader.store if old is not None and old.signature[0] == signature[0] else Repository(path)
 
     @contextlib.contextmanager
     def _shared(self, name: str) -> Iterator[None]:

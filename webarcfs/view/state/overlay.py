@@ -1,10 +1,9 @@
-"""What was added through this mount and is not yet in the states that it shows: pending additions, files being written,
-new folders.
+"""Additions of this mount that its states do not have yet: pending ones, files being written, new folders.
 
-Nodes see git's tree with this laid over it. An entry belongs to one version of an ARC (`Place`) and names its content
-as git will, so whether it is read from here or from git, it is the same version of the same file, and the kernel's
-caches stay right when it is committed. It goes when a state that has it is in force. Memory only, safe for any thread;
-its lock is held for moments and never across a call to the outside (the makers' is taken under it).
+Nodes see git's tree with this laid over it. An entry belongs to one version of an ARC (`ArcVersion`) and names its
+content as git will, so a file is the same version whether it is read from here or from git, and the kernel's caches
+stay right when it is committed. An entry goes when a state that has it is in force. Memory only, safe for any thread;
+its lock is held for moments and never across a call to the outside (the owners' is taken under it).
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.system.cache import Cache
 from webarcfs.view.node import Node
-from webarcfs.view.state.ownership import Made, Makers
+from webarcfs.view.state.ownership import Owners, Ownership
 
 #: Blobs that are remembered as superseded, and bytes of data.xml among them that only this mount ever has: long enough
 #: for whoever has just looked one up.
@@ -28,16 +27,16 @@ SUPERSEDED_BYTES = 16 << 20
 
 #: A name in the overlay: what git will hold (nothing, if it is a file without an id: the name went), or a node that
 #: there is no version of yet.
-Item = Entry | Node
+OverlayEntry = Entry | Node
 #: An addition that git has: the ARC, the path in it, what it is there.
-Settled = tuple[Place, str, Entry]
+CommittedFile = tuple[ArcVersion, str, Entry]
 #: What the journal calls an addition: the log and the number in it.
 Number = tuple[str, int]
-_NOTHING: Mapping[str, Item] = {}
+_NOTHING: Mapping[str, OverlayEntry] = {}
 
 
 @dataclass(slots=True)
-class Pending:
+class PendingFile:
     """A confirmed addition, which the journal calls `number`. When `committed`, it is in git.
 
     A data.xml with new nodes has its `body` here only, and the `nodes` that make it. Without a `blob` it is a name that
@@ -52,7 +51,7 @@ class Pending:
     committed: bool = False
 
 
-def is_gone(item: Item | None) -> bool:
+def is_gone(item: OverlayEntry | None) -> bool:
     """Whether an item says that the name is not there any more."""
     return isinstance(item, Entry) and not item.oid and not item.is_tree
 
@@ -62,27 +61,27 @@ class Overlay:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._folders: dict[Place, dict[str, dict[str, Item]]] = {}
-        self._pending: dict[str, dict[tuple[Place, str], Pending]] = {}
+        self._folders: dict[ArcVersion, dict[str, dict[str, OverlayEntry]]] = {}
+        self._pending: dict[str, dict[tuple[ArcVersion, str], PendingFile]] = {}
         self._late: set[str] = set()
-        self._leaving: dict[tuple[Place, str], Number] = {}
+        self._leaving: dict[tuple[ArcVersion, str], Number] = {}
         self._blobs: Counter[str] = Counter()
         self._sizes: dict[str, int] = {}
         self._bodies: dict[str, bytes] = {}
         self._superseded: dict[str, int] = {}
         self._past: Cache[str, bytes] = Cache(SUPERSEDED_BYTES, len)
         #: Whose they are.
-        self.makers = Makers()
+        self.makers = Owners()
 
     # -- what nodes ask ----------------------------------------------------------------------------------------------
 
-    def get(self, place: Place | None, folder: str, name: str) -> Item | None:
+    def get(self, place: ArcVersion | None, folder: str, name: str) -> OverlayEntry | None:
         """What a name in a folder of an ARC is, if it is from here."""
         folders = self._folders.get(place) if self._folders and place is not None else None
         found = folders.get(folder) if folders is not None else None
         return found.get(name) if found is not None else None
 
-    def listing(self, place: Place | None, folder: str) -> Mapping[str, Item]:
+    def listing(self, place: ArcVersion | None, folder: str) -> Mapping[str, OverlayEntry]:
         """All names from here in a folder."""
         folders = self._folders.get(place) if self._folders and place is not None else None
         found = folders.get(folder) if folders is not None else None
@@ -104,7 +103,7 @@ class Overlay:
 
     # -- what writing tells ------------------------------------------------------------------------------------------
 
-    def reserve(self, place: Place, path: str, item: Item, made: Made) -> bool:
+    def reserve(self, place: ArcVersion, path: str, item: OverlayEntry, made: Ownership) -> bool:
         """Put a new name; False if it is taken here."""
         folder, name = _split(path)
         with self._lock:
@@ -115,7 +114,7 @@ class Overlay:
             (self.makers.folder if isinstance(item, Entry) else self.makers.file)(place, path, made)
         return True
 
-    def confirmed(self, place: Place, path: str, pending: Pending, shown: Node | None = None) -> None:
+    def confirmed(self, place: ArcVersion, path: str, pending: PendingFile, shown: Node | None = None) -> None:
         """A file is in the journal: from now on its name means this version, or `shown`, which is still written to."""
         folder, name = _split(path)
         with self._lock:
@@ -132,13 +131,13 @@ class Overlay:
             item = Entry(name, pending.blob, False) if shown is None else shown
             self._folders.setdefault(place, {}).setdefault(folder, {})[name] = item
 
-    def shown(self, place: Place, path: str, node: Node) -> None:
+    def shown(self, place: ArcVersion, path: str, node: Node) -> None:
         """A file is written to again: its name means `node`, whatever was confirmed of it."""
         folder, name = _split(path)
         with self._lock:
             self._folders.setdefault(place, {}).setdefault(folder, {})[name] = node
 
-    def closed(self, place: Place, path: str, node: Node) -> None:
+    def closed(self, place: ArcVersion, path: str, node: Node) -> None:
         """A file is not written to any more: its name, if it means `node`, means the version confirmed last."""
         folder, name = _split(path)
         with self._lock:
@@ -150,13 +149,13 @@ class Overlay:
             else:
                 self._folders[place][folder][name] = Entry(name, pending.blob, False)
 
-    def nodes(self, place: Place) -> tuple[bytes, ...]:
+    def nodes(self, place: ArcVersion) -> tuple[bytes, ...]:
         """The data nodes that were added to an ARC, as far as states do not show them yet."""
         with self._lock:
             pending = self._pending.get(place.domain, {}).get((place, DATA_XML))
             return pending.nodes if pending else ()
 
-    def removed(self, place: Place, path: str) -> None:
+    def removed(self, place: ArcVersion, path: str) -> None:
         """A file that was being written is no more."""
         folder, name = _split(path)
         with self._lock:
@@ -166,7 +165,7 @@ class Overlay:
                 self._folders.setdefault(place, {}).setdefault(folder, {})[name] = Entry(name, "", False)
             self.makers.removed(place, path)
 
-    def renamed(self, place: Place, old: str, new: str) -> None:
+    def renamed(self, place: ArcVersion, old: str, new: str) -> None:
         """A file that is being written, and was never confirmed, has another name now."""
         (folder, name), (new_folder, new_name) = _split(old), _split(new)
         with self._lock:
@@ -175,22 +174,22 @@ class Overlay:
                 self._folders.setdefault(place, {}).setdefault(new_folder, {})[new_name] = item
             self.makers.renamed(place, old, new)
 
-    def moved(self, place: Place, old: str, new: str, pending: Pending, shown: Node | None = None) -> None:
+    def moved(self, place: ArcVersion, old: str, new: str, pending: PendingFile, shown: Node | None = None) -> None:
         """A confirmed file has another name now, and its old one is not there, whatever states say."""
         self.confirmed(place, new, pending, shown)
         self.gone(place, old, pending.number)
         self.makers.renamed(place, old, new)
 
-    def gone(self, place: Place, path: str, number: Number) -> None:
+    def gone(self, place: ArcVersion, path: str, number: Number) -> None:
         """A confirmed file is not there any more; the folders that it lay in are, though git keeps no empty ones."""
-        self.confirmed(place, path, Pending("", 0, number))
+        self.confirmed(place, path, PendingFile("", 0, number))
         with self._lock:
             self._leaving[place, path] = number
             while path := path.rpartition("/")[0]:
                 folder, name = _split(path)
                 self._folders.setdefault(place, {}).setdefault(folder, {}).setdefault(name, Entry(name, "", True))
 
-    def is_leaving(self, place: Place, path: str) -> bool:
+    def is_leaving(self, place: ArcVersion, path: str) -> bool:
         """Whether git may have a file under a name that was given up through this mount."""
         return (place, path) in self._leaving
 
@@ -210,16 +209,16 @@ class Overlay:
         with self._lock:
             return set(self._late)
 
-    def settled(self, domain: str) -> list[Settled]:
+    def committed_files(self, domain: str) -> list[CommittedFile]:
         """What git has by now: a state that is read after this may take its place."""
         with self._lock:
             found = [(key, each.blob) for key, each in self._pending.get(domain, {}).items() if each.committed]
         return [(place, path, Entry(_split(path)[1], blob, False)) for (place, path), blob in found]
 
-    def drop(self, settled: Sequence[Settled]) -> None:
+    def drop(self, files: Sequence[CommittedFile]) -> None:
         """A state is in force that has these."""
         with self._lock:
-            for place, path, entry in settled:
+            for place, path, entry in files:
                 each = self._pending.get(place.domain, {}).get((place, path))
                 if each is not None and each.blob == entry.oid and each.committed:
                     self._let_go(self._pending[place.domain].pop((place, path)))
@@ -227,10 +226,10 @@ class Overlay:
                         self._remove(place, path)
                     if not is_gone(entry):
                         self._drop_folders(place, path)
-            for domain in {place.domain for place, _, _ in settled}:
+            for domain in {place.domain for place, _, _ in files}:
                 self._note_committed(domain)
 
-    def forget_empty(self, domain: str, is_current: Callable[[Place], bool]) -> None:
+    def forget_empty(self, domain: str, is_current: Callable[[ArcVersion], bool]) -> None:
         """Forget folders that users made and left empty in ARCs that are not current any more: git keeps none."""
         with self._lock:
             bare = dict(self._bare(domain))
@@ -241,7 +240,7 @@ class Overlay:
                     if isinstance(item, Entry) and item.is_tree:
                         self._remove(place, path)
 
-    def _bare(self, domain: str) -> Iterator[tuple[Place, list[str]]]:
+    def _bare(self, domain: str) -> Iterator[tuple[ArcVersion, list[str]]]:
         """The ARCs of which nothing is here but folders, and those."""
         for place, folders in self._folders.items():
             if place.domain == domain:
@@ -255,18 +254,18 @@ class Overlay:
 
     # ----------------------------------------------------------------------------------------------------------------
 
-    def _drop_folders(self, place: Place, path: str) -> None:
+    def _drop_folders(self, place: ArcVersion, path: str) -> None:
         """Git has a file, and so the folders that it lies in."""
         while path := path.rpartition("/")[0]:
             item = self._item(place, path)
             if isinstance(item, Entry) and item.is_tree:
                 self._remove(place, path)
 
-    def _item(self, place: Place, path: str) -> Item | None:
+    def _item(self, place: ArcVersion, path: str) -> OverlayEntry | None:
         folder, name = _split(path)
         return self._folders.get(place, {}).get(folder, {}).get(name)
 
-    def _remove(self, place: Place, path: str) -> None:
+    def _remove(self, place: ArcVersion, path: str) -> None:
         folder, name = _split(path)
         folders = self._folders.get(place, {})
         folders.get(folder, {}).pop(name, None)
@@ -275,7 +274,7 @@ class Overlay:
         if not folders:
             self._folders.pop(place, None)
 
-    def _supersede(self, pending: Pending) -> None:
+    def _supersede(self, pending: PendingFile) -> None:
         """Before it is let go: readers hold no lock, and must find it either way."""
         self._superseded[pending.blob] = pending.size
         if len(self._superseded) > MOST_SUPERSEDED:
@@ -284,7 +283,7 @@ class Overlay:
             body = pending.body
             self._past.get(pending.blob, lambda: body)
 
-    def _let_go(self, pending: Pending) -> None:
+    def _let_go(self, pending: PendingFile) -> None:
         blob = pending.blob
         self._blobs[blob] -= 1
         if self._blobs[blob] <= 0:

@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.addition import ArcVersion
 
 #: Seconds after its last close for which the maker of an addition may rename it.
 GRACE = 60.0
@@ -18,7 +18,7 @@ MOST_FOLDERS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Ownership:
     """Who made an addition, and until when (monotonic seconds; None: while it is open) it is theirs to rename."""
 
     uid: int
@@ -30,51 +30,51 @@ class Made:
         return self.until is None
 
 
-class Makers:
+class Owners:
     """The makers of what was added through one mount. Paths are inside the ARC."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._files: dict[tuple[Place, str], Made] = {}
-        self._folders: dict[tuple[Place, str], Made] = {}
+        self._files: dict[tuple[ArcVersion, str], Ownership] = {}
+        self._folders: dict[tuple[ArcVersion, str], Ownership] = {}
 
-    def of(self, place: Place | None, path: str) -> Made | None:
+    def of(self, place: ArcVersion | None, path: str) -> Ownership | None:
         """Who made a file or folder, as long as it is theirs."""
         if place is None or not (self._files or self._folders):
             return None
         made = self._files.get((place, path)) or self._folders.get((place, path))
         return None if made is None or (made.until is not None and made.until < time.monotonic()) else made
 
-    def file(self, place: Place, path: str, made: Made) -> None:
+    def file(self, place: ArcVersion, path: str, made: Ownership) -> None:
         """Somebody began a new file."""
         with self._lock:
             self._files[place, path] = made
 
-    def folder(self, place: Place, path: str, made: Made) -> None:
+    def folder(self, place: ArcVersion, path: str, made: Ownership) -> None:
         """Somebody made a folder."""
         with self._lock:
             self._folders[place, path] = made
             if len(self._folders) > MOST_FOLDERS:
                 del self._folders[next(iter(self._folders))]
 
-    def removed(self, place: Place, path: str) -> None:
+    def removed(self, place: ArcVersion, path: str) -> None:
         """A file that was being written is no more."""
         with self._lock:
             self._files.pop((place, path), None)
 
-    def renamed(self, place: Place, old: str, new: str) -> None:
+    def renamed(self, place: ArcVersion, old: str, new: str) -> None:
         """A file has another name now."""
         with self._lock:
             made = self._files.pop((place, old), None)
             if made is not None:
                 self._files[place, new] = made
 
-    def closed(self, place: Place, path: str) -> None:
+    def closed(self, place: ArcVersion, path: str) -> None:
         """The last handle of a new file is closed: it is its maker's for a while more."""
         with self._lock:
             made = self._files.get((place, path))
             if made is not None:
-                self._files[place, path] = Made(made.uid, time.monotonic() + GRACE)
+                self._files[place, path] = Ownership(made.uid, time.monotonic() + GRACE)
 
     def forget(self) -> None:
         """Forget makers whose time is over. Called now and then."""

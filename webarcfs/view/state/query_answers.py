@@ -63,7 +63,7 @@ class Stamp:
         return self.time // 10**9
 
 
-class Answer:
+class QueryAnswer:
     """What one condition finds in one state; looked for when it is first needed."""
 
     def __init__(self, look: Callable[[], Hits]) -> None:
@@ -130,7 +130,7 @@ class Queries:
         self._counter = _Counter(archive)
         self._turns = threading.BoundedSemaphore(AT_ONCE)
         self._lock = threading.Lock()
-        self._answers: OrderedDict[Key, Answer] = OrderedDict()
+        self._answers: OrderedDict[Key, QueryAnswer] = OrderedDict()
 
     @cached_property
     def seconds(self) -> float:
@@ -152,7 +152,7 @@ class Queries:
         except WebarcError:
             return True  # nothing takes long then
 
-    def find(self, name: str) -> tuple[Answer, Stamp]:
+    def find(self, name: str) -> tuple[QueryAnswer, Stamp]:
         """What the condition of that name finds, and in which state. Raises NotFound, Busy, Damaged."""
         with _told(name):
             stamp = self.stamp()
@@ -163,9 +163,9 @@ class Queries:
                     return known, stamp
             condition = parse(from_name(name))
             query.check(self._database, condition)
-        return self._keep((name, stamp), Answer(lambda: self._look(name, condition))), stamp
+        return self._keep((name, stamp), QueryAnswer(lambda: self._look(name, condition))), stamp
 
-    def _keep(self, key: Key, answer: Answer) -> Answer:
+    def _keep(self, key: Key, answer: QueryAnswer) -> QueryAnswer:
         with self._lock:
             answer = self._answers.setdefault(key, answer)
             while len(self._answers) > KEPT:

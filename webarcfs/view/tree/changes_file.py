@@ -21,7 +21,7 @@ from webarcfs.view.node import Attrs, File, number
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingLines:
     """Whole lines of the feed that are not shown yet: the tags they name, the file, where they end."""
 
     tags: tuple[CommitTag, ...]
@@ -64,7 +64,7 @@ class Changes:
     def close(self) -> None:
         """A handle's close: nothing, the file belongs to the mount."""
 
-    def pending(self) -> Pending | None:
+    def pending(self) -> PendingLines | None:
         """What the feed holds beyond what is shown; None when nothing changed. Only the view's thread calls it."""
         try:
             found = self._path.stat()
@@ -78,7 +78,7 @@ class Changes:
         self._seen = seen
         return _whole_lines(fd, self._end if grown else 0)
 
-    def release(self, pending: Pending) -> None:
+    def release(self, pending: PendingLines) -> None:
         """Show these lines. Their states must have been taken over."""
         with self._lock:
             old, self._fd, self._end = self._fd, pending.fd, pending.end
@@ -91,7 +91,7 @@ class ChangesFile(File):
     """`.changes`: the feed as far as this mount shows its states. It grows under an open file."""
 
     changes: Changes
-    settled: ClassVar[bool] = False
+    attrs_cacheable: ClassVar[bool] = False
 
     @property
     def ino(self) -> int:
@@ -104,13 +104,13 @@ class ChangesFile(File):
         return self.changes
 
 
-def _whole_lines(fd: int, start: int) -> Pending:
+def _whole_lines(fd: int, start: int) -> PendingLines:
     text = b""
     while piece := os.pread(fd, 1 << 20, start + len(text)):
         text += piece
     whole = text[: text.rfind(b"\n") + 1]
     tags = tuple(tag for line in whole.splitlines() if (tag := _tag(line)))
-    return Pending(tags, fd, start + len(whole))
+    return PendingLines(tags, fd, start + len(whole))
 
 
 def _tag(line: bytes) -> CommitTag | None:

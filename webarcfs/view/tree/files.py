@@ -13,27 +13,27 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from webarcfs.archive.model import arc_paths
-from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.metadata import CommitTag, MetaData
 from webarcfs.view.content import Content
 from webarcfs.view.node import Attrs, File, number, remember
-from webarcfs.view.state.domain_reader import Reader
+from webarcfs.view.state.domain_reader import DomainReader
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ShownState:
     """A state of a domain, as one place of the mount shows it: `place` is empty for the current one, else the tag.
 
     `now` tells the state that this place shows now.
     """
 
-    reader: Reader
+    reader: DomainReader
     tag: CommitTag
     tree: str
-    now: Callable[[], State] = field(compare=False, repr=False)
+    now: Callable[[], ShownState] = field(compare=False, repr=False)
     place: str = ""
 
-    def shows_what(self, other: State) -> bool:
+    def shows_what(self, other: ShownState) -> bool:
         """Whether both hold the same, read from the same repository."""
         return self.tree == other.tree and self.reader.store is other.reader.store
 
@@ -64,10 +64,10 @@ class StoredFile(File):
     What `place` is None for takes no additions: history, and what lies in no ARC.
     """
 
-    state: State
+    state: ShownState
     version: Version
     document: str | None = None
-    place: Place | None = None
+    place: ArcVersion | None = None
     _ino: int = field(init=False, repr=False, compare=False)
     _stored_size: int = field(init=False, repr=False, compare=False)
 

@@ -15,13 +15,13 @@ from typing import Final
 
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.model import arc_paths
-from webarcfs.archive.model.addition import Place
+from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import MetaData
 from webarcfs.view.node import FILE, Attrs, Folder, Node, number, remember, seconds
-from webarcfs.view.state.domain_reader import Dates
-from webarcfs.view.state.overlay import Item, is_gone
-from webarcfs.view.tree.files import State, StoredFile, Version, metadata_xattrs, version_ino
+from webarcfs.view.state.domain_reader import ArcTimes
+from webarcfs.view.state.overlay import OverlayEntry, is_gone
+from webarcfs.view.tree.files import ShownState, StoredFile, Version, metadata_xattrs, version_ino
 
 
 class StoredFolder(Folder):
@@ -30,7 +30,7 @@ class StoredFolder(Folder):
     _ino: int
     _entries: Mapping[str, Entry]
 
-    def __init__(self, state: State, path: str, tree: str) -> None:
+    def __init__(self, state: ShownState, path: str, tree: str) -> None:
         self.state: Final = state
         self.path: Final = path
         self.tree: Final = tree
@@ -64,7 +64,7 @@ class StoredFolder(Folder):
         return number("folder", self.state.place, self.state.reader.domain, self.path)
 
     @property
-    def lasts(self) -> bool:
+    def has_permanent_inode(self) -> bool:
         """Whether its number is for good, whatever comes to lie in it."""
         return self.enclosing is None
 
@@ -74,7 +74,7 @@ class StoredFolder(Folder):
         return None
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> ArcVersion | None:
         """The version of the ARC that takes what is made in this folder; None where nothing can be made."""
         return None
 
@@ -100,12 +100,12 @@ class StoredFolder(Folder):
             return remember(self, "_entries", self.state.reader.entries(self.tree))
 
     @property
-    def _taking(self) -> Place | None:
+    def _taking(self) -> ArcVersion | None:
         """`place`, if this mount takes additions at all: only then may there be something over what git has."""
         return self.place if self.state.reader.takes_additions else None
 
     @property
-    def items(self) -> Mapping[str, Item]:
+    def items(self) -> Mapping[str, OverlayEntry]:
         """What git holds in it, in its state, what is on its way there, and what is being written, by name."""
         stored, taking = self._stored, self._taking
         added = self.state.reader.overlay.listing(taking, self.inner) if taking is not None else None
@@ -127,7 +127,7 @@ class StoredFolder(Folder):
         newer = self._newer()
         return self.in_state(name, item) if newer is None else newer.lookup(name)
 
-    def brief(self, name: str) -> Attrs | None:
+    def child_attrs(self, name: str) -> Attrs | None:
         entry = self._stored.get(name)
         if entry is None or entry.is_tree:
             return None
@@ -142,10 +142,10 @@ class StoredFolder(Folder):
         ino = version_ino(state.reader.domain, self._path(name), entry.oid, mtime)
         return Attrs(FILE, size, mtime, ino, 1, None, taking is not None and self._grows(name))
 
-    def briefed(self, name: str) -> Node:
+    def child_of(self, name: str) -> Node:
         return self.in_state(name, None)
 
-    def _is_overlaid(self, place: Place, name: str) -> bool:
+    def _is_overlaid(self, place: ArcVersion, name: str) -> bool:
         """Whether a name may be something else than what git has, or somebody's own."""
         overlay, inner = self.state.reader.overlay, self.inner
         return (
@@ -157,7 +157,7 @@ class StoredFolder(Folder):
         """Whether a file in it takes data nodes."""
         return name == arc_paths.DATA_XML and not self.inner
 
-    def in_state(self, name: str, item: Item | None) -> Node:
+    def in_state(self, name: str, item: OverlayEntry | None) -> Node:
         """What a name is in the state of this folder, whichever there is since, under `item` from the overlay."""
         stored = self._stored
         if item is None or _is_in(stored, item):
@@ -186,7 +186,7 @@ class StoredFolder(Folder):
         now = self.now() if self._taking is not None else self
         return now if now is not self and isinstance(now, StoredFolder) else None
 
-    def _at_same_path(self, state: State) -> Node:
+    def _at_same_path(self, state: ShownState) -> Node:
         if not self.path:
             return self._top(state)
         node: Node = StoredFolder(state, "", state.tree)
@@ -196,7 +196,7 @@ class StoredFolder(Folder):
             node = node.lookup(name)
         return node
 
-    def _top(self, state: State) -> StoredFolder:
+    def _top(self, state: ShownState) -> StoredFolder:
         """What the domain's own folder is in another state."""
         return StoredFolder(state, "", state.tree)
 
@@ -242,10 +242,10 @@ class Arc(StoredFolder):
     and all that is known of them stay where they are when it is replaced.
     """
 
-    _place: Place | None
+    _place: ArcVersion | None
 
     def __init__(  # noqa: PLR0917 # what is read of a tree, in order
-        self, state: State, path: str, tree: str, document: str, dates: Dates | None, leads: bool
+        self, state: ShownState, path: str, tree: str, document: str, dates: ArcTimes | None, leads: bool
     ) -> None:
         super().__init__(state, path, tree)
         self.document: Final = document
@@ -253,11 +253,11 @@ class Arc(StoredFolder):
         self.leads: Final = leads
 
     @property
-    def lasts(self) -> bool:
+    def has_permanent_inode(self) -> bool:
         return self.leads
 
     def _number(self) -> int:
-        if self.lasts:
+        if self.has_permanent_inode:
             return super()._number()
         crawl = self.dates.crawl if self.dates is not None else ""
         return number("arc", self.state.place, self.state.reader.domain, self.path, crawl)
@@ -272,16 +272,16 @@ class Arc(StoredFolder):
         return self
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> ArcVersion | None:
         try:
             return self._place
         except AttributeError:
             return remember(self, "_place", self._find_place())
 
-    def _find_place(self) -> Place | None:
+    def _find_place(self) -> ArcVersion | None:
         if self.old or self.dates is None:
             return None
-        return Place(self.state.reader.domain, self.path, self.dates.crawl)
+        return ArcVersion(self.state.reader.domain, self.path, self.dates.crawl)
 
     @property
     def mtime(self) -> int:
@@ -309,7 +309,7 @@ class Arc(StoredFolder):
 class AddedFolder(StoredFolder):
     """A folder that a user made inside an ARC."""
 
-    def __init__(self, state: State, path: str, tree: str, arc: Arc) -> None:
+    def __init__(self, state: ShownState, path: str, tree: str, arc: Arc) -> None:
         super().__init__(state, path, tree)
         self.arc: Final = arc
 
@@ -317,7 +317,7 @@ class AddedFolder(StoredFolder):
         return number("added", str(self.arc.ino), self.path)
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> ArcVersion | None:
         return self.arc.place
 
     @property
@@ -341,7 +341,7 @@ class AddedFolder(StoredFolder):
         return self.arc.mtime
 
 
-def _is_in(stored: Mapping[str, Entry], added: Item) -> bool:
+def _is_in(stored: Mapping[str, Entry], added: OverlayEntry) -> bool:
     """Whether git has a folder by now that was made through this mount (and not still a file that was renamed)."""
     found = stored.get(added.name) if isinstance(added, Entry) and added.is_tree else None
     return found is not None and found.is_tree

@@ -20,8 +20,8 @@ from webarcfs.archive.index.condition import from_name, open_quote
 from webarcfs.archive.model.errors import NameTooLong, NotFound
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.view.node import Attrs, Folder, Node, number, seconds
-from webarcfs.view.state.query_answers import SLASH, Answer, Queries, Stamp, unanswered
-from webarcfs.view.tree.symlink import Link
+from webarcfs.view.state.query_answers import SLASH, Queries, QueryAnswer, Stamp, unanswered
+from webarcfs.view.tree.symlink import Symlink
 
 #: Its name in the mount's root.
 QUERY = ".query"
@@ -35,8 +35,8 @@ class QueryFolder(Folder):
     """`.query`: lists nothing, and finds a folder for every condition that SQLite takes."""
 
     queries: Queries
-    lasting: ClassVar[bool] = False
-    settled: ClassVar[bool] = False
+    names_cacheable: ClassVar[bool] = False
+    attrs_cacheable: ClassVar[bool] = False
 
     @property
     def old(self) -> bool:
@@ -119,7 +119,7 @@ class AnswerFolder(Folder):
 
     condition: str
     moment: Stamp
-    answer: Answer = field(compare=False, repr=False)
+    answer: QueryAnswer = field(compare=False, repr=False)
 
     @property
     def old(self) -> bool:
@@ -148,4 +148,4 @@ class AnswerFolder(Folder):
         up = "../" * (2 + self.condition.count("/"))
         target = f"{up}.snapshots/{hits[place - 1]}"
         tag = CommitTag.parse(hits[place - 1].partition("/")[0])
-        return Link(f"query/{target}", target, seconds(tag.crawl_time))
+        return Symlink(f"query/{target}", target, seconds(tag.crawl_time))

@@ -16,11 +16,11 @@ from webarcfs.archive.model.errors import NameTooLong, NotADirectory, NotFound, 
 from webarcfs.view.node import Attrs, Folder, Node, number
 from webarcfs.view.state.domain_states import DomainState
 from webarcfs.view.tree.changes_file import ChangesFile
-from webarcfs.view.tree.files import State
+from webarcfs.view.tree.files import ShownState
 from webarcfs.view.tree.folders import StoredFolder
 from webarcfs.view.tree.queries_folder import QUERY, QueryFolder
 from webarcfs.view.tree.schemas_folder import SCHEMAS, SchemaFolder
-from webarcfs.view.tree.snapshots_folder import History, snapshot_folder
+from webarcfs.view.tree.snapshots_folder import SnapshotsFolder, snapshot_folder
 from webarcfs.view.tree.view import View
 
 #: Number of the root.
@@ -60,17 +60,17 @@ def current_folder(view: View, domain: DomainState) -> StoredFolder:
     return StoredFolder(state, "", state.tree)
 
 
-def _current_state(view: View, domain: DomainState) -> State:
+def _current_state(view: View, domain: DomainState) -> ShownState:
     if domain.main is None:
         raise NotFound(f"nothing of {domain.name} has been crawled yet")
 
     name, mark = domain.name, domain.mark
 
-    def now() -> State:
+    def now() -> ShownState:
         found = view.domain(name)
         return state if found.mark is mark else _current_state(view, found)
 
-    state = State(domain.reader, domain.main.message.tag, domain.main.tree, now)
+    state = ShownState(domain.reader, domain.main.message.tag, domain.main.tree, now)
     return state
 
 
@@ -98,7 +98,7 @@ def _snapshot(view: View, name: str) -> Node:
 def _history(view: View, name: str) -> Node:
     """`.snapshots/<domain>/`."""
     view.domain(name)
-    return History(view, name)
+    return SnapshotsFolder(view, name)
 
 
 def _missing(name: str) -> Node:

@@ -31,7 +31,7 @@ class SchemaFolder(Folder):
     archive: Archive
     #: New ones that are being written through this mount, by name.
     drafts: MutableMapping[str, Node] = field(default_factory=dict, compare=False)
-    settled: ClassVar[bool] = False
+    attrs_cacheable: ClassVar[bool] = False
 
     @property
     def path(self) -> Path:

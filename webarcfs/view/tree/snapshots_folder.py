@@ -10,32 +10,32 @@ from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.view.node import Attrs, Folder, Node, number, seconds
 from webarcfs.view.state.domain_states import DomainState
-from webarcfs.view.tree.files import State
+from webarcfs.view.tree.files import ShownState
 from webarcfs.view.tree.folders import StoredFolder
-from webarcfs.view.tree.symlink import Link
+from webarcfs.view.tree.symlink import Symlink
 from webarcfs.view.tree.view import View
 
 
 def snapshot_folder(view: View, domain: DomainState, tag: str) -> StoredFolder:
     """`.snapshots/<commitTag>/` in a state of the domain. Raises NotFound when it has no such tag."""
     state = _snapshot_state(view, domain, tag)
-    return Snapshot(state, "", state.tree)
+    return SnapshotFolder(state, "", state.tree)
 
 
-def _snapshot_state(view: View, domain: DomainState, tag: str) -> State:
+def _snapshot_state(view: View, domain: DomainState, tag: str) -> ShownState:
     if tag not in domain.tags:
         raise NotFound(f"there is no snapshot {tag}")
     commit, name, mark = domain.reader.commit(domain.tags[tag]), domain.name, domain.mark
 
-    def now() -> State:
+    def now() -> ShownState:
         found = view.domain(name)
         return state if found.mark is mark else _snapshot_state(view, found, tag)
 
-    state = State(domain.reader, commit.message.tag, commit.tree, now, tag)
+    state = ShownState(domain.reader, commit.message.tag, commit.tree, now, tag)
     return state
 
 
-class Snapshot(StoredFolder):
+class SnapshotFolder(StoredFolder):
     """`.snapshots/<commitTag>/`: the tree of one crawl."""
 
     def lookup(self, name: str) -> Node:
@@ -45,14 +45,14 @@ class Snapshot(StoredFolder):
             # A document's path starts with its domain, so `.snapshots/$tag$path` must go through it.
             if name != self.state.tag.domain:
                 raise
-            return Link(f"{self.state.place}/{name}", ".", self.mtime)
+            return Symlink(f"{self.state.place}/{name}", ".", self.mtime)
 
-    def _top(self, state: State) -> StoredFolder:
-        return Snapshot(state, "", state.tree)
+    def _top(self, state: ShownState) -> StoredFolder:
+        return SnapshotFolder(state, "", state.tree)
 
 
 @dataclass(frozen=True)
-class History(Folder):
+class SnapshotsFolder(Folder):
     """`.snapshots/<domain>/`: a link for each commitTag of the domain."""
 
     view: View
@@ -76,7 +76,7 @@ class History(Folder):
     def lookup(self, name: str) -> Node:
         if name not in self._tags:
             raise NotFound(f"there is no {name!r}")
-        return Link(f"history/{name}", f"../{name}", _mtime(name))
+        return Symlink(f"history/{name}", f"../{name}", _mtime(name))
 
     @property
     def _tags(self) -> Mapping[str, str]:

@@ -6,17 +6,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from webarcfs.view.node import Attrs, Kind, Node, number
+from webarcfs.view.node import Attrs, Node, NodeKind, number
 
 
 @dataclass(frozen=True)
-class Link(Node):
+class Symlink(Node):
     """A link. `key` makes its inode number."""
 
     key: str
     target: str
     mtime: int
-    kind = Kind.LINK
+    kind = NodeKind.LINK
 
     @property
     def old(self) -> bool:

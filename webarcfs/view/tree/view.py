@@ -18,8 +18,8 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.view.node import Node
 from webarcfs.view.state.domain_reader import Bodies
-from webarcfs.view.state.domain_states import Change, DomainState, States
-from webarcfs.view.state.overlay import Overlay, Settled, is_gone
+from webarcfs.view.state.domain_states import DomainChange, DomainState, DomainStates
+from webarcfs.view.state.overlay import CommittedFile, Overlay, is_gone
 from webarcfs.view.state.query_answers import Queries
 from webarcfs.view.tree.changes_file import Changes
 from webarcfs.view.tree.schemas_folder import Watch
@@ -32,13 +32,13 @@ REFS_EVERY = 16
 _log = logging.getLogger(__name__)
 
 
-class Listener(Protocol):
-    """Told of publications by the view's thread, which holds no lock meanwhile."""
+class ViewListener(Protocol):
+    """Hears of publications by the view's thread, which holds no lock meanwhile."""
 
-    def moved(self, changes: Sequence[Change], tags: Sequence[CommitTag]) -> None:
+    def moved(self, changes: Sequence[DomainChange], tags: Sequence[CommitTag]) -> None:
         """These states are in force; the lines of `tags` appear in `.changes` when this returns."""
 
-    def settled(self, state: DomainState, paths: Sequence[str]) -> None:
+    def files_superseded(self, state: DomainState, paths: Sequence[str]) -> None:
         """These files of the domain are other versions in git than this mount showed until now."""
 
     def shown(self) -> None:
@@ -53,14 +53,14 @@ class View:
 
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
-        self.listener: Listener | None = None
+        self.listener: ViewListener | None = None
         self.changes = Changes(archive.changes)
         self._schemas = Watch(archive.schemas)
         #: Schemas that are being written, by name.
         self.schema_drafts: dict[str, Node] = {}
         #: What conditions find.
         self.queries = Queries(archive)
-        self._states = States(archive)
+        self._states = DomainStates(archive)
         self._looks = 0
         self._stop = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="view", daemon=True)
@@ -141,16 +141,16 @@ class View:
 
     def _follow(self, moved: set[str], tags: Sequence[CommitTag]) -> None:
         """Take the states over that moved, those of `tags` among them, and expire what they made untrue."""
-        settled = [(name, found) for name in moved if (found := self.overlay.settled(name))]
+        committed = [(name, found) for name in moved if (found := self.overlay.committed_files(name))]
         changes = [self._states.renewed(name) for name in moved]
         if self.listener is not None and changes:
             self.listener.moved(changes, tags)
-        for name, found in settled:
+        for name, found in committed:
             self._settle(name, found)
         for change in changes:
             self._forget_empty(change)
 
-    def _forget_empty(self, change: Change) -> None:
+    def _forget_empty(self, change: DomainChange) -> None:
         """After a crawl: what users made in ARCs that it replaced, and left empty, can nobody find any more."""
         old, new = (state.main if state else None for state in (change.old, change.new))
         if change.new is None or new is None or (old is not None and old.message.tag == new.message.tag):
@@ -158,16 +158,16 @@ class View:
         reader, tree = change.new.reader, new.tree
         self.overlay.forget_empty(change.name, lambda place: reader.arc(tree, place) is not None)
 
-    def _settle(self, name: str, settled: Sequence[Settled]) -> None:
+    def _settle(self, name: str, committed: Sequence[CommittedFile]) -> None:
         """What git had before the state was read is shown from git now."""
         state = self._states.known(name)
         if state is None or state.main is None:
             return
-        paths = ((f"{place.arc}/{path}", None if is_gone(entry) else entry) for place, path, entry in settled)
+        paths = ((f"{place.arc}/{path}", None if is_gone(entry) else entry) for place, path, entry in committed)
         other = [path for path, entry in paths if state.reader.find(state.main.tree, path) != entry]
-        self.overlay.drop(settled)
+        self.overlay.drop(committed)
         if other and self.listener is not None:
-            self.listener.settled(state, other)
+            self.listener.files_superseded(state, other)
 
     def _watch(self) -> None:
         while not self._stop.wait(FEED_INTERVAL):

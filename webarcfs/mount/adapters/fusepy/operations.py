@@ -27,17 +27,17 @@ from webarcfs.archive.model.errors import (
     NotSupported,
     Stale,
 )
-from webarcfs.mount.adapters.binding import PID, Mount
+from webarcfs.mount.adapters.binding import PID, AdapterContext
 from webarcfs.mount.adapters.errno_map import errno_for
 from webarcfs.mount.adapters.request_stats import STATS
 from webarcfs.view.content import Content
-from webarcfs.view.node import Attrs, File, Folder, Kind, Node
+from webarcfs.view.node import Attrs, File, Folder, Node, NodeKind
 from webarcfs.view.tree.root import Tree
-from webarcfs.view.tree.symlink import Link
+from webarcfs.view.tree.symlink import Symlink
 
 #: What st_blksize says; also the most that the kernel asks for at once.
 BLOCK = 128 * 1024
-_TYPES = {Kind.FILE: stat.S_IFREG, Kind.FOLDER: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
+_TYPES = {NodeKind.FILE: stat.S_IFREG, NodeKind.FOLDER: stat.S_IFDIR, NodeKind.LINK: stat.S_IFLNK}
 _STATVFS = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail", "f_namemax")
 
 
@@ -60,7 +60,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
     fsync: Any = None
     fsyncdir: Any = None
 
-    def __init__(self, mount: Mount) -> None:
+    def __init__(self, mount: AdapterContext) -> None:
         self._mount = mount
         self._tree: Tree = mount.tree
         self._handles: dict[int, Handle] = {}
@@ -89,7 +89,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
 
     def readlink(self, path: str) -> str:
         node = self._tree.find(path)
-        if not isinstance(node, Link):
+        if not isinstance(node, Symlink):
             raise NotALink(path)
         return node.target
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import fuse
 
-from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.fusepy.operations import Operations
 from webarcfs.mount.adapters.fusepy.write_operations import WritingOperations
 from webarcfs.mount.options import escaped
@@ -19,7 +19,7 @@ from webarcfs.mount.options import escaped
 _CODEC = "webarcfs-filenames"
 
 
-def serve(mount: Mount) -> None:
+def serve(mount: AdapterContext) -> None:
     """Mount and answer until it is unmounted. Raises RuntimeError when libfuse could not mount."""
     # fusepy decodes names strictly, and a name that is no UTF-8 would be an error instead of a name nobody has.
     codecs.register(lambda name: _FILENAMES if name == _CODEC.replace("-", "_") else None)

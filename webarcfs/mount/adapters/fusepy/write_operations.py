@@ -14,7 +14,7 @@ from typing import Any
 import fuse
 
 from webarcfs.archive.model.errors import NotSupported
-from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.fusepy.operations import Handle, Operations
 from webarcfs.mount.writing.draft import DraftFile
 from webarcfs.mount.writing.service import Additions
@@ -29,7 +29,7 @@ _MKNOD = os.O_CREAT | os.O_EXCL | os.O_WRONLY
 class WritingOperations(Operations):
     """The operations of one mount."""
 
-    def __init__(self, mount: Mount, additions: Additions) -> None:
+    def __init__(self, mount: AdapterContext, additions: Additions) -> None:
         super().__init__(mount)
         self._additions = additions
         self._opened: dict[int, Opened] = {}

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from webarcfs.mount.adapters.libfuse3.workers import Answer, Later, Workers
+from webarcfs.mount.adapters.libfuse3.workers import Answer, DeferredReply, Workers
 from webarcfs.mount.writing.writer import Opened, Writer
 
 #: How many are confirmed together: their bodies are in memory, none larger than a journal's records have.
@@ -21,7 +21,7 @@ _Close = tuple[Opened, Answer]
 _log = logging.getLogger(__name__)
 
 
-class Closing:
+class CloseBatcher:
     """The closes of one mount."""
 
     def __init__(self, writer: Callable[[], Writer], workers: Workers) -> None:
@@ -31,9 +31,9 @@ class Closing:
         #: What waits, by domain; a domain is there as long as a thread is at it.
         self._waiting: dict[str, list[_Close]] = {}
 
-    def close(self, opened: Opened) -> Later:
+    def close(self, opened: Opened) -> DeferredReply:
         """The answer is that what was written is durable, and visible; or what it was refused for."""
-        return Later(lambda answer: self._add((opened, answer)))
+        return DeferredReply(lambda answer: self._add((opened, answer)))
 
     def _add(self, close: _Close) -> None:
         domain = close[0].draft.place.domain

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from webarcfs.mount.adapters.errno_map import errno_for
 from webarcfs.mount.adapters.libfuse3.operations import Operations
-from webarcfs.mount.adapters.libfuse3.workers import Later
+from webarcfs.mount.adapters.libfuse3.workers import DeferredReply
 from webarcfs.view.caller import Caller
 
 Answer = bytes | int | BaseException
 #: Does what sends an answer, unless the session is over.
-Late = Callable[[Callable[[], None]], None]
+ReplyLater = Callable[[Callable[[], None]], None]
 
 # struct fuse_in_header: length, opcode, unique, nodeid, uid, gid; the process and what is reserved are not read.
 _HEADER: Final = Struct("=IIQQII")
@@ -47,7 +47,7 @@ _JOINED: Final = 16384
 _log = logging.getLogger(__name__)
 
 
-class Info:
+class FileInfoShim:
     """What operations read of libfuse's `struct fuse_file_info *`."""
 
     __slots__ = ("fh", "flags")
@@ -57,7 +57,7 @@ class Info:
         self.fh = fh
 
     @property
-    def contents(self) -> Info:
+    def contents(self) -> FileInfoShim:
         """Itself: ctypes has the structure behind the pointer here."""
         return self
 
@@ -71,7 +71,7 @@ class _Kind:
     undone: Callable[[bytes], None] | None
 
 
-class Lane:
+class FastPath:
     """The fast lane of one session, whose requests come from the descriptor `fd`. Safe for any thread.
 
     `late` sends an answer that comes from another thread, unless the session is over by then.
@@ -81,7 +81,7 @@ class Lane:
         self,
         fd: int,
         operations: Operations,
-        late: Late,
+        late: ReplyLater,
         count: Callable[[str], None] | None = None,
     ) -> None:
         self._fd = fd
@@ -123,7 +123,7 @@ class Lane:
             if self._count is not None:
                 self._count(kind.name)
             answer = kind.ask(request, inode)
-            if isinstance(answer, Later):
+            if isinstance(answer, DeferredReply):
                 answer.start(lambda found: self._late(lambda: self._send(unique, kind, found)))
                 return True
         except BaseException as error:
@@ -174,15 +174,17 @@ class Lane:
     def _open(self, request: memoryview, inode: int) -> Any:
         flags = _FLAGS.unpack_from(request, _BODY)[0]
         uid, gid = _HEADER.unpack_from(request)[4:]
-        return self._operations.open(Caller(uid, gid), inode, Info(flags, 0))
+        return self._operations.open(Caller(uid, gid), inode, FileInfoShim(flags, 0))
 
     def _read(self, request: memoryview, inode: int) -> Any:
         handle, offset, size = _READ.unpack_from(request, _BODY)
-        return self._operations.read(inode, size, offset, Info(0, handle))
+        return self._operations.read(inode, size, offset, FileInfoShim(0, handle))
 
     def _release(self, request: memoryview, inode: int) -> Any:
         handle = _NUMBER.unpack_from(request, _BODY)[0]
-        return self._operations.release(inode, Info(0, handle)) if handle else 0  # of most files nothing is held
+        return (
+            self._operations.release(inode, FileInfoShim(0, handle)) if handle else 0
+        )  # of most files nothing is held
 
     def _readdirplus(self, request: memoryview, inode: int) -> Any:
         _, offset, size = _READ.unpack_from(request, _BODY)
@@ -201,7 +203,7 @@ class Lane:
         return self._operations.take(handle, bytes(request[begin : begin + size]), offset, bool(flags & _MAPPED))
 
     def _flush(self, request: memoryview, inode: int) -> Any:
-        return self._operations.flush(inode, Info(0, _NUMBER.unpack_from(request, _BODY)[0]))
+        return self._operations.flush(inode, FileInfoShim(0, _NUMBER.unpack_from(request, _BODY)[0]))
 
     def _getxattr(self, request: memoryview, inode: int) -> Any:
         name = bytes(request[_BODY + _NAMED : _HEADER.unpack_from(request)[0] - 1])

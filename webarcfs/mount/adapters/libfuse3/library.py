@@ -232,7 +232,7 @@ def size_of_stat(address: int) -> int:
     return c_int64.from_address(address + _ST_SIZE).value
 
 
-class Requests:
+class RequestBuffer:
     """One thread's buffer for requests, made by libfuse with the first of them."""
 
     def __init__(self, session: int, shortcut: Callable[[memoryview], bool]) -> None:
@@ -267,7 +267,7 @@ class Requests:
             self._view = memoryview((ctypes.c_char * _LEAST).from_address(address)).cast("B")
         return self._view
 
-    def __enter__(self) -> Requests:
+    def __enter__(self) -> RequestBuffer:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from webarcfs.archive.model.errors import Exists, IsADirectory, NoAttribute, NotALink, NotFound, NotSupported
-from webarcfs.mount.adapters.binding import PID, Mount
-from webarcfs.mount.adapters.libfuse3.workers import Later, Workers
+from webarcfs.mount.adapters.binding import PID, AdapterContext
+from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
 from webarcfs.mount.adapters.request_stats import STATS
 from webarcfs.mount.kernel import protocol
-from webarcfs.mount.kernel.handleless_reads import Kept
+from webarcfs.mount.kernel.handleless_reads import OpenContents
 from webarcfs.mount.kernel.inode_table import Inodes, undo
 from webarcfs.mount.kernel.listing_snapshots import END
 from webarcfs.mount.kernel.protocol import ALWAYS
@@ -29,7 +29,7 @@ from webarcfs.view.caller import Caller
 from webarcfs.view.content import Content, Small
 from webarcfs.view.node import Attrs, File, Folder, Node
 from webarcfs.view.tree.root import Table, Tree
-from webarcfs.view.tree.symlink import Link
+from webarcfs.view.tree.symlink import Symlink
 
 #: Operations that are told who asks.
 CALLED = frozenset(("create", "mkdir", "mknod", "open", "rename", "setattr"))
@@ -47,7 +47,7 @@ class Operations:
     #: Whether anything can be written.
     writes: ClassVar[bool] = False
 
-    def __init__(self, mount: Mount, inodes: Inodes, workers: Workers) -> None:
+    def __init__(self, mount: AdapterContext, inodes: Inodes, workers: Workers) -> None:
         self._mount = mount
         self._inodes = inodes
         self._workers = workers
@@ -56,13 +56,13 @@ class Operations:
         self._lister = Lister(inodes, self._entry, self._owned)
         self._numbers = itertools.count(1)
         self._handles: dict[int, Content] = {}
-        self._kept = Kept()
+        self._kept = OpenContents()
         #: Called before what may take long: other requests are answered meanwhile.
         self.aside: Callable[[], None] = _go_on
 
     # -- names -------------------------------------------------------------------------------------------------------
 
-    def lookup(self, parent: int, name: bytes) -> bytes | Later:
+    def lookup(self, parent: int, name: bytes) -> bytes | DeferredReply:
         folder, text = self._inodes.node(parent), os.fsdecode(name)
         if _is_slow(folder, text):
             return self._workers.ask(lambda: self._lookup(folder, parent, text))
@@ -71,14 +71,14 @@ class Operations:
         return self._lookup(folder, parent, text)
 
     def _lookup(self, folder: Node, parent: int, name: str) -> bytes:
-        lasting = not isinstance(folder, Folder) or folder.lasting
+        names_cacheable = not isinstance(folder, Folder) or folder.names_cacheable
         try:
             node = Tree.child(folder, name)
         except NotFound:
-            if not lasting:
+            if not names_cacheable:
                 raise  # an error is kept by nobody
             return protocol.no_entry()
-        return self._entry(node, parent, name, ALWAYS if lasting else 0)
+        return self._entry(node, parent, name, ALWAYS if names_cacheable else 0)
 
     def _entry(self, node: Node, parent: int, name: str, valid: int = ALWAYS) -> bytes:
         """`valid` says how many seconds the kernel may keep the name."""
@@ -100,7 +100,7 @@ class Operations:
 
     def readlink(self, inode: int) -> bytes:
         node = self._inodes.node(inode)
-        if not isinstance(node, Link):
+        if not isinstance(node, Symlink):
             raise NotALink(f"inode {inode}")
         return os.fsencode(node.target)
 
@@ -109,14 +109,14 @@ class Operations:
     def opendir(self, _inode: int, _fi: Any) -> int:
         return errno.ENOSYS  # from now on the kernel opens folders without asking, and keeps their listings
 
-    def readdir(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | Later:
+    def readdir(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | DeferredReply:
         if offset & END:
             return b""
         if _is_slow(self._inodes.node(inode)):
             return self._workers.ask(lambda: self._lister.names(inode, size, offset))
         return self._lister.names(inode, size, offset)
 
-    def readdirplus(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | Later:
+    def readdirplus(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | DeferredReply:
         if offset & END:  # the kernel always asks once more
             return b""
         if _is_slow(self._inodes.node(inode)):
@@ -129,7 +129,7 @@ class Operations:
 
     # -- contents ----------------------------------------------------------------------------------------------------
 
-    def open(self, _caller: Caller, inode: int, fi: Any) -> bytes | int | Later:
+    def open(self, _caller: Caller, inode: int, fi: Any) -> bytes | int | DeferredReply:
         node = self._inodes.node(inode)
         if (fi.contents.flags & os.O_ACCMODE) != os.O_RDONLY or fi.contents.flags & os.O_TRUNC:
             raise node.refusal()
@@ -161,7 +161,7 @@ class Operations:
             raise IsADirectory(f"inode {inode}")
         return self._kept.read(inode, node, offset, size)
 
-    def flush(self, _inode: int, _fi: Any) -> int | Later:
+    def flush(self, _inode: int, _fi: Any) -> int | DeferredReply:
         return errno.ENOSYS if self._read_only else 0
 
     def release(self, _inode: int, fi: Any) -> int:
@@ -243,7 +243,7 @@ class Operations:
 
     def rename(  # as libfuse has it
         self, _caller: Caller, parent: int, name: bytes, new_parent: int, _new_name: bytes, _flags: int
-    ) -> bytes | Later:
+    ) -> bytes | DeferredReply:
         node = Tree.child(self._known(parent, name), os.fsdecode(name))
         target = self._inodes.node(new_parent)
         raise (target if target.old else node).refusal()
@@ -273,7 +273,7 @@ def _go_on() -> None:
 
 def _valid(node: Node, attrs: Attrs) -> int:
     """Seconds for which the kernel may keep a node's attributes."""
-    if node.settled and attrs.owner is None:
+    if node.attrs_cacheable and attrs.owner is None:
         return ALWAYS
     # A draft changes by what the kernel asks for, and all its handles are of one inode: it keeps count of the size.
     return ALWAYS if isinstance(node, DraftFile) else 0

@@ -3,7 +3,7 @@
 Two threads that wait for requests at once take every other one each: the kernel wakes them in turn, and in Python each
 then waits for the interpreter that the other holds, which doubles what a short request costs (measured). So one thread
 takes all requests, and the others stand by. What may take long says so (`pass_on`), and another thread goes on
-meanwhile; what takes long and did not say so is found by `Lookout`.
+meanwhile; what takes long and did not say so is found by `SlowRequestWatcher`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 INTERVAL = 0.1
 
 
-class Turn:
+class ReceiverTurn:
     """The turn of one session. Safe for any thread."""
 
     def __init__(self) -> None:
@@ -65,10 +65,10 @@ class Turn:
         self._taken.release()
 
 
-class Lookout(threading.Thread):
+class SlowRequestWatcher(threading.Thread):
     """The thread that finds what takes long."""
 
-    def __init__(self, turn: Turn, interval: float = INTERVAL) -> None:
+    def __init__(self, turn: ReceiverTurn, interval: float = INTERVAL) -> None:
         super().__init__(name="lookout", daemon=True)
         self._turn = turn
         self._interval = interval

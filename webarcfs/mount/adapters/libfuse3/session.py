@@ -16,13 +16,13 @@ from collections.abc import Callable
 from typing import Any
 
 from webarcfs.archive.model.errors import MountFailed
-from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.errno_map import errno_for
 from webarcfs.mount.adapters.libfuse3 import library
-from webarcfs.mount.adapters.libfuse3.fast_path import Lane
+from webarcfs.mount.adapters.libfuse3.fast_path import FastPath
 from webarcfs.mount.adapters.libfuse3.operations import CALLED, Operations
-from webarcfs.mount.adapters.libfuse3.request_turns import Lookout, Turn
-from webarcfs.mount.adapters.libfuse3.workers import Later, Workers
+from webarcfs.mount.adapters.libfuse3.request_turns import ReceiverTurn, SlowRequestWatcher
+from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
 from webarcfs.mount.adapters.libfuse3.write_operations import WritingOperations
 from webarcfs.mount.kernel.inode_table import Inodes, nodeid
 from webarcfs.mount.kernel.invalidation import Expiry, Kernel
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 library.load()  # whoever imports this learns at once whether it can be used
 
 
-def serve(mount: Mount) -> None:
+def serve(mount: AdapterContext) -> None:
     """Mount and answer until it is unmounted. Raises MountFailed when libfuse could not mount."""
     Loop(mount).run()
 
@@ -50,7 +50,7 @@ def serve(mount: Mount) -> None:
 class Loop:
     """The session of one mount."""
 
-    def __init__(self, mount: Mount) -> None:
+    def __init__(self, mount: AdapterContext) -> None:
         self._mount = mount
         self._library = library.load()
         self._inodes = Inodes(mount.tree.root)
@@ -60,7 +60,7 @@ class Loop:
             if mount.additions is not None
             else Operations(mount, self._inodes, self._workers)
         )
-        self._turn = Turn()
+        self._turn = ReceiverTurn()
         self._operations.aside = self._turn.pass_on
         self._count = mount.requests.count if mount.requests else None
         self._session = 0
@@ -86,13 +86,13 @@ class Loop:
             del kept
 
     def _serve(self) -> None:
-        with library.Requests(self._session, self._shortcut) as first:
+        with library.RequestBuffer(self._session, self._shortcut) as first:
             if not (first.receive() and first.process()):
                 return
         fd = self._library.fuse_session_fd(self._session)
         if not self._mount.options.get("debug"):  # libfuse tells of each request that it sees
-            self._shortcut = Lane(fd, self._operations, self._answer_late, self._count).answer
-        lookout, trimmer = Lookout(self._turn), Trimmer(self._inodes, KernelCaches(self._session))
+            self._shortcut = FastPath(fd, self._operations, self._answer_late, self._count).answer
+        lookout, trimmer = SlowRequestWatcher(self._turn), Trimmer(self._inodes, KernelCaches(self._session))
         threads = [threading.Thread(target=self._take, name=f"requests-{number}") for number in range(1, THREADS)]
         for thread in (*threads, lookout, trimmer):
             thread.start()
@@ -110,7 +110,7 @@ class Loop:
             _log.info("requests: %s", self._mount.requests)
 
     def _take(self) -> None:
-        with library.Requests(self._session, self._shortcut) as requests:
+        with library.RequestBuffer(self._session, self._shortcut) as requests:
             self._turn.work(requests.receive, requests.process)
 
     def _arguments(self) -> list[bytes]:
@@ -134,7 +134,7 @@ class Loop:
 
     def _answered(self, name: str) -> Callable[..., None]:
         """An operation as libfuse calls it: with the request first, and no result."""
-        operation: Callable[..., bytes | int | Later] = getattr(self._operations, name)
+        operation: Callable[..., bytes | int | DeferredReply] = getattr(self._operations, name)
         called = name in CALLED
         count = self._count
         finish = self._finisher(name)
@@ -145,7 +145,7 @@ class Loop:
                     count(name)
                 who = (Caller(*library.caller(request)),) if called else ()
                 answer = operation(*who, *arguments)
-                if isinstance(answer, Later):
+                if isinstance(answer, DeferredReply):
                     answer.start(lambda found: self._answer_late(lambda: finish(request, found)))
                     return
             except BaseException as error:

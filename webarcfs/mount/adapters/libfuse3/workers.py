@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class DeferredReply:
     """An answer that comes later: `start` returns at once."""
 
     start: Callable[[Answer], None]
@@ -40,17 +40,17 @@ class Workers:
         self._renames = ThreadPoolExecutor(1, "renames")
         self._asking = ThreadPoolExecutor(ASKING, "asking")
 
-    def close(self, work: Callable[[], None]) -> Later:
+    def close(self, work: Callable[[], None]) -> DeferredReply:
         """The answer is that `work` was done, or what it raised."""
-        return Later(lambda answer: self._submit(self._closes, answer, work))
+        return DeferredReply(lambda answer: self._submit(self._closes, answer, work))
 
-    def ask(self, work: Callable[[], bytes]) -> Later:
+    def ask(self, work: Callable[[], bytes]) -> DeferredReply:
         """The answer is what `work` returns, or raises. It must wait for nothing that the kernel is told."""
-        return Later(lambda answer: self._submit(self._asking, answer, work))
+        return DeferredReply(lambda answer: self._submit(self._asking, answer, work))
 
-    def rename(self, work: Callable[[], Callable[[], None]]) -> Later:
+    def rename(self, work: Callable[[], Callable[[], None]]) -> DeferredReply:
         """The same for what holds a folder in the kernel; what `work` returns is done when it is answered."""
-        return Later(lambda answer: self._submit(self._renames, answer, lambda: self._renamed(work)))
+        return DeferredReply(lambda answer: self._submit(self._renames, answer, lambda: self._renamed(work)))
 
     def _renamed(self, work: Callable[[], Callable[[], None]]) -> None:
         self._closes.submit(_safely, work())

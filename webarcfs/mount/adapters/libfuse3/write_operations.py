@@ -15,14 +15,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from webarcfs.archive.model.errors import NotSupported, Stale
-from webarcfs.mount.adapters.binding import Mount
+from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.libfuse3 import library
-from webarcfs.mount.adapters.libfuse3.close_batches import Closing
+from webarcfs.mount.adapters.libfuse3.close_batches import CloseBatcher
 from webarcfs.mount.adapters.libfuse3.operations import Operations
-from webarcfs.mount.adapters.libfuse3.workers import Later, Workers
+from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
 from webarcfs.mount.kernel import protocol
 from webarcfs.mount.kernel.inode_table import Inodes
-from webarcfs.mount.writing.addition_names import Spot
+from webarcfs.mount.writing.addition_names import ParentAndName
 from webarcfs.mount.writing.draft import DraftFile
 from webarcfs.mount.writing.service import Additions
 from webarcfs.mount.writing.writer import Opened, Writer
@@ -36,10 +36,10 @@ class WritingOperations(Operations):
 
     writes: ClassVar[bool] = True
 
-    def __init__(self, mount: Mount, inodes: Inodes, additions: Additions, workers: Workers) -> None:
+    def __init__(self, mount: AdapterContext, inodes: Inodes, additions: Additions, workers: Workers) -> None:
         super().__init__(mount, inodes, workers)
         self._additions = additions
-        self._closing = Closing(additions.ready, workers)
+        self._closing = CloseBatcher(additions.ready, workers)
         self._opened: dict[int, Opened] = {}
 
     @property
@@ -90,7 +90,7 @@ class WritingOperations(Operations):
 
     def rename(  # noqa: PLR0917 # as libfuse has it
         self, caller: Caller, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int
-    ) -> Later:
+    ) -> DeferredReply:
         source = self._known(parent, name), os.fsdecode(name)
         target = self._known(new_parent, new_name), os.fsdecode(new_name)
         writer = self._writer
@@ -101,7 +101,7 @@ class WritingOperations(Operations):
 
         return self._workers.rename(work)
 
-    def _tell(self, changed: list[Spot]) -> None:
+    def _tell(self, changed: list[ParentAndName]) -> None:
         for folder, name in changed:
             if isinstance(folder, Folder):
                 self._writer.tell(folder, name)
@@ -133,7 +133,7 @@ class WritingOperations(Operations):
 
     # -- contents ----------------------------------------------------------------------------------------------------
 
-    def open(self, caller: Caller, inode: int, fi: Any) -> bytes | int | Later:
+    def open(self, caller: Caller, inode: int, fi: Any) -> bytes | int | DeferredReply:
         flags = fi.contents.flags
         if flags & os.O_ACCMODE == os.O_RDONLY and not flags & os.O_TRUNC:
             return super().open(caller, inode, fi)
@@ -176,23 +176,23 @@ class WritingOperations(Operations):
         self._writer.allocate(self._opened[fi.contents.fh], mode, offset, length)
         return 0
 
-    def flush(self, _inode: int, fi: Any) -> int | Later:
+    def flush(self, _inode: int, fi: Any) -> int | DeferredReply:
         opened = self._opened.get(fi.contents.fh)
         if opened is not None:
             self._writer.closing(opened)
         return self._confirm(opened)
 
-    def fsync(self, _inode: int, _data: int, fi: Any) -> int | Later:
+    def fsync(self, _inode: int, _data: int, fi: Any) -> int | DeferredReply:
         return self._confirm(self._opened.get(fi.contents.fh))
 
-    def _confirm(self, opened: Opened | None) -> int | Later:
+    def _confirm(self, opened: Opened | None) -> int | DeferredReply:
         if opened is None or self._writer.is_confirmed(opened):
             return 0
         return self._closing.close(opened)
 
-    def fsyncdir(self, inode: int, _data: int, _fi: Any) -> Later:
+    def fsyncdir(self, inode: int, _data: int, _fi: Any) -> DeferredReply:
         folder, writer = self._inodes.node(inode), self._writer
-        return Later(lambda answer: writer.sync_folder(folder, lambda error: answer(error or 0)))
+        return DeferredReply(lambda answer: writer.sync_folder(folder, lambda error: answer(error or 0)))
 
     def release(self, inode: int, fi: Any) -> int:
         return 0 if self._release(fi.contents.fh) else super().release(inode, fi)
