@@ -50,21 +50,21 @@ _COLLECTED = """
 import gc
 import sys
 from webarcfs.native import loader
-assert compiled.use()
+assert loader.use()
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.archive.git.repository import Store
+from webarcfs.archive.git.repository import Repository
 from webarcfs.view.node import remember
-from webarcfs.view.tree.files import State
+from webarcfs.view.tree.files import ShownState
 from webarcfs.view.tree.folders import AddedFolder, Arc, StoredFolder
-from webarcfs.view.tree.snapshots_folder import Snapshot
-from webarcfs.view.state.domain_reader import Caches, Reader
+from webarcfs.view.tree.snapshots_folder import SnapshotFolder
+from webarcfs.view.state.domain_reader import Caches, DomainReader
 from pathlib import Path
 
 tag = CommitTag.parse("2026-11-21T03:00:00@" + sys.argv[2])
-state = State(Reader(tag.domain, Store(Path(sys.argv[1])), Caches()), tag, "", lambda: state)
+state = ShownState(DomainReader(tag.domain, Repository(Path(sys.argv[1])), Caches()), tag, "", lambda: state)
 arc = Arc(state, "a", "", "", None, False)
 kept = {}
-for kind, more in ((StoredFolder, ()), (Arc, ("", None, False)), (AddedFolder, (arc,)), (Snapshot, ())):
+for kind, more in ((StoredFolder, ()), (Arc, ("", None, False)), (AddedFolder, (arc,)), (SnapshotFolder, ())):
     gc.collect()
     kept[kind] = {"name": ["value"]}
     knot = [kind(state, "a", "", *more)]

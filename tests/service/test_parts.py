@@ -73,7 +73,7 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     agent = Dispatch(archive)
     assert agent.resume == [folder.name]
     agent.turn()
-    assert agent.resume == [] and agent.idle() and len(agent.system.childprocesses) == 0
+    assert agent.resume == [] and agent.idle() and len(agent.children) == 0
     known = jobstate.load(folder)
     assert known is not None and "cannot be opened now" in known.reason
     assert (known.state, known.failures, known.again > known.updated) == (Phase.FAILED, 1, True)
@@ -87,13 +87,13 @@ def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: P
         folder.mkdir()
         jobstate.save(folder, JobState(job=folder.name, publication="nightly", failures=1))
         agent = Dispatch(archive)
-        agent.system.childprocesses.start(folder.name, "-c", "raise OSError('no room for 000001.warc')")
+        agent.children.start(folder.name, "-c", "raise OSError('no room for 000001.warc')")
         with (disk / "ballast").open("wb", buffering=0) as ballast, contextlib.suppress(OSError):
             while True:
                 ballast.write(bytes(4096))
-        until(lambda: (agent.take_ended(), len(agent.system.childprocesses) == 0)[1], "its process has ended")
+        until(lambda: (agent.take_ended(), len(agent.children) == 0)[1], "its process has ended")
         agent.turn()
-        (known,) = agent.service.history.open
+        (known,) = agent.history.open
         assert (known.state, known.reason, known.failures) == (Phase.FAILED, "OSError: no room for 000001.warc", 2)
         on_disk = jobstate.load(folder)
         assert on_disk is not None and on_disk.state is Phase.WAITING

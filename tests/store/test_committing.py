@@ -244,7 +244,7 @@ def test_when_the_refs_cannot_move_nothing_has_happened(
         raise Busy("somebody holds it")
 
     with monkeypatch.context() as patch:
-        patch.setattr("webarcfs.archive.git.repository.Store.update_refs", refuse)
+        patch.setattr("webarcfs.archive.git.repository.Repository.update_refs", refuse)
         with pytest.raises(Busy):
             commit_additions(site, DOMAIN)
     assert store_of(site).ref(MAIN) == before

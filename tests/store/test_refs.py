@@ -92,7 +92,7 @@ def test_the_environment_changes_no_format(tmp_path: Path) -> None:
         "[init]\n\tdefaultObjectFormat = sha256\n\tdefaultRefFormat = reftable\n\tdefaultBranch = trunk\n"
         f"\ttemplateDir = {tmp_path}\n[safe]\n\tbareRepository = explicit\n[extensions]\n\tobjectFormat = sha256\n"
     )
-    script = "import sys, pathlib; from webarcfs.archive.git.repository import Store as S; "
+    script = "import sys, pathlib; from webarcfs.archive.git.repository import Repository as S; "
     script += "S.create(pathlib.Path(sys.argv[1]))"
     theirs = {
         "HOME": str(tmp_path),

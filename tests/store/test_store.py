@@ -95,9 +95,9 @@ def test_settings_of_the_user_do_not_matter(tmp_path: Path, monkeypatch: pytest.
     script = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from webarcfs.archive.git.repository import Store, RefUpdate, MAIN
+        from webarcfs.archive.git.repository import Repository, RefUpdate, MAIN
         from tests.store.test_store import commit, tree_of
-        store = Store.create(Path(sys.argv[1]))
+        store = Repository.create(Path(sys.argv[1]))
         (store.path / "hooks").mkdir()
         hook = store.path / "hooks/reference-transaction"
         hook.write_text("#!/bin/sh\\nexit 1\\n")
@@ -391,8 +391,8 @@ def test_git_says_why_an_import_failed(store: Repository) -> None:
 VICTIM = """
 import os, sys, time
 from pathlib import Path
-from webarcfs.archive.git.repository import Store
-store = Store(Path(sys.argv[1]))
+from webarcfs.archive.git.repository import Repository
+store = Repository(Path(sys.argv[1]))
 with store.importer(store.head().tree) as importer:
     for n in range(500):
         importer.put(f"n/{n}", os.urandom(5000))
