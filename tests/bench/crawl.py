@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent.jobs import publishing
 from agent.reports import crawllog
 from tests.bench.measure import Cost, agent, cost
 from tests.bench.serve import running
@@ -22,7 +23,8 @@ from webarcfs.archive.index.database import Database
 
 #: Files a second of the program of 2012, after the download (41 s for 10,270 files, first crawl).
 _PROGRAM_OF_2012 = 249
-STAGES = ("unpack", "filter", "normalise", "compare", "extract", "describe", "publish", "index")
+#: The stages that summary.json times, in their order.
+STAGES = (*(name for name, _ in publishing.STAGES), "publish", "index")
 
 
 @dataclass
