@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from agent.pipeline.overlap import Later
+from agent.pipeline.overlap import LaterCrawls
 from webarcfs.archive.model.metadata import parse_time
 
 pytestmark = pytest.mark.pure
@@ -27,8 +27,8 @@ _TAG = "2026-11-21T03:00:00@www.example.org"
 )
 def test_replaces(begun: dict[str, str], tag: str, captured: str, replaces: bool) -> None:
     times: dict[str, datetime] = {each: parse_time(time) for each, time in begun.items()}
-    assert Later(times).replaces(tag, parse_time(captured)) is replaces
+    assert LaterCrawls(times).replaces(tag, parse_time(captured)) is replaces
 
 
 def test_without_later_crawls_nothing_is_overtaken() -> None:
-    assert Later() == Later({}, overtook=False)
+    assert LaterCrawls() == LaterCrawls({}, overtook=False)

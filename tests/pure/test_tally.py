@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.importing.tally import Remarks
+from agent.importing.tally import Tally
 
 pytestmark = pytest.mark.pure
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.pure
     ],
 )
 def test_lines(remarks: list[tuple[str, str, str]], lines: list[str]) -> None:
-    told = Remarks()
+    told = Tally()
     for each in remarks:
         told.add(*each)
     assert told.lines() == lines
