@@ -215,6 +215,7 @@ def test_mknod_makes_a_file_that_is_opened_later(arc: Path) -> None:
     assert (arc / "file").read_bytes() == b""
     (arc / "file").write_bytes(b"later")
     assert (arc / "file").read_bytes() == b"later"
+    eventually(lambda: stat.S_IMODE((arc / "file").stat().st_mode) == 0o444, 60)  # the mount knows that it was closed
     with pytest.raises(PermissionError):
         (arc / "file").write_bytes(b"again")
     os.mknod(arc / "empty", stat.S_IFREG | 0o644)
