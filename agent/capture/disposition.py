@@ -13,17 +13,14 @@ from dataclasses import dataclass, replace
 from agent.capture import fetchresults, wgetcommand
 from agent.capture.fetchresults import FetchResult
 from agent.frontier.discovery import Discovery
-from agent.frontier.retries import TRIES
 from agent.frontier.store import FrontierUrl, UrlOutcome
 from agent.jobfolder.job import Job
 from agent.policy.fetchstatus import Status
-from agent.policy.politeness import BUSY, PATIENCE, SERVER_BUSY
+from agent.policy.politeness import BUSY, SERVER_BUSY, TRIES, is_given_up
 from agent.policy.scope import PRIVATE_ADDRESS
 from agent.system import steadyclock
 from webarcfs.content.outlinks import Link
 
-#: Batches in a row in which a server was never reached, after which it counts as down.
-_TRIES_OF_SERVER = TRIES
 #: URLs of a server that are settled at a time.
 _AT_ONCE = 1000
 #: The frontier's name for a page whose links could not be read.
@@ -148,13 +145,13 @@ class Disposition:
         tried = [each for each in settled if each.tried]
         if tried and all(each.status in _UNREACHED for each in tried):
             self._unreached[domain] = self._unreached.get(domain, 0) + 1
-            if self._unreached[domain] >= _TRIES_OF_SERVER:
+            if self._unreached[domain] >= TRIES:
                 self._give_up(domain, tried[-1].status, f"server-down,{tried[-1].note}")
         else:
             self._unreached.pop(domain, None)
         if tried and all(each.note == BUSY for each in tried):
             self._busy[domain] = self._busy.get(domain, 0) + len(tried)
-            if self._busy[domain] >= PATIENCE:
+            if is_given_up(self._busy[domain]):
                 self._give_up(domain, tried[-1].status, SERVER_BUSY)
         elif tried:
             self._busy.pop(domain, None)

@@ -6,15 +6,11 @@ Pure but for the files it reads; capture.py starts and ends the processes.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from webarcfs.archive.config.settings import CrawlSettings
-
-_BEGIN = re.compile(rb"^--\d{4}-\d\d-\d\d \d\d:\d\d:\d\d--  ", re.MULTILINE)
-_TAIL = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,30 +93,6 @@ def environment() -> dict[str, str]:
     """
     kept = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
     return {**kept, "LC_ALL": "C", "TZ": "UTC-1"}
-
-
-def begun(log: Path) -> int:
-    """How many documents wget has begun, told by the position of the last one's line; 0 before the first."""
-    try:
-        with log.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            start = file.seek(max(0, size - _TAIL))
-            lines = list(_BEGIN.finditer(file.read()))
-    except FileNotFoundError:
-        return 0
-    return start + lines[-1].end() if lines else 0
-
-
-def count_begun(log: Path, since: int) -> tuple[int, int]:
-    """How many documents wget has begun behind a position in its log, and the position up to which that is certain."""
-    try:
-        with log.open("rb") as file:
-            file.seek(since)
-            new = file.read()
-    except FileNotFoundError:
-        return 0, since
-    whole = new.rfind(b"\n") + 1
-    return len(_BEGIN.findall(new, 0, whole)), since + whole
 
 
 def bytes_so_far(pid: int, folder: Path) -> int:

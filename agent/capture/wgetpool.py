@@ -15,13 +15,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent.capture import pausewatch, serverlocks, wgetcommand
+from agent.capture import serverlocks, wgetcommand, wgetlog
 from agent.capture.disposition import OVER_SIZE
 from agent.capture.fetchresults import Killed
-from agent.capture.pausewatch import Seen
+from agent.capture.wgetlog import LogPosition
 from agent.frontier.store import FrontierUrl
 from agent.policy.fetchstatus import Status
-from agent.policy.politeness import PATIENCE
+from agent.policy.politeness import is_held
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model.errors import CrawlFailed
 from webarcfs.warc.decoding import BAD_LENGTH
@@ -31,11 +31,9 @@ _WATCH = 0.25
 _GRACE = 1.0
 #: How much of a document may be on its way beyond a limit until wget is ended: what it holds in its buffers.
 _SLACK = 1 << 16
-#: Seconds of a pause in which a wget is stopped and not ended: it keeps its place, and all that it has in its buffers.
-_LONGEST_HOLD = 60.0
 _PATIENT_END = 5.0
-#: A wget that is ended before its batch is: nothing that it fetched is to blame.
-_ENOUGH = Killed(0, "")
+#: wget was ended before the end of its batch; no URL is at fault.
+ENDED_EARLY = Killed(0, "")
 
 
 @dataclass
@@ -55,8 +53,8 @@ class Running:
     counted: int = 0
     since: float = field(default_factory=time.monotonic)
     watched: float = 0.0
-    seen: Seen = Seen()
-    frozen: float = 0.0  # until when (monotonic) it is stopped, since its server asked for a pause; 0: it did not
+    seen: LogPosition = LogPosition()
+    stopped_until: float = 0.0  # monotonic; until then it is stopped, since its server asked for a pause. 0: it is not
     killed: Killed | None = None
 
     def send(self, number: signal.Signals) -> None:
@@ -123,7 +121,7 @@ class Wgets:
                 pass_fds=held,
             )
         lock, place = held
-        seen = Seen(in_a_row=serverlocks.asked_in_a_row(lock))
+        seen = LogPosition(in_a_row=serverlocks.asked_in_a_row(lock))
         pidfd = os.pidfd_open(process.pid)
         self._running.append(Running(files, rows, domain, process, lock, place, pidfd, wait, seen=seen))
 
@@ -137,7 +135,7 @@ class Wgets:
     def end(self) -> list[Running]:
         """End all, politely at first; returns them."""
         for each in self._running:
-            each.killed = each.killed or (_ENOUGH if each.process.poll() is None else None)
+            each.killed = each.killed or (ENDED_EARLY if each.process.poll() is None else None)
             each.process.terminate()
             each.send(signal.SIGCONT)
         for each in self._running:
@@ -157,16 +155,16 @@ class Wgets:
         """
         now = time.monotonic()
         for each in self._running:
-            if now - each.watched >= _WATCH and not each.frozen:
+            if now - each.watched >= _WATCH and not each.stopped_until:
                 each.watched = now
                 self._watch(each, room, now)
-            self._mind(each, now)
+            self._hold_or_end(each, now)
 
     def _watch(self, each: Running, room: int | None, now: float) -> None:
-        begun = wgetcommand.begun(each.files.log)
+        begun = wgetlog.begun(each.files.log)
         if begun != each.begun:
             each.begun, each.since = begun, now
-            new, each.counted = wgetcommand.count_begun(each.files.log, each.counted)
+            new, each.counted = wgetlog.count_begun(each.files.log, each.counted)
             each.documents += new
         why = self._too_much(each, room)  # first: on a busy machine what is too big may be too long under way as well
         if why is None and each.begun and now - each.since > self._settings.timeout + each.wait + _GRACE:
@@ -184,32 +182,32 @@ class Wgets:
             return Killed(Status.QUOTA, "too-big")
         if room is not None and size > room + _SLACK:
             return Killed(Status.QUOTA, OVER_SIZE)
-        return _ENOUGH if room is not None and wgetcommand.bytes_fetched(each.files) > room + _SLACK else None
+        return ENDED_EARLY if room is not None and wgetcommand.bytes_fetched(each.files) > room + _SLACK else None
 
     @staticmethod
-    def _mind(each: Running, now: float) -> None:
+    def _hold_or_end(each: Running, now: float) -> None:
         """Hold a wget whose server asked for a pause before it asks for the next URL; end it where that is long."""
-        if each.frozen and each.frozen <= now:
-            each.frozen, each.since = 0.0, now
+        if each.stopped_until and each.stopped_until <= now:
+            each.stopped_until, each.since = 0.0, now
             each.send(signal.SIGCONT)
-        if not each.wait or each.frozen or each.killed:
+        if not each.wait or each.stopped_until or each.killed:
             return  # without a pause between two requests there is no time to step in
-        each.seen = pausewatch.look(each.files.log, each.seen, each.wait, time.time())
+        each.seen = wgetlog.pause_requested(each.files.log, each.seen, each.wait, time.time())
         if each.seen.seconds is None:
             return
-        if each.seen.seconds > _LONGEST_HOLD or each.seen.in_a_row >= PATIENCE:
-            each.kill(_ENOUGH)
-        else:
+        if is_held(each.seen.seconds, each.seen.in_a_row):
             each.send(signal.SIGSTOP)
-            each.frozen = now + each.seen.seconds
+            each.stopped_until = now + each.seen.seconds
             each.seen = replace(each.seen, seconds=None)
+        else:
+            each.kill(ENDED_EARLY)
 
     def _release(self, each: Running) -> None:
         """Give its server and its place free; other jobs learn what the server asked for."""
         self._running.remove(each)
-        if each.killed not in (None, _ENOUGH) and wgetcommand.begun(each.files.log) != each.begun:
-            each.killed = _ENOUGH  # wget had gone on to the next document, which is not to blame
-        seen = pausewatch.look(each.files.log, each.seen, each.wait, time.time(), ended=True)
+        if each.killed not in (None, ENDED_EARLY) and wgetlog.begun(each.files.log) != each.begun:
+            each.killed = ENDED_EARLY  # wget had gone on to the next document, which is not to blame
+        seen = wgetlog.pause_requested(each.files.log, each.seen, each.wait, time.time(), ended=True)
         serverlocks.note(each.lock, seen.seconds or 0.0, seen.in_a_row)
         for fd in (each.lock, each.place, each.pidfd):
             os.close(fd)
@@ -217,5 +215,5 @@ class Wgets:
 
 def _check_begun(each: Running) -> None:
     """A wget that could not even begin will not do better next time: say what it said."""
-    if each.process.returncode != 0 and not each.killed and not wgetcommand.begun(each.files.log):
+    if each.process.returncode != 0 and not each.killed and not wgetlog.begun(each.files.log):
         raise CrawlFailed(f"wget ended with {each.process.returncode}: {wgetcommand.complaint(each.files)}")

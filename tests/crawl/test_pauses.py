@@ -78,8 +78,7 @@ def test_one_broken_page_that_says_503_does_not_stop_the_others(archive: Archive
 def test_a_server_that_never_stops_refusing_is_given_up_and_nothing_is_removed(
     archive: Archive, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("agent.capture.disposition", "agent.capture.wgetpool"):
-        monkeypatch.setattr(f"{module}.PATIENCE", 3)
+    monkeypatch.setattr(politeness, "PATIENCE", 3)
     site.add_html("/", _links(30))
     for each in range(30):
         site.add_html(f"/{each}", f"page {each}")

@@ -9,7 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.policy import politeness
-from agent.policy.politeness import LONGEST_PAUSE, asks_for_pause, pause, retry_after
+from agent.policy.politeness import (
+    LONGEST_HOLD,
+    LONGEST_PAUSE,
+    PATIENCE,
+    TRIES,
+    NextTry,
+    asks_for_pause,
+    is_given_up,
+    is_held,
+    next_try,
+    pause,
+    retry_after,
+)
 
 pytestmark = pytest.mark.pure
 
@@ -61,3 +73,32 @@ def test_backing_off_doubles_and_the_crawls_own_wait_is_the_least() -> None:
 
 def test_words_for_crawl_log() -> None:
     assert (politeness.BUSY, politeness.SERVER_BUSY) == ("busy", "server-busy")
+
+
+@pytest.mark.parametrize(
+    ("status", "tries", "value", "expected"),
+    [
+        # A temporary error: 1, 2 seconds, then it has failed.
+        (500, 0, "", NextTry(NOW + 1)),
+        (500, 1, "", NextTry(NOW + 2)),
+        (500, TRIES - 1, "", NextTry(None)),
+        (503, TRIES - 1, "", NextTry(None)),  # one broken page, and no word on a pause
+        # Retry-After counts where it is later than the backoff, also of an answer that asks for no pause.
+        (500, 0, "30", NextTry(NOW + 30)),
+        (500, 1, "0", NextTry(NOW + 2)),
+        # A server that asks for a pause is asked more often.
+        (503, 0, "30", NextTry(NOW + 30, busy=True)),
+        (503, TRIES, "1", NextTry(NOW + 8, busy=True)),
+        (429, PATIENCE - 2, "", NextTry(NOW + 16, busy=True)),
+        (429, PATIENCE - 1, "", NextTry(None, busy=True)),
+        (503, 0, "9" * 9, NextTry(NOW + LONGEST_PAUSE, busy=True)),
+    ],
+)
+def test_the_next_try(status: int, tries: int, value: str, expected: NextTry) -> None:
+    assert next_try(status, tries, value, NOW) == expected
+
+
+def test_a_wget_is_held_for_short_pauses_and_few() -> None:
+    assert is_held(0, 1) and is_held(LONGEST_HOLD, PATIENCE - 1)
+    assert not is_held(LONGEST_HOLD + 1, 1) and not is_held(1, PATIENCE)
+    assert is_given_up(PATIENCE) and not is_given_up(PATIENCE - 1)
