@@ -40,7 +40,7 @@ def test_an_interrupted_import_is_told_as_one_and_goes_on_as_it_was_asked_for(ar
     assert "2 captures" in command("status", "--archive", archive.root).out
     agent = dispatch.Dispatch(archive)
     agent.turn()
-    assert (len(agent.system.childprocesses), agent.resume, agent.ended) == (0, [], set())
+    assert (len(agent.children), agent.resume, agent.ended) == (0, [], set())
     imported(archive, two, name="site")
     assert arcs(archive, HOST) == {"a", "b"}
     (newest,) = [path for path in archive.reports.iterdir() if "one" not in path.name and jobstate.load(path)][-1:]

@@ -10,7 +10,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import DETACH, MOUNT, UMOUNT, Mounted, eventually, run
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.system import locks
 from webarcfs.mount.process import mountpoint
 
 pytestmark = pytest.mark.mount
@@ -105,6 +108,22 @@ def test_log_in_the_systems_log(filled: Archive, folder: Path) -> None:
         done = run(MOUNT, filled.root, point, "-o", "log=journal")
         run(*DETACH, point)
         assert done.returncode == 32 and "-o log=FILE" in done.stderr
+
+
+def test_a_slow_request_is_named_in_the_log(filled: Archive, mount: Mounter) -> None:
+    """S-log-2: a close waits for the domain's lock, which a publication holds for long here."""
+    mounted = mount(filled)
+    with (mounted / f"{DOMAIN}/index.html/notes").open("w") as file, ExitStack() as held:
+        file.write("x")
+        held.enter_context(locks.Turnstile(filled.lock(DOMAIN)).exclusive())
+        ending = threading.Thread(target=file.close)
+        ending.start()
+        ending.join(0.5)  # it cannot end meanwhile
+        held.close()
+        ending.join(PATIENCE)
+    log = filled.log / "mount.log"
+    eventually(lambda: f"slow: flush /{DOMAIN}/index.html/notes took 0." in log.read_text(), PATIENCE)
+    assert (mounted / PAGE).read_bytes() == b"page"
 
 
 def test_lines_for_the_journal(filled: Archive, folder: Path) -> None:

@@ -22,6 +22,8 @@ from webarcfs.view.tree.queries_folder import AnswerFolder, Beginning
 #: may be done to it differs, and so the kernel must know it as two.
 _OLD: Final = 1 << 63
 #: Folders that go, with what is in them, when the kernel knows too much.
+#: Names of a path that are told in the log.
+_DEEPEST: Final = 100
 _TRIMMED: Final = (Arc, AnswerFolder, Beginning)
 
 
@@ -102,6 +104,15 @@ class Inodes(Container[int]):
         elif isinstance(node, Folder):
             node = known.node = node.now()
         return node
+
+    def path(self, number: int) -> str:
+        """The path in the mount by which an inode was found last, as far as the folders above are known."""
+        names: list[str] = []
+        known = self._known.get(number)
+        while known is not None and known.name and len(names) < _DEEPEST:
+            names.append(known.name)
+            known = self._known.get(known.parent)
+        return "/" + "/".join(reversed(names))
 
     def parent(self, number: int) -> int:
         """Inode of the folder in which an inode was found last."""

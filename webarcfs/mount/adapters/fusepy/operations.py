@@ -12,6 +12,7 @@ import errno
 import itertools
 import os
 import stat
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,7 @@ from webarcfs.archive.model.errors import (
 from webarcfs.mount.adapters.binding import PID, AdapterContext
 from webarcfs.mount.adapters.errno_map import errno_for
 from webarcfs.mount.adapters.request_stats import STATS
+from webarcfs.mount.adapters.slow_requests import SlowRequests
 from webarcfs.view.content import Content
 from webarcfs.view.node import Attrs, File, Folder, Node, NodeKind
 from webarcfs.view.tree.root import Tree
@@ -65,15 +67,19 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
         self._tree: Tree = mount.tree
         self._handles: dict[int, Handle] = {}
         self._numbers = itertools.count(1)
+        self._slow = SlowRequests(lambda path: str(path or "an open file"))
 
     def __call__(self, op: str, *args: Any) -> Any:
         """Every operation comes through here; the only place where an exception ends."""
+        begun, where = time.monotonic(), args[0] if args else ""
         try:
             if self._mount.requests:
                 self._mount.requests.count(op)
             return getattr(self, op)(*args)
         except BaseException as error:
-            raise fuse.FuseOSError(errno_for(error, op, args[0] if args else "")) from None
+            raise fuse.FuseOSError(errno_for(error, op, where)) from None
+        finally:
+            self._slow.note(op, where, begun)
 
     def init(self, _path: str) -> None:
         self._mount.live()

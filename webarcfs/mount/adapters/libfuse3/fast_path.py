@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from struct import Struct
@@ -17,6 +18,7 @@ from typing import Any, Final
 from webarcfs.mount.adapters.errno_map import errno_for
 from webarcfs.mount.adapters.libfuse3.operations import Operations
 from webarcfs.mount.adapters.libfuse3.workers import DeferredReply
+from webarcfs.mount.adapters.slow_requests import SLOW
 from webarcfs.view.caller import Caller
 
 Answer = bytes | int | BaseException
@@ -74,7 +76,8 @@ class _Kind:
 class FastPath:
     """The fast lane of one session, whose requests come from the descriptor `fd`. Safe for any thread.
 
-    `late` sends an answer that comes from another thread, unless the session is over by then.
+    `late` sends an answer that comes from another thread, unless the session is over by then. `slow` is told of
+    requests that took long: operation, inode, and when they began by the monotonic clock.
     """
 
     def __init__(
@@ -83,11 +86,13 @@ class FastPath:
         operations: Operations,
         late: ReplyLater,
         count: Callable[[str], None] | None = None,
+        slow: Callable[[str, int, float], None] | None = None,
     ) -> None:
         self._fd = fd
         self._operations = operations
         self._late = late
         self._count = count
+        self._slow = slow
         asked: Mapping[int, tuple[str, Callable[[memoryview, int], Any]]] = {
             1: ("lookup", self._lookup),
             3: ("getattr", self._getattr),
@@ -119,16 +124,17 @@ class FastPath:
         if opcode == _WRITING and length > len(request):
             return False  # only libfuse has all of it
         answer: Any
+        begun = time.monotonic()
         try:
             if self._count is not None:
                 self._count(kind.name)
             answer = kind.ask(request, inode)
             if isinstance(answer, DeferredReply):
-                answer.start(lambda found: self._late(lambda: self._send(unique, kind, found)))
+                answer.start(lambda found: self._late(lambda: self._finish(unique, kind, found, inode, begun)))
                 return True
         except BaseException as error:
             answer = errno_for(error, kind.name, inode)
-        self._send(unique, kind, answer)
+        self._finish(unique, kind, answer, inode, begun)
         return True
 
     def _unanswered(self, request: memoryview, opcode: int, inode: int) -> bool:
@@ -139,6 +145,11 @@ class FastPath:
             except Exception:  # as in _take_back
                 _log.exception("forgetting inode %d failed unexpectedly", inode)
         return opcode in (_FORGET, _INTERRUPT)
+
+    def _finish(self, unique: int, kind: _Kind, answer: Answer, inode: int, begun: float) -> None:
+        self._send(unique, kind, answer)
+        if self._slow is not None and time.monotonic() - begun >= SLOW:
+            self._slow(kind.name, inode, begun)
 
     def _send(self, unique: int, kind: _Kind, answer: Answer) -> None:
         if isinstance(answer, BaseException):

@@ -12,6 +12,7 @@ import errno
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ from webarcfs.mount.adapters.libfuse3.operations import CALLED, Operations
 from webarcfs.mount.adapters.libfuse3.request_turns import ReceiverTurn, SlowRequestWatcher
 from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
 from webarcfs.mount.adapters.libfuse3.write_operations import WritingOperations
+from webarcfs.mount.adapters.slow_requests import SlowRequests
 from webarcfs.mount.kernel.inode_table import Inodes, nodeid
 from webarcfs.mount.kernel.invalidation import Expiry, Kernel
 from webarcfs.mount.kernel.trimmer import Trimmer
@@ -63,6 +65,7 @@ class Loop:
         self._turn = ReceiverTurn()
         self._operations.aside = self._turn.pass_on
         self._count = mount.requests.count if mount.requests else None
+        self._slow = SlowRequests(lambda inode: self._inodes.path(inode) if isinstance(inode, int) else "")
         self._session = 0
         self._shortcut: Callable[[memoryview], bool] = lambda _: False
         self._ended = False
@@ -91,7 +94,7 @@ class Loop:
                 return
         fd = self._library.fuse_session_fd(self._session)
         if not self._mount.options.get("debug"):  # libfuse tells of each request that it sees
-            self._shortcut = FastPath(fd, self._operations, self._answer_late, self._count).answer
+            self._shortcut = FastPath(fd, self._operations, self._answer_late, self._count, self._slow.note).answer
         lookout, trimmer = SlowRequestWatcher(self._turn), Trimmer(self._inodes, KernelCaches(self._session))
         threads = [threading.Thread(target=self._take, name=f"requests-{number}") for number in range(1, THREADS)]
         for thread in (*threads, lookout, trimmer):
@@ -136,21 +139,27 @@ class Loop:
         """An operation as libfuse calls it: with the request first, and no result."""
         operation: Callable[..., bytes | int | DeferredReply] = getattr(self._operations, name)
         called = name in CALLED
-        count = self._count
+        count, slow = self._count, self._slow.note
         finish = self._finisher(name)
 
         def call(request: int, *arguments: Any) -> None:
+            begun = time.monotonic()
+
+            def finish_and_note(found: bytes | int | BaseException) -> None:
+                finish(request, found)
+                slow(name, arguments[0], begun)
+
             try:
                 if count is not None:
                     count(name)
                 who = (Caller(*library.caller(request)),) if called else ()
                 answer = operation(*who, *arguments)
                 if isinstance(answer, DeferredReply):
-                    answer.start(lambda found: self._answer_late(lambda: finish(request, found)))
+                    answer.start(lambda found: self._answer_late(lambda: finish_and_note(found)))
                     return
             except BaseException as error:
                 answer = errno_for(error, name, arguments[0])
-            finish(request, answer)
+            finish_and_note(answer)
 
         return call
 
