@@ -17,7 +17,8 @@ import pytest
 from tests.mount.conftest import ADDITIONS, BIG, PAGES, Mounter
 from tests.support import archives
 from tests.support.archives import CREATED, DOMAIN, FIRST
-from tests.support.mounts import Mounted, eventually, run
+from tests.support.mounts import Mounted, run
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model import arc_paths
 

@@ -18,10 +18,11 @@ import pytest
 from agent.jobfolder import definition, jobstate
 from agent.jobfolder.jobstate import State
 from tests.support import crawls
-from tests.support.agents import agent, configure, fake_report, job_of, reports, status, summaries, until
+from tests.support.agents import agent, configure, fake_report, job_of, reports, status, summaries
 from tests.support.crawls import run_command
 from tests.support.nasty import slow
 from tests.support.site import Answer, Exchange, Site, page
+from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.model.metadata import format_time, now, parse_compact_time, parse_time

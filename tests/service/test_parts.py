@@ -30,8 +30,8 @@ from agent.system import jsonfile, systemd
 from agent.system.processid import Process
 from agent.upkeep import maintenance
 from tests.support import disks
-from tests.support.agents import until
 from tests.support.crawls import publish_as
+from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
