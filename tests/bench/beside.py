@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.measure import cost
-from tests.bench.serve import Generated, running
+from tests.bench.serve import running
 from tests.support import warcs
+from tests.support.generated import Generated
 from tests.support.waiting import eventually
 
 _ROOT = Path(__file__).parents[2]

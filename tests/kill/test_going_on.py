@@ -18,12 +18,12 @@ import pytest
 
 from agent.jobfolder import jobstate
 from agent.jobfolder.jobstate import State
-from tests.bench.serve import Generated
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill_agent import killed_worker
 from tests.support import crawls, disks, gitlocks
 from tests.support.agents import agent, configure, job_of, reports
 from tests.support.crawls import run_command
+from tests.support.generated import Generated
 from tests.support.nasty import slow
 from tests.support.site import Answer, Exchange, Site, page
 from tests.support.waiting import until
