@@ -39,7 +39,7 @@ help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: install demo-packages ## Crawl a real site, mount the archive and walk through it; URL=http://… takes yours
-	@PYTHONPATH=. $(BIN)/python examples/demo.py $(if $(URL),'$(URL)')
+	@$(BIN)/python examples/demo.py $(if $(URL),'$(URL)')
 
 test: install test-packages lint compiled ## Lint, types and all tests; ARGS="-k robots" picks some
 	@echo "pytest: the tests, real git, wget and mounts among them"

@@ -19,18 +19,21 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, BinaryIO, ClassVar
 
-from tests.support.realsites import PYTHON
-from tests.support.site import Site
 from webarcfs.archive.model.errors import Exit, WebarcError
 from webarcfs.mount.process import mountpoint
 
+#: The site that the demo serves, and the package that it is of.
+SITE, PACKAGE = Path("/usr/share/doc/python3.11/html"), "python3.11-doc"
 #: What changes between the two crawls.
 EDITED, REMOVED, ADDED = "bugs.html", "about.html", "errata.html"
 #: Lines of a command's output that are shown, unless more are asked for.
@@ -111,16 +114,54 @@ class Terminal:
         return f"\x1b[{code}m{text}\x1b[0m" if self._colours else text
 
 
+class Pages(SimpleHTTPRequestHandler):
+    """Serves the site, with pages of the demo's own in the place of some of its files."""
+
+    protocol_version = "HTTP/1.1"
+    #: Path → the page there; None: it is gone.
+    own: ClassVar[dict[str, bytes | None]] = {}
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments, directory=str(SITE))
+
+    def send_head(self) -> BytesIO | BinaryIO | None:
+        """Answer up to the body, which is returned."""
+        if self.path not in self.own:
+            return super().send_head()
+        body = self.own[self.path]
+        if body is None:
+            self.send_error(404)
+            return None
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        return BytesIO(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing of requests."""
+
+
+@contextmanager
+def serving() -> Iterator[int]:
+    """The site on a port of loopback while the block runs; the port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+
+
 # -- the two walks -----------------------------------------------------------------------------------------------------
 
 
 def own_site(terminal: Terminal, folder: Path) -> None:
     """The whole walk, on a site that the demo serves itself."""
-    check(PYTHON.is_installed, f"the demo {PYTHON.missing}")
+    check((SITE / "index.html").is_file(), f"the demo needs the Debian package {PACKAGE} (apt-get install {PACKAGE})")
     terminal.without_proxy()
-    with Site() as site:
-        site.mount(PYTHON.root)
-        domain = f"localhost:{site.port}"
+    with serving() as port:
+        domain = f"localhost:{port}"
         command = f"webarc-agent --quiet crawl --archive archive --wait 0 http://{domain}/index.html"
 
         terminal.heading("An archive, and a first crawl")
@@ -151,7 +192,7 @@ def own_site(terminal: Terminal, folder: Path) -> None:
 
         terminal.heading("The site changes, and is crawled again")
         terminal.say(f"One page is edited (/{EDITED}), one disappears (/{REMOVED}), one is new (/{ADDED}).")
-        change(site)
+        change()
         second = crawl(terminal, folder, command)
         expected = {"added": 1, "changed": 1, "removed": 1, "unchanged": arcs["added"] - 2}
         check(second["arcs"] == expected, f"the second crawl came to {second['arcs']}, not {expected}")
@@ -216,14 +257,14 @@ def mount_and_look(terminal: Terminal, folder: Path, domain: str, arc: str) -> N
     check(f'user.webarc.domain="{domain}"' in attributes, f"{page} has no extended attributes")
 
 
-def change(site: Site) -> None:
+def change() -> None:
     """Edit one page so that it links to a new one, and take one away."""
-    text = (PYTHON.root / EDITED).read_text("utf-8")
+    text = (SITE / EDITED).read_text("utf-8")
     note = f'<p>What is known so far stands in the <a href="{ADDED}">errata</a>.</p>\n'
-    site.add(f"/{EDITED}", text.replace("<p>Python is a mature", f"{note}<p>Python is a mature", 1))
-    check(note not in text and "<p>Python is a mature" in text, f"{EDITED} is not the page that it was")
-    site.add_html(f"/{ADDED}", "<h1>Errata</h1><p>None is known.</p>", "Errata")
-    site.gone(f"/{REMOVED}")
+    edited = text.replace("<p>Python is a mature", f"{note}<p>Python is a mature", 1)
+    check(note not in text and note in edited, f"{EDITED} is not the page that it was")
+    added = "<!DOCTYPE html><title>Errata</title><h1>Errata</h1><p>None is known.</p>"
+    Pages.own = {f"/{EDITED}": edited.encode(), f"/{ADDED}": added.encode(), f"/{REMOVED}": None}
 
 
 def compare(terminal: Terminal, folder: Path, domain: str) -> None:

@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.measure import cost
-from tests.bench.serve import Generated, running
+from tests.bench.serve import running
 from tests.support import warcs
-from tests.support.mounts import eventually
+from tests.support.generated import Generated
+from tests.support.waiting import eventually
 
 _ROOT = Path(__file__).parents[2]
 _ADDITIONS = 400

@@ -23,7 +23,8 @@ from tests.bench.places import PLACES, Place, Stage
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.compiled import runs_compiled
-from tests.support.mounts import Mounted, eventually
+from tests.support.mounts import Mounted
+from tests.support.waiting import eventually
 from webarcfs.mount.adapters.request_stats import STATS
 
 BIG = "big.example"

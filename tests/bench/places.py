@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.mounts import Mounted, eventually
+from tests.support.mounts import Mounted
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.model.metadata import CommitTag

@@ -20,7 +20,8 @@ from tests.crash.writer import ARCS, arc, body
 from tests.mount.conftest import Mounter, archive, folder, mount, pytest_generate_tests
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import UMOUNT, Mounted, eventually, run
+from tests.support.mounts import UMOUNT, Mounted, run
+from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_nodes, data_xml
 
@@ -30,7 +31,6 @@ ROUNDS = int(os.environ.get("CRASH_ROUNDS", "3"))
 pytestmark = [pytest.mark.mount, pytest.mark.timeout(max(1200, ROUNDS * 120))]
 
 WRITERS = ("files", "files", "nodes", "nodes")
-PATIENCE = 120.0
 
 Confirmed = tuple[str, str, str, int]
 

@@ -19,13 +19,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.test_crash import PATIENCE, WRITERS, Confirmed, check_mounted, confirmed, missing_in_git
+from tests.crash.test_crash import WRITERS, Confirmed, check_mounted, confirmed, missing_in_git
 from tests.crash.writer import ARCS, arc, body
 from tests.mount.conftest import folder, pytest_generate_tests
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.forgetful import MODELS, Forgetful, forgetful
-from tests.support.mounts import UMOUNT, Mounted, eventually, run
+from tests.support.mounts import UMOUNT, Mounted, run
+from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history.feed import Feed

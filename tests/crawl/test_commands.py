@@ -15,8 +15,10 @@ from agent.cli import cli
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, end, run_command, start_command
 from tests.support.site import Site
+from tests.support.wire import page
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings
+from webarcfs.archive.model.metadata import CommitTag, from_epoch, now
 
 pytestmark = pytest.mark.crawl
 
@@ -100,6 +102,17 @@ def test_init(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "new"]
     assert run_command("init", tmp_path / "file").code == 1
     assert run_command("no-such-command").code == 1
+
+
+def test_the_time_of_a_crawl_is_when_it_began(archive: Archive, site: Site) -> None:
+    """/Cr-12.6/: of all its documents, and in its tag; the pages came later."""
+    site.add_html("/", '<a href="/late">l</a>')
+    site.add_nasty("/late", nasty.slow(2.5, then=page("late")))
+    before = now().replace(microsecond=0)
+    (tag,) = crawl(archive, site.url()).tags
+    begun = crawls.meta(archive, site.host, "late").crawl_time
+    assert begun == crawls.meta(archive, site.host, "index.html").crawl_time == CommitTag.parse(tag).crawl_time
+    assert before <= begun <= from_epoch(int(site.requests[0].time))
 
 
 # -- help --------------------------------------------------------------------------------------------------------------

@@ -81,6 +81,26 @@ def test_profile(archive: Archive, full: Site) -> None:
     assert _filtered(archive, full, outcome) == {"/b.svg": "filter:profile", "/c.css": "filter:profile"}
 
 
+def test_a_publication_names_its_profile_in_the_settings_file(archive: Archive, full: Site) -> None:
+    archive.settings.write_text(
+        f"""
+[profile.images]
+include = ["image/*"]
+[profile.pages]
+include = ["text/html"]
+[[publication]]
+name = "p"
+urls = ["{full.url()}"]
+profile = "pages"
+wait = 0
+""",
+        "utf-8",
+    )
+    done = run_command("crawl", "--archive", archive.root, "--publication", "p")
+    assert done.code == 0, done.err
+    assert crawls.arcs(archive, full.host) == {"index.html", "x.html", "advert.html"}
+
+
 def test_links_of_refused_pages_count(archive: Archive, full: Site) -> None:
     crawl(archive, full.url(), profile=Profile(include=("image/*",)))
     assert crawls.arcs(archive, full.host) == {"a.png", "b.svg"}

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from agent.reports import report
-from tests.bench.serve import Generated
 from tests.support import crawls, disks
 from tests.support.crawls import run_command, store
+from tests.support.generated import Generated
 from tests.support.site import Site
 from webarcfs.archive.config.directory import create
 from webarcfs.archive.history.feed import Feed

@@ -12,13 +12,14 @@ from agent.indexing.recovery import recover
 from agent.jobs import ending, importjob
 from agent.reports import report
 from tests.support import warcs
+from tests.support.archives import rows_of
 from tests.support.crawls import arcs, files, read, store
 from tests.support.imports import command, import_files, imported, killed_in
-from tests.support.mounts import Mounted, eventually
+from tests.support.mounts import Mounted
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, MAIN, Repository
 from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.index.database import Database
 
 pytestmark = pytest.mark.crawl
 
@@ -35,14 +36,9 @@ def warc(folder: Path, name: str, date: str, pages: dict[str, bytes], host: str 
 def tags(archive: Archive) -> dict[str, set[str]]:
     """Each commitTag of the host with the paths that the view `metadata` gives it."""
     found: dict[str, set[str]] = {}
-    for row in dump(archive):
+    for row in rows_of(archive):
         found.setdefault(row["commitTag"], set()).add(f"{row['path'].rpartition('/')[2]}={row['title']}")
     return found
-
-
-def dump(archive: Archive) -> list[dict[str, str]]:
-    with Database(archive.database) as database:
-        return list(database.dump())
 
 
 def test_older_captures_become_a_snapshot_in_between(archive: Archive, tmp_path: Path) -> None:
@@ -78,11 +74,11 @@ def test_older_captures_become_a_snapshot_in_between(archive: Archive, tmp_path:
     assert parents["202106"] == (crawls["20210101T010000"],)
     assert repository.commit(crawls["20210101T010000"]).message.all("Source")
 
-    rows, lines = dump(archive), archive.changes.read_bytes()
+    rows, lines = rows_of(archive), archive.changes.read_bytes()
     archive.database.unlink()
     archive.changes.unlink()
     recover(archive)
-    assert (dump(archive), archive.changes.read_bytes()) == (rows, lines)
+    assert (rows_of(archive), archive.changes.read_bytes()) == (rows, lines)
 
 
 def test_the_order_of_importing_makes_no_difference(archive: Archive, tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from warcio.warcwriter import WARCWriter
 from tests.support import nasty, warcs
 from tests.support.crawls import arcs, crawl, files, meta, read, read_file
 from tests.support.imports import command, import_files, imported
-from tests.support.mounts import eventually
 from tests.support.site import Site, redirect
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive, create
 
 pytestmark = pytest.mark.crawl

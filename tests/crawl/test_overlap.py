@@ -13,10 +13,10 @@ from agent.jobfolder.jobstate import Phase
 from agent.jobs import publishing
 from agent.jobs.ending import JobOutcome
 from tests.support import crawls
-from tests.support.agents import until
 from tests.support.crawls import StopAfter, crawl
 from tests.support.nasty import slow
 from tests.support.site import Site, page
+from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS
 from webarcfs.archive.history.feed import Feed

@@ -15,9 +15,9 @@ import pytest
 from agent.jobfolder.readmarks import MOST_DEATHS
 from agent.jobs.ending import JobOutcome
 from tests.support import crawls
-from tests.support.agents import until
 from tests.support.crawls import crawl
 from tests.support.site import Site
+from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.content import outlinks
 

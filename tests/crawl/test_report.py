@@ -16,9 +16,9 @@ import pytest
 
 from agent.policy.fetchstatus import Status
 from agent.reports import crawllog, tables
-from tests.bench.serve import Generated
 from tests.support import crawls
 from tests.support.crawls import crawl, run_command, through
+from tests.support.generated import Generated
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged

@@ -236,6 +236,7 @@ def test_two_start_pages_redirect_to_one(archive: Archive, site: Site) -> None:
     done = _run(archive, site.url("/"), site.url("/old"), site.url("/home"))
     assert (done.code, "gave nothing" in done.err) == (0, False)
     assert crawls.arcs(archive, site.host) == {"home"}
+    assert site.count("/home") == 1
 
 
 def test_redirects_are_followed_whatever_their_body_is(archive: Archive, site: Site) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.serve import Generated
 from tests.support.archives import make_archive
+from tests.support.generated import Generated
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive
 

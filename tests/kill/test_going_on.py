@@ -18,14 +18,15 @@ import pytest
 
 from agent.jobfolder import jobstate
 from agent.jobfolder.jobstate import Phase
-from tests.bench.serve import Generated
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill_agent import killed_worker
 from tests.support import crawls, disks, gitlocks
-from tests.support.agents import agent, configure, job_of, reports, until
+from tests.support.agents import agent, configure, job_of, reports
 from tests.support.crawls import run_command
+from tests.support.generated import Generated
 from tests.support.nasty import slow
 from tests.support.site import Answer, Exchange, Site, page
+from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.git.repository import INCOMING, MAIN, Repository
 from webarcfs.archive.history.feed import Feed

@@ -12,10 +12,10 @@ from collections import Counter
 import pytest
 
 from agent.jobs.publishing import STAGES
-from tests.bench.serve import Generated
 from tests.kill.conftest import PAGES
 from tests.kill.victim import POINTS
 from tests.support.crawls import log_text
+from tests.support.generated import Generated
 from tests.support.mounts import Mounted
 from tests.support.nasty import slow
 from tests.support.site import Site, page

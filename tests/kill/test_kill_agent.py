@@ -15,12 +15,12 @@ from agent.jobfolder.definition import Definition
 from agent.jobfolder.jobstate import Phase
 from agent.jobs import crawljob
 from agent.jobs.publishing import STAGES
-from tests.bench.serve import Generated
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill import change_site
 from tests.kill.victim import POINTS
 from tests.support.agents import configure, job_of, status
 from tests.support.crawls import run_command
+from tests.support.generated import Generated
 from tests.support.site import Site
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import catch_up
-from tests.bench.serve import Generated
 from tests.support import warcs
 from tests.support.crawls import end, files, start_command, store
+from tests.support.generated import Generated
 from tests.support.imports import command
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive, create

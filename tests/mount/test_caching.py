@@ -22,7 +22,8 @@ import pytest
 from tests.mount.conftest import PAGES, Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST
-from tests.support.mounts import DETACH, Mounted, eventually, run
+from tests.support.mounts import DETACH, Mounted, run
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.history.feed import Feed

@@ -22,7 +22,8 @@ import pytest
 from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import DETACH, MOUNT, UMOUNT, Mounted, eventually, run
+from tests.support.mounts import DETACH, MOUNT, UMOUNT, Mounted, run
+from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.system import locks
 from webarcfs.mount.process import mountpoint
@@ -30,7 +31,6 @@ from webarcfs.mount.process import mountpoint
 pytestmark = pytest.mark.mount
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 PAGE = f"{DOMAIN}/index.html/data.html"
-PATIENCE = 60.0
 
 
 @pytest.fixture

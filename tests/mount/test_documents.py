@@ -16,7 +16,7 @@ from tests.mount.conftest import Desk, Mounter
 from tests.mount.test_writing import error_of
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import eventually
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names
 from webarcfs.archive.document.data_xml import LARGEST

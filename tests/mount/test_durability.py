@@ -19,7 +19,8 @@ from tests.mount.test_writing import error_of, write
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.disks import small_disk
-from tests.support.mounts import UMOUNT, UNMOUNT, Mounted, eventually, run
+from tests.support.mounts import UMOUNT, UNMOUNT, Mounted, run
+from tests.support.waiting import eventually
 from webarcfs.archive.commit import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names

@@ -16,7 +16,8 @@ import pytest
 from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import UMOUNT, eventually, run
+from tests.support.mounts import UMOUNT, run
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.mount

@@ -19,8 +19,9 @@ import webarcfs
 from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import DETACH, MOUNT, UMOUNT, Mounted, eventually, run
+from tests.support.mounts import DETACH, MOUNT, UMOUNT, Mounted, run
 from tests.support.users import Other
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.mount.adapters.binding import BINDINGS
 from webarcfs.mount.process import mountpoint

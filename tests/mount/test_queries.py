@@ -18,7 +18,8 @@ from agent.indexing.recovery import catch_up, recover
 from tests.mount.conftest import PAGES, Mounter, _folder
 from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST
-from tests.support.mounts import Mounted, eventually, run
+from tests.support.mounts import Mounted, run
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive, open_archive
 from webarcfs.archive.index.condition import to_name
 from webarcfs.archive.model.metadata import CommitTag

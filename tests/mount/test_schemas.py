@@ -11,7 +11,7 @@ import pytest
 from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import eventually
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.mount

@@ -17,7 +17,8 @@ from tests.mount.crawler import Crawler
 from tests.mount.test_writing import error_of, write
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import Mounted, eventually
+from tests.support.mounts import Mounted
+from tests.support.waiting import eventually
 from webarcfs.archive.commit import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names

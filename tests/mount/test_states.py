@@ -18,7 +18,7 @@ import pytest
 from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST
-from tests.support.mounts import eventually
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.model.metadata import CommitTag

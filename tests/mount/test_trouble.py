@@ -19,13 +19,13 @@ from tests.mount.conftest import Mounter
 from tests.mount.test_schemas import SCHEMA
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import UMOUNT, Mounted, eventually, run
+from tests.support.mounts import UMOUNT, Mounted, run
+from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history.feed import Feed
 
 pytestmark = pytest.mark.mount
 PAGE = f"{DOMAIN}/index.html/data.html"
-PATIENCE = 60.0
 HANDLES = {"libfuse3": 10_000, "fusepy": 1_000}
 FOLLOWED = int(os.environ.get("FOLLOWED_CRAWLS", "10"))
 

@@ -18,13 +18,13 @@ from lxml import html
 
 from tests.mount.conftest import Mounter
 from tests.support import archives
-from tests.support.mounts import UMOUNT, eventually, run
+from tests.support.mounts import UMOUNT, run
+from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.mount
 EXAMPLE = Path(__file__).parents[2] / "examples" / "wordcount.py"
 DOCUMENTATION = Path("/usr/share/doc/python3.11-doc/html")
-PATIENCE = 60.0
 
 
 @contextmanager

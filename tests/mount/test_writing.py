@@ -20,7 +20,7 @@ from tests.mount.conftest import Desk
 from tests.mount.test_refusals import number_of
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import eventually
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.mount
 

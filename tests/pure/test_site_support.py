@@ -16,8 +16,9 @@ import brotli
 import pytest
 from lxml import html
 
-from tests.bench.serve import Generated, running
+from tests.bench.serve import running
 from tests.support import nasty, realsites
+from tests.support.generated import Generated
 from tests.support.nasty_pages import COLLISIONS, collisions, encodings
 from tests.support.site import Answer, Everywhere, Site, page, wire_path
 from webarcfs.archive.model.arc_paths import arc_path

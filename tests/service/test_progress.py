@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from tests.support import crawls
-from tests.support.agents import agent, configure, reports, status, summaries, until
+from tests.support.agents import agent, configure, reports, status, summaries
 from tests.support.crawls import COMMAND, run_command
 from tests.support.site import Site
+from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 
 archive = crawls.archive

@@ -26,7 +26,8 @@ from pathlib import Path
 from tests.mount.crawler import publish
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from tests.support.mounts import UMOUNT, Mounted, eventually, run
+from tests.support.mounts import UMOUNT, Mounted, run
+from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged
@@ -43,7 +44,6 @@ SPACE = 2 << 30
 #: MiB by which the process may have grown since it had warmed up: caches fill up to their bounds (64 MiB of bodies, 16
 #: of what was superseded, a part of SPACE for all that hangs on inodes). Mapped packs do not count: the kernel's cache.
 GROWTH = 96 + (SPACE // limits.PART >> 20)
-PATIENCE = 120.0
 
 
 @dataclass

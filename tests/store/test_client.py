@@ -12,7 +12,7 @@ import pytest
 
 from agent.indexing.recovery import catch_up
 from tests.support import archives
-from tests.support.mounts import eventually
+from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
@@ -22,7 +22,6 @@ from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.client import WebarchiveClient
 
 pytestmark = pytest.mark.store
-PATIENCE = 60.0
 BIG = bytes(range(256)) * 4096 * 5
 
 

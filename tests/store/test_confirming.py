@@ -10,8 +10,8 @@ from queue import Queue
 import pytest
 
 from tests.support import archives
-from tests.support.agents import until
 from tests.support.archives import DOMAIN
+from tests.support.waiting import until
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.journal.journal import Journal
 from webarcfs.archive.model.addition import AddFile, AddNodes, ArcVersion

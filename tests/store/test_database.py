@@ -4,6 +4,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -188,6 +189,25 @@ def test_a_schema_of_another_version(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(DatabaseDamaged, match=r"version 99.*webarc-agent recover"):
         Database(tmp_path / "webarc.db")
+
+
+def test_whatever_is_recorded_its_tables_are_those_of_the_schema(tmp_path: Path) -> None:
+    """/Db-4/: documents have the columns that there are, and no document brings one."""
+
+    def tables(path: Path) -> list[tuple[str, ...]]:
+        with sqlite3.connect(path) as connection:
+            return sorted(
+                connection.execute("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+            )
+
+    empty, used = tmp_path / "empty.db", tmp_path / "used.db"
+    with closing(sqlite3.connect(empty)) as connection:
+        connection.executescript(packaged_files.path("sql", "schema.sql").read_text("utf-8"))
+    with Database(used) as database:
+        for number in range(1, 4):
+            at, changed = tag(number), [meta(f"/{name}", tag(number), str(number)) for name in "abc"]
+            database.record(message(at, number), [DocumentChange(each.path, each) for each in changed])
+    assert tables(used) == tables(empty)
 
 
 def test_one_that_somebody_holds_is_busy_and_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

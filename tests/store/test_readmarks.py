@@ -49,5 +49,7 @@ def test_a_damaged_file_accuses_nobody(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         warc = Path(folder) / "000001.warc"
         readmarks.path_of(warc).write_bytes(content)
-        readmarks.deaths(warc)
-        Marks(warc).done()
+        assert readmarks.deaths(warc) <= len(content.splitlines())
+        marks = Marks(warc)
+        marks.done()
+        assert all(content.count(b"%d" % position) >= readmarks.MOST_DEATHS for position in marks.deadly)

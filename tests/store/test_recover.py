@@ -13,7 +13,7 @@ import pytest
 
 from agent.indexing.metadata import changes_of
 from agent.indexing.recovery import catch_up, catch_up_domain, recover
-from tests.support.archives import DOMAIN, add, publish, store_of
+from tests.support.archives import DOMAIN, add, publish, rows_of, store_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate
 from webarcfs.archive.history import sequence
@@ -52,23 +52,18 @@ def _extend(archive: Archive, arc: str) -> None:
     add(archive, f"{arc}/data.xml", document)
 
 
-def dump(archive: Archive) -> list[dict[str, str]]:
-    with Database(archive.database) as database:
-        return list(database.dump())
-
-
 def test_both_are_the_same_again(published: Archive) -> None:
     """The same lines, the same ordered dump of `metadata`."""
-    rows, lines = dump(published), published.changes.read_bytes()
+    rows, lines = rows_of(published), published.changes.read_bytes()
     assert len(lines.splitlines()) == 6
     published.database.unlink()
     published.changes.unlink()
     done = recover(published)
     assert (done.snapshots, done.lines, done.damaged) == (6, 6, ())
-    assert (dump(published), published.changes.read_bytes()) == (rows, lines)
+    assert (rows_of(published), published.changes.read_bytes()) == (rows, lines)
     assert not [path.name for path in published.root.iterdir() if path.name.startswith(".")]
     catch_up(published)
-    assert (dump(published), published.changes.read_bytes()) == (rows, lines)
+    assert (rows_of(published), published.changes.read_bytes()) == (rows, lines)
 
 
 def test_the_table_is_what_the_trees_hold(published: Archive) -> None:
@@ -82,7 +77,7 @@ def test_the_table_is_what_the_trees_hold(published: Archive) -> None:
                     folder, _, name = each.path.rpartition("/")
                     if name == "data.xml":
                         expected.add((str(commit.message.tag), f"/{domain}/{folder}"))
-    assert {(row["commitTag"], row["path"]) for row in dump(published)} == expected
+    assert {(row["commitTag"], row["path"]) for row in rows_of(published)} == expected
 
 
 def test_additions_make_no_rows(published: Archive) -> None:
@@ -102,14 +97,14 @@ def test_what_was_not_indexed_is_caught_up_with(published: Archive) -> None:
     """Killed between publishing and indexing."""
     publish(published, DOMAIN, {"new.html": b"1"})
     publish(published, "third.example", {"a.html": b"1"})
-    known = len(dump(published))
+    known = len(rows_of(published))
     catch_up_domain(published, DOMAIN)
-    assert len(dump(published)) == known + 5
+    assert len(rows_of(published)) == known + 5
     catch_up(published)
-    rows = dump(published)
+    rows = rows_of(published)
     assert len(rows) == known + 6
     recover(published)
-    assert dump(published) == rows
+    assert rows_of(published) == rows
 
 
 def test_catching_up_twice_at_once(published: Archive) -> None:
@@ -129,9 +124,9 @@ def test_catching_up_twice_at_once(published: Archive) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
-    rows = dump(published)
+    rows = rows_of(published)
     recover(published)
-    assert dump(published) == rows
+    assert rows_of(published) == rows
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"2026-11-21T03:00:00@gone.example\n", b"\xff\n"])
@@ -151,10 +146,10 @@ def test_a_feed_in_another_order(published: Archive) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"garbage" * 1000])
 def test_a_database_that_is_not_one(published: Archive, content: bytes) -> None:
-    rows = dump(published)
+    rows = rows_of(published)
     published.database.write_bytes(content)
     catch_up(published)
-    assert dump(published) == rows
+    assert rows_of(published) == rows
 
 
 def test_a_database_that_knows_more_than_git(published: Archive) -> None:
@@ -164,7 +159,7 @@ def test_a_database_that_knows_more_than_git(published: Archive) -> None:
     assert main is not None
     store.update_refs([RefUpdate(MAIN, main.parents[0], main.oid), RefUpdate(main.message.tag.ref, None, main.oid)])
     catch_up(published)
-    assert str(main.message.tag) not in {row["commitTag"] for row in dump(published)}
+    assert str(main.message.tag) not in {row["commitTag"] for row in rows_of(published)}
     assert str(main.message.tag) not in published.changes.read_text()
 
 
@@ -181,7 +176,7 @@ time.sleep(60)
 
 
 def test_the_journal_of_a_killed_writer_does_not_spoil_the_new_database(published: Archive) -> None:
-    rows = dump(published)
+    rows = rows_of(published)
     with subprocess.Popen([sys.executable, "-c", WRITER, str(published.database)], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None and writer.stdout.readline() == b"half\n"
         os.kill(writer.pid, signal.SIGKILL)
@@ -190,19 +185,19 @@ def test_the_journal_of_a_killed_writer_does_not_spoil_the_new_database(publishe
     published.database.with_name(".webarc.db.new-journal").write_bytes(b"x")
     publish(published, DOMAIN, {f"new/{number}.html": b"1" for number in range(60)})
     recover(published)
-    found = dump(published)
+    found = rows_of(published)
     assert len(found) == len(rows) + 64
     connection = sqlite3.connect(published.database)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
     assert not [path.name for path in published.root.iterdir() if "journal" in path.name and path.is_file()]
     recover(published)
-    assert dump(published) == found
+    assert rows_of(published) == found
 
 
 def test_what_is_indexed_is_not_read_again(published: Archive, caplog: pytest.LogCaptureFixture) -> None:
     """Catching up costs what is missing: commits that are known may even be gone."""
-    rows, lines = dump(published), published.changes.read_bytes()
+    rows, lines = rows_of(published), published.changes.read_bytes()
     for name in (DOMAIN, OTHER):
         store = store_of(published, name)
         head = store.head()
@@ -212,7 +207,7 @@ def test_what_is_indexed_is_not_read_again(published: Archive, caplog: pytest.Lo
     tag = publish(published, DOMAIN, {"new.html": b"1"})
     catch_up(published)
     catch_up_domain(published, OTHER)
-    assert [row for row in dump(published) if row["commitTag"] != str(tag)] == rows
+    assert [row for row in rows_of(published) if row["commitTag"] != str(tag)] == rows
     assert published.changes.read_bytes() == lines + f"{tag}\n".encode()
     assert caplog.records == []
 
@@ -250,27 +245,27 @@ KINDS = ("no repository", "commit", "tree", "blob", "no data.xml any more")
 def test_a_damaged_repository_is_named_and_the_others_come_back(
     published: Archive, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows = [row for row in dump(published) if row["domain"] == DOMAIN]
+    rows = [row for row in rows_of(published) if row["domain"] == DOMAIN]
     break_repository(published, how)
     done = recover(published)
     assert done.damaged == (OTHER,)
-    assert [row for row in dump(published) if row["domain"] == DOMAIN] == rows
+    assert [row for row in rows_of(published) if row["domain"] == DOMAIN] == rows
     assert OTHER in caplog.text
-    again = dump(published)
+    again = rows_of(published)
     catch_up(published)
-    assert dump(published) == again
+    assert rows_of(published) == again
 
 
 @pytest.mark.parametrize("how", KINDS)
 def test_catching_up_leaves_a_damaged_repository_what_it_has(published: Archive, how: str) -> None:
-    rows, lines = dump(published), published.changes.read_bytes()
+    rows, lines = rows_of(published), published.changes.read_bytes()
     break_repository(published, how)
     catch_up(published)
-    assert (dump(published), published.changes.read_bytes()) == (rows, lines)
+    assert (rows_of(published), published.changes.read_bytes()) == (rows, lines)
     tag = publish(published, DOMAIN, {"new.html": b"1"})
     catch_up(published)
     assert published.changes.read_bytes() == lines + f"{tag}\n".encode()
-    assert str(tag) in {row["commitTag"] for row in dump(published)}
+    assert str(tag) in {row["commitTag"] for row in rows_of(published)}
 
 
 def test_a_damaged_data_xml_is_named_with_its_path(published: Archive) -> None:
@@ -308,5 +303,5 @@ def test_an_empty_archive(archive: Archive, caplog: pytest.LogCaptureFixture) ->
         catch_up(archive)
         done = recover(archive)
     assert (done.snapshots, done.versions, done.lines) == (0, 0, 0)
-    assert dump(archive) == [] and list(Feed(archive.changes).lines()) == []
+    assert rows_of(archive) == [] and list(Feed(archive.changes).lines()) == []
     assert not caplog.records

@@ -9,27 +9,15 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.support import crawls
+from tests.support.waiting import PATIENCE, until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import compact_time, now
-
-#: Seconds after which a state that has not come never will.
-DEADLINE = 120.0
-
-
-def until(found: Callable[[], Any], what: str = "", within: float = DEADLINE) -> Any:
-    """Wait until `found` gives something true, and give that back."""
-    end = time.monotonic() + within
-    while not (value := found()):
-        assert time.monotonic() < end, f"not within {within:g} s: {what}"
-        time.sleep(0.1)
-    return value
 
 
 def configure(archive: Archive, *publications: Mapping[str, Any], **crawl: Any) -> None:
@@ -76,7 +64,7 @@ class RunningAgent:
         """SIGTERM, and its exit code."""
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
-        return self.process.wait(DEADLINE)
+        return self.process.wait(PATIENCE)
 
     def kill(self) -> None:
         """kill -9 of the agent and of all its jobs, as a machine does that loses its power."""
@@ -84,7 +72,7 @@ class RunningAgent:
         self.process.kill()
         for pid in workers:
             _kill(pid)
-        self.process.wait(DEADLINE)
+        self.process.wait(PATIENCE)
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), "its jobs are gone")
 
     def workers(self) -> list[int]:

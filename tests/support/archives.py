@@ -13,6 +13,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
 from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.index.database import Database
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.metadata import CET, CommitTag, MetaData
@@ -134,3 +135,9 @@ def publish_many(archive: Archive, pages: Iterable[tuple[str, bytes]], domain: s
         _commit(store, tree, str(CrawlMessage(tag, "test", True, 1)), tag, new_tag=True)
         Feed(archive.changes).append(tag)
     return tag
+
+
+def rows_of(archive: Archive) -> list[dict[str, str]]:
+    """Every row of the view `metadata` of its database, in order."""
+    with Database(archive.database) as database:
+        return list(database.dump())

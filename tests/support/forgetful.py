@@ -36,7 +36,8 @@ from typing import Any
 
 import fuse
 
-from tests.support.mounts import DETACH, eventually, run
+from tests.support.mounts import DETACH, run
+from tests.support.waiting import eventually
 
 CUT = "user.cut"
 MODELS = ("ordered", "posix")

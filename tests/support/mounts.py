@@ -8,8 +8,7 @@ import select
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from webarcfs.mount.adapters import binding
@@ -28,16 +27,6 @@ def run(*command: str | Path, **more: object) -> subprocess.CompletedProcess[str
     return subprocess.run(  # type: ignore[call-overload,no-any-return]
         [str(word) for word in command], capture_output=True, text=True, timeout=60, check=False, **more
     )
-
-
-def eventually(found: Callable[[], object], within: float = 5.0) -> float:
-    """Wait until `found` is true; the seconds that it took."""
-    start = time.monotonic()
-    while not found():
-        if time.monotonic() - start > within:
-            raise AssertionError(f"not within {within} s")
-        time.sleep(0.02)
-    return time.monotonic() - start
 
 
 class Mounted:

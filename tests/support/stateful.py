@@ -14,7 +14,8 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.hands import Hands, digest
 from tests.support.model import Draft, Held, Model, Paper
-from tests.support.mounts import UMOUNT, Mounted, eventually, run
+from tests.support.mounts import UMOUNT, Mounted, run
+from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_nodes, data_xml
 from webarcfs.archive.git.repository import Repository
