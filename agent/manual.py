@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from agent.commands import COMMANDS
+from agent.policy.vocabulary import Reason
 from webarcfs import __version__
 from webarcfs.archive.config import settings
 from webarcfs.archive.config.interval import Interval
@@ -55,6 +56,10 @@ def agent_page() -> str:
             ],
         ),
         *_section("COMMANDS", [line for command in COMMANDS.values() for line in _command(command)]),
+        *_section(
+            "WORDS OF CRAWL.LOG",
+            [line for reason in Reason for line in _item(str(reason), reason.sentence)],
+        ),
         *_section(
             "EXIT STATUS",
             [

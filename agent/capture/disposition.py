@@ -18,6 +18,7 @@ from agent.jobfolder.job import Job
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import BUSY, SERVER_BUSY, TRIES, is_given_up
 from agent.policy.scope import PRIVATE_ADDRESS
+from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from agent.system import steadyclock
 from webarcfs.content.outlinks import Link
 
@@ -29,9 +30,9 @@ _UNREACHED = frozenset({Status.DNS, Status.CONNECT_FAILED})
 
 
 #: Reason of a capture that was cut short because the crawl took longer than `max_duration`.
-OVER_TIME = "max-duration"
+OVER_TIME = Reason.OVER_TIME
 #: Reason of one that was cut short because the next document would not have fitted into `max_total_size`.
-OVER_SIZE = "max-total-size"
+OVER_SIZE = Reason.OVER_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Disposition:
 
     def _fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         self._settled.append(settled)
-        if row.kind != "robots":
+        if row.kind != LinkKind.ROBOTS:
             self._discovery.links(row, self._archived_links(row.url))
 
     def _flush(self) -> None:
@@ -108,14 +109,14 @@ class Disposition:
         if settled.note == OVER_SIZE:
             self._settled.append(settled)
             return settled
-        if settled.state in ("failed", "refused"):
+        if settled.state in (UrlState.FAILED, UrlState.REFUSED):
             self._fail(settled, row)
         else:
             self._settled.append(settled)
-        if settled.state == "waiting":
+        if settled.state == UrlState.WAITING:
             return settled
-        if row.kind == "robots":
-            status = settled.status if settled.state == "done" else settled.status or Status.ROBOTS_UNREACHABLE
+        if row.kind == LinkKind.ROBOTS:
+            status = settled.status if settled.state == UrlState.DONE else settled.status or Status.ROBOTS_UNREACHABLE
             body = answer.target.encode() or answer.robots
             self._frontier.set_robots(row.url, status, body, steadyclock.steady())
         elif answer.target:
@@ -131,9 +132,11 @@ class Disposition:
         """An outcome as it is if its bytes still fit into the crawl, else refused: the limit holds to the byte."""
         if not self._most:
             return settled
-        if settled.state == "done" and self._bytes + settled.size > self._most:
-            settled = replace(settled, state="refused", status=int(Status.QUOTA), note=OVER_SIZE, arc="", target="")
-        if settled.state == "done":
+        if settled.state == UrlState.DONE and self._bytes + settled.size > self._most:
+            settled = replace(
+                settled, state=UrlState.REFUSED, status=int(Status.QUOTA), note=OVER_SIZE, arc="", target=""
+            )
+        if settled.state == UrlState.DONE:
             self._bytes += settled.size
         self.is_full = self.is_full or settled.note == OVER_SIZE
         return settled
@@ -146,7 +149,7 @@ class Disposition:
         if tried and all(each.status in _UNREACHED for each in tried):
             self._unreached[domain] = self._unreached.get(domain, 0) + 1
             if self._unreached[domain] >= TRIES:
-                self._give_up(domain, tried[-1].status, f"server-down,{tried[-1].note}")
+                self._give_up(domain, tried[-1].status, f"{Reason.SERVER_DOWN},{tried[-1].note}")
         else:
             self._unreached.pop(domain, None)
         if tried and all(each.note == BUSY for each in tried):
@@ -168,8 +171,8 @@ class Disposition:
         status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
         while rows := self._frontier.next(domain, math.inf, _AT_ONCE):
             for row in rows:
-                self._fail(UrlOutcome(id=row.id, state="failed", status=status, tried=0, note=note), row)
-                if row.kind == "robots":
+                self._fail(UrlOutcome(id=row.id, state=UrlState.FAILED, status=status, tried=0, note=note), row)
+                if row.kind == LinkKind.ROBOTS:
                     self._frontier.set_robots(row.url, status, b"", steadyclock.steady())
             self._flush()
 
@@ -184,4 +187,4 @@ class Disposition:
 
 def _has_failed(row: FrontierUrl) -> bool:
     """Whether the end of a start URL's redirects did not come, also since it is at a private address."""
-    return row.state == "failed" or PRIVATE_ADDRESS.reason in row.note.split(",")
+    return row.state == UrlState.FAILED or PRIVATE_ADDRESS.reason in row.note.split(",")

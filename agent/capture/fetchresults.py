@@ -15,6 +15,7 @@ from agent.policy.addresses import is_private
 from agent.policy.fetchstatus import PASSING, REDIRECTS, WHOLE, Status
 from agent.policy.politeness import asks_for_pause
 from agent.policy.scope import PRIVATE_ADDRESS
+from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, UrlRefused
 from webarcfs.archive.model.metadata import format_time
@@ -24,8 +25,8 @@ from webarcfs.warc import http_response, jobwarc
 from webarcfs.warc.decoding import BAD_LENGTH, BadBody, Bomb, decoded, unknown_codings
 
 #: What crawl.log says of a page of which not all links were looked for, and of one whose reading killed its readers.
-LINKS_CUT = "links-cut"
-LINKS_UNREAD = "links-unread"
+LINKS_CUT = Reason.LINKS_CUT
+LINKS_UNREAD = Reason.LINKS_UNREAD
 _LINKING = ("text/", "application/", "image/svg")
 _NO_BODY = frozenset({204, 205, 304})
 #: How much of a robots.txt is kept (RFC 9309 section 2.5 asks for 500 KiB at least).
@@ -105,7 +106,7 @@ def answers(
             yield _of_log(row, attempt, now)
     for row in open_rows.values():
         if estranged:
-            yield FetchResult(row, failed(row, Status.RUNTIME, "wget", now))
+            yield FetchResult(row, failed(row, Status.RUNTIME, Reason.FETCHER, now))
         else:  # wget did not come to them
             yield FetchResult(row, again(row))
 
@@ -115,11 +116,11 @@ def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) 
     if limits.public and response.address and is_private(response.address):
         # The name of its server led elsewhere when it was looked up than when wget did (lookups.py).
         status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
-        return FetchResult(row, UrlOutcome(id=row.id, state="failed", status=status, note=note))
+        return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.FAILED, status=status, note=note))
     head = response.head
     if head.has_bad_length and row.note != BAD_LENGTH and _is_wanted(row, head, limits):
         # wget took the digits that it begins with for the length, or 0; next time it looks for the end instead.
-        return FetchResult(row, UrlOutcome(id=row.id, state="waiting", status=head.status, note=BAD_LENGTH))
+        return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.WAITING, status=head.status, note=BAD_LENGTH))
     return None
 
 
@@ -156,7 +157,7 @@ def _of_response(
         body = b""
     settled = UrlOutcome(
         id=row.id,
-        state="done",
+        state=UrlState.DONE,
         status=head.status,
         position=response.offset,
         size=response.size,
@@ -165,15 +166,15 @@ def _of_response(
         digest=stream.digest(),
     )
     if limits.max_file_size and response.size > limits.max_file_size:
-        return FetchResult(row, replace(settled, state="refused", status=int(Status.QUOTA), note="too-big"))
+        return FetchResult(row, replace(settled, state=UrlState.REFUSED, status=int(Status.QUOTA), note=Reason.TOO_BIG))
     if head.status in PASSING:
         settled = passing(row, settled, head.get("retry-after"), now)
-    if settled.state == "waiting":
+    if settled.state == UrlState.WAITING:
         return FetchResult(row, settled)
     if head.status in REDIRECTS:
         target = _target(row, head)
-        return FetchResult(row, replace(settled, target=target, note="" if target else "bad-location"), target)
-    if row.kind == "robots":
+        return FetchResult(row, replace(settled, target=target, note="" if target else Reason.BAD_LOCATION), target)
+    if row.kind == LinkKind.ROBOTS:
         return FetchResult(row, settled, robots=body)
     return _of_document(row, settled, head, None if deadly else body, limits)
 
@@ -189,22 +190,22 @@ def _of_document(
         note = ",".join(filter(None, (archived.note, remark)))
         return FetchResult(row, replace(archived, note=note), links=found.links)
     if limits.keep_errors and head.status >= 400:
-        return FetchResult(row, _archived(row, replace(settled, state="done"), head))
+        return FetchResult(row, _archived(row, replace(settled, state=UrlState.DONE), head))
     return FetchResult(row, settled)
 
 
 def _archived(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -> UrlOutcome:
-    notes = [BAD_LENGTH] * head.has_bad_length + [f"coding:{coding}" for coding in unknown_codings(head)]
+    notes = [BAD_LENGTH] * head.has_bad_length + [f"{Reason.CODING}{coding}" for coding in unknown_codings(head)]
     return replace(settled, note=",".join(notes), arc=split(arc_path(row.url))[1])
 
 
 def _of_log(row: FrontierUrl, attempt: wgetlog.Attempt, now: float) -> FetchResult:
     status = attempt.http_status
     if status in _NO_BODY:
-        return FetchResult(row, UrlOutcome(id=row.id, state="done", status=status))
+        return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.DONE, status=status))
     if asks_for_pause(status, attempt.retry_after, now):  # wget was ended over it before its WARC had the answer
         return FetchResult(
-            row, passing(row, UrlOutcome(id=row.id, state="failed", status=status), attempt.retry_after, now)
+            row, passing(row, UrlOutcome(id=row.id, state=UrlState.FAILED, status=status), attempt.retry_after, now)
         )
     return FetchResult(row, failed(row, *attempt.failure(), now))
 
@@ -228,12 +229,12 @@ def _target(row: FrontierUrl, head: http_response.Head) -> str:
 
 def _is_wanted(row: FrontierUrl, head: http_response.Head, limits: Limits) -> bool:
     """Whether a body is read or archived."""
-    return head.status in WHOLE or row.kind == "robots" or (limits.keep_errors and head.status >= 400)
+    return head.status in WHOLE or row.kind == LinkKind.ROBOTS or (limits.keep_errors and head.status >= 400)
 
 
 def _wanted(row: FrontierUrl, head: http_response.Head) -> int:
     """How much of a body is needed here: rules, links, or nothing."""
-    if row.kind == "robots":
+    if row.kind == LinkKind.ROBOTS:
         return _LARGEST_ROBOTS
     return outlinks.LONGEST_BODY if head.status in WHOLE else 0
 

@@ -29,6 +29,7 @@ from agent.jobfolder.job import Job
 from agent.policy import addresses
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import LONGEST_PAUSE
+from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from agent.system import steadyclock
 from webarcfs.archive.system import locks
 from webarcfs.content.outlinks import Link
@@ -259,7 +260,7 @@ class _Capture:
         self.waiting = None
         with self.frontier.changes():
             while rows := self.frontier.next(domain, now, most):
-                first = [row for row in rows if row.kind == "robots"]
+                first = [row for row in rows if row.kind == LinkKind.ROBOTS]
                 if first or not self.settings.robots:
                     return first or rows, wait
                 says = [self._ask(row, now) for row in rows]
@@ -274,11 +275,14 @@ class _Capture:
         """What robots.txt says of a URL; one that may not be fetched is settled."""
         say = self.robots.say(row.url, now)
         if say is Permission.NO:
-            self.intake.fail(UrlOutcome(id=row.id, state="refused", status=Status.ROBOTS, tried=0, note="robots"), row)
+            self.intake.fail(
+                UrlOutcome(id=row.id, state=UrlState.REFUSED, status=Status.ROBOTS, tried=0, note=Reason.ROBOTS), row
+            )
         elif say is Permission.UNAVAILABLE:
             status = Status.ROBOTS_UNREACHABLE
             self.intake.fail(
-                UrlOutcome(id=row.id, state="failed", status=status, tried=0, note="robots-unavailable"), row
+                UrlOutcome(id=row.id, state=UrlState.FAILED, status=status, tried=0, note=Reason.ROBOTS_UNAVAILABLE),
+                row,
             )
         return say
 

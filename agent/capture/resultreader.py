@@ -168,7 +168,7 @@ class ResultReader:
         if not self._queue or self._sent:
             return
         batch = self._queue[0]
-        killed = None if batch.killed is None else (int(batch.killed.status), batch.killed.note)
+        killed = None if batch.killed is None else (int(batch.killed.status), str(batch.killed.note))
         rows, limits = list(map(_values_of_row, batch.rows)), _values_of_limits(self._limits)
         task = (rows, str(batch.warc), str(batch.log), killed, limits, steadyclock.OFFSET)
         if self._process is None:
@@ -309,7 +309,7 @@ def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) 
 
 def _plain(value: object) -> object:
     """Marshal takes the built-in types only, no enumerations of them."""
-    return int(value) if isinstance(value, int) else value
+    return int(value) if isinstance(value, int) else str(value) if isinstance(value, str) else value
 
 
 if __name__ == "__main__":

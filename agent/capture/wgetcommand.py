@@ -75,7 +75,7 @@ def command(
         f"--save-cookies={cookies}",
     ]
     if wait:
-        # The heads of answers in the log: a Retry-After must be known before the next URL is asked for (pauses.py).
+        # The heads of answers in the log: a Retry-After must be known before the next URL is asked for (wgetlog.py).
         arguments.append("--server-response")
     if to_the_end:
         arguments += ["--ignore-length", "--no-http-keep-alive"]

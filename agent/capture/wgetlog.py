@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import asks_for_pause, pause
+from agent.policy.vocabulary import Reason
 
 _BEGIN = re.compile(r"^--\d{4}-\d\d-\d\d \d\d:\d\d:\d\d--  (\S.*)$", re.MULTILINE)
 _STATUS = re.compile(r"awaiting response\.\.\. (?:\n  HTTP/\S+ )?(\d{3})\b")
@@ -27,17 +28,17 @@ _TAIL = 1 << 16
 _FAILURES = tuple(
     (re.compile(pattern), status, note)
     for pattern, status, note in (
-        (r"unable to resolve host address|Name or service not known|name resolution", Status.DNS, "dns"),
-        (r"failed: Connection refused", Status.CONNECT_FAILED, "connection-refused"),
-        (r"failed: Connection timed out", Status.CONNECT_FAILED, "connect-timeout"),
-        (r"failed: No route to host|failed: Network is unreachable", Status.CONNECT_FAILED, "unreachable"),
-        (r"SSL connection|certificate|SSL handshake|GnuTLS", Status.CONNECT_FAILED, "tls"),
-        (r"[Rr]ead error.*timed out|Connection timed out|timed out\.", Status.TIMEOUT, "timeout"),
-        (r"Connection reset by peer", Status.CONNECTION_LOST, "reset"),
-        (r"Connection closed at byte|Read error at byte \d+.* \(Success\)", Status.CONNECTION_LOST, "closed"),
-        (r"No data received", Status.CONNECTION_LOST, "no-answer"),
-        (r"failed: ", Status.CONNECT_FAILED, "connect-failed"),
-        (r"[Hh]eader|Malformed status line", Status.CONNECTION_LOST, "bad-head"),
+        (r"unable to resolve host address|Name or service not known|name resolution", Status.DNS, Reason.DNS),
+        (r"failed: Connection refused", Status.CONNECT_FAILED, Reason.CONNECTION_REFUSED),
+        (r"failed: Connection timed out", Status.CONNECT_FAILED, Reason.CONNECT_TIMEOUT),
+        (r"failed: No route to host|failed: Network is unreachable", Status.CONNECT_FAILED, Reason.UNREACHABLE),
+        (r"SSL connection|certificate|SSL handshake|GnuTLS", Status.CONNECT_FAILED, Reason.TLS),
+        (r"[Rr]ead error.*timed out|Connection timed out|timed out\.", Status.TIMEOUT, Reason.TIMEOUT),
+        (r"Connection reset by peer", Status.CONNECTION_LOST, Reason.RESET),
+        (r"Connection closed at byte|Read error at byte \d+.* \(Success\)", Status.CONNECTION_LOST, Reason.CLOSED),
+        (r"No data received", Status.CONNECTION_LOST, Reason.NO_ANSWER),
+        (r"failed: ", Status.CONNECT_FAILED, Reason.CONNECT_FAILED),
+        (r"[Hh]eader|Malformed status line", Status.CONNECTION_LOST, Reason.BAD_HEAD),
     )
 )
 
@@ -67,7 +68,7 @@ class Attempt:
         for pattern, status, note in _FAILURES:
             if pattern.search(said):
                 return int(status), note
-        return int(Status.CONNECTION_LOST), "lost"
+        return int(Status.CONNECTION_LOST), Reason.LOST
 
 
 def attempts(log: str) -> list[Attempt]:

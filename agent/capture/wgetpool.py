@@ -22,6 +22,7 @@ from agent.capture.wgetlog import LogPosition
 from agent.frontier.store import FrontierUrl
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import is_held
+from agent.policy.vocabulary import Reason
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model.errors import CrawlFailed
 from webarcfs.warc.decoding import BAD_LENGTH
@@ -168,7 +169,7 @@ class Wgets:
             each.documents += new
         why = self._too_much(each, room)  # first: on a busy machine what is too big may be too long under way as well
         if why is None and each.begun and now - each.since > self._settings.timeout + each.wait + _GRACE:
-            why = Killed(Status.TIME_LIMIT, "time-limit")
+            why = Killed(Status.TIME_LIMIT, Reason.TIME_LIMIT)
         if why is not None:
             each.kill(why)
 
@@ -179,7 +180,7 @@ class Wgets:
             return None
         size = wgetcommand.bytes_so_far(each.process.pid, self._folder)
         if most and size > most + _SLACK:
-            return Killed(Status.QUOTA, "too-big")
+            return Killed(Status.QUOTA, Reason.TOO_BIG)
         if room is not None and size > room + _SLACK:
             return Killed(Status.QUOTA, OVER_SIZE)
         return ENDED_EARLY if room is not None and wgetcommand.bytes_fetched(each.files) > room + _SLACK else None

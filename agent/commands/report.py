@@ -14,6 +14,7 @@ from rich.table import Table
 
 from agent.commands.common import archive_option, opened
 from agent.jobfolder.names import kind_of
+from agent.policy.vocabulary import Reason
 from agent.reports import crawllog, tables
 from agent.reports.tables import Tables
 from webarcfs.archive.config.directory import Archive
@@ -23,11 +24,27 @@ _TITLES = {"hosts": "Hosts", "types": "MIME types", "statuses": "Statuses", "lef
 _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes")
 
 
+def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        width = max(map(len, Reason))
+        for reason in Reason:
+            click.echo(f"{reason:{width}}  {reason.sentence}")
+        context.exit()
+
+
 @click.command()
 @click.argument("job", metavar="JOB|TAG|PUBLICATION")
 @archive_option
 @click.option("--json", "as_json", is_flag=True, help="summary.json with the tables, as JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="The tables as CSV, a line a row.")
+@click.option(
+    "--words",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_words,
+    help="Explain the words of crawl.log, and end.",
+)
 @click.option("--top", default=20, show_default=True, help="Rows of a table; 0 for all (JSON and CSV have all).")
 def report(job: str, archive: str | None, as_json: bool, as_csv: bool, top: int) -> None:
     """Show what a job did, and what came of its URLs.

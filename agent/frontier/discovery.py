@@ -7,12 +7,13 @@ later counts. Where a start URL redirects to another host, that host is accepted
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from agent.frontier.quotas import UrlQuotas
 from agent.frontier.store import FoundUrl, Frontier, FrontierUrl
 from agent.policy import addresses, scope, traps
 from agent.policy.fetchstatus import Status
+from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, Publication
 from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.content.htmlurls import Kind
@@ -20,7 +21,13 @@ from webarcfs.content.outlinks import Link
 
 _MOST_REDIRECTS = 20
 _MOST_KNOWN = 50_000
-_LETTERS = {"link": "L", "requisite": "E", "redirect": "R", "robots": "P", "seed": ""}
+_LETTERS: Mapping[str, str] = {
+    LinkKind.LINK: "L",
+    LinkKind.REQUISITE: "E",
+    LinkKind.REDIRECT: "R",
+    LinkKind.ROBOTS: "P",
+    LinkKind.SEED: "",
+}
 
 
 def _bounds(frontier: Frontier, settings: CrawlSettings) -> traps.Bounds:
@@ -58,7 +65,8 @@ class Discovery:
     def seeds(self, urls: Iterable[str]) -> None:
         """Put the start URLs in (/Cr-2.2/, /Cr-6/)."""
         self._frontier.add(
-            FoundUrl(url=url, domain=scope.domain_in(url), kind="seed", depth=0, hops="") for url in dict.fromkeys(urls)
+            FoundUrl(url=url, domain=scope.domain_in(url), kind=LinkKind.SEED, depth=0, hops="")
+            for url in dict.fromkeys(urls)
         )
 
     def links(self, page: FrontierUrl, links: Iterable[Link]) -> None:
@@ -73,7 +81,7 @@ class Discovery:
             self._offered[key] = at
             if self._crowd.is_uncertain(link.url):
                 self.flush()
-            self._finds.append(self._judged(link.url, "requisite" if requisite else "link", at, page))
+            self._finds.append(self._judged(link.url, LinkKind.REQUISITE if requisite else LinkKind.LINK, at, page))
         self._expanded.append((page.id, depth))
 
     def flush(self) -> None:
@@ -87,16 +95,16 @@ class Discovery:
         """Put in the target of a redirect."""
         self.flush()
         domain = scope.domain_in(target)
-        if page.kind == "seed" or (page.kind == "redirect" and not page.hops.strip("R")):
+        if page.kind == LinkKind.SEED or (page.kind == LinkKind.REDIRECT and not page.hops.strip("R")):
             self._accept(domain)
-        find = self._judged(target, "redirect", page.depth, page)
+        find = self._judged(target, LinkKind.REDIRECT, page.depth, page)
         trail = len(find.hops) - len(find.hops.rstrip("R"))
         if trail > _MOST_REDIRECTS:
-            find = dataclasses.replace(find, state="refused", status=int(Status.TRAP), note=traps.REDIRECTS)
+            find = dataclasses.replace(find, state=UrlState.REFUSED, status=int(Status.TRAP), note=traps.REDIRECTS)
         self._frontier.add([find])
         self._crowd.settle()
         if self._is_circle(page):
-            self._frontier.annotate(page.id, "redirect-loop")
+            self._frontier.annotate(page.id, Reason.REDIRECT_LOOP)
 
     def end_of(self, row: FrontierUrl) -> FrontierUrl:
         """Where a URL leads in the end: the last of the redirects from it; itself where there are none or a loop."""
@@ -135,7 +143,7 @@ class Discovery:
         )
         if verdict is None:
             return find
-        return dataclasses.replace(find, state="refused", status=int(verdict.status), note=verdict.reason)
+        return dataclasses.replace(find, state=UrlState.REFUSED, status=int(verdict.status), note=verdict.reason)
 
     def _accept(self, domain: str) -> None:
         if domain in self._scope.hosts:

@@ -11,16 +11,17 @@ from dataclasses import replace
 from agent.frontier.store import FrontierUrl, UrlOutcome
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import BUSY, NextTry, next_try
+from agent.policy.vocabulary import UrlState
 
 
 def again(row: FrontierUrl) -> UrlOutcome:
     """Not attempted, or interrupted: put back without counting a try."""
-    return UrlOutcome(id=row.id, state="waiting", status=0, tried=0)
+    return UrlOutcome(id=row.id, state=UrlState.WAITING, status=0, tried=0)
 
 
 def failed(row: FrontierUrl, status: int, note: str, now: float) -> UrlOutcome:
     """A failure: to be tried again, or the last of its tries. What was too big or too slow is not tried again."""
-    outcome = UrlOutcome(id=row.id, state="failed", status=int(status), note=note)
+    outcome = UrlOutcome(id=row.id, state=UrlState.FAILED, status=int(status), note=note)
     if status in (Status.QUOTA, Status.TIME_LIMIT):
         return outcome
     return _later(outcome, next_try(0, row.tries, "", now))
@@ -34,5 +35,5 @@ def passing(row: FrontierUrl, outcome: UrlOutcome, value: str, now: float) -> Ur
 
 def _later(outcome: UrlOutcome, following: NextTry) -> UrlOutcome:
     if following.at is None:
-        return replace(outcome, state="failed")
-    return replace(outcome, state="waiting", not_before=following.at)
+        return replace(outcome, state=UrlState.FAILED)
+    return replace(outcome, state=UrlState.WAITING, not_before=following.at)

@@ -10,6 +10,7 @@ from enum import Enum
 from agent.frontier.store import FoundUrl, Frontier
 from agent.policy import robotstxt
 from agent.policy.fetchstatus import REDIRECTS
+from agent.policy.vocabulary import LinkKind, UrlState
 from webarcfs.archive.model.url import domain_of
 
 _DAY = 86400.0
@@ -67,10 +68,10 @@ class RobotsCache:
         row = self._frontier.by_url(url)
         if row is None:
             # Its depth puts it before all else that waits.
-            self._frontier.add([FoundUrl(url=url, domain=domain_of(url), kind="robots", depth=-1, hops="P")])
-        elif row.kind != "robots":
+            self._frontier.add([FoundUrl(url=url, domain=domain_of(url), kind=LinkKind.ROBOTS, depth=-1, hops="P")])
+        elif row.kind != LinkKind.ROBOTS:
             return 404, b""  # a redirect to a page of the crawl: no rules
-        elif again and row.state in ("done", "failed"):
+        elif again and row.state in (UrlState.DONE, UrlState.FAILED):
             self._frontier.again(row.id)
             self._rules.clear()
         return None

@@ -17,6 +17,7 @@ from typing import Any
 
 from sqlite_utils import Database as SqliteDatabase
 
+from agent.policy.vocabulary import UrlState
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.model.errors import Damaged, WebarcError
 
@@ -66,7 +67,7 @@ class FoundUrl:
     depth: int
     hops: str
     found_on: int | None = None
-    state: str = "waiting"
+    state: str = UrlState.WAITING
     status: int = 0
     note: str = ""
 

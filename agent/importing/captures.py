@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from agent.frontier.store import FoundUrl, Frontier, UrlOutcome
+from agent.policy.vocabulary import LinkKind
 from webarcfs.archive.model.metadata import format_time
 
 #: A revisit whose server said "not modified" (RFC 9110, section 15.4.5): what it stands for was a whole answer.
@@ -24,7 +25,7 @@ class Capture:
     time: datetime
 
 
-def settle(frontier: Frontier, capture: Capture, settled: UrlOutcome, batch: int, kind: str = "link") -> bool:
+def settle(frontier: Frontier, capture: Capture, settled: UrlOutcome, batch: int, kind: str = LinkKind.LINK) -> bool:
     """Note what a capture came to, where it counts: False where another one of the URL is better.
 
     `batch` is the number of the spool that holds its body.

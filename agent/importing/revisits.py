@@ -22,6 +22,7 @@ from agent.importing.captures import NOT_MODIFIED, Capture, settle
 from agent.importing.tally import Tally
 from agent.jobfolder.job import Job
 from agent.policy.fetchstatus import Status
+from agent.policy.vocabulary import Reason, UrlState
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, data_name, split
 from webarcfs.archive.model.errors import NotFound
@@ -66,7 +67,9 @@ def _resolve(job: Job, losses: Tally, spool: WarcWriter, batch: int, revisit: di
         found = _in_the_files(job, revisit, stack) or _in_the_archive(job, revisit, stack)
         if found is None:
             losses.add(capture.domain, "a revisit of what is neither in the files nor in the archive", url)
-            lost = UrlOutcome(id=0, state="failed", status=int(Status.INVALID_RESPONSE), note="revisit-unresolved")
+            lost = UrlOutcome(
+                id=0, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE), note=Reason.REVISIT_UNRESOLVED
+            )
             settle(job.frontier, capture, lost, batch)
             return
         own = http_response.parse_head(revisit["head"])
@@ -75,14 +78,14 @@ def _resolve(job: Job, losses: Tally, spool: WarcWriter, batch: int, revisit: di
         assert head is not None  # it was read before
         settled = UrlOutcome(
             id=0,
-            state="done",
+            state=UrlState.DONE,
             status=head.status,
             position=spool.add(url, time, raw, found.parts()),
             size=found.size,
             mime=mimetype.declared_type(head.content_type),
             digest=str(revisit["digest"]).removeprefix("sha1:"),
             arc=split(arc)[1],
-            note="revisit",
+            note=Reason.REVISIT,
         )
         settle(job.frontier, capture, settled, batch)
 

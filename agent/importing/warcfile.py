@@ -19,6 +19,7 @@ from agent.importing.captures import NOT_MODIFIED, Capture, settle
 from agent.importing.tally import Tally
 from agent.policy import traps
 from agent.policy.fetchstatus import WHOLE, Status
+from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UrlRefused
@@ -195,16 +196,16 @@ class _Reading:
         head = http_response.parse_head(raw)
         if head is None:
             return self._settle(
-                capture, UrlOutcome(id=0, state="failed", status=int(Status.INVALID_RESPONSE)), "no-head"
+                capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), "no-head"
             )
         if self.record.fields.get("warc-truncated"):
             self.intake.losses.add(self.file, "a response that its crawler cut short", capture.url)
             return self._settle(
-                capture, UrlOutcome(id=0, state="failed", status=int(Status.CONNECTION_LOST)), "truncated"
+                capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.CONNECTION_LOST)), "truncated"
             )
         size = self.record.length - len(raw)
         settled = UrlOutcome(
-            id=0, state="done", status=head.status, size=size, mime=mimetype.declared_type(head.content_type)
+            id=0, state=UrlState.DONE, status=head.status, size=size, mime=mimetype.declared_type(head.content_type)
         )
         return self._store(capture, raw, head, settled)
 
@@ -216,20 +217,22 @@ class _Reading:
         assert head is not None
         settled = UrlOutcome(
             id=0,
-            state="done",
+            state=UrlState.DONE,
             status=head.status,
             size=self.record.length,
             mime=mimetype.declared_type(kind),
-            note="resource",
+            note=Reason.RESOURCE,
         )
         return self._store(capture, raw, head, settled)
 
     def _store(self, capture: Capture, raw: bytes, head: http_response.Head, settled: UrlOutcome) -> bool:
         settings = self.intake.settings
         if not self._archivable(capture, head.status):
-            return self._settle(capture, settled, kind="robots" if _is_robots(capture) else "link")
+            return self._settle(capture, settled, kind=LinkKind.ROBOTS if _is_robots(capture) else LinkKind.LINK)
         if settings.max_file_size and settled.size > settings.max_file_size:
-            return self._settle(capture, replace(settled, state="refused", status=int(Status.QUOTA)), "too-big")
+            return self._settle(
+                capture, replace(settled, state=UrlState.REFUSED, status=int(Status.QUOTA)), Reason.TOO_BIG
+            )
         body = http_response.Hashed(self.record)
         plain = hashlib.sha1(usedforsecurity=False)
         declared = declared_digest(self.record.fields.get("warc-payload-digest", ""))
@@ -241,7 +244,7 @@ class _Reading:
             self.spool.drop()
             self.intake.remarks.add(self.file, "answers that did not come whole are passed over", capture.url)
             status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
-            return self._settle(capture, replace(settled, state="failed", status=int(status)), str(error))
+            return self._settle(capture, replace(settled, state=UrlState.FAILED, status=int(status)), str(error))
         body.finish()
         if not self.record.whole():
             self.spool.drop(position)
@@ -254,12 +257,12 @@ class _Reading:
             self.spool.drop(position)
             self.intake.losses.add(self.file, "a body that is not what its digest says", capture.url)
             return self._settle(
-                capture, replace(settled, state="failed", status=int(Status.INVALID_RESPONSE)), "bad-digest"
+                capture, replace(settled, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), "bad-digest"
             )
         notes = [
             settled.note,
             BAD_LENGTH * head.has_bad_length,
-            *(f"coding:{coding}" for coding in unknown_codings(head)),
+            *(f"{Reason.CODING}{coding}" for coding in unknown_codings(head)),
         ]
         settled = replace(
             settled,
@@ -272,7 +275,7 @@ class _Reading:
         return self._settle(capture, settled, keys=keys)
 
     def _settle(
-        self, capture: Capture, settled: UrlOutcome, note: str = "", kind: str = "link", keys: Sequence[str] = ()
+        self, capture: Capture, settled: UrlOutcome, note: str = "", kind: str = LinkKind.LINK, keys: Sequence[str] = ()
     ) -> bool:
         """Hold what came of the record; `keys` name its body for revisits."""
         if not self.record.whole():
@@ -302,8 +305,8 @@ class _Reading:
         raw = http_response.read_head(self.record)
         head = http_response.parse_head(raw)
         if head is not None and head.status != NOT_MODIFIED and not self._archivable(capture, head.status):
-            settled = UrlOutcome(id=0, state="done", status=head.status, note="revisit")
-            return self._settle(capture, settled, kind="robots" if _is_robots(capture) else "link")
+            settled = UrlOutcome(id=0, state=UrlState.DONE, status=head.status, note=Reason.REVISIT)
+            return self._settle(capture, settled, kind=LinkKind.ROBOTS if _is_robots(capture) else LinkKind.LINK)
         if _is_robots(capture) or not self.record.whole():
             return False
         origin, seen = capture.url, parse_date(fields.get("warc-refers-to-date", ""))

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
+from agent.policy.vocabulary import Reason
+
 #: No pause is longer, whatever a server asks for: an hour, in seconds.
 LONGEST_PAUSE = 3600.0
 #: A wget is stopped for pauses of so many seconds, and keeps its place and buffers; for a longer one it is ended.
@@ -24,8 +26,8 @@ PATIENCE = 6
 #: How often a URL is tried before it has failed, and how often in a row a server may not be reached.
 TRIES = 3
 #: What crawl.log says of an answer that asked for a pause, and of the URLs of a server that was given up for it.
-BUSY = "busy"
-SERVER_BUSY = "server-busy"
+BUSY = Reason.BUSY
+SERVER_BUSY = Reason.SERVER_BUSY
 
 
 def retry_after(value: str, now: float) -> float | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import lru_cache
 
 import idna
@@ -16,21 +15,9 @@ import idna
 from agent.policy import traps
 from agent.policy.addresses import is_private_domain
 from agent.policy.fetchstatus import Status, seed3_code
+from agent.policy.vocabulary import LinkKind, Reason
 
 _PORT = re.compile(r":[\d*?]+$")
-
-#: The verdict on a URL that may enter.
-ACCEPTED = None
-
-
-class Kind(StrEnum):
-    """How a URL was found."""
-
-    SEED = "seed"
-    LINK = "link"
-    REDIRECT = "redirect"
-    REQUISITE = "requisite"
-    ROBOTS = "robots"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +33,10 @@ class Verdict:
         return seed3_code(self.status)
 
 
-EXCLUDED_HOST = Verdict(Status.OUT_OF_SCOPE, "excluded-host")
-FOREIGN_HOST = Verdict(Status.OUT_OF_SCOPE, "host")
-PRIVATE_ADDRESS = Verdict(Status.OUT_OF_SCOPE, "private-address")
-TOO_DEEP = Verdict(Status.TOO_MANY_HOPS, "depth")
+EXCLUDED_HOST = Verdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED_HOST)
+FOREIGN_HOST = Verdict(Status.OUT_OF_SCOPE, Reason.FOREIGN_HOST)
+PRIVATE_ADDRESS = Verdict(Status.OUT_OF_SCOPE, Reason.PRIVATE_ADDRESS)
+TOO_DEEP = Verdict(Status.TOO_MANY_HOPS, Reason.TOO_DEEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +59,7 @@ class Scope:
 
 
 def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
-    """Whether `url` (canonical) may enter the frontier at `depth`: ACCEPTED, or why not.
+    """Whether `url` (canonical) may enter the frontier at `depth`: None, or why not.
 
     `depth` is that of `url` itself: a link's is one more than its page's, a redirect's and a requisite's the same as
     that of what they were found on, since those cost nothing. Requisites are bound by hosts and not by depth; where the
@@ -81,15 +68,15 @@ def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
     domain = domain_in(url)
     if _matches(scope.exclude, domain):
         return EXCLUDED_HOST
-    if kind != Kind.SEED and not accepts_host(scope, domain):
+    if kind != LinkKind.SEED and not accepts_host(scope, domain):
         return FOREIGN_HOST
     if not scope.private_addresses and is_private_domain(domain):
         return PRIVATE_ADDRESS
-    if depth > scope.depth and (kind == Kind.LINK or (kind == Kind.REQUISITE and not scope.page_requisites)):
+    if depth > scope.depth and (kind == LinkKind.LINK or (kind == LinkKind.REQUISITE and not scope.page_requisites)):
         return TOO_DEEP
     # Whoever names a start URL wants it.
-    trap = traps.beyond_all(url) if kind == Kind.SEED else traps.why(url, scope.traps)
-    return Verdict(Status.TRAP, trap) if trap is not None else ACCEPTED
+    trap = traps.beyond_all(url) if kind == LinkKind.SEED else traps.why(url, scope.traps)
+    return Verdict(Status.TRAP, trap) if trap is not None else None
 
 
 def accepts_host(scope: Scope, domain: str) -> bool:

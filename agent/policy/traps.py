@@ -11,19 +11,21 @@ from collections import Counter
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from agent.policy.vocabulary import Reason
+
 #: Longer URLs are refused whatever the settings say: no server need take them (RFC 9110 section 4.1 asks for 8,000).
 LONGEST_URL = 8192
 #: Nor does any path go deeper: an archive keeps each segment as a folder in another, and is read folder by folder.
 MOST_SEGMENTS = 200
 
-LENGTH = "trap:url-length"
-PATH_DEPTH = "trap:path-depth"
-REPEATS = "trap:repeats"
-PARAMETERS = "trap:parameters"
-QUERIES = "trap:queries"
-CALENDAR = "trap:calendar"
-HOSTS = "trap:hosts"
-REDIRECTS = "trap:redirects"
+LENGTH = Reason.URL_LENGTH
+PATH_DEPTH = Reason.PATH_DEPTH
+REPEATS = Reason.REPEATS
+PARAMETERS = Reason.PARAMETERS
+QUERIES = Reason.QUERIES
+CALENDAR = Reason.CALENDAR
+HOSTS = Reason.HOSTS
+REDIRECTS = Reason.REDIRECTS
 
 # Years from 2000 on: an earlier date is no calendar's future, and other numbers of four digits are mostly no years.
 _YEAR = r"(2[01]\d\d)"

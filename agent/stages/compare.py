@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from agent.pipeline.document import Document, replace
 from agent.pipeline.domainrun import DomainRun, is_arc
+from agent.policy.vocabulary import Reason, Result
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.model.arc_paths import DATA_XML
@@ -39,5 +40,5 @@ def _is_older(document: Document, folder: Mapping[str, Entry], run: DomainRun) -
     stored = data_xml.metadata(run.store.read(described.oid))
     older = run.later.replaces(str(stored.commit_tag), document.captured)
     if older:
-        run.note(document.row, "unchanged", document.mime_type, "older")
+        run.note(document.row, Result.UNCHANGED, document.mime_type, Reason.OLDER)
     return older

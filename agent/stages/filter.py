@@ -9,6 +9,7 @@ from typing import Any
 from agent.filters import Keep, chain
 from agent.pipeline.document import Document
 from agent.pipeline.domainrun import DomainRun
+from agent.policy.vocabulary import Reason, Result
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ def filter_(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
         if refused_by is None:
             yield document
         else:
-            run.note(document.row, "filtered", document.mime_type, f"filter:{refused_by}")
+            run.note(document.row, Result.FILTERED, document.mime_type, f"{Reason.FILTER}{refused_by}")
             document.body.close()
     if sum(each["documents"] for each in failures.values()) > failed_before:
         with job.frontier.changes():

@@ -12,6 +12,7 @@ from itertools import groupby
 from agent.frontier.store import FrontierUrl
 from agent.pipeline.document import Document, replace
 from agent.pipeline.domainrun import DomainRun
+from agent.policy.vocabulary import Reason, Result
 from webarcfs.archive.model.arc_paths import data_name
 
 
@@ -20,7 +21,7 @@ def normalise(documents: Iterator[Document], run: DomainRun) -> Iterator[Documen
     losers = _losers(run.job.frontier.rivals(run.domain))
     for document in documents:
         if document.row in losers:
-            run.note(document.row, "duplicate", document.mime_type, losers[document.row])
+            run.note(document.row, Result.DUPLICATE, document.mime_type, losers[document.row])
             document.body.close()
         else:
             yield replace(document, data_name=data_name(document.url))
@@ -32,8 +33,8 @@ def _losers(rivals: Iterable[FrontierUrl]) -> dict[int, str]:
     for _, group in groupby(rivals, key=lambda row: row.arc):
         winner, *rest = sorted(group, key=_rank)
         for row in rest:
-            what = "same-as" if row.digest == winner.digest else "differs-from"
-            losers[row.id] = f"{what}:{winner.url}"
+            what = Reason.SAME_AS if row.digest == winner.digest else Reason.DIFFERS_FROM
+            losers[row.id] = f"{what}{winner.url}"
     return losers
 
 

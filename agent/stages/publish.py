@@ -14,6 +14,7 @@ from agent.pipeline.document import Document
 from agent.pipeline.domainrun import DomainRun, TreeReader, is_arc, leads_to_arcs
 from agent.pipeline.removal import removed_arcs, without
 from agent.pipeline.seentree import seen_part
+from agent.policy.vocabulary import Result
 from webarcfs.archive.commit.commit_additions import commit_additions, fold_in
 from webarcfs.archive.git.fast_import import FastImport
 from webarcfs.archive.git.objects import Entry
@@ -66,7 +67,7 @@ class Publisher:
             if document.unchanged:
                 run.arcs["unchanged"] += 1
                 if document.nested:  # of the others it is said of all at once
-                    run.note(document.row, "unchanged", nested=True)
+                    run.note(document.row, Result.UNCHANGED, nested=True)
             else:
                 result = self._store(document)
                 run.arcs[result] += 1
@@ -106,7 +107,7 @@ class Publisher:
         importer.put_stream(f"{document.arc}/{document.data_name}", document.body.size, document.body.chunks())
         importer.put(f"{document.arc}/{DATA_XML}", document.data_xml)
         importer.put(f"{document.arc}/{HEADERS}", document.head.raw)
-        return "changed" if was_arc else "added"
+        return Result.CHANGED if was_arc else Result.ADDED
 
     def _remove_old(self, importer: FastImport, path: str, entry: Entry) -> None:
         """An ARC is replaced whole: its files and additions go, the ARCs inside it stay."""

@@ -8,6 +8,7 @@ from agent.capture.wgetcommand import BatchFiles
 from agent.frontier.store import FrontierUrl
 from agent.pipeline.document import Body, Document
 from agent.pipeline.domainrun import DomainRun
+from agent.policy.vocabulary import Result
 from webarcfs.warc import decoding, http_response, jobwarc
 
 
@@ -31,7 +32,7 @@ def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun
             body.write(part)
     except decoding.BadBody as error:
         body.close()
-        run.note(row.id, "undecodable", note=str(error))
+        run.note(row.id, Result.UNDECODABLE, note=str(error))
         return None
     return Document(
         row=row.id,

@@ -87,7 +87,7 @@ ARCHIVE_NEVER = {"fuse", "warcio", "protego", "magic", "click", "rich"}
 #: Program → our modules that may start it.
 PROGRAMS = {
     "git": {"webarcfs.archive.git.git_command"},
-    "wget": {"agent.capture.wgetcommand"},
+    "wget": {"agent.capture.wgetcommand", "agent.policy.vocabulary"},  # the latter has a word for it
 }
 #: Pure modules: they read and write nothing and start nothing (errors and unpickling aside).
 PURE = (

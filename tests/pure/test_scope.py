@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.policy import scope
 from agent.policy.fetchstatus import SYSTEM_ERROR, Status, seed3_code
 from agent.policy.scope import EXCLUDED_HOST, FOREIGN_HOST, PRIVATE_ADDRESS, TOO_DEEP, Scope, Verdict, judge
+from agent.policy.vocabulary import LinkKind
 
 pytestmark = pytest.mark.pure
 
@@ -95,13 +95,13 @@ def test_requisites_are_links_where_the_publication_wants_none(depth: int, verdi
 
 def test_depth_zero_is_the_start_urls_and_their_requisites() -> None:
     only = Scope(hosts=frozenset({"e.org"}), depth=0)
-    assert judge(only, "http://e.org/", 0, "seed") is scope.ACCEPTED
-    assert judge(only, "http://e.org/a.css", 0, "requisite") is scope.ACCEPTED
+    assert judge(only, "http://e.org/", 0, "seed") is None
+    assert judge(only, "http://e.org/a.css", 0, "requisite") is None
     assert judge(only, "http://e.org/a", 1, "link") == TOO_DEEP
 
 
-@given(st.text(), st.integers(), st.sampled_from(scope.Kind), st.lists(st.text(), max_size=3))
-def test_nothing_raises(url: str, depth: int, kind: scope.Kind, patterns: list[str]) -> None:
+@given(st.text(), st.integers(), st.sampled_from(LinkKind), st.lists(st.text(), max_size=3))
+def test_nothing_raises(url: str, depth: int, kind: LinkKind, patterns: list[str]) -> None:
     bounds = Scope(hosts=frozenset(patterns), patterns=tuple(patterns), exclude=tuple(patterns))
     verdict = judge(bounds, url, depth, kind)
     assert verdict is None or verdict.seed3 == -5

@@ -9,7 +9,8 @@ import pytest
 
 from agent.frontier.quotas import HOSTS, QUERIES, UrlQuotas
 from agent.frontier.store import FoundUrl, Frontier
-from agent.policy.scope import Kind, Verdict, domain_in
+from agent.policy.scope import Verdict, domain_in
+from agent.policy.vocabulary import LinkKind
 from webarcfs.archive.config.settings import CrawlSettings
 
 pytestmark = pytest.mark.store
@@ -22,12 +23,12 @@ _OWN = "www.example.org"
 def frontier(tmp_path: Path) -> Iterator[Frontier]:
     """One that knows the start URL alone."""
     made = Frontier(tmp_path / "frontier.db")
-    _found(made, f"http://{_OWN}/", kind=Kind.SEED)
+    _found(made, f"http://{_OWN}/", kind=LinkKind.SEED)
     yield made
     made.close()
 
 
-def _found(frontier: Frontier, *urls: str, kind: Kind = Kind.LINK, state: str = "waiting") -> None:
+def _found(frontier: Frontier, *urls: str, kind: LinkKind = LinkKind.LINK, state: str = "waiting") -> None:
     finds = [FoundUrl(url=url, domain=domain_in(url), kind=kind, depth=1, hops="L", state=state) for url in urls]
     with frontier.changes():
         frontier.add(finds)

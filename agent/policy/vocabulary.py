@@ -1,0 +1,119 @@
+"""The words in which a crawl tells what became of a URL: states, kinds, results, reasons, with a sentence each. Pure.
+
+They stand in frontier.db, crawl.log and summary.json as they are here, so a word never changes. README's table of
+reasons and `webarc-agent report --words` are made from them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+
+class _Word(StrEnum):
+    """A word with its sentence."""
+
+    sentence: str
+
+    def __new__(cls, word: str, sentence: str) -> Self:
+        """The member for a word; `sentence` says what it means to people."""
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.sentence = sentence
+        return member
+
+
+class UrlState(_Word):
+    """How far a URL of the frontier is (column `state` of frontier.db)."""
+
+    WAITING = "waiting", "The URL is to be fetched, now or later."
+    FETCHING = "fetching", "A batch with the URL is with wget."
+    DONE = "done", "The server answered."
+    FAILED = "failed", "There was no answer that counts, and there will be no further try."
+    REFUSED = "refused", "The URL was not fetched, or not kept, since a rule of the crawl forbids it."
+
+
+class LinkKind(_Word):
+    """How a URL was found (column `kind` of frontier.db)."""
+
+    SEED = "seed", "It is a start URL."
+    LINK = "link", "A page links to it."
+    REDIRECT = "redirect", "A redirect leads to it."
+    REQUISITE = "requisite", "A page needs it to be shown: an image, a style sheet, a script."
+    ROBOTS = "robots", "It is the robots.txt of a server."
+
+
+class Result(_Word):
+    """What the archive made of a document (column `result` of frontier.db)."""
+
+    ADDED = "added", "The document is new in the archive."
+    CHANGED = "changed", "The document took the place of an older version."
+    REMOVED = "removed", "The document is no longer in the present."
+    UNCHANGED = "unchanged", "The document is the same as the archived one."
+    FILTERED = "filtered", "A filter refused the document."
+    DUPLICATE = "duplicate", "Another document of the crawl has the same place in the archive."
+    UNDECODABLE = "undecodable", "The document's encoding could not be undone."
+
+
+class Reason(_Word):
+    """Why a URL was not fetched or not archived, or what to know of it: the annotations of crawl.log.
+
+    One that ends with a colon is followed by the rest of the word.
+    """
+
+    FOREIGN_HOST = "host", "Its host is none of the crawl's; `hosts` accepts more."
+    EXCLUDED_HOST = "excluded-host", "The setting `exclude_hosts` names its host."
+    PRIVATE_ADDRESS = "private-address", "Its host is at an address of one's own machine or network."
+    TOO_DEEP = "depth", "It is more links away from a start URL than `depth`."
+    ROBOTS = "robots", "The server's robots.txt forbids it."
+    ROBOTS_UNAVAILABLE = "robots-unavailable", "The server's robots.txt could not be fetched, so nothing else may be."
+    URL_LENGTH = "trap:url-length", "The URL is too long."
+    PATH_DEPTH = "trap:path-depth", "Its path has more segments than `max_path_depth`."
+    REPEATS = "trap:repeats", "A segment of its path comes more often than `max_repeats`."
+    PARAMETERS = "trap:parameters", "Its query has more parameters than `max_parameters`."
+    QUERIES = "trap:queries", "More URLs than `max_queries` differ in their query alone."
+    CALENDAR = "trap:calendar", "It names a year that is further ahead than `max_years_ahead`."
+    HOSTS = "trap:hosts", "Links led to more hosts than `max_hosts`."
+    REDIRECTS = "trap:redirects", "It is one of too many redirects in a row."
+    REDIRECT_LOOP = "redirect-loop", "Its redirects lead back to it."
+    BAD_LOCATION = "bad-location", "It redirects to nothing that is a URL."
+    TOO_BIG = "too-big", "It is larger than `max_file_size`."
+    OVER_SIZE = "max-total-size", "The crawl had as many bytes as `max_total_size` before it."
+    OVER_TIME = "max-duration", "The crawl took as long as `max_duration` before it."
+    TIME_LIMIT = "time-limit", "It took longer than `timeout`."
+    BUSY = "busy", "Its server asked for a pause, until the tries were used up."
+    SERVER_BUSY = "server-busy", "Its server did nothing but ask for pauses, and was given up."
+    SERVER_DOWN = "server-down", "Its server was not reached several times in a row, and was given up."
+    DNS = "dns", "The name of its host could not be looked up."
+    CONNECTION_REFUSED = "connection-refused", "Its server refused the connection."
+    CONNECT_TIMEOUT = "connect-timeout", "Its server did not answer the call for a connection."
+    UNREACHABLE = "unreachable", "There is no way to its server."
+    TLS = "tls", "The connection could not be encrypted, or the certificate is not valid."
+    CONNECT_FAILED = "connect-failed", "The connection could not be made."
+    TIMEOUT = "timeout", "The server stopped sending."
+    RESET = "reset", "The connection was reset."
+    CLOSED = "closed", "The connection ended before the document did."
+    NO_ANSWER = "no-answer", "The connection ended without an answer."
+    BAD_HEAD = "bad-head", "The head of the answer could not be understood."
+    LOST = "lost", "The connection failed in a way that wget has no words for."
+    FETCHER = "wget", "The fetcher asked for other URLs than it was given."
+    BAD_LENGTH = "bad-length", "Its Content-Length is no length; it was fetched to the end of the connection."
+    CODING = "coding:", "It has a Content-Encoding that is not known, and is archived as it was sent."
+    LINKS_CUT = "links-cut", "The page has more links than were taken; it is archived as it is."
+    LINKS_UNREAD = "links-unread", "The page could not be read for links; it is archived as it is."
+    FILTER = "filter:", "The filter of that name refused it."
+    REVISIT = "revisit", "An imported record says that it is the same as an earlier one."
+    REVISIT_UNRESOLVED = "revisit-unresolved", "An imported record refers to one that is not there."
+    RESOURCE = "resource", "It was imported from a record without the head of an answer."
+    NO_HEAD = "no-head", "An imported record has no head of an answer."
+    TRUNCATED = "truncated", "An imported record is cut off."
+    BAD_DIGEST = "bad-digest", "The bytes of an imported record do not agree with its digest."
+    SAME_AS = "same-as:", "Another URL has its place in the archive, with the same bytes."
+    DIFFERS_FROM = "differs-from:", "Another URL has its place in the archive, with other bytes."
+    OLDER = "older", "The archive has a newer capture of it."
+
+
+def table_of_reasons() -> str:
+    """The reasons as a table in Markdown."""
+    rows = [f"| `{reason}` | {reason.sentence} |" for reason in Reason]
+    return "\n".join(["| word in crawl.log | what it says |", "|---|---|", *rows])
