@@ -20,11 +20,11 @@ from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate, Repository
 from webarcfs.archive.journal import bodies
 from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.model import name_rules
 from webarcfs.archive.model.addition import AddNodes, ArcVersion, blob_id
 from webarcfs.archive.model.commit_message import COMMITTER
 from webarcfs.archive.model.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
 from webarcfs.mount.kernel.listing_snapshots import Listings
-from webarcfs.mount.writing import name_rules
 from webarcfs.mount.writing.addition_names import has
 from webarcfs.mount.writing.committer import Committer
 from webarcfs.mount.writing.document_close import DocumentWriter

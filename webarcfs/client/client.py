@@ -31,6 +31,7 @@ from webarcfs.archive.index.query import ask
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
 from webarcfs.archive.model.errors import Exists, InvalidDocument, NotAnArchive, NotFound
 from webarcfs.archive.model.metadata import CommitTag, MetaData
+from webarcfs.archive.system.fsync import write_all
 from webarcfs.client import mounted
 from webarcfs.client.arc_folders import ArcFolders
 from webarcfs.client.mounted import family
@@ -132,9 +133,8 @@ class WebarchiveClient:
             body.seek(0)
             folder.check()
             with family(place), folder.opened(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as fd:
-                while piece := memoryview(body.read(_PIECE)):
-                    while piece:
-                        piece = piece[os.write(fd, piece) :]
+                while piece := body.read(_PIECE):
+                    write_all(fd, piece)
 
     # -- data nodes --------------------------------------------------------------------------------------------------
 

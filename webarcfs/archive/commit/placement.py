@@ -14,8 +14,7 @@ from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, ArcVers
 from webarcfs.archive.model.arc_paths import DATA_XML, is_git_name, is_reserved
 from webarcfs.archive.model.errors import Damaged, Exists, InvalidDocument, NotPermitted, Stale
 from webarcfs.archive.model.metadata import format_time
-
-_LONGEST_NAME = 255
+from webarcfs.archive.model.name_rules import LONGEST_NAME
 
 
 class AdditionTree:
@@ -119,9 +118,12 @@ class AdditionTree:
 
 
 def check_names(parts: list[str]) -> None:
-    """Check the names of a path inside an ARC. Raises NotPermitted."""
+    """Check the names of a path inside an ARC. Raises NotPermitted.
+
+    Not `name_rules.check`: journals of older mounts come through here, which knew fewer rules.
+    """
     if is_reserved(parts[0]) or parts[-1] == DATA_XML:
         raise NotPermitted(f"{'/'.join(parts)} is a name that ARCs keep for themselves")
     for name in parts:
-        if name in ("", ".", "..") or "\0" in name or is_git_name(name) or len(os.fsencode(name)) > _LONGEST_NAME:
+        if name in ("", ".", "..") or "\0" in name or is_git_name(name) or len(os.fsencode(name)) > LONGEST_NAME:
             raise NotPermitted(f"{name!r} cannot be the name of an addition")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import subprocess
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from webarcfs.archive.git import durability
 from webarcfs.archive.git.git_command import GIT, environment, fail
 from webarcfs.archive.model.addition import blob_hash
 from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.system.fsync import write_all
 
 #: Fewer objects than this become loose ones: else a repository would have a pack for each addition.
 FEW = 100
@@ -190,12 +190,6 @@ def _send(parts: Iterable[bytes], fd: int) -> None:
     for part in parts:
         gathered += part
         if len(gathered) >= _CHUNK:
-            _write(fd, gathered)
+            write_all(fd, gathered)
             gathered = bytearray()
-    _write(fd, gathered)
-
-
-def _write(fd: int, data: bytes | bytearray) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+    write_all(fd, gathered)

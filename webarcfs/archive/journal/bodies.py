@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from webarcfs.archive.system.fsync import sync_folder
+from webarcfs.archive.system.fsync import sync_folder, write_all
 
 #: How the name of a draft begins for the moment that it has one, where files without names cannot be made.
 DRAFT = ".draft-"
@@ -72,7 +72,7 @@ def store(body: StoredBody, path: Path) -> None:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 for chunk in chunks(body):
-                    _write(fd, chunk)
+                    write_all(fd, chunk)
                 os.fsync(fd)
             finally:
                 os.close(fd)
@@ -98,9 +98,3 @@ def _link(body: StoredBody, path: Path) -> bool:
     finally:
         os.close(root)
     return True
-
-
-def _write(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]

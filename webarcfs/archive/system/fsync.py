@@ -1,9 +1,16 @@
-"""Names on the disk: a file is durable when its folder is, too (fsync(2))."""
+"""Bytes and names on the disk: all of what is to be written, and durable when the folder is, too (fsync(2))."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+
+def write_all(fd: int, data: bytes | bytearray) -> None:
+    """Write all of `data`: write(2) may take less at a time. Raises OSError."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def sync_tree(root: Path) -> None:

@@ -10,11 +10,12 @@ from contextlib import nullcontext
 
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.model import name_rules
 from webarcfs.archive.model.addition import ArcVersion, Move
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Exists, NotFound, NotPermitted, Stale
 from webarcfs.archive.system.locks import Turnstile
-from webarcfs.mount.writing import name_rules, preconditions
+from webarcfs.mount.writing import preconditions
 from webarcfs.mount.writing.committer import Committer
 from webarcfs.mount.writing.document_buffer import whole
 from webarcfs.mount.writing.document_close import DocumentWriter

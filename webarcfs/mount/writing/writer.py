@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.model import name_rules
 from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.errors import Exists, Stale, WebarcError
-from webarcfs.mount.writing import name_rules, preconditions
+from webarcfs.mount.writing import preconditions
 from webarcfs.mount.writing.addition_names import NewNames, has, lookup
 from webarcfs.mount.writing.committer import Committer, Done
 from webarcfs.mount.writing.confirm import Confirmable, Confirmer, NewFile, Outcome

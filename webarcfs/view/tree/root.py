@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from webarcfs.archive.model.errors import NameTooLong, NotADirectory, NotFound, WebarcError
+from webarcfs.archive.model.name_rules import LONGEST_NAME
 from webarcfs.view.node import Attrs, Folder, Node, number
 from webarcfs.view.state.domain_states import DomainState
 from webarcfs.view.tree.changes_file import ChangesFile
@@ -25,8 +26,6 @@ from webarcfs.view.tree.view import View
 
 #: Number of the root.
 ROOT = 1
-#: Longest name, in bytes, as on the file systems that archives lie on.
-LONGEST_NAME = 255
 
 Names = Callable[[View], Iterable[str]]
 Find = Callable[[View, str], Node]
