@@ -5,7 +5,7 @@ named by a module of this package (`mime`), as `package.module:function`, or by 
 `/path/to/module.py:function`. It may take a second parameter `settings`: what its file `filters/<module>.toml` says
 (/Fi-2/), as its module's function `settings`, if any, understands it.
 
-Public: `chain`, and what filters of users import. Imports pipeline, and of webarcfs archive.
+Public: `chain`, and `Document` for the annotations of filters. Imports pipeline, and of webarcfs archive.
 """
 
 from __future__ import annotations
