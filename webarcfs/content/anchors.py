@@ -9,11 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from urllib.parse import unquote
 
 from webarcfs.archive.index.links_words import ArchivedLink, AskedKind
 from webarcfs.content import css, text
-from webarcfs.content.htmlurls import LONGEST_LINK, NO_LINKS, REQUISITE_RELS, candidates, refreshed
+from webarcfs.content.htmlurls import (
+    LINK_ATTRIBUTES,
+    LONGEST_LINK,
+    NO_LINKS,
+    REQUISITE_RELS,
+    SRCSETS,
+    Kind,
+    candidates,
+    refreshed,
+)
 from webarcfs.content.markup import PIECE, Listener, told
 from webarcfs.content.outlinks import bare
 from webarcfs.content.urlresolver import resolver
@@ -30,30 +40,11 @@ _ADDRESS = re.compile(r"[^@\s]{1,64}@[^@\s/?#&]{1,255}")
 _BASE = re.compile(rb"<base\b", re.IGNORECASE)
 _STYLES = (".css", ".woff", ".woff2", ".ttf", ".otf", ".eot")
 
-# What else than <a> and <link> has a URL in an attribute, of which kind, and the attribute that names it.
+# Of each element the attributes that hold a link, its kind, and the attribute that names it; what is shown comes first.
+_ROWS = sorted(LINK_ATTRIBUTES, key=lambda row: (row.tag, row.kind is Kind.LINK))
 _ATTRIBUTES: Mapping[str, tuple[tuple[str, AskedKind, str], ...]] = {
-    "area": (("href", AskedKind.HTTP, "alt"),),
-    "frame": (("src", AskedKind.HTTP, "title"),),
-    "iframe": (("src", AskedKind.HTTP, "title"),),
-    "embed": (("src", AskedKind.HTTP, "title"),),
-    "object": (("data", AskedKind.HTTP, "title"),),
-    "audio": (("src", AskedKind.HTTP, "title"),),
-    "track": (("src", AskedKind.HTTP, "label"),),
-    "video": (("src", AskedKind.HTTP, "title"), ("poster", AskedKind.IMAGE, "title")),
-    "img": (
-        ("src", AskedKind.IMAGE, "alt"),
-        ("lowsrc", AskedKind.IMAGE, "alt"),
-        ("data-src", AskedKind.IMAGE, "alt"),
-        ("longdesc", AskedKind.HTTP, "alt"),
-    ),
-    "source": (("src", AskedKind.HTTP, "title"),),
-    "image": (("href", AskedKind.IMAGE, "title"), ("xlink:href", AskedKind.IMAGE, "title")),
-    **dict.fromkeys(("body", "table", "tr", "td", "th"), (("background", AskedKind.IMAGE, "title"),)),
-}
-_SRCSETS: Mapping[str, tuple[str, ...]] = {
-    "img": ("srcset", "data-srcset"),
-    "source": ("srcset",),
-    "link": ("imagesrcset",),
+    tag: tuple((row.attribute, row.shown, row.text) for row in rows if row.shown is not None)
+    for tag, rows in groupby(_ROWS, key=lambda row: row.tag)
 }
 _ENDING = frozenset({"a", "script", "style"})
 
@@ -130,7 +121,7 @@ class _Reader(Listener[_Raw]):
         for attribute, kind, name in _ATTRIBUTES.get(tag, ()):
             if value := attributes.get(attribute):
                 self.found.append((kind, value, attributes.get(name, "")))
-        for attribute in _SRCSETS.get(tag, ()):
+        for attribute in SRCSETS.get(tag, ()):
             name = attributes.get("alt", "")
             value = attributes.get(attribute, "")[:LONGEST_SRCSET]
             self.found += ((AskedKind.IMAGE, each, name) for each in candidates(value))

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from typing import NamedTuple
 from urllib.parse import urljoin
 
+from webarcfs.archive.index.links_words import AskedKind
 from webarcfs.content import css
 from webarcfs.content.markup import Listener
 
@@ -28,35 +30,56 @@ class Kind(StrEnum):
 Raw = tuple[str, Kind]
 _Attributes = Mapping[str, str]
 
-# Elements that hold a URL in an attribute. A form's action is not followed: sending a form is not reading.
-_ATTRIBUTES: tuple[tuple[str, str, Kind], ...] = (
-    ("a", "href", Kind.LINK),
-    ("a", "xlink:href", Kind.LINK),
-    ("area", "href", Kind.LINK),
-    ("img", "longdesc", Kind.LINK),
-    ("img", "src", Kind.REQUISITE),
-    ("img", "lowsrc", Kind.REQUISITE),
-    ("img", "data-src", Kind.REQUISITE),  # lazy loading
-    ("source", "src", Kind.REQUISITE),
-    ("script", "src", Kind.REQUISITE),
-    ("frame", "src", Kind.REQUISITE),
-    ("iframe", "src", Kind.REQUISITE),
-    ("embed", "src", Kind.REQUISITE),
-    ("video", "src", Kind.REQUISITE),
-    ("video", "poster", Kind.REQUISITE),
-    ("audio", "src", Kind.REQUISITE),
-    ("track", "src", Kind.REQUISITE),
-    ("bgsound", "src", Kind.REQUISITE),
-    ("body", "background", Kind.REQUISITE),
-    ("table", "background", Kind.REQUISITE),
-    ("tr", "background", Kind.REQUISITE),
-    ("td", "background", Kind.REQUISITE),
-    ("th", "background", Kind.REQUISITE),
-    ("image", "href", Kind.REQUISITE),  # SVG
-    ("image", "xlink:href", Kind.REQUISITE),
-    ("use", "href", Kind.REQUISITE),
-    ("use", "xlink:href", Kind.REQUISITE),
+
+class LinkAttribute(NamedTuple):
+    """An attribute that holds a URL, and its kind for the crawl.
+
+    `shown` is the kind of link that readers ask for, named by the attribute `text`; None where it is none, or has a
+    reader of its own.
+    """
+
+    tag: str
+    attribute: str
+    kind: Kind
+    shown: AskedKind | None = None
+    text: str = ""
+
+
+#: Elements that hold a URL in an attribute. A form's action is not followed: sending a form is not reading.
+LINK_ATTRIBUTES = (
+    LinkAttribute("a", "href", Kind.LINK),  # named by its text
+    LinkAttribute("a", "xlink:href", Kind.LINK),
+    LinkAttribute("area", "href", Kind.LINK, AskedKind.HTTP, "alt"),
+    LinkAttribute("img", "longdesc", Kind.LINK, AskedKind.HTTP, "alt"),
+    LinkAttribute("img", "src", Kind.REQUISITE, AskedKind.IMAGE, "alt"),
+    LinkAttribute("img", "lowsrc", Kind.REQUISITE, AskedKind.IMAGE, "alt"),
+    LinkAttribute("img", "data-src", Kind.REQUISITE, AskedKind.IMAGE, "alt"),  # lazy loading
+    LinkAttribute("source", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("script", "src", Kind.REQUISITE),
+    LinkAttribute("frame", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("iframe", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("embed", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("video", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("video", "poster", Kind.REQUISITE, AskedKind.IMAGE, "title"),
+    LinkAttribute("audio", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("track", "src", Kind.REQUISITE, AskedKind.HTTP, "label"),
+    LinkAttribute("object", "data", Kind.REQUISITE, AskedKind.HTTP, "title"),  # `_object` reads it for the crawl
+    LinkAttribute("bgsound", "src", Kind.REQUISITE),
+    *(
+        LinkAttribute(tag, "background", Kind.REQUISITE, AskedKind.IMAGE, "title")
+        for tag in ("body", "table", "tr", "td", "th")
+    ),
+    LinkAttribute("image", "href", Kind.REQUISITE, AskedKind.IMAGE, "title"),  # SVG
+    LinkAttribute("image", "xlink:href", Kind.REQUISITE, AskedKind.IMAGE, "title"),
+    LinkAttribute("use", "href", Kind.REQUISITE),
+    LinkAttribute("use", "xlink:href", Kind.REQUISITE),
 )
+#: Attributes that hold several images, by element.
+SRCSETS: Mapping[str, tuple[str, ...]] = {
+    "img": ("srcset", "data-srcset"),
+    "source": ("srcset",),
+    "link": ("imagesrcset",),
+}
 
 #: Values of rel that are no links at all, and those of what a page is shown with.
 NO_LINKS = frozenset({"dns-prefetch", "preconnect", "pingback"})
@@ -70,7 +93,7 @@ _REFRESH = re.compile(r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']
 
 
 def _attributes_of(tag: str) -> Callable[[_Attributes], Iterable[Raw]]:
-    rows = tuple((attribute, kind) for name, attribute, kind in _ATTRIBUTES if name == tag)
+    rows = tuple((row.attribute, row.kind) for row in LINK_ATTRIBUTES if row.tag == tag)
 
     def read(attributes: _Attributes) -> Iterable[Raw]:
         return [(value, kind) for attribute, kind in rows if (value := attributes.get(attribute))]
@@ -78,16 +101,16 @@ def _attributes_of(tag: str) -> Callable[[_Attributes], Iterable[Raw]]:
     return read
 
 
-def _image(attributes: _Attributes) -> Iterator[Raw]:
-    yield from _attributes_of_image(attributes)
-    for name in ("srcset", "data-srcset"):
-        if value := attributes.get(name):
-            yield from _srcset(value)
+def _with_srcsets(tag: str) -> Callable[[_Attributes], Iterable[Raw]]:
+    plain = _attributes_of(tag)
 
+    def read(attributes: _Attributes) -> Iterator[Raw]:
+        yield from plain(attributes)
+        for name in SRCSETS[tag]:
+            if value := attributes.get(name):
+                yield from _srcset(value)
 
-def _source(attributes: _Attributes) -> Iterator[Raw]:
-    yield from _attributes_of_source(attributes)
-    yield from _srcset(attributes.get("srcset", ""))
+    return read
 
 
 def _link(attributes: _Attributes) -> Iterator[Raw]:
@@ -95,7 +118,8 @@ def _link(attributes: _Attributes) -> Iterator[Raw]:
     href = attributes.get("href")
     if href and not rels & NO_LINKS:
         yield href, Kind.REQUISITE if rels & REQUISITE_RELS else Kind.LINK
-    yield from _srcset(attributes.get("imagesrcset", ""))
+    for name in SRCSETS["link"]:
+        yield from _srcset(attributes.get(name, ""))
 
 
 def _meta(attributes: _Attributes) -> Iterator[Raw]:
@@ -144,14 +168,11 @@ def candidates(value: str) -> Iterator[str]:
         in_descriptor = bool(url) and not text.endswith(",")
 
 
-_attributes_of_image = _attributes_of("img")
-_attributes_of_source = _attributes_of("source")
-
 #: The reader of each element that can hold links.
 _READERS: dict[str, Callable[[_Attributes], Iterable[Raw]]] = {
-    **{tag: _attributes_of(tag) for tag, _, _ in _ATTRIBUTES},
-    "img": _image,
-    "source": _source,
+    **{row.tag: _attributes_of(row.tag) for row in LINK_ATTRIBUTES},
+    "img": _with_srcsets("img"),
+    "source": _with_srcsets("source"),
     "link": _link,
     "meta": _meta,
     "input": _input,
