@@ -221,7 +221,7 @@ def test_what_went_since_the_kernel_found_it_is_looked_for_again(archive: Archiv
     """
     archives.publish(archive, pages={"a.html": b"1"})
     tree = Tree(View(archive))
-    operations = Operations(AdapterContext(archive, tree, archive.root, 0, 0, {}, lambda: None))
+    operations = Operations(AdapterContext(archive, tree, archive.root, 0, 0, {}, lambda *_: None))
     gone = SimpleNamespace(flags=os.O_RDONLY)
     for call, expected in (
         (("open", f"/{DOMAIN}/a.html/gone", gone), errno.ESTALE),

@@ -58,7 +58,7 @@ class Mounted:
         self.tree = Tree(view)
         self.inodes = Inodes(self.tree.root)
         self.kernel = Kernel()
-        mount = AdapterContext(archive, self.tree, archive.root, 0, 0, {}, lambda: None)
+        mount = AdapterContext(archive, self.tree, archive.root, 0, 0, {}, lambda *_: None)
         self.operations = Operations(mount, self.inodes, Workers())
         view.listener = Expiry(self.tree, self.inodes, self.kernel)
 

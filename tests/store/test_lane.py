@@ -109,7 +109,7 @@ def writing(archive: Archive, view: View, mounted: Mounted) -> Iterator[Asked]:
     """The lane of a mount that takes additions."""
     additions = Additions(view)
     additions.start()
-    mount = AdapterContext(archive, mounted.tree, archive.root, 0, 0, {}, lambda: None, additions=additions)
+    mount = AdapterContext(archive, mounted.tree, archive.root, 0, 0, {}, lambda *_: None, additions=additions)
     mounted.operations = WritingOperations(mount, mounted.inodes, additions, Workers())
     lane = Asked(mounted)
     yield lane

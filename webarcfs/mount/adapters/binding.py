@@ -11,9 +11,10 @@ from pathlib import Path
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import MountFailed, UsageError
 from webarcfs.mount.adapters.request_stats import RequestStats
-from webarcfs.mount.writing.service import Additions
+from webarcfs.mount.writing.service import Additions, Tell
 from webarcfs.view.node import NodeKind
 from webarcfs.view.tree.root import Tree
+from webarcfs.view.tree.view import ViewListener
 
 #: Extended attribute of the root that tells the process behind a mount; found by name, not listed.
 PID = "user.webarc.pid"
@@ -26,9 +27,14 @@ BINDINGS: Mapping[str, tuple[str, str]] = {
 }
 
 
+#: Called when a mount is live.
+Live = Callable[[ViewListener | None, Tell | None], None]
+
+
 @dataclass(frozen=True, slots=True)
 class AdapterContext:
-    """One mount to be served. `live` is called once, by the adapter, when the kernel has taken the mount over.
+    """One mount to be served. `live` is called once, by the adapter, when the kernel has taken the mount over: with the
+    listener to publications and the function that has the kernel look up a name again, if the kernel keeps anything.
 
     All nodes belong to `uid` and `gid`, and folders have `folder_mode` (0775 for a group that may add). `options` are
     the kernel's and libfuse's, true or with a value. With `requests`, the adapter counts there what reaches it.
@@ -41,7 +47,7 @@ class AdapterContext:
     uid: int
     gid: int
     options: Mapping[str, str | bool]
-    live: Callable[[], None]
+    live: Live
     requests: RequestStats | None = None
     folder_mode: int = NodeKind.FOLDER.value
     additions: Additions | None = None

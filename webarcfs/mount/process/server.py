@@ -25,12 +25,12 @@ from webarcfs.mount.adapters.request_stats import RequestStats
 from webarcfs.mount.options import Options
 from webarcfs.mount.process import mount_log, mountpoint, privileges
 from webarcfs.mount.process.keeper import Watchdog
-from webarcfs.mount.writing.service import Additions
+from webarcfs.mount.writing.service import Additions, Tell
 from webarcfs.native import loader
 from webarcfs.view import limits
 from webarcfs.view.node import NodeKind
 from webarcfs.view.tree.root import Tree
-from webarcfs.view.tree.view import View
+from webarcfs.view.tree.view import View, ViewListener
 
 #: Seconds for which a mount that was told to end serves the files that are still open.
 LINGER = 10.0
@@ -128,7 +128,7 @@ class Server:
 
     # -- in libfuse's thread, once -----------------------------------------------------------------------------------
 
-    def _live(self) -> None:
+    def _live(self, listener: ViewListener | None, tell: Tell | None) -> None:
         try:
             assert self._keeper is not None
             can_abort = self._keeper.mounted()
@@ -140,8 +140,8 @@ class Server:
             if not can_abort:
                 _log.info("fusectl is not mounted: a mount that is killed at a bad moment may leave processes hanging")
             if self._additions is not None:
-                self._additions.start()
-            self._view.start()
+                self._additions.start(tell)
+            self._view.start(listener)
             threading.Thread(target=self._wait_for_signals, name="signals", daemon=True).start()
             _log.info("%s is mounted on %s (%s)", self._order.archive.root, self._order.point, loader.form())
             self._ready()

@@ -28,6 +28,8 @@ _AGAIN = 1.0
 _FULL = 1 << 20
 
 _log = logging.getLogger(__name__)
+#: Has the kernel look up a name of a folder again.
+Tell = Callable[[Folder, str], None]
 
 
 class Additions:
@@ -42,7 +44,7 @@ class Additions:
         self._lock = threading.Lock()
         self._journal: Journal | None = None
         self._committer: Committer | None = None
-        self._tell: Callable[[Folder, str], None] | None = None
+        self._tell: Tell | None = None
         self._waits_for_room = False
         self._stopped = threading.Event()
         self.writer: Writer | None = None
@@ -55,15 +57,12 @@ class Additions:
             raise ReadOnly("the archive cannot be written to; the log says why")
         return self.writer
 
-    def tell_by(self, tell: Callable[[Folder, str], None]) -> None:
-        """Have the kernel told by `tell` what a writer changes, whenever there is one."""
-        with self._lock:
-            self._tell = tell
-            if self.writer is not None:
-                self.writer.tell = tell
+    def start(self, tell: Tell | None = None) -> None:
+        """Commit what dead mounts left, and take additions, unless the archive cannot be written to.
 
-    def start(self) -> None:
-        """Commit what dead mounts left, and take additions, unless the archive cannot be written to."""
+        `tell` has the kernel look up again what a writer changes.
+        """
+        self._tell = tell
         try:
             self._begin()
         except (OSError, WebarcError) as error:
@@ -117,9 +116,7 @@ class Additions:
             self._committer = Committer(archive, journal, self._view.overlay, self._settings.commit_interval)
             self._committer.start()
             self._view.take_additions(journal)
-            writer = Writer(self._view, journal, self._committer, schemas)
-            writer.tell = self._tell or writer.tell
-            self.writer = writer
+            self.writer = Writer(self._view, journal, self._committer, schemas, self._tell)
 
     def stop(self) -> None:
         """Confirm and commit what is left."""

@@ -67,7 +67,14 @@ class Writer:
     `tell` has the kernel drop a name in a folder, and the folder's listing.
     """
 
-    def __init__(self, view: View, journal: Journal, committer: Committer, schemas: Schemas) -> None:
+    def __init__(
+        self,
+        view: View,
+        journal: Journal,
+        committer: Committer,
+        schemas: Schemas,
+        tell: Callable[[Folder, str], None] | None = None,
+    ) -> None:
         self._view = view
         self._journal = journal
         self._committer = committer
@@ -78,7 +85,8 @@ class Writer:
         #: Files that mknod(2) made: a handle that keeps each open for its maker, and when that was (monotonic).
         self._made: dict[Draft, tuple[Opened, float]] = {}
         self.names = NewNames(view, journal, committer, self._documents, self._drafts)
-        self.tell: Callable[[Folder, str], None] = _tell_nobody
+        #: Has the kernel look up a name of a folder again.
+        self.tell = tell or _tell_nobody
         self._near: tuple[DomainState | None, dict[str, Node]] = (None, {})
 
     def create(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:

@@ -49,7 +49,7 @@ class ViewListener(Protocol):
 
 
 class View:
-    """The states that a mount of `archive` shows. `listener` may be set at any time."""
+    """The states that a mount of `archive` shows."""
 
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
@@ -74,9 +74,10 @@ class View:
         """From now on there may be pending additions, whose contents are read there."""
         self._states.caches.bodies = bodies
 
-    def start(self) -> None:
-        """Show what has been published so far, and watch for more."""
+    def start(self, listener: ViewListener | None = None) -> None:
+        """Show what has been published so far, and watch for more, of which `listener` hears."""
         self.refresh()
+        self.listener = listener
         self._watcher.start()
 
     def stop(self) -> None:

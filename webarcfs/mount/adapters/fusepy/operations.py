@@ -82,7 +82,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
             self._slow.note(op, where, begun)
 
     def init(self, _path: str) -> None:
-        self._mount.live()
+        self._mount.live(None, None)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

@@ -47,7 +47,9 @@ class Operations:
     #: Whether anything can be written.
     writes: ClassVar[bool] = False
 
-    def __init__(self, mount: AdapterContext, inodes: Inodes, workers: Workers) -> None:
+    def __init__(
+        self, mount: AdapterContext, inodes: Inodes, workers: Workers, hand_over: Callable[[], None] | None = None
+    ) -> None:
         self._mount = mount
         self._inodes = inodes
         self._workers = workers
@@ -57,8 +59,8 @@ class Operations:
         self._numbers = itertools.count(1)
         self._handles: dict[int, Content] = {}
         self._kept = OpenContents()
-        #: Called before what may take long: other requests are answered meanwhile.
-        self.aside: Callable[[], None] = _go_on
+        # Called before what may take long: another thread takes requests meanwhile.
+        self._hand_over: Callable[[], None] = hand_over or _go_on
 
     # -- names -------------------------------------------------------------------------------------------------------
 
@@ -67,7 +69,7 @@ class Operations:
         if _is_slow(folder, text):
             return self._workers.ask(lambda: self._lookup(folder, parent, text))
         if isinstance(folder, Table):
-            self.aside()  # to take a domain over may mean to wait for its lock
+            self._hand_over()  # to take a domain over may mean to wait for its lock
         return self._lookup(folder, parent, text)
 
     def _lookup(self, folder: Node, parent: int, name: str) -> bytes:
@@ -154,7 +156,7 @@ class Operations:
     def read(self, inode: int, size: int, offset: int, fi: Any) -> bytes:
         content = self._handles.get(fi.contents.fh)
         if content is not None:
-            self.aside()  # git may have to be asked for all of it
+            self._hand_over()  # git may have to be asked for all of it
             return content.read(offset, size)
         node = self._inodes.node(inode)
         if not isinstance(node, File):

@@ -57,13 +57,12 @@ class Loop:
         self._library = library.load()
         self._inodes = Inodes(mount.tree.root)
         self._workers = Workers()
-        self._operations = (
-            WritingOperations(mount, self._inodes, mount.additions, self._workers)
-            if mount.additions is not None
-            else Operations(mount, self._inodes, self._workers)
-        )
         self._turn = ReceiverTurn()
-        self._operations.aside = self._turn.pass_on
+        self._operations = (
+            WritingOperations(mount, self._inodes, mount.additions, self._workers, self._turn.pass_on)
+            if mount.additions is not None
+            else Operations(mount, self._inodes, self._workers, self._turn.pass_on)
+        )
         self._count = mount.requests.count if mount.requests else None
         self._slow = SlowRequests(lambda inode: self._inodes.path(inode) if isinstance(inode, int) else "")
         self._session = 0
@@ -204,12 +203,8 @@ class Loop:
         # Always with attributes: whoever lists a folder here goes on to what is in it.
         connection.want &= ~library.CAP_READDIRPLUS_AUTO
         connection.want |= library.CAP_READDIRPLUS | (connection.capable & library.CAP_CACHE_SYMLINKS)
-        self._mount.live()
-        # Until now the kernel has nothing that could be expired.
         kernel = KernelCaches(self._session)
-        self._mount.tree.view.listener = Expiry(self._mount.tree, self._inodes, kernel)
-        if self._mount.additions is not None:
-            self._mount.additions.tell_by(kernel.forget)
+        self._mount.live(Expiry(self._mount.tree, self._inodes, kernel), kernel.forget)
 
     def _safely(self, function: Callable[..., None], *arguments: Any) -> None:
         try:

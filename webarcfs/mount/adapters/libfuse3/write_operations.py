@@ -36,8 +36,15 @@ class WritingOperations(Operations):
 
     writes: ClassVar[bool] = True
 
-    def __init__(self, mount: AdapterContext, inodes: Inodes, additions: Additions, workers: Workers) -> None:
-        super().__init__(mount, inodes, workers)
+    def __init__(
+        self,
+        mount: AdapterContext,
+        inodes: Inodes,
+        additions: Additions,
+        workers: Workers,
+        hand_over: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(mount, inodes, workers, hand_over)
         self._additions = additions
         self._closing = CloseBatcher(additions.ready, workers)
         self._opened: dict[int, Opened] = {}
