@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from agent.capture import fetchresults, wgetcommand
 from agent.capture.fetchresults import FetchResult
+from agent.frontier import facts
 from agent.frontier.discovery import Discovery
 from agent.frontier.store import FrontierUrl, UrlOutcome
 from agent.jobfolder.job import Job
@@ -24,11 +25,7 @@ from webarcfs.content.outlinks import Link
 
 #: URLs of a server that are settled at a time.
 _AT_ONCE = 1000
-#: The frontier's name for a page whose links could not be read.
-_UNREAD = "links_unread"
 _UNREACHED = frozenset({Status.DNS, Status.CONNECT_FAILED})
-
-
 #: Reason of a capture that was cut short because the crawl took longer than `max_duration`.
 OVER_TIME = Reason.OVER_TIME
 #: Reason of one that was cut short because the next document would not have fitted into `max_total_size`.
@@ -57,7 +54,7 @@ class Disposition:
         self._most = job.settings.max_total_size
         self._bytes = job.frontier.bytes_done() if self._most else 0
         self.is_full = False
-        self._down: set[str] = set(job.frontier.get("down") or ())
+        self._down: set[str] = set(job.frontier.get(facts.SERVERS_DOWN) or ())
 
     @property
     def room(self) -> int | None:
@@ -97,7 +94,7 @@ class Disposition:
         """How the capture ended, when nothing is left to fetch."""
         if self._down:
             return Captured(False, f"server down: {', '.join(sorted(self._down))}")
-        if unread := self._frontier.get(_UNREAD):
+        if unread := self._frontier.get(facts.LINKS_UNREAD):
             return Captured(False, f"links not read: {unread}")
         failed = [row.url for row in self._frontier.seeds() if _has_failed(self._discovery.end_of(row))]
         if failed:
@@ -124,7 +121,8 @@ class Disposition:
             self._discovery.redirect(row, answer.target)
         else:
             if fetchresults.LINKS_UNREAD in settled.note.split(","):
-                self._frontier.set(_UNREAD, row.url)  # what only this page links to must not count as no longer linked
+                # The pages that only this one links to must not count as no longer linked.
+                self._frontier.set(facts.LINKS_UNREAD, row.url)
             self._discovery.links(row, answer.links)
         return settled
 
@@ -161,7 +159,7 @@ class Disposition:
 
     def _give_up(self, domain: str, status: int, note: str) -> None:
         self._down.add(domain)
-        self._frontier.set("down", sorted(self._down))
+        self._frontier.set(facts.SERVERS_DOWN, sorted(self._down))
         self._frontier.fail_domain(domain, status, note)
 
     def keep_out(self, domain: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+from agent.frontier import facts
 from agent.frontier.quotas import UrlQuotas
 from agent.frontier.store import FoundUrl, Frontier, FrontierUrl
 from agent.policy import addresses, scope, traps
@@ -31,7 +32,7 @@ _LETTERS: Mapping[str, str] = {
 
 
 def _bounds(frontier: Frontier, settings: CrawlSettings) -> traps.Bounds:
-    begun = frontier.get("begun")
+    begun = frontier.get(facts.BEGUN)
     year = (from_epoch(begun) if begun is not None else now()).year
     return traps.Bounds(
         max_path_depth=settings.max_path_depth,
@@ -46,7 +47,7 @@ class Discovery:
 
     def __init__(self, frontier: Frontier, publication: Publication) -> None:
         self._frontier = frontier
-        hosts = frozenset(scope.domain_in(url) for url in publication.urls) | frozenset(frontier.get("hosts") or ())
+        hosts = frozenset(scope.domain_in(url) for url in publication.urls) | frozenset(frontier.get(facts.HOSTS) or ())
         self._scope = scope.Scope(
             hosts=hosts,
             patterns=publication.hosts,
@@ -150,7 +151,7 @@ class Discovery:
             return
         self._scope = dataclasses.replace(self._scope, hosts=self._scope.hosts | {domain})
         self._offered.clear()
-        self._frontier.set("hosts", sorted(self._scope.hosts))
+        self._frontier.set(facts.HOSTS, sorted(self._scope.hosts))
         for row in self._frontier.refused_by_host(domain):
             if scope.judge(self._scope, row.url, row.depth, row.kind) is None:
                 self._frontier.admit(row.id)

@@ -17,6 +17,7 @@ from typing import Any
 
 from sqlite_utils import Database as SqliteDatabase
 
+from agent.frontier.facts import Fact, Value
 from agent.policy.vocabulary import UrlState
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.model.errors import Damaged, WebarcError
@@ -133,14 +134,14 @@ class Frontier:
 
     # -- the job -------------------------------------------------------------------------------------------------
 
-    def get(self, key: str) -> Any:
+    def get(self, fact: Fact[Value]) -> Value | None:
         """A fact about the job; None when it was never set."""
-        row = self._connection.execute(sql("frontier/get"), {"key": key}).fetchone()
+        row = self._connection.execute(sql("frontier/get"), {"key": fact.key}).fetchone()
         return None if row is None else json.loads(row[0])
 
-    def set(self, key: str, value: Any) -> None:
+    def set(self, fact: Fact[Value], value: Value) -> None:
         """Set a fact about the job."""
-        self._run("frontier/set", key=key, value=json.dumps(value))
+        self._run("frontier/set", key=fact.key, value=json.dumps(value))
 
     # -- URLs ----------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agent.frontier import facts
 from agent.frontier.store import Frontier, UrlOutcome
 from agent.importing.captures import NOT_MODIFIED, Capture, settle
 from agent.importing.tally import Tally
@@ -102,9 +103,9 @@ class WarcFileImport:
                 step(stream.taken)
             self._keep_held()
         for domain, time in begun.items():
-            key = f"begun:{domain}"
-            known = self.frontier.get(key)
-            self.frontier.set(key, time if known is None else min(time, known))
+            fact = facts.FIRST_RECORD.of(domain)
+            known = self.frontier.get(fact)
+            self.frontier.set(fact, time if known is None else min(time, known))
 
     def _keep_held(self) -> None:
         held, self.held = self.held, None

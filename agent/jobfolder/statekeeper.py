@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from agent.frontier import facts
 from agent.frontier.store import NO_STATES, Frontier
 from agent.jobfolder import jobstate
 from agent.jobfolder.job import Progress
@@ -48,7 +49,7 @@ class StateKeeper:
         """A process begins on the job, or goes on with it."""
         jobstate.reserve(self.folder)
         self._frontier = frontier
-        captured = frontier.get("captured") is not None
+        captured = frontier.get(facts.CAPTURED) is not None
         collected = frontier.counts().get("done", 0) > 0
         state = Phase.CONVERTING if captured else Phase.COLLECTING if collected else Phase.WAITING
         self.to(state)

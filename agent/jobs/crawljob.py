@@ -1,16 +1,9 @@
-"""Jobs: one run of one publication from start to report, resumed where it was when something killed it.
-
-A job's folder in `jobs/` holds its frontier and its WARCs; it is there from the first moment to the last, when the
-report takes its place. So a job that was interrupted is found by the next run of its publication.
-"""
+"""A crawl's job: one run of one publication from start to report, resumed where it was when something killed it."""
 
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +11,22 @@ from agent.capture.archivedlinks import archived_links
 from agent.capture.disposition import OVER_TIME, Captured
 from agent.capture.loop import capture
 from agent.filters import chain
+from agent.frontier import facts
 from agent.frontier.discovery import Discovery
+from agent.frontier.facts import CaptureEnd
 from agent.frontier.store import Frontier
-from agent.jobfolder import definition, jobstate
+from agent.jobfolder import definition, folders
 from agent.jobfolder.definition import Definition
 from agent.jobfolder.job import Job, Progress
 from agent.jobfolder.jobstate import Phase
-from agent.jobfolder.names import kind_of
 from agent.jobfolder.statekeeper import StateKeeper
 from agent.jobs.ending import JobOutcome, failures_noted, finish, publish, until_stopped
 from agent.pipeline import overlap
 from agent.reports import report
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
-from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound
-from webarcfs.archive.model.metadata import compact_time, from_epoch, now, parse_compact_time
-from webarcfs.archive.system import locks
+from webarcfs.archive.model.errors import Interrupted, NotFound
+from webarcfs.archive.model.metadata import from_epoch
 
 _log = logging.getLogger(__name__)
 _STOPPED = "stopped; the next crawl of it goes on from here"
@@ -60,12 +53,13 @@ def run(
     """
     chain(publication.crawl.filters, archive.filters, profile)  # before anything is fetched
     asked = Definition(publication=publication, profile=profile, accept_shrink=accept_shrink, instances=instances)
-    with alone(archive, publication.name):
+    with folders.alone(archive, publication.name):
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
-        folder = folder or interrupted(archive, publication.name) or new_folder(archive, publication.name)
+        folder = folder or folders.interrupted(archive, publication.name)
+        folder = folder or folders.new_folder(archive, publication.name)
         keeper = StateKeeper(folder, publication.name, progress, by_agent=by_agent)
-        with _opened(folder) as frontier, failures_noted(keeper):
+        with folders.opened(folder) as frontier, failures_noted(keeper):
             definition.save(folder, asked)
             keeper.begin(frontier)
             job = _job(archive, folder, frontier, asked, progress=keeper.progress, stop=stop or threading.Event())
@@ -80,19 +74,11 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, 
         publication=asked.publication,
         profile=asked.profile,
         frontier=frontier,
-        begun=from_epoch(frontier.get("begun")),
+        begun=from_epoch(frontier.get(facts.BEGUN) or 0),
         accept_shrink=asked.accept_shrink,
         instances=asked.instances,
         **how,
     )
-
-
-@contextmanager
-def alone(archive: Archive, publication: str) -> Iterator[None]:
-    """Be the only one that begins or runs a job of a publication. Raises Busy when another process does."""
-    busy = f"{publication} is being crawled already, by another process"
-    with locks.exclusive_or_busy(archive.publication_lock(publication), busy):
-        yield
 
 
 def _work(job: Job, keeper: StateKeeper) -> JobOutcome:
@@ -111,7 +97,7 @@ def _work(job: Job, keeper: StateKeeper) -> JobOutcome:
 
 def _captured(job: Job, seconds: report.Seconds) -> Captured:
     """How the capture ended, now or before an interruption. Raises Interrupted."""
-    known = job.frontier.get("captured")
+    known = job.frontier.get(facts.CAPTURED)
     if known is not None:
         overlap.note_wait(job)
         return Captured(**known)
@@ -120,8 +106,9 @@ def _captured(job: Job, seconds: report.Seconds) -> Captured:
         captured = capture(job, lambda url: archived_links(job.archive, url))
     if job.stop.is_set() and not captured.complete:
         raise Interrupted("stopped while it was fetching")
+    end: CaptureEnd = {"complete": captured.complete, "reason": captured.reason}
     with job.frontier.changes():
-        job.frontier.set("captured", {"complete": captured.complete, "reason": captured.reason})
+        job.frontier.set(facts.CAPTURED, end)
         seconds.keep()
     return captured
 
@@ -137,73 +124,3 @@ def _fruitless(job: Job) -> list[str]:
             where = "" if end.id == seed.id else f" (by way of {end.url})"
             lines.append(f"{seed.url} gave nothing{where}: {why}")
     return lines
-
-
-def interrupted(archive: Archive, publication: str) -> Path | None:
-    """The folder of the publication's job that was interrupted last; those of another version are left alone."""
-    found = folders_of(archive, publication)
-    for path in reversed(found):
-        if not (path / "frontier.db").exists():
-            shutil.rmtree(path)  # killed before it had begun
-        elif usable(path):
-            _log.info("going on with the interrupted job %s", path.name)
-            return path
-    return None
-
-
-def folders_of(archive: Archive, kind: str) -> list[Path]:
-    """The folders of a publication's crawls, or of one import, oldest first; one that was being removed is gone."""
-    found = sorted(path for path in archive.jobs.iterdir() if kind_of(path.name) == kind)
-    for path in found:
-        if path.name.startswith("."):
-            shutil.rmtree(path)
-    return [path for path in found if not path.name.startswith(".")]
-
-
-def usable(folder: Path) -> bool:
-    """Whether a job's folder can be gone on with; one of another version, or a damaged one, is named and left alone."""
-    try:
-        jobstate.load(folder)
-        if (folder / "frontier.db").exists():
-            Frontier(folder / "frontier.db").close()
-    except Damaged as error:
-        _log.warning("%s", error)
-        return False
-    return True
-
-
-def new_folder(archive: Archive, publication: str) -> Path:
-    """The folder of a new job; its crawl begins now (/Cr-4/, /Cr-7.1/)."""
-    begun = now()
-    while True:
-        name = f"{compact_time(begun)}-{publication}"
-        folder = archive.jobs / name
-        taken = (archive.reports / name).exists() or folder.exists()
-        if not taken:
-            folder.mkdir()
-            return folder
-        begun = from_epoch(begun.timestamp() + 1)
-
-
-@contextmanager
-def _opened(folder: Path) -> Iterator[Frontier]:
-    frontier = Frontier(folder / "frontier.db")
-    try:
-        if frontier.get("begun") is None:
-            with frontier.changes():
-                frontier.set("begun", _begun(folder.name))
-        yield frontier
-    finally:
-        frontier.close()
-
-
-def _begun(name: str) -> float:
-    try:
-        return parse_compact_time(name.partition("-")[0]).timestamp()
-    except Damaged:
-        return now().timestamp()
-
-
-def drop(folder: Path) -> None:
-    """Remove the folder of a job that never began."""
-    shutil.rmtree(folder, ignore_errors=True)

@@ -10,32 +10,32 @@ from __future__ import annotations
 import hashlib
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agent.capture.wgetcommand import BatchFiles
 from agent.filters import chain
+from agent.frontier import facts
+from agent.frontier.facts import FileRead
 from agent.frontier.store import Frontier
 from agent.importing import otherformats
 from agent.importing.importedfiles import known_sources
 from agent.importing.revisits import resolve
 from agent.importing.tally import Tally
 from agent.importing.warcfile import WarcFileImport
+from agent.jobfolder import folders
 from agent.jobfolder.job import Job, Progress
 from agent.jobfolder.jobstate import Phase
 from agent.jobfolder.names import named_after
 from agent.jobfolder.statekeeper import StateKeeper
-from agent.jobs.crawljob import folders_of, new_folder
 from agent.jobs.ending import JobOutcome, failures_noted, finish, publish, until_stopped
 from agent.reports import report
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
 from webarcfs.archive.model.errors import Damaged, Interrupted, UsageError
-from webarcfs.archive.model.metadata import from_epoch, now
-from webarcfs.archive.system import locks
+from webarcfs.archive.model.metadata import from_epoch
 
 _CHUNK = 1 << 20
 _STOPPED = "stopped; the same command goes on from here"
@@ -105,18 +105,18 @@ def run(
     file holds a record.
     """
     chain(publication.crawl.filters, archive.filters, profile)
-    busy = f"{publication.name} is being crawled or imported already, by another process"
-    with locks.exclusive_or_busy(archive.publication_lock(publication.name), busy):
+    with folders.alone(archive, publication.name):
         name = _job_name(publication, sources)
-        folder = _interrupted(archive, name)
+        folder = folders.interrupted(archive, name)
         known = known_sources(archive) if folder is None else set[str]()
         told = tuple(source.path for source in sources if source.digest in known)
         fresh = [source for source in sources if source.digest not in known]
         if not fresh:
             return Imported(None, told)
-        folder = folder or new_folder(archive, name)
+        folder = folder or folders.new_folder(archive, name)
         keeper = StateKeeper(folder, publication.name, progress)
-        with _opened(folder, fresh, complete=complete, accept_shrink=accept_shrink) as frontier, failures_noted(keeper):
+        with folders.opened(folder) as frontier, failures_noted(keeper):
+            _note_request(frontier, fresh, complete=complete, accept_shrink=accept_shrink)
             keeper.begin(frontier)
             stop = stop or threading.Event()
             job = _job(archive, folder, frontier, keeper, publication=publication, profile=profile, stop=stop)
@@ -127,14 +127,15 @@ def run(
 
 
 def _job(archive: Archive, folder: Path, frontier: Frontier, keeper: StateKeeper, **asked: Any) -> Job:
+    digests = frontier.get(facts.SOURCES)
     return Job(
         archive=archive,
         name=folder.name,
         folder=folder,
         frontier=frontier,
-        begun=from_epoch(frontier.get("begun")),
-        accept_shrink=frontier.get("accept_shrink"),
-        sources=tuple(frontier.get("sources")),
+        begun=from_epoch(frontier.get(facts.BEGUN) or 0),
+        accept_shrink=frontier.get(facts.ACCEPT_SHRINK) is True,
+        sources=tuple(digests or ()),
         progress=keeper.progress,
         **asked,
     )
@@ -147,7 +148,7 @@ def _work(job: Job, keeper: StateKeeper, sources: Sequence[Source], remarks: lis
         losses, passed_over = _read(job, sources)
     remarks += passed_over
     keeper.to(Phase.CONVERTING)
-    complete = job.frontier.get("complete") and not losses
+    complete = job.frontier.get(facts.COMPLETE) is True and not losses
     withheld = publish(job, complete, seconds)
     losses += withheld if complete else []
     if not report.domains(job.frontier):
@@ -161,19 +162,21 @@ def _read(job: Job, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
     whole = sum(source.size for source in sources)
     before = 0
     for batch, source in enumerate(sources, 1):
-        if frontier.get(f"file:{batch}") is None:
+        if frontier.get(facts.FILE_READ.of(batch)) is None:
             _read_file(job, source, batch, (before, whole))
         before += source.size
-    told = [frontier.get(f"file:{batch}") for batch in range(1, len(sources) + 1)]
+    told = [known for batch in range(1, len(sources) + 1) if (known := frontier.get(facts.FILE_READ.of(batch)))]
     if not any(each["records"] for each in told):
         shutil.rmtree(job.folder)
         raise Damaged(f"{', '.join(source.path.name for source in sources)}: there is no WARC record in it")
-    if frontier.get("revisits") is None:
+    unresolved = frontier.get(facts.REVISITS)
+    if unresolved is None:
         lost = Tally()
         with frontier.changes():
             resolve(job, lost, len(sources) + 1)
-            frontier.set("revisits", lost.lines())
-    losses = [line for each in told for line in each["losses"]] + frontier.get("revisits")
+            unresolved = lost.lines()
+            frontier.set(facts.REVISITS, unresolved)
+    losses = [line for each in told for line in each["losses"]] + unresolved
     return losses, [line for each in told for line in each["remarks"]]
 
 
@@ -189,8 +192,8 @@ def _read_file(job: Job, source: Source, batch: int, share: tuple[int, int]) -> 
     intake = WarcFileImport(job.frontier, job.settings)
     with job.frontier.changes():
         intake.file(source.path, BatchFiles(job.folder, batch).warc, batch, step)
-        told = {"records": intake.records, "losses": intake.losses.lines(), "remarks": intake.remarks.lines()}
-        job.frontier.set(f"file:{batch}", told)
+        told: FileRead = {"records": intake.records, "losses": intake.losses.lines(), "remarks": intake.remarks.lines()}
+        job.frontier.set(facts.FILE_READ.of(batch), told)
 
 
 # -- the job's folder --------------------------------------------------------------------------------------------------
@@ -205,28 +208,11 @@ def _job_name(publication: Publication, sources: Sequence[Source]) -> str:
     return f"{publication.name}+{'import' if publication.name.endswith(digest) else digest}"
 
 
-def _interrupted(archive: Archive, name: str) -> Path | None:
-    """The folder of this very import, where it was interrupted. No publication's name has a `+`, so no crawl's."""
-    for path in folders_of(archive, name):
-        if (path / "frontier.db").exists():
-            return path
-        shutil.rmtree(path)  # killed before it had begun
-    return None
-
-
-@contextmanager
-def _opened(folder: Path, sources: Sequence[Source], **asked: bool) -> Iterator[Frontier]:
-    """The frontier of the import. What it was `asked` for holds from then on, also where it is not said again."""
-    frontier = Frontier(folder / "frontier.db")
-    try:
-        frontier.begin_captures()
-        if frontier.get("begun") is None:
-            with frontier.changes():
-                frontier.set("sources", [source.digest for source in sources])
-                frontier.set("begun", now().timestamp())
-        with frontier.changes():
-            for name, value in asked.items():
-                frontier.set(name, value or frontier.get(name) is True)
-        yield frontier
-    finally:
-        frontier.close()
+def _note_request(frontier: Frontier, sources: Sequence[Source], *, complete: bool, accept_shrink: bool) -> None:
+    """Keep the request: its files once, and what was said with it, which holds also where it is not said again."""
+    frontier.begin_captures()
+    with frontier.changes():
+        if frontier.get(facts.SOURCES) is None:
+            frontier.set(facts.SOURCES, [source.digest for source in sources])
+        for fact, said in ((facts.COMPLETE, complete), (facts.ACCEPT_SHRINK, accept_shrink)):
+            frontier.set(fact, said or frontier.get(fact) is True)

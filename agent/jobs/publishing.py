@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 
+from agent.frontier import facts
 from agent.indexing.recovery import catch_up_domain, catch_up_links
 from agent.jobfolder.job import Job
 from agent.pipeline.document import Document
@@ -107,15 +108,15 @@ def _tag(job: Job, domain: str, store: Repository, later: LaterCrawls) -> Commit
     An import began with its first record of the domain, and is put in its place between the others; so is a crawl that
     was overtaken by another one while it was interrupted.
     """
-    key = f"tag:{domain}"
-    known = job.frontier.get(key)
+    fact = facts.TAG.of(domain)
+    known = job.frontier.get(fact)
     if known is not None and store.ref(CommitTag.parse(known).ref) is not None:
         tag = CommitTag.parse(known)
         commit = sequence.crawl_commit(store, str(store.ref(tag.ref)))
         if commit is not None and commit.message.publication == job.publication.name:
             return tag
     times = {parse_compact_time(name) for name in store.refs(CRAWLS)}
-    begun = job.begun.timestamp() if later.overtook else job.frontier.get(f"begun:{domain}")
+    begun = job.begun.timestamp() if later.overtook else job.frontier.get(facts.FIRST_RECORD.of(domain))
     if begun is not None:
         crawl_time = from_epoch(begun)
         while crawl_time in times:
@@ -125,7 +126,7 @@ def _tag(job: Job, domain: str, store: Repository, later: LaterCrawls) -> Commit
         crawl_time = job.begun if last is None or last < job.begun else last + timedelta(seconds=1)
     tag = CommitTag(crawl_time, domain)
     with job.frontier.changes():
-        job.frontier.set(key, str(tag))
+        job.frontier.set(fact, str(tag))
     return tag
 
 

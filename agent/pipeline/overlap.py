@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from agent.frontier import facts
 from agent.jobfolder.job import Job
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.metadata import from_epoch, parse_time
-
-#: Facts of a job: the archive's counter when it began to fetch, and whether fetching ended before this process.
-_COUNTER, _WAITED = "counter", "waited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +34,21 @@ class LaterCrawls:
 
 def note_begin(job: Job) -> None:
     """The job begins to fetch, or goes on with that."""
-    if job.frontier.get(_COUNTER) is None:
+    if job.frontier.get(facts.COUNTER) is None:
         number = sequence.last_number(job.archive)
         with job.frontier.changes():
-            job.frontier.set(_COUNTER, number)
+            job.frontier.set(facts.COUNTER, number)
 
 
 def note_wait(job: Job) -> None:
     """The job goes on, and had fetched all before it was interrupted."""
     with job.frontier.changes():
-        job.frontier.set(_WAITED, True)
+        job.frontier.set(facts.WAITED, True)
 
 
 def later_crawls(job: Job, store: Repository, domain: str) -> LaterCrawls:
     """What was published on a domain since a crawl's job began; nothing for imports, which have times of their own."""
-    counter = job.frontier.get(_COUNTER)
+    counter = job.frontier.get(facts.COUNTER)
     if counter is None or job.sources:
         return LaterCrawls()
     begun: dict[str, datetime] = {}
@@ -61,7 +59,7 @@ def later_crawls(job: Job, store: Repository, domain: str) -> LaterCrawls:
         if commit.message.sequence <= counter:
             break
         begun[str(commit.message.tag)] = from_epoch(commit.time)
-    if not begun or not job.frontier.get(_WAITED):
+    if not begun or not job.frontier.get(facts.WAITED):
         return LaterCrawls(begun)
     captured = job.frontier.last_captured(domain)  # looks at every URL of the job
     return LaterCrawls(begun, bool(captured) and any(parse_time(captured) < time for time in begun.values()))

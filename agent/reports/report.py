@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agent.frontier import facts
+from agent.frontier.facts import PublishedDomain
 from agent.frontier.store import Frontier, FrontierUrl
 from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import JobState, save
@@ -29,7 +31,8 @@ class Seconds:
 
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
-        self.values: dict[str, float] = dict(frontier.get("seconds") or {})
+        known = frontier.get(facts.SECONDS)
+        self.values = {} if known is None else known
 
     @contextmanager
     def of(self, stage: str) -> Iterator[None]:
@@ -42,28 +45,29 @@ class Seconds:
 
     def keep(self) -> None:
         """Write them down."""
-        self._frontier.set("seconds", self.values)
+        self._frontier.set(facts.SECONDS, self.values)
 
 
 def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> None:
     """Note what was published on a domain, for the summary of a job that may yet be interrupted."""
-    known = frontier.get(f"published:{run.domain}")
-    part = {
+    fact = facts.PUBLISHED.of(run.domain)
+    known = frontier.get(fact)
+    part: PublishedDomain = {
         "commit_tag": str(run.tag),
         "complete": published.complete,
         "reason": published.reason,
         "arcs": run.arcs if known is None else known["arcs"],
     }
-    frontier.set(f"published:{run.domain}", part)
+    frontier.set(fact, part)
 
 
-def domains(frontier: Frontier) -> list[dict[str, Any]]:
+def domains(frontier: Frontier) -> list[PublishedDomain]:
     """What was published on each domain, in order of domain."""
-    found = (frontier.get(f"published:{domain}") for domain in frontier.domains())
+    found = (frontier.get(facts.PUBLISHED.of(domain)) for domain in frontier.domains())
     return [part for part in found if part is not None]
 
 
-def summary(job: Job, complete: bool, parts: list[dict[str, Any]], seconds: dict[str, float]) -> dict[str, Any]:
+def summary(job: Job, complete: bool, parts: list[PublishedDomain], seconds: dict[str, float]) -> dict[str, Any]:
     """The content of summary.json."""
     return {
         "job": job.name,
@@ -77,7 +81,7 @@ def summary(job: Job, complete: bool, parts: list[dict[str, Any]], seconds: dict
         "documents": job.frontier.by_mime_type(),
         "bytes": job.frontier.counts()["bytes"],
         "arcs": {key: sum(part["arcs"][key] for part in parts) for key in _ARCS},
-        "filter_errors": job.frontier.get("filter_errors") or {},
+        "filter_errors": job.frontier.get(facts.FILTER_ERRORS) or {},
     }
 
 

@@ -15,11 +15,10 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 
-from agent.jobfolder import attempts, definition, jobstate
+from agent.jobfolder import attempts, definition, folders, jobstate
 from agent.jobfolder.definition import Definition
 from agent.jobfolder.jobstate import JobState, Phase
 from agent.jobfolder.names import is_import, kind_of, publication_of
-from agent.jobs import crawljob
 from agent.service import history, scheduler
 from agent.service.history import History, Past
 from agent.service.worker import End
@@ -132,7 +131,7 @@ class Dispatch:
         full disk, no more processes) is logged; the others are begun all the same, and this one in a while.
         """
         try:
-            with crawljob.alone(self._archive, name):
+            with folders.alone(self._archive, name):
                 job = self._prepare(name)
             self._start(job)
         except Busy as error:
@@ -146,15 +145,15 @@ class Dispatch:
     def _prepare(self, name: str) -> str:
         """Make the folder of a publication's job ready for its process; returns the job's name."""
         publication = next(each for each in self.publications if each.name == name)
-        folder = crawljob.interrupted(self._archive, name) or crawljob.new_folder(self._archive, name)
+        folder = folders.interrupted(self._archive, name) or folders.new_folder(self._archive, name)
         try:
             known = history.item_of(folder, name)
             stamp = format_time(now())
             jobstate.save(folder, dataclasses.replace(_waiting(known), due=stamp, attempted=stamp))
             definition.save(folder, self._definition(publication))
         except BaseException:
-            if not (folder / "frontier.db").exists():
-                crawljob.drop(folder)  # else it would count as a run
+            if not folders.has_begun(folder):
+                folders.drop(folder)  # else it would count as a run
             raise
         return folder.name
 
@@ -163,7 +162,7 @@ class Dispatch:
         if self._has_to_wait(job):
             return
         try:
-            with crawljob.alone(self._archive, publication_of(job)):
+            with folders.alone(self._archive, publication_of(job)):
                 ready = self._make_ready(job)
             self._left.discard(job)
             if ready:
@@ -191,7 +190,7 @@ class Dispatch:
         """
         folder = self._archive.jobs / job
         publication = next((each for each in self.publications if each.name == kind_of(job)), None)
-        if not folder.is_dir() or not crawljob.usable(folder):
+        if not folder.is_dir() or not folders.usable(folder):
             return False
         if is_import(job):
             _log.info("%s is an import that was interrupted; the same command goes on with it", job)
@@ -261,11 +260,11 @@ class Dispatch:
         self._not_before[kind_of(job)] = time.monotonic() + _ELSEWHERE_SECONDS
         if not folder.is_dir():
             return
-        if (folder / "frontier.db").exists():
+        if folders.has_begun(folder):
             self._left.add(job)
             self._not_before[job] = time.monotonic() + _LEFT_SECONDS
         else:
-            crawljob.drop(folder)
+            folders.drop(folder)
             self.history = self._read()
 
 

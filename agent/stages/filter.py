@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any
 
 from agent.filters import Keep, chain
+from agent.frontier.facts import FILTER_ERRORS, FilterFailure
 from agent.pipeline.document import Document
 from agent.pipeline.domainrun import DomainRun
 from agent.policy.vocabulary import Reason, Result
@@ -14,15 +14,11 @@ from agent.policy.vocabulary import Reason, Result
 _log = logging.getLogger(__name__)
 
 
-#: Fact of a job: filter → how often it failed, where first, and with what.
-FAILURES = "filter_errors"
-
-
 def filter_(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
     """The documents that every filter keeps. A filter that raises keeps the document, and is reported once a job."""
     job = run.job
     filters = chain(job.settings.filters, job.archive.filters, job.profile)
-    failures: dict[str, dict[str, Any]] = job.frontier.get(FAILURES) or {}
+    failures: dict[str, FilterFailure] = job.frontier.get(FILTER_ERRORS) or {}
     failed_before = sum(each["documents"] for each in failures.values())
     for document in documents:
         refused_by = next((name for name, keep in filters if not _keeps(name, keep, document, failures)), None)
@@ -35,10 +31,10 @@ def filter_(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
             document.body.close()
     if sum(each["documents"] for each in failures.values()) > failed_before:
         with job.frontier.changes():
-            job.frontier.set(FAILURES, failures)
+            job.frontier.set(FILTER_ERRORS, failures)
 
 
-def _keeps(name: str, keep: Keep, document: Document, failures: dict[str, dict[str, Any]]) -> bool:
+def _keeps(name: str, keep: Keep, document: Document, failures: dict[str, FilterFailure]) -> bool:
     try:
         return bool(keep(document))
     except (Exception, SystemExit) as error:  # somebody else's code: whatever it raises must not cost a page

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from agent.frontier.store import Frontier
-from agent.jobfolder import jobstate
+from agent.jobfolder import folders
 from agent.jobfolder.names import publication_of
 from agent.system import jsonfile
 from agent.upkeep.domain_verification import Domain, documents, fsck, history, read_refs
@@ -220,8 +219,7 @@ def _jobs(archive: Archive) -> Iterator[str]:
             continue  # it is being removed
         try:
             with locks.if_free(archive.publication_lock(publication_of(folder.name))) as free:
-                if free and (folder / "frontier.db").exists():
-                    jobstate.load(folder)
-                    Frontier(folder / "frontier.db").close()
+                if free and folders.has_begun(folder):
+                    folders.check(folder)
         except WebarcError as error:
             yield f"jobs/{folder.name}: {error}"

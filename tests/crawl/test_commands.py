@@ -220,7 +220,7 @@ def test_one_publication_twice_at_once(archive: Archive, site: Site) -> None:
         _wait_for(site, 2)
         second = run_command(*arguments)
         assert second.code == 2
-        assert "is being crawled already" in _faults(second)[0]
+        assert "is being crawled or imported already" in _faults(second)[0]
         first.terminate()
         assert first.wait(60) == 3
     finally:

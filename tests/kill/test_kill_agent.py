@@ -10,10 +10,9 @@ from collections import Counter
 
 import pytest
 
-from agent.jobfolder import definition, jobstate
+from agent.jobfolder import definition, folders, jobstate
 from agent.jobfolder.definition import Definition
 from agent.jobfolder.jobstate import Phase
-from agent.jobs import crawljob
 from agent.jobs.publishing import STAGES
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill import change_site
@@ -42,7 +41,7 @@ def killed_worker(archive: Archive, point: str) -> str:
     """A job as the agent begins it, whose process dies at `point`, and the agent with it; its name."""
     settings, _ = config.load(archive.settings)
     (publication,) = settings.publications
-    folder = crawljob.new_folder(archive, publication.name)
+    folder = folders.new_folder(archive, publication.name)
     definition.save(folder, Definition(publication=publication, instances=settings.crawl.max_instances))
     command = [sys.executable, "-m", "tests.kill.victim", f"worker:{point}", str(archive.root), folder.name]
     read, write = os.pipe()  # as the agent does: its end means that the agent is gone

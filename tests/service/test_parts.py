@@ -17,11 +17,10 @@ import pytest
 
 from agent.capture.wgetslots import Slots
 from agent.frontier.store import Frontier
-from agent.jobfolder import definition, jobstate
+from agent.jobfolder import definition, folders, jobstate
 from agent.jobfolder.definition import Definition
 from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import JobState, Phase
-from agent.jobs import crawljob
 from agent.reports import report
 from agent.service import agentlock, history, scheduler
 from agent.service.dispatch import Dispatch
@@ -66,7 +65,7 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     folder = archive.jobs / "20261121T030000-nightly"
     (folder / "frontier.db").mkdir(parents=True)
     jobstate.save(folder, JobState(job=folder.name, publication="nightly", state=Phase.INTERRUPTED))
-    for call in (lambda: crawljob.usable(folder), lambda: crawljob.interrupted(archive, "nightly")):
+    for call in (lambda: folders.usable(folder), lambda: folders.interrupted(archive, "nightly")):
         with pytest.raises(WebarcError, match="cannot be opened now") as caught:
             call()
         assert not isinstance(caught.value, Damaged)
@@ -104,7 +103,7 @@ def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: P
 
 def test_a_job_loses_no_warc_on_its_way_into_the_report(archive: Archive) -> None:
     """Whatever stands in the way of the report, the job has all that it had, and is told whole afterwards."""
-    folder = crawljob.new_folder(archive, "nightly")
+    folder = folders.new_folder(archive, "nightly")
     (folder / "000001.warc").write_bytes(b"WARC/1.0")
     publication = Publication(name="nightly", urls=(), crawl=CrawlSettings(keep_warc=True))
     frontier = Frontier(folder / "frontier.db")
@@ -138,7 +137,7 @@ def test_a_job_that_is_half_removed_is_none(archive: Archive) -> None:
     half.mkdir()
     Frontier(half / "frontier.db").close()
     assert history.read(archive).open == ()
-    assert crawljob.interrupted(archive, "nightly") is None
+    assert folders.interrupted(archive, "nightly") is None
     assert not half.exists()
 
 
@@ -267,7 +266,7 @@ def test_a_definition_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_version_is_refused_and_left_alone(archive: Archive) -> None:
-    folder = crawljob.new_folder(archive, "p")
+    folder = folders.new_folder(archive, "p")
     (folder / "frontier.db").write_bytes(b"")
     jsonfile.write(folder / "item.json", {"version": 99, "news": 1})
     jsonfile.write(folder / "definition.json", {"version": 99, "news": 1})
@@ -275,9 +274,9 @@ def test_a_folder_of_another_version_is_refused_and_left_alone(archive: Archive)
     for load in (jobstate.load, definition.load):
         with pytest.raises(Damaged, match="another version"):
             load(folder)
-    assert crawljob.interrupted(archive, "p") is None
+    assert folders.interrupted(archive, "p") is None
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert crawljob.new_folder(archive, "p").name > folder.name
+    assert folders.new_folder(archive, "p").name > folder.name
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "state": "asleep"}', "\0\0"])
