@@ -8,12 +8,11 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 from agent.capture import wgetlog
-from agent.frontier.retries import again, failed, passing
+from agent.frontier.retries import again, failed, passing, paused
 from agent.frontier.store import FrontierUrl, UrlOutcome
 from agent.policy import robotstxt
 from agent.policy.addresses import is_private
 from agent.policy.fetchstatus import PASSING, REDIRECTS, WHOLE, Status
-from agent.policy.politeness import asks_for_pause
 from agent.policy.scope import PRIVATE_ADDRESS
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.model.arc_paths import arc_path, split
@@ -203,19 +202,16 @@ def _of_log(row: FrontierUrl, attempt: wgetlog.Attempt, now: float) -> FetchResu
     status = attempt.http_status
     if status in _NO_BODY:
         return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.DONE, status=status))
-    if asks_for_pause(status, attempt.retry_after, now):  # wget was ended over it before its WARC had the answer
-        return FetchResult(
-            row, passing(row, UrlOutcome(id=row.id, state=UrlState.FAILED, status=status), attempt.retry_after, now)
-        )
-    return FetchResult(row, failed(row, *attempt.failure(), now))
+    # wget was ended over a pause before its WARC had the answer.
+    waiting = paused(row, status, attempt.retry_after, now)
+    return FetchResult(row, waiting or failed(row, *attempt.failure(), now))
 
 
 def _of_killed(row: FrontierUrl, killed: Killed, attempt: wgetlog.Attempt, now: float) -> FetchResult:
     """The document that was under way when wget was killed."""
     if killed.status:
         return FetchResult(row, failed(row, killed.status, killed.note, now))
-    asked = asks_for_pause(attempt.http_status, attempt.retry_after, now)
-    return _of_log(row, attempt, now) if asked else FetchResult(row, again(row))
+    return FetchResult(row, paused(row, attempt.http_status, attempt.retry_after, now) or again(row))
 
 
 def _target(row: FrontierUrl, head: http_response.Head) -> str:

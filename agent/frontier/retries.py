@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from agent.frontier.store import FrontierUrl, UrlOutcome
 from agent.policy.fetchstatus import Status
-from agent.policy.politeness import BUSY, NextTry, next_try
+from agent.policy.politeness import BUSY, NextTry, asks_for_pause, next_try
 from agent.policy.vocabulary import UrlState
 
 
@@ -31,6 +31,13 @@ def passing(row: FrontierUrl, outcome: UrlOutcome, value: str, now: float) -> Ur
     """An answer that may be better later; `value` is its field Retry-After."""
     following = next_try(outcome.status, row.tries, value, now)
     return _later(replace(outcome, note=BUSY) if following.busy else outcome, following)
+
+
+def paused(row: FrontierUrl, status: int, value: str, now: float) -> UrlOutcome | None:
+    """The outcome of a URL whose server asked for a pause, as far as the log tells it; None where it did not ask."""
+    if not asks_for_pause(status, value, now):
+        return None
+    return passing(row, UrlOutcome(id=row.id, state=UrlState.FAILED, status=status), value, now)
 
 
 def _later(outcome: UrlOutcome, following: NextTry) -> UrlOutcome:

@@ -30,7 +30,6 @@ class Status(IntEnum):
     TRAP = -4000
     TOO_MANY_HOPS = -4001
     OUT_OF_SCOPE = -5000
-    REFUSED = -5002
     QUOTA = -5003
     TIME_LIMIT = -5004
     ROBOTS = -9998
@@ -40,7 +39,6 @@ class Status(IntEnum):
 #: stand with what the publication's bounds keep out.
 _SEED3: dict[int, int] = {
     Status.INVALID_RESPONSE: -1,
-    Status.REFUSED: -3,
     Status.QUOTA: -4,
     Status.OUT_OF_SCOPE: -5,
     Status.TOO_MANY_HOPS: -5,

@@ -14,7 +14,7 @@ import idna
 
 from agent.policy import traps
 from agent.policy.addresses import is_private_domain
-from agent.policy.fetchstatus import Status, seed3_code
+from agent.policy.fetchstatus import Status
 from agent.policy.vocabulary import LinkKind, Reason
 
 _PORT = re.compile(r":[\d*?]+$")
@@ -26,11 +26,6 @@ class Verdict:
 
     status: Status
     reason: str
-
-    @property
-    def seed3(self) -> int:
-        """Seed 3's code for it."""
-        return seed3_code(self.status)
 
 
 EXCLUDED_HOST = Verdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED_HOST)

@@ -30,7 +30,6 @@ _MEANINGS = {
     Status.TRAP: "looks like a spider trap",
     Status.TOO_MANY_HOPS: "too deep",
     Status.OUT_OF_SCOPE: "host not accepted",
-    Status.REFUSED: "refused",
     Status.QUOTA: "too large",
     Status.TIME_LIMIT: "took too long",
     Status.ROBOTS: "forbidden by robots.txt",
