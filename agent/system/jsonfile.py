@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.system.fsync import sync_folder
+from webarcfs.archive.system.fsync import replacing
 
 
 def write(path: Path, content: dict[str, Any], *, durable: bool = True) -> None:
@@ -17,25 +17,14 @@ def write(path: Path, content: dict[str, Any], *, durable: bool = True) -> None:
     Raises OSError (the disk is full, the folder is gone); what was at `path` is there still.
     """
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch.unlink(missing_ok=True)  # left by a process that died, and had our number
     try:
-        _write(scratch, content, durable=durable)
-        scratch.replace(path)
-    except BaseException as error:
-        scratch.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
+        with replacing(path, scratch, durable=durable) as file:
+            file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+    except OSError as error:
+        if error.filename is None:
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
-    if durable:
-        sync_folder(path.parent)
-
-
-def _write(path: Path, content: dict[str, Any], *, durable: bool) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        json.dump(content, file, indent=2, ensure_ascii=False)
-        file.write("\n")
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
 
 
 def read(path: Path) -> dict[str, Any] | None:

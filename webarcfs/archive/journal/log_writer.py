@@ -11,7 +11,7 @@ from pathlib import Path
 
 from webarcfs.archive.journal.log_format import HEADER
 from webarcfs.archive.journal.log_reader import SET_ASIDE, SUFFIX
-from webarcfs.archive.system.fsync import sync_folder
+from webarcfs.archive.system.fsync import sync_folder, write_all_at
 
 
 class LogWriter:
@@ -34,7 +34,7 @@ class LogWriter:
         fd = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.pwrite(fd, HEADER, 0)
+            write_all_at(fd, HEADER, 0)
             os.fsync(fd)
             scratch.rename(path)
             sync_folder(folder)
@@ -56,7 +56,7 @@ class LogWriter:
             if self._failure is not None:
                 raise self._again()
             try:
-                _write(self.fd, record, self.end)
+                write_all_at(self.fd, record, self.end)
             except BaseException:
                 self._cut(self.end)
                 raise
@@ -129,10 +129,3 @@ class LogWriter:
     def close(self) -> None:
         """Let go of it."""
         os.close(self.fd)
-
-
-def _write(fd: int, data: bytes, at: int) -> None:
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(fd, view, at)
-        view, at = view[written:], at + written

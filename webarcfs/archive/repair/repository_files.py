@@ -19,7 +19,7 @@ from pathlib import Path
 from webarcfs.archive.git import git_command
 from webarcfs.archive.git.repository import CONFIG, MAIN
 from webarcfs.archive.model.errors import Busy, Damaged
-from webarcfs.archive.system.fsync import sync_folder, sync_tree
+from webarcfs.archive.system.fsync import replacing, sync_folder, sync_tree
 
 HEAD = "HEAD"
 CONFIG_FILE = "config"
@@ -186,19 +186,10 @@ def put(repository: Path, name: str, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(f"{path.name}.lock")
     try:
-        fd = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        with replacing(path, lock) as file:
+            file.write(content)
     except FileExistsError:
         raise Busy(f"{lock} is in the way: a git is at work") from None
-    try:
-        with open(fd, "wb") as file:  # noqa: PTH123 # it is a descriptor
-            file.write(content)
-            file.flush()
-            os.fsync(fd)
-        lock.replace(path)
-    except BaseException:
-        lock.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
 
 
 def remove(repository: Path, name: str) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_all(fd: int, data: bytes | bytearray) -> None:
@@ -11,6 +14,36 @@ def write_all(fd: int, data: bytes | bytearray) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def write_all_at(fd: int, data: bytes, at: int) -> None:
+    """The same at a place in the file (pwrite(2))."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(fd, view, at)
+        view, at = view[written:], at + written
+
+
+@contextmanager
+def replacing(path: Path, scratch: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
+    """A new file, called `scratch` until the block ends, and then put at `path` in one step; durable, with its name.
+
+    What was at `path` is there still when the block, or the disk, fails. Raises OSError; FileExistsError where there is
+    a `scratch` already.
+    """
+    fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with open(fd, "wb") as file:  # noqa: PTH123 # it is a descriptor
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(fd)
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_folder(path.parent)
 
 
 def sync_tree(root: Path) -> None:

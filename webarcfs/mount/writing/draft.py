@@ -20,6 +20,7 @@ from webarcfs.archive.journal.journal import StoredBody
 from webarcfs.archive.journal.log_format import INLINE
 from webarcfs.archive.model.addition import ArcVersion, blob_hash, blob_id
 from webarcfs.archive.model.errors import NotSupported, Stale
+from webarcfs.archive.system.fsync import write_all_at
 from webarcfs.view.content import Content
 from webarcfs.view.node import Attrs, File, number
 from webarcfs.view.state.ownership import Ownership
@@ -80,11 +81,8 @@ class Draft:
             self._change()
             at = self.size if offset is None else offset
             self._check_room(at, LARGE_HOLE)
-            view = memoryview(data)
             try:
-                while view:
-                    done = os.pwrite(self._fd, view, at)
-                    view, at = view[done:], at + done
+                write_all_at(self._fd, data, at)
             except OSError as error:
                 if error.errno != errno.EFBIG:  # of that nothing was written: what is there is whole
                     self._fault = error
