@@ -85,7 +85,7 @@ def _page(store: Repository, path: str, entries: dict[str, Entry]) -> tuple[str,
     """The URL and the body's blob of an ARC that is an HTML page; None for another, and for one that is damaged."""
     document = entries.get(DATA_XML)
     data = next((entry for entry in entries.values() if not entry.is_tree and is_data_file(entry.name)), None)
-    if document is None or document.is_tree or data is None:
+    if document is None or not document.is_document or data is None:
         return None
     try:
         meta = data_xml.metadata(store.read(document.oid))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +10,6 @@ from agent.jobfolder.job import Job
 from agent.pipeline.overlap import LaterCrawls
 from webarcfs.archive.git.objects import Entry, Names
 from webarcfs.archive.git.repository import Commit, Repository
-from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.metadata import CommitTag
 
 _FOLDERS_KEPT = 64
@@ -108,16 +106,3 @@ class DomainRun:
         with self.job.frontier.changes():
             self.job.frontier.results(self.results)
         self.results.clear()
-
-
-def is_arc(entries: Iterable[Entry]) -> bool:
-    """Whether a folder with these entries is an ARC: it has a file data.xml."""
-    return any(entry.name == DATA_XML and not entry.is_tree for entry in entries)
-
-
-def leads_to_arcs(store: Repository, tree: str) -> bool:
-    """Whether a folder is an ARC or has one inside, however deep."""
-    document = store.names(tree).find(DATA_XML)
-    if document is not None and not document.is_tree:
-        return True
-    return any(leads_to_arcs(store, entry.oid) for entry in store.each(tree) if entry.is_tree)

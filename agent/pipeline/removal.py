@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from agent.pipeline.domainrun import DomainRun, TreeReader, leads_to_arcs
+from agent.pipeline.domainrun import DomainRun, TreeReader
 from agent.pipeline.seentree import SeenTree
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository
+from webarcfs.archive.history.versions import leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML
 
 

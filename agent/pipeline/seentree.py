@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from agent.pipeline.domainrun import leads_to_arcs
 from agent.system import jsonfile
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository
 from webarcfs.archive.git.tree_lines import FILE, FOLDER
+from webarcfs.archive.history.versions import leads_to_arcs
 from webarcfs.archive.model.errors import Damaged
 
 _NOTES = "webarc-seen.json"

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from agent.pipeline.document import Document, replace
-from agent.pipeline.domainrun import DomainRun, is_arc
+from agent.pipeline.domainrun import DomainRun
 from agent.policy.vocabulary import Reason, Result
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.history.versions import is_arc
 from webarcfs.archive.model.arc_paths import DATA_XML
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent.pipeline.document import Document
-from agent.pipeline.domainrun import DomainRun, TreeReader, is_arc, leads_to_arcs
+from agent.pipeline.domainrun import DomainRun, TreeReader
 from agent.pipeline.removal import removed_arcs, without
 from agent.pipeline.seentree import seen_part
 from agent.policy.vocabulary import Result
@@ -21,6 +21,7 @@ from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
 from webarcfs.archive.history import sequence
 from webarcfs.archive.history.merge import additions_since
+from webarcfs.archive.history.versions import is_arc, leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_reserved, split
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.system import locks

@@ -18,6 +18,7 @@ from webarcfs.archive.document.data_xml import metadata
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
+from webarcfs.archive.history.versions import is_arc
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, MetaData
@@ -125,10 +126,7 @@ def _tree(store: Repository, folder: str, path: str) -> str:
 def _arc(store: Repository, tree: str) -> FoundArc | None:
     """The ARC that a folder is; None where it is none."""
     entries = {entry.name: entry for entry in store.entries(tree)}
-    document = entries.get(DATA_XML)
-    if document is None or document.is_tree:
-        return None
-    return FoundArc(store, tree, entries)
+    return FoundArc(store, tree, entries) if is_arc(entries.values()) else None
 
 
 def _crawl_time(store: Repository, document: str) -> datetime:

@@ -26,6 +26,7 @@ from webarcfs.archive.git import git_command, tree_lines
 from webarcfs.archive.git.git_command import fail, reason
 from webarcfs.archive.git.pack_watch import Packs
 from webarcfs.archive.model import commit_message
+from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, NotFound, OtherFormat
 from webarcfs.archive.model.metadata import CET
 
@@ -57,6 +58,11 @@ class Entry(NamedTuple):
     name: str
     oid: str
     is_tree: bool
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it is a file data.xml, which makes the folder that holds it an ARC."""
+        return self.name == DATA_XML and not self.is_tree
 
 
 @dataclass(frozen=True, slots=True)

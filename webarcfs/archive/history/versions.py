@@ -89,9 +89,9 @@ def steps(store: Repository, domain: str, arc: str) -> Iterator[Step]:
 def _own_entries(store: Repository, tree: str | None) -> dict[str, Entry]:
     """What an ARC consists of, by name, without the ARCs that lie in it; nothing where it is no ARC."""
     entries = {entry.name: entry for entry in store.entries(tree)} if tree else {}
-    if DATA_XML not in entries or entries[DATA_XML].is_tree:
+    if not is_arc(entries.values()):
         return {}
-    inner = {name for name, entry in entries.items() if entry.is_tree and any(True for _ in arcs(store, entry.oid))}
+    inner = {name for name, entry in entries.items() if entry.is_tree and leads_to_arcs(store, entry.oid)}
     return {name: entry for name, entry in entries.items() if name not in inner}
 
 
@@ -146,13 +146,26 @@ def _subtree(store: Repository, tree: str | None, path: str) -> str | None:
 def arcs(store: Repository, tree: str, prefix: str = "") -> Iterator[ArcTree]:
     """Every ARC of a tree, parents before what lies in them."""
     entries = store.entries(tree)
-    document = next((entry for entry in entries if entry.name == DATA_XML and not entry.is_tree), None)
+    document = next((entry for entry in entries if entry.is_document), None)
     if document is not None:
         added = tuple(entry.name for entry in entries if not entry.is_tree and not is_reserved(entry.name))
         yield ArcTree(prefix.rstrip("/"), _data(entries), document.oid, added)
     for entry in entries:
         if entry.is_tree:
             yield from arcs(store, entry.oid, f"{prefix}{entry.name}/")
+
+
+def is_arc(entries: Iterable[Entry]) -> bool:
+    """Whether a folder with these entries is an ARC."""
+    return any(entry.is_document for entry in entries)
+
+
+def leads_to_arcs(store: Repository, tree: str) -> bool:
+    """Whether a folder is an ARC or has one inside, however deep."""
+    document = store.names(tree).find(DATA_XML)
+    if document is not None and document.is_document:
+        return True
+    return any(leads_to_arcs(store, entry.oid) for entry in store.each(tree) if entry.is_tree)
 
 
 def stored_by(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
