@@ -58,10 +58,11 @@ from webarcfs.view.tree.files import ShownState
 from webarcfs.view.tree.folders import AddedFolder, Arc, StoredFolder
 from webarcfs.view.tree.snapshots_folder import SnapshotFolder
 from webarcfs.view.state.domain_reader import Caches, DomainReader
+from webarcfs.view.state.overlay import Overlay
 from pathlib import Path
 
 tag = CommitTag.parse("2026-11-21T03:00:00@" + sys.argv[2])
-state = ShownState(DomainReader(tag.domain, Repository(Path(sys.argv[1])), Caches()), tag, "", lambda: state)
+state = ShownState(DomainReader(tag.domain, Repository(Path(sys.argv[1])), Caches(), Overlay()), tag, "", lambda: state)
 arc = Arc(state, "a", "", "", None, False)
 kept = {}
 for kind, more in ((StoredFolder, ()), (Arc, ("", None, False)), (AddedFolder, (arc,)), (SnapshotFolder, ())):

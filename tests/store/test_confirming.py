@@ -45,7 +45,7 @@ class Mount:
             archives.publish(self.archive, domain, {f"p{number}.html": b"1" for number in range(4)})
         self.view = View(self.archive)
         self.journal = Journal.open(self.archive)
-        self.view.take_additions(self.journal)
+        self.view.overlay.begin(self.journal)
         committer = Committer(self.archive, self.journal, self.view.overlay, 0.0)
         self.writer = Writer(self.view, self.journal, committer, Schemas(self.archive.schemas))
         self.workers = Workers()

@@ -128,7 +128,7 @@ def test_what_is_told_of_a_file_is_what_its_node_tells(
     extra = {"blog/notes/n.txt": b"note", "blog/notes/data.xml": b"no ARC's", "readme": b"above ARCs"}
     archives.publish(archive, pages={"blog": b"blog", "blog/x": b"post", "d/e.html": b"e"}, extra=extra)
     if writable:
-        view.take_additions(NothingPending())
+        view.overlay.begin(NothingPending())
     told = 0
     for path, node in [(f"/{DOMAIN}", tree.find(f"/{DOMAIN}")), *walk(tree.root)]:
         for name, child in node.children() if isinstance(node, Folder) else ():
@@ -144,7 +144,7 @@ def test_what_is_told_of_a_file_is_what_its_node_tells(
 
 def test_what_may_be_another_version_is_told_by_its_node(archive: Archive, tree: Tree, view: View) -> None:
     archives.publish(archive, pages={"a.html": b"1"})
-    view.take_additions(NothingPending())
+    view.overlay.begin(NothingPending())
     arc = tree.find(f"/{DOMAIN}/a.html")
     assert isinstance(arc, Arc)
     assert arc.child_attrs("data.xml")

@@ -52,7 +52,7 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
     archives.publish(archive, pages={"index.html": b"1"})
     view = View(archive)
     with contextlib.closing(Journal.open(archive)) as journal:
-        view.take_additions(journal)
+        view.overlay.begin(journal)
         yield Tree(view)
 
 
@@ -81,7 +81,7 @@ def test_nobody_misses_what_git_has_just_taken_over(tree: Tree, monkeypatch: pyt
     view, folder = tree.view, tree.find(f"/{DOMAIN}/index.html")
     assert isinstance(folder, Folder)
     writer = Writer(view.archive)
-    view.take_additions(writer.journal)
+    view.overlay.begin(writer.journal)
     ticket = writer.file("index.html", "notes", b"a")
     number = ticket.log, ticket.number
     view.overlay.confirmed(PLACE, "notes", PendingFile(A, 1, number))
@@ -273,7 +273,7 @@ def test_a_close_waits_for_the_rename_that_makes_the_file_data_xml(tree: Tree, m
     """S-rename-1: confirmed meanwhile, it would be an addition under its old name, which is given up."""
     archive = tree.view.archive
     journal = Journal.open(archive)
-    tree.view.take_additions(journal)
+    tree.view.overlay.begin(journal)
     writer = Writing(tree.view, journal, Committer(archive, journal, tree.view.overlay, 0.0), Schemas(archive.schemas))
     me, arc = Caller(os.getuid(), os.getgid()), tree.find(f"/{DOMAIN}/index.html")
     opened, node = writer.create(arc, "new.tmp", me)
@@ -313,7 +313,7 @@ def test_who_comes_too_late_for_a_data_xml_extends_the_newest(tree: Tree) -> Non
     """S-xml-4: the version that was looked up is superseded by others, and git never gets it."""
     archive = tree.view.archive
     journal = Journal.open(archive)
-    tree.view.take_additions(journal)
+    tree.view.overlay.begin(journal)
     committer = Committer(archive, journal, tree.view.overlay, 0.0)
     writer, me = Writing(tree.view, journal, committer, Schemas(archive.schemas)), Caller(0, 0)
     path = f"/{DOMAIN}/index.html/data.xml"
@@ -333,7 +333,7 @@ def test_who_comes_too_late_for_a_data_xml_extends_the_newest(tree: Tree) -> Non
 def test_a_data_xml_that_was_looked_up_is_read_though_others_extend_it(tree: Tree) -> None:
     """S-xml-4: ESTALE would come to who asks twice at the wrong moments, and at once to who has it open."""
     journal = Journal.open(tree.view.archive)
-    tree.view.take_additions(journal)
+    tree.view.overlay.begin(journal)
     committer = Committer(tree.view.archive, journal, tree.view.overlay, 0.0)
     writer, me = Writing(tree.view, journal, committer, Schemas(tree.view.archive.schemas)), Caller(0, 0)
     path = f"/{DOMAIN}/index.html/data.xml"

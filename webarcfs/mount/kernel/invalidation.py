@@ -19,7 +19,7 @@ that it was not.
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -139,10 +139,10 @@ class Expiry:
 
     def moved(self, changes: Sequence[DomainChange], tags: Sequence[CommitTag]) -> None:
         """Expire what differs between the states, and each new tag as a name that may have been looked for."""
-        for change in changes:
-            self._tell(self._of_change(change))
+        expired = [each for change in changes for each in self._of_change(change)]
         for tag in tags:
-            self._tell(self._of_tag(str(tag), tag.domain))
+            expired += self._of_tag(str(tag), tag.domain)
+        self._tell(dict.fromkeys(expired))  # a new tag is among the changes of its domain, too
 
     def files_superseded(self, state: DomainState, paths: Sequence[str]) -> None:
         """Expire files of which git has another version than this mount thought when it confirmed them."""
@@ -207,7 +207,7 @@ class Expiry:
         yield Name(history, tag)
         yield Inode(history)
 
-    def _tell(self, expired: Iterator[Name | Inode] | list[Name | Inode]) -> None:
+    def _tell(self, expired: Iterable[Name | Inode]) -> None:
         for each in expired:
             if isinstance(each, Name):
                 self._kernel.forget_name(each.folder, each.name)

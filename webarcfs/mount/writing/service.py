@@ -40,6 +40,7 @@ class Additions:
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self._overlay = view.overlay
         self._settings = settings.load(view.archive.settings)[0].mount
         self._lock = threading.Lock()
         self._journal: Journal | None = None
@@ -71,7 +72,7 @@ class Additions:
                 _log.warning("nothing can be written through this mount: %s", error)
                 return
             _log.warning("nothing can be written through this mount until its disk has room: %s", error)
-            self._view.take_additions(self)
+            self._overlay.begin(self)
             threading.Thread(target=self._wait_for_room, name="additions", daemon=True).start()
 
     def read_blob(self, blob: str) -> bytes | int | None:
@@ -113,9 +114,9 @@ class Additions:
                 journal.close()
                 return
             self._journal = journal
-            self._committer = Committer(archive, journal, self._view.overlay, self._settings.commit_interval)
+            self._committer = Committer(archive, journal, self._overlay, self._settings.commit_interval)
             self._committer.start()
-            self._view.take_additions(journal)
+            self._overlay.begin(journal)
             self.writer = Writer(self._view, journal, self._committer, schemas, self._tell)
 
     def stop(self) -> None:

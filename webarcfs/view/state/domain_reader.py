@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Protocol
 
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
@@ -31,13 +30,6 @@ _DESCRIBED = 1_000
 _log = logging.getLogger(__name__)
 
 
-class Bodies(Protocol):
-    """Where pending bodies are read: the journal."""
-
-    def read_blob(self, blob: str) -> bytes | int | None:
-        """Its bytes, or, of a large one, a descriptor that the caller closes; None once it is in git."""
-
-
 class ArcTimes:
     """When an ARC's version was stored, as its data.xml has it, that in seconds, and the createTime in seconds; and how
     large that data.xml is."""
@@ -55,8 +47,7 @@ class ArcTimes:
 class Caches:
     """What the readers of one mount share: enough for as many inodes as the mount may know, `most`.
 
-    So what the kernel looks up again, once it had to let it go, is not read from git again. `bodies` is None on a mount
-    that takes no additions.
+    So what the kernel looks up again, once it had to let it go, is not read from git again.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -69,27 +60,16 @@ class Caches:
         # Each addition asks for its ARC several times.
         self.arcs: Cache[tuple[str, ArcVersion], Entry | None] = Cache(1_000)
         self.blobs = Blobs()
-        self.overlay = Overlay()
-        self.bodies: Bodies | None = None
 
 
 class DomainReader:
-    """The repository of `domain`, read."""
+    """The repository of `domain`, read. `overlay` is what this mount added that is not yet in the states it shows."""
 
-    def __init__(self, domain: str, store: Repository, caches: Caches) -> None:
+    def __init__(self, domain: str, store: Repository, caches: Caches, overlay: Overlay) -> None:
         self.domain = domain
         self.store = store
+        self.overlay = overlay
         self._caches = caches
-
-    @property
-    def overlay(self) -> Overlay:
-        """What this mount added that is not yet in the states that it shows."""
-        return self._caches.overlay
-
-    @property
-    def takes_additions(self) -> bool:
-        """Whether the mount can be written to."""
-        return self._caches.bodies is not None
 
     def entries(self, tree: str) -> Entries:
         """What lies in a tree, by name; nothing in a folder that git does not have yet."""
@@ -111,7 +91,7 @@ class DomainReader:
     def is_arc(self, tree: str) -> bool:
         """Whether a folder is an ARC: it has a file data.xml."""
         document = self.entries(tree).get(arc_paths.DATA_XML)
-        return document is not None and not document.is_tree
+        return document is not None and document.is_document
 
     def leads_to_arcs(self, tree: str) -> bool:
         """Whether an ARC lies somewhere below; only that tells a folder above ARCs from a folder of additions."""
@@ -168,10 +148,7 @@ class DomainReader:
 
     def _pending(self, blob: str) -> Content | None:
         """The content of a blob that is not in git yet."""
-        if self._caches.bodies is None or self.overlay.size(blob) is None:
-            return None
-        body = self.overlay.body(blob)
-        found = body if body is not None else self._caches.bodies.read_blob(blob)
+        found = self.overlay.read_blob(blob)
         return None if found is None else FromFile(found) if isinstance(found, int) else FromMemory(found)
 
     def _leads_to_arcs(self, tree: str) -> bool:

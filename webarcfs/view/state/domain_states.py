@@ -21,6 +21,7 @@ from webarcfs.archive.model.errors import NotFound, WebarcError
 from webarcfs.archive.model.metadata import CET, CommitTag
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.view.state.domain_reader import Caches, DomainReader
+from webarcfs.view.state.overlay import Overlay
 
 _log = logging.getLogger(__name__)
 
@@ -64,9 +65,9 @@ class DomainChange:
 class DomainStates:
     """The newest state of each domain of an archive, as far as somebody asked for it."""
 
-    def __init__(self, archive: Archive) -> None:
-        #: What all readers share.
-        self.caches = Caches()
+    def __init__(self, archive: Archive, overlay: Overlay) -> None:
+        self._caches = Caches()
+        self._overlay = overlay
         self._archive = archive
         self._repositories: tuple[int, frozenset[str]] = (0, frozenset())
         self._states: dict[str, DomainState] = {}
@@ -157,7 +158,9 @@ class DomainStates:
         with self._shared(name):
             main, crawls = store.head(), store.refs(CRAWLS)
         tags = {str(CommitTag(time, name)): oid for compact, oid in crawls.items() if (time := _time(compact))}
-        return DomainState(name, DomainReader(name, store, self.caches), main, tags, signature, StateToken())
+        return DomainState(
+            name, DomainReader(name, store, self._caches, self._overlay), main, tags, signature, StateToken()
+        )
 
     def _store(self, name: str, path: Path, signature: Signature) -> Repository:
         old = self._states.get(name)

@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.model.addition import ArcVersion
@@ -56,11 +57,19 @@ def is_gone(item: OverlayEntry | None) -> bool:
     return isinstance(item, Entry) and not item.oid and not item.is_tree
 
 
+class PendingBodies(Protocol):
+    """Where bodies of pending additions are read: the journal."""
+
+    def read_blob(self, blob: str) -> bytes | int | None:
+        """Its bytes, or, of a large one, a descriptor that the caller closes; None once it is in git."""
+
+
 class Overlay:
     """The overlay of one mount. Paths are inside the ARC; the ARC itself is the empty path."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._journal: PendingBodies | None = None
         self._folders: dict[ArcVersion, dict[str, dict[str, OverlayEntry]]] = {}
         self._pending: dict[str, dict[tuple[ArcVersion, str], PendingFile]] = {}
         self._late: set[str] = set()
@@ -72,6 +81,15 @@ class Overlay:
         self._past: Cache[str, bytes] = Cache(SUPERSEDED_BYTES, len)
         #: Whose they are.
         self.makers = Owners()
+
+    @property
+    def takes_additions(self) -> bool:
+        """Whether the mount can be written to."""
+        return self._journal is not None
+
+    def begin(self, journal: PendingBodies) -> None:
+        """From now on there may be pending additions, whose bodies are read there."""
+        self._journal = journal
 
     # -- what nodes ask ----------------------------------------------------------------------------------------------
 
@@ -92,10 +110,14 @@ class Overlay:
         size = self._sizes.get(blob)
         return size if size is not None else self._superseded.get(blob)
 
-    def body(self, blob: str) -> bytes | None:
-        """The bytes of a pending blob that only this mount has, as long as it has them."""
+    def read_blob(self, blob: str) -> bytes | int | None:
+        """The bytes of a pending blob, or a descriptor that the caller closes; None where it is not pending."""
+        if self._journal is None or self.size(blob) is None:
+            return None
         body = self._bodies.get(blob)
-        return body if body is not None else self._past.held(blob)
+        if body is None:
+            body = self._past.held(blob)
+        return body if body is not None else self._journal.read_blob(blob)
 
     def is_superseded(self, blob: str) -> bool:
         """Whether a blob was the content of a file until its next one came: git may never have it."""

@@ -94,7 +94,7 @@ class StoredFile(File):
         return self.place is not None and self.inner == arc_paths.DATA_XML
 
     def attrs(self) -> Attrs:
-        if self.place is None or not self.state.reader.takes_additions:
+        if self.place is None or not self.state.reader.overlay.takes_additions:
             return Attrs(self.kind, self._size, self.version.mtime, self.ino)
         made = self.state.reader.overlay.makers.of(self.place, self.inner)
         if made is None:

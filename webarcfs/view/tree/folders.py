@@ -102,7 +102,7 @@ class StoredFolder(Folder):
     @property
     def _taking(self) -> ArcVersion | None:
         """`place`, if this mount takes additions at all: only then may there be something over what git has."""
-        return self.place if self.state.reader.takes_additions else None
+        return self.place if self.state.reader.overlay.takes_additions else None
 
     @property
     def items(self) -> Mapping[str, OverlayEntry]:
@@ -226,7 +226,7 @@ class StoredFolder(Folder):
             return AddedFolder(self.state, path, tree, self.enclosing)
         entries = reader.entries(tree)
         document = entries.get(arc_paths.DATA_XML)
-        if document is not None and not document.is_tree:
+        if document is not None and document.is_document:
             arc = Arc(self.state, path, tree, document.oid, reader.dates(document.oid), reader.leads(tree, entries))
             remember(arc, "_entries", entries)
             return arc

@@ -8,8 +8,7 @@ paths, and hands out the root to those that work with inodes.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from webarcfs.archive.model.errors import NameTooLong, NotADirectory, NotFound, WebarcError
@@ -27,25 +26,18 @@ from webarcfs.view.tree.view import View
 #: Number of the root.
 ROOT = 1
 
-Names = Callable[[View], Iterable[str]]
-Find = Callable[[View, str], Node]
-
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """What lies in one folder: which names a listing shows, and how the node of a name is found (or NotFound)."""
+class Shape:
+    """What lies in a folder above the domains.
 
-    what: str
-    names: Names
-    find: Find
+    `fixed` are names with the way to their node, `listed` those of them that a listing shows, before the domains. All
+    other names are asked of `found`, which raises NotFound.
+    """
 
-
-def _none(_: View) -> Iterable[str]:
-    return ()
-
-
-def _domains(view: View) -> Iterable[str]:
-    return view.domains()
+    fixed: Mapping[str, Callable[[View], Node]]
+    listed: tuple[str, ...]
+    found: Callable[[View, str], Node]
 
 
 def _current(view: View, name: str) -> Node:
@@ -73,51 +65,29 @@ def _current_state(view: View, domain: DomainState) -> ShownState:
     return state
 
 
-def _changes(view: View, name: str) -> Node:
-    return ChangesFile(view.changes) if name == ".changes" else _missing(name)
-
-
-def _snapshots(view: View, name: str) -> Node:
-    return Table(view, "/.snapshots") if name == ".snapshots" else _missing(name)
-
-
-def _schemas(view: View, name: str) -> Node:
-    return SchemaFolder(view.archive, view.schema_drafts) if name == SCHEMAS else _missing(name)
-
-
-def _queries(view: View, name: str) -> Node:
-    return QueryFolder(view.queries) if name == QUERY else _missing(name)
-
-
 def _snapshot(view: View, name: str) -> Node:
-    """`.snapshots/<commitTag>/`."""
-    return snapshot_folder(view, view.domain(name.partition("@")[2]), name)
-
-
-def _history(view: View, name: str) -> Node:
-    """`.snapshots/<domain>/`."""
+    """`.snapshots/<commitTag>/`, or `.snapshots/<domain>/`."""
+    _, is_tag, domain = name.partition("@")
+    if is_tag:
+        return snapshot_folder(view, view.domain(domain), name)
     view.domain(name)
     return SnapshotsFolder(view, name)
 
 
-def _missing(name: str) -> Node:
-    raise NotFound(f"there is no {name!r}")
-
-
-#: Folder → what lies in it. Names that no row lists are found all the same: history is not walked
-#: by find, grep -r and tar.
-SHAPE: Mapping[str, tuple[Row, ...]] = {
-    "/": (
-        Row(".changes", lambda _: (".changes",), _changes),
-        Row(".snapshots", _none, _snapshots),
-        Row(SCHEMAS, _none, _schemas),
-        Row(QUERY, _none, _queries),
-        Row("<domain>", _domains, _current),
+#: Folder → what lies in it. Names that are not listed are found all the same: history is not walked by find, grep -r
+#: and tar.
+SHAPE: Mapping[str, Shape] = {
+    "/": Shape(
+        {
+            ".changes": lambda view: ChangesFile(view.changes),
+            ".snapshots": lambda view: Table(view, "/.snapshots"),
+            SCHEMAS: lambda view: SchemaFolder(view.archive, view.schema_drafts),
+            QUERY: lambda view: QueryFolder(view.queries),
+        },
+        (".changes",),
+        _current,
     ),
-    "/.snapshots": (
-        Row("<commitTag>", _none, _snapshot),
-        Row("<domain>", _domains, _history),
-    ),
+    "/.snapshots": Shape({}, (), _snapshot),
 }
 
 
@@ -143,14 +113,12 @@ class Table(Folder):
         return {} if self.old else {"user.webarc.archive": os.fsencode(self.view.archive.root)}
 
     def names(self) -> Iterator[str]:
-        for row in SHAPE[self.place]:
-            yield from row.names(self.view)
+        yield from SHAPE[self.place].listed
+        yield from self.view.domains()
 
     def lookup(self, name: str) -> Node:
-        for row in SHAPE[self.place]:
-            with suppress(NotFound):
-                return row.find(self.view, name)
-        return _missing(name)
+        shape = SHAPE[self.place]
+        return shape.fixed[name](self.view) if name in shape.fixed else shape.found(self.view, name)
 
     def listed(self, name: str) -> Node:
         try:

@@ -17,7 +17,6 @@ from typing import Protocol
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.view.node import Node
-from webarcfs.view.state.domain_reader import Bodies
 from webarcfs.view.state.domain_states import DomainChange, DomainState, DomainStates
 from webarcfs.view.state.overlay import CommittedFile, Overlay, is_gone
 from webarcfs.view.state.query_answers import Queries
@@ -49,10 +48,11 @@ class ViewListener(Protocol):
 
 
 class View:
-    """The states that a mount of `archive` shows."""
+    """The states that a mount of `archive` shows. `overlay` is what this mount added that they do not have yet."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: Archive, overlay: Overlay | None = None) -> None:
         self.archive = archive
+        self.overlay = overlay if overlay is not None else Overlay()
         self.listener: ViewListener | None = None
         self.changes = Changes(archive.changes)
         self._schemas = Watch(archive.schemas)
@@ -60,19 +60,10 @@ class View:
         self.schema_drafts: dict[str, Node] = {}
         #: What conditions find.
         self.queries = Queries(archive)
-        self._states = DomainStates(archive)
+        self._states = DomainStates(archive, self.overlay)
         self._looks = 0
         self._stop = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="view", daemon=True)
-
-    @property
-    def overlay(self) -> Overlay:
-        """What this mount added that is not yet in the states."""
-        return self._states.caches.overlay
-
-    def take_additions(self, bodies: Bodies) -> None:
-        """From now on there may be pending additions, whose contents are read there."""
-        self._states.caches.bodies = bodies
 
     def start(self, listener: ViewListener | None = None) -> None:
         """Show what has been published so far, and watch for more, of which `listener` hears."""
