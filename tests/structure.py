@@ -19,6 +19,8 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT, help="another checkout")
     options = parser.parse_args()
     with_ends, sources = options.arrows, Sources(options.folder)
+    if not sources.modules:
+        parser.error(f"{options.folder} is no checkout: it has no webarcfs and no agent")
     folders: dict[str, list[str]] = {}
     for module in sources.modules:
         folders.setdefault(sources.folder_of(module), []).append(module)

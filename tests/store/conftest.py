@@ -28,9 +28,9 @@ def view(archive: Archive) -> View:
 
 
 @pytest.fixture
-def writer(site: Archive) -> Iterator[Writer]:
-    """A journal of the archive that the test calls its site."""
-    made = Writer(site)
+def writer(filled: Archive) -> Iterator[Writer]:
+    """A journal of the archive that the test file filled with pages."""
+    made = Writer(filled)
     yield made
     made.close()
 

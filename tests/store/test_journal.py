@@ -29,7 +29,7 @@ KILLS = int(os.environ.get("WEBARC_JOURNAL_KILLS", "4"))
 
 
 @pytest.fixture
-def site(archive: Archive) -> Archive:
+def filled(archive: Archive) -> Archive:
     """An archive of three pages."""
     publish(archive, DOMAIN, {"a.html": b"1", "b.html": b"1", "c.html": b"1"})
     return archive
@@ -45,14 +45,14 @@ def confirmed(archive: Archive) -> list[str]:
     ]
 
 
-def test_a_confirmed_addition_is_in_the_log_for_every_process(site: Archive, writer: Writer) -> None:
+def test_a_confirmed_addition_is_in_the_log_for_every_process(filled: Archive, writer: Writer) -> None:
     ticket = writer.file("a.html", "n.txt", b"42")
-    assert confirmed(site) == ["n.txt"]
+    assert confirmed(filled) == ["n.txt"]
     assert writer.journal.pending(DOMAIN) == [ticket]
     assert writer.journal.pending("other.example") == []
 
 
-def test_a_large_body_is_a_file_beside_the_log(site: Archive, writer: Writer) -> None:
+def test_a_large_body_is_a_file_beside_the_log(filled: Archive, writer: Writer) -> None:
     data = os.urandom(300_000)
     blob = writer.file("a.html", "big.bin", data).addition.blob
     fd = writer.journal.read_blob(blob)
@@ -60,11 +60,11 @@ def test_a_large_body_is_a_file_beside_the_log(site: Archive, writer: Writer) ->
     assert os.pread(fd, len(data) + 1, 0) == data
     os.close(fd)
     assert writer.size() < 1000
-    writer.journal.release(commit_additions(site, DOMAIN))
-    assert [each for each in site.journal.rglob("*") if each.name.startswith("b")] == []
+    writer.journal.release(commit_additions(filled, DOMAIN))
+    assert [each for each in filled.journal.rglob("*") if each.name.startswith("b")] == []
 
 
-def test_a_draft_that_is_not_final_is_copied(site: Archive, writer: Writer) -> None:
+def test_a_draft_that_is_not_final_is_copied(filled: Archive, writer: Writer) -> None:
     """fsync in the midst of writing: what comes later does not change what was confirmed."""
     fd = writer.journal.draft()
     os.write(fd, b"x" * 200_000)
@@ -74,7 +74,7 @@ def test_a_draft_that_is_not_final_is_copied(site: Archive, writer: Writer) -> N
     writer.journal.confirm(file, StoredBody(200_000, fd=fd, final=False))
     os.pwrite(fd, b"y" * 200_000, 0)
     os.close(fd)
-    assert commit_additions(site, DOMAIN).dropped == ()
+    assert commit_additions(filled, DOMAIN).dropped == ()
 
 
 def test_the_body_is_the_one_that_was_announced(writer: Writer) -> None:
@@ -87,9 +87,9 @@ def test_the_body_is_the_one_that_was_announced(writer: Writer) -> None:
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_name_is_confirmed_once_whichever_mount_it_came_by(site: Archive, writer: Writer) -> None:
+def test_a_name_is_confirmed_once_whichever_mount_it_came_by(filled: Archive, writer: Writer) -> None:
     """EEXIST is told at close, so that nothing confirmed has to be dropped."""
-    other = Writer(site)
+    other = Writer(filled)
     writer.file("a.html", "n.txt", b"1")
     writer.file("a.html", "deep/n.txt", b"1")
     for each in (writer, other):
@@ -101,8 +101,8 @@ def test_a_name_is_confirmed_once_whichever_mount_it_came_by(site: Archive, writ
     other.close()
 
 
-def test_a_name_is_free_again_after_a_rename(site: Archive, writer: Writer) -> None:
-    other = Writer(site)
+def test_a_name_is_free_again_after_a_rename(filled: Archive, writer: Writer) -> None:
+    other = Writer(filled)
     writer.file("a.html", "tmp", b"1")
     writer.move("a.html", "tmp", "n.txt")
     other.file("a.html", "tmp", b"2")
@@ -113,9 +113,9 @@ def test_a_name_is_free_again_after_a_rename(site: Archive, writer: Writer) -> N
     other.close()
 
 
-def test_a_data_node_is_confirmed_once(site: Archive, writer: Writer) -> None:
+def test_a_data_node_is_confirmed_once(filled: Archive, writer: Writer) -> None:
     """Two writers at once both succeed if their nodes differ; EEXIST if not."""
-    other = Writer(site)
+    other = Writer(filled)
     writer.nodes("a.html", b"<words>42</words>")
     with pytest.raises(Exists):
         other.nodes("a.html", b"<words>43</words>")
@@ -132,19 +132,19 @@ def test_only_its_own_writer_replaces_what_was_confirmed(writer: Writer) -> None
 
 
 def test_its_own_writer_replaces_what_was_renamed_after_its_log_went(
-    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+    filled: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "WORTH", 1)
     first = writer.file("a.html", "n.tmp", b"1")
-    writer.journal.release(commit_additions(site, DOMAIN))
+    writer.journal.release(commit_additions(filled, DOMAIN))
     writer.move("a.html", "n.tmp", "n.txt")
     with pytest.raises(Exists):
         writer.file("a.html", "n.txt", b"2")
     writer.file("a.html", "n.txt", b"2", replaces=first.addition.blob)
 
 
-def test_many_mounts_claim_one_name_at_once(site: Archive) -> None:
-    writers = [Writer(site) for _ in range(4)]
+def test_many_mounts_claim_one_name_at_once(filled: Archive) -> None:
+    writers = [Writer(filled) for _ in range(4)]
     place = writers[0].place("a.html")
     won: list[int] = []
 
@@ -164,42 +164,42 @@ def test_many_mounts_claim_one_name_at_once(site: Archive) -> None:
     for thread in threads:
         thread.join()
     assert sorted(won) == list(range(20))
-    assert commit_additions(site, DOMAIN).dropped == ()
+    assert commit_additions(filled, DOMAIN).dropped == ()
     for each in writers:
-        each.journal.release(commit_additions(site, DOMAIN))
+        each.journal.release(commit_additions(filled, DOMAIN))
         each.close()
-    nothing_left(site)
+    nothing_left(filled)
 
 
 # -- logs --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_long_log_is_followed_by_another_and_goes(site: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_log_is_followed_by_another_and_goes(filled: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is pending stays in order over all of them."""
     monkeypatch.setattr(journal, "FULL", 1000)
     monkeypatch.setattr(journal, "WORTH", 1)
-    writer = Writer(site)
+    writer = Writer(filled)
     for number in range(20):
         writer.file("a.html", f"{number}", b"x" * 100)
-    assert len(all_logs(site)) > 3
+    assert len(all_logs(filled)) > 3
     assert [ticket.addition.path for ticket in writer.journal.pending()] == [f"{n}" for n in range(20)]  # type: ignore[union-attr]
     writer.move("a.html", "0", "zero")
-    writer.journal.release(commit_additions(site, DOMAIN))
-    assert len(all_logs(site)) == 1 and confirmed(site) == []
+    writer.journal.release(commit_additions(filled, DOMAIN))
+    assert len(all_logs(filled)) == 1 and confirmed(filled) == []
     with pytest.raises(AssertionError):
-        nothing_left(site)
+        nothing_left(filled)
     writer.close()
-    nothing_left(site)
-    assert sorted(lines_of(site, "Added: ")) == sorted(f"a.html/{n}" for n in range(20))
+    nothing_left(filled)
+    assert sorted(lines_of(filled, "Added: ")) == sorted(f"a.html/{n}" for n in range(20))
 
 
-def test_a_journal_that_is_closed_with_something_pending_leaves_it_to_the_next(site: Archive) -> None:
-    writer = Writer(site)
+def test_a_journal_that_is_closed_with_something_pending_leaves_it_to_the_next(filled: Archive) -> None:
+    writer = Writer(filled)
     writer.file("a.html", "n.txt", b"42")
     writer.close()
-    replay(site)
-    assert lines_of(site, "Added: ") == ["a.html/n.txt"]
-    nothing_left(site)
+    replay(filled)
+    assert lines_of(filled, "Added: ") == ["a.html/n.txt"]
+    nothing_left(filled)
 
 
 # -- failures ----------------------------------------------------------------------------------------------------------
@@ -220,29 +220,29 @@ def fill(disk: Path, leave: int) -> Path:
     return path
 
 
-def test_a_full_disk_is_told_at_confirm_and_leaves_nothing(site: Archive, small_disk: Path) -> None:
+def test_a_full_disk_is_told_at_confirm_and_leaves_nothing(filled: Archive, small_disk: Path) -> None:
     """ENOSPC: what was confirmed before stays, the rest is not there, and it goes on when there is room."""
-    full_journal(site, small_disk)
-    writer = Writer(site)
+    full_journal(filled, small_disk)
+    writer = Writer(filled)
     writer.file("a.html", "before", b"1" * 900)
     filler = fill(small_disk, 0)
     with pytest.raises(OSError, match="No space") as caught:
         for number in range(20):
             writer.file("a.html", f"{number}", b"2" * 900)
     assert caught.value.errno == errno.ENOSPC
-    there = confirmed(site)
+    there = confirmed(filled)
     assert there == [ticket.addition.path for ticket in writer.journal.pending()]  # type: ignore[union-attr]
     filler.unlink()
     writer.file("a.html", f"{len(there) - 1}", b"3" * 900)
-    assert len(confirmed(site)) == len(there) + 1
-    writer.journal.release(commit_additions(site, DOMAIN))
+    assert len(confirmed(filled)) == len(there) + 1
+    writer.journal.release(commit_additions(filled, DOMAIN))
     writer.close()
     assert [each.name for each in small_disk.iterdir()] == []
 
 
-def test_a_full_disk_under_a_large_body(site: Archive, small_disk: Path) -> None:
-    full_journal(site, small_disk)
-    writer = Writer(site)
+def test_a_full_disk_under_a_large_body(filled: Archive, small_disk: Path) -> None:
+    full_journal(filled, small_disk)
+    writer = Writer(filled)
     data = b"x" * 400_000
     file = AddFile(writer.place("a.html"), "big", blob_id(data), len(data), Author("a", "a@h"), 1)
     fd = writer.journal.draft()
@@ -250,24 +250,24 @@ def test_a_full_disk_under_a_large_body(site: Archive, small_disk: Path) -> None
     filler = fill(small_disk, 0)
     with pytest.raises(OSError, match="No space"):
         writer.journal.confirm(file, StoredBody(len(data), fd=fd, final=False))
-    assert writer.journal.pending() == [] and confirmed(site) == []
+    assert writer.journal.pending() == [] and confirmed(filled) == []
     filler.unlink()
     writer.journal.confirm(file, StoredBody(len(data), fd=fd))
     os.close(fd)
-    assert commit_additions(site, DOMAIN).dropped == ()
+    assert commit_additions(filled, DOMAIN).dropped == ()
     writer.close()
 
 
-def test_no_room_for_a_journal(site: Archive, small_disk: Path) -> None:
-    full_journal(site, small_disk)
+def test_no_room_for_a_journal(filled: Archive, small_disk: Path) -> None:
+    full_journal(filled, small_disk)
     filler = fill(small_disk, 0)
     with pytest.raises(OSError, match="No space"):
-        Journal.open(site)
+        Journal.open(filled)
     filler.unlink()
     assert [each.name for each in small_disk.iterdir()] == []
 
 
-def test_a_sync_that_failed_confirms_nothing(site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sync_that_failed_confirms_nothing(filled: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     """EIO: nobody finds what was taken back, by whichever log; what comes then goes into another."""
     writer.file("a.html", "before", b"1")
 
@@ -278,18 +278,18 @@ def test_a_sync_that_failed_confirms_nothing(site: Archive, writer: Writer, monk
         patch.setattr(os, "fdatasync", fail)
         with pytest.raises(OSError, match="Input/output error"):
             writer.file("a.html", "n.txt", b"2")
-    assert confirmed(site) == ["before"]
-    other = Writer(site)
+    assert confirmed(filled) == ["before"]
+    other = Writer(filled)
     other.file("a.html", "n.txt", b"3")
     other.close()
     writer.file("a.html", "after", b"4")
-    replay(site)
-    commit_additions(site, DOMAIN)
-    assert sorted(lines_of(site, "Added: ")) == ["a.html/after", "a.html/before", "a.html/n.txt"]
+    replay(filled)
+    commit_additions(filled, DOMAIN)
+    assert sorted(lines_of(filled, "Added: ")) == ["a.html/after", "a.html/before", "a.html/n.txt"]
 
 
-def test_a_sync_that_failed_hits_all_who_shared_it(site: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = Writer(site)
+def test_a_sync_that_failed_hits_all_who_shared_it(filled: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Writer(filled)
     place, begun, told = writer.place("a.html"), threading.Event(), []
 
     def fail(_: int) -> None:
@@ -308,18 +308,18 @@ def test_a_sync_that_failed_hits_all_who_shared_it(site: Archive, monkeypatch: p
         threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
         for thread in threads:
             thread.start()
-        while len(confirmed(site)) < 6:
+        while len(confirmed(filled)) < 6:
             pass
         begun.set()
         for thread in threads:
             thread.join()
     assert told == [errno.EIO] * 6
-    assert confirmed(site) == [] and writer.journal.pending() == []
+    assert confirmed(filled) == [] and writer.journal.pending() == []
     writer.close()
 
 
-def test_threads_that_confirm_together_share_syncs(site: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = Writer(site)
+def test_threads_that_confirm_together_share_syncs(filled: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Writer(filled)
     place, count, first = writer.place("a.html"), [], threading.Event()
     fdatasync = os.fdatasync
 
@@ -337,13 +337,13 @@ def test_threads_that_confirm_together_share_syncs(site: Archive, monkeypatch: p
     threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
     for thread in threads:
         thread.start()
-    while len(confirmed(site)) < 16:  # all have written; one of them is syncing
+    while len(confirmed(filled)) < 16:  # all have written; one of them is syncing
         pass
     first.set()
     for thread in threads:
         thread.join()
     assert len(count) <= 2
-    writer.journal.release(commit_additions(site, DOMAIN))
+    writer.journal.release(commit_additions(filled, DOMAIN))
     writer.close()
 
 
@@ -351,7 +351,7 @@ def test_threads_that_confirm_together_share_syncs(site: Archive, monkeypatch: p
 
 
 def test_what_is_confirmed_together_shares_a_sync_and_no_fault(
-    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+    filled: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name that is taken, in git's eyes or by one of them, and a body that is another: the others are confirmed."""
     place, syncs, fdatasync = writer.place("a.html"), [], os.fdatasync
@@ -368,14 +368,14 @@ def test_what_is_confirmed_together_shares_a_sync_and_no_fault(
         ]
     )
     assert [type(each) for each in found] == [JournalPosition, Exists, Damaged, Exists, JournalPosition]
-    assert confirmed(site) == ["taken", "first", "second"]
+    assert confirmed(filled) == ["taken", "first", "second"]
     assert [each.addition.path for each in writer.journal.pending()] == ["taken", "first", "second"]  # type: ignore[union-attr] # files all
     assert len(syncs) == 1
     assert writer.journal.confirm_all([]) == []
 
 
 def test_what_is_confirmed_together_may_need_another_log(
-    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+    filled: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Names that were taken in the log before are taken in the next, and both are synced."""
     monkeypatch.setattr(journal, "FULL", 700)
@@ -384,14 +384,14 @@ def test_what_is_confirmed_together_may_need_another_log(
     names = [f"n{number % 12}" for number in range(24)]
     found = writer.journal.confirm_all([_file(place, name, b"1") for name in names])
     assert [isinstance(each, Exists) for each in found] == [number >= 12 for number in range(24)]
-    assert sorted(confirmed(site)) == sorted(set(names))
-    assert len(all_logs(site)) == len(synced) > 1
-    writer.journal.release(commit_additions(site, DOMAIN))
-    assert len(lines_of(site, "Added: ")) == 12
+    assert sorted(confirmed(filled)) == sorted(set(names))
+    assert len(all_logs(filled)) == len(synced) > 1
+    writer.journal.release(commit_additions(filled, DOMAIN))
+    assert len(lines_of(filled, "Added: ")) == 12
 
 
 def test_a_sync_that_failed_hits_all_that_were_confirmed_together(
-    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+    filled: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, large = writer.place("a.html"), os.urandom(100_000)
 
@@ -402,8 +402,8 @@ def test_a_sync_that_failed_hits_all_that_were_confirmed_together(
         patch.setattr(os, "fdatasync", fail)
         found = writer.journal.confirm_all([_file(place, "n.txt", b"1"), _file(place, "large", large)])
     assert [each.errno for each in found if isinstance(each, OSError)] == [errno.EIO] * 2
-    assert confirmed(site) == [] and writer.journal.pending() == []
-    assert list(site.journal.rglob("b*")) == []
+    assert confirmed(filled) == [] and writer.journal.pending() == []
+    assert list(filled.journal.rglob("b*")) == []
     assert [type(each) for each in writer.journal.confirm_all([_file(place, "large", large)])] == [JournalPosition]
 
 
@@ -441,11 +441,11 @@ while True:
 """
 
 
-def test_kill_9_loses_nothing_confirmed_and_doubles_nothing(site: Archive) -> None:
+def test_kill_9_loses_nothing_confirmed_and_doubles_nothing(filled: Archive) -> None:
     """The victim confirms and commits; after each kill the next one replays what it left."""
     told: list[str] = []
     for turn in range(KILLS):
-        command = [sys.executable, "-c", VICTIM, str(site.root), str(turn)]
+        command = [sys.executable, "-c", VICTIM, str(filled.root), str(turn)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as victim:
             assert victim.stdout is not None
             for _ in range(random.randint(1, 40)):
@@ -454,10 +454,10 @@ def test_kill_9_loses_nothing_confirmed_and_doubles_nothing(site: Archive) -> No
             victim.kill()
             told += [line.strip() for line in victim.stdout if line.endswith("\n")]
     assert "" not in told
-    done = replay(site)
+    done = replay(filled)
     assert [each for part in done for each in part.dropped] == []
-    nothing_left(site)
-    store = store_of(site)
+    nothing_left(filled)
+    store = store_of(filled)
     head = store.head()
     assert head is not None
     arc = store.find(head.tree, "a.html")
@@ -473,7 +473,7 @@ def test_kill_9_loses_nothing_confirmed_and_doubles_nothing(site: Archive) -> No
             assert name in files and f"tmp{name}" not in files, name
     # Of what was not told, each turn has at most what was under way: a file, perhaps with its first name, and a node.
     assert len(files) <= len([name for name in told if not name.startswith("n")]) + 3 + KILLS
-    added = lines_of(site, "Added: ")
+    added = lines_of(filled, "Added: ")
     assert len([path for path in added if path.startswith("a.html/")]) == len(
         {path.removeprefix("a.html/").removeprefix("tmp") for path in added if path.startswith("a.html/")}
     )
@@ -495,60 +495,60 @@ LogWriter.create(archive.journal, writer.journal.id + "-000002")
 """
 
 
-def test_a_lock_that_outlives_its_owner_is_waited_for(site: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_outlives_its_owner_is_waited_for(filled: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process killed while it starts git leaves one that has its descriptors until it becomes git: some ms, or more.
 
     Here it has them until its stdin ends. The owner died while it made its second log.
     """
     monkeypatch.setattr(journal_replay, "PATIENCE", 60.0)
-    command = [sys.executable, "-c", HEIR, str(site.root)]
+    command = [sys.executable, "-c", HEIR, str(filled.root)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as victim:
         assert victim.stdin is not None and victim.stdout is not None
         victim.stdout.read()
         assert victim.wait(60) == 1
-        logs = sorted(each for each in site.journal.iterdir() if each.is_file())
+        logs = sorted(each for each in filled.journal.iterdir() if each.is_file())
         assert [each.suffix for each in logs] == [".new", ".log"]
         assert [take(each) for each in logs] == [None, None]
         later = threading.Timer(0.3, victim.stdin.close)
         later.start()
         try:
-            replay(site)
+            replay(filled)
         finally:
             later.join()
-    assert sorted(lines_of(site, "Added: ")) == ["a.html/large", "a.html/small"]
-    nothing_left(site)
+    assert sorted(lines_of(filled, "Added: ")) == ["a.html/large", "a.html/small"]
+    nothing_left(filled)
 
 
 def test_a_lock_of_an_owner_who_lives_is_not_waited_for(
-    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+    filled: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_replay, "PATIENCE", 3600.0)
     writer.file("a.html", "n.txt", b"42")
-    assert replay(site) == [] and confirmed(site) == ["n.txt"]
+    assert replay(filled) == [] and confirmed(filled) == ["n.txt"]
 
 
 def test_a_git_that_outlives_its_caller_is_waited_for(
-    site: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
+    filled: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The git that a killed process had begun to move main with may still hold its lock: that syncs first."""
     monkeypatch.setattr(repository, "_PATIENT", ("-c", "core.filesRefLockTimeout=60000"))
     writer.file("a.html", "n.txt", b"42")
     writer.die()
-    lock = site.repository(DOMAIN) / "refs/heads/main.lock"
+    lock = filled.repository(DOMAIN) / "refs/heads/main.lock"
     lock.touch()
     later = threading.Timer(0.5, lock.unlink)
     later.start()
-    replay(site)
+    replay(filled)
     later.join()
-    assert lines_of(site, "Added: ") == ["a.html/n.txt"]
-    nothing_left(site)
+    assert lines_of(filled, "Added: ") == ["a.html/n.txt"]
+    nothing_left(filled)
 
 
-def test_the_name_of_a_draft_that_a_kill_left_goes(site: Archive) -> None:
+def test_the_name_of_a_draft_that_a_kill_left_goes(filled: Archive) -> None:
     """Where files without names cannot be made, a draft has one for a moment."""
-    (site.journal / ".draft-x").touch()
-    replay(site)
-    nothing_left(site)
+    (filled.journal / ".draft-x").touch()
+    replay(filled)
+    nothing_left(filled)
 
 
 TRACED = """
@@ -563,7 +563,7 @@ for number in range(5):
 """
 
 
-def test_what_is_confirmed_was_synced_before(site: Archive, tmp_path: Path) -> None:
+def test_what_is_confirmed_was_synced_before(filled: Archive, tmp_path: Path) -> None:
     """By the system calls: between two answers, the log is synced last; before it a large body and its name."""
     trace = tmp_path / "trace"
     calls = "openat,open,linkat,pwrite64,fsync,fdatasync,write"
@@ -578,7 +578,7 @@ def test_what_is_confirmed_was_synced_before(site: Archive, tmp_path: Path) -> N
         sys.executable,
         "-c",
         TRACED,
-        str(site.root),
+        str(filled.root),
     ]
     try:
         subprocess.run(command, check=True, capture_output=True)
@@ -596,14 +596,14 @@ def test_what_is_confirmed_was_synced_before(site: Archive, tmp_path: Path) -> N
             body = max(n for n, line in enumerate(lines[:linked]) if "fsync(" in line)
             folder = min(n for n, line in enumerate(lines) if n > linked and "fsync(" in line)
             assert body < linked < folder < record
-    replay(site)
+    replay(filled)
 
 
-def test_the_place_of_an_addition_is_a_version(site: Archive, writer: Writer) -> None:
+def test_the_place_of_an_addition_is_a_version(filled: Archive, writer: Writer) -> None:
     """The same name in the next version of the ARC is another name."""
     writer.file("a.html", "n.txt", b"1")
-    publish(site, DOMAIN, {"a.html": b"2"})
+    publish(filled, DOMAIN, {"a.html": b"2"})
     assert isinstance(writer.place("a.html"), ArcVersion)
     writer.file("a.html", "n.txt", b"2")
-    done = commit_additions(site, DOMAIN)
+    done = commit_additions(filled, DOMAIN)
     assert [each.addition.blob for each in done.dropped] == [blob_id(b"1")]  # type: ignore[union-attr]
