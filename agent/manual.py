@@ -23,6 +23,7 @@ from webarcfs.archive.config.interval import Interval
 
 #: Table of webarc.toml → its settings.
 TABLES: Mapping[str, type] = {
+    "above all tables": settings.ReleaseSettings,
     "[crawl]": settings.CrawlSettings,
     "[mount]": settings.MountSettings,
     "[index]": settings.IndexSettings,

@@ -26,7 +26,7 @@ from agent.jobs import crawljob
 from agent.system.progressbar import Display
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import Exit, UsageError
 
 
@@ -81,7 +81,7 @@ def crawl(
 def _of_urls(settings: Settings, urls: tuple[str, ...], values: dict[str, Any]) -> Definition:
     crawl_settings = config.override(settings.crawl, values, "command line")
     start = tuple(dict.fromkeys(start_url(url) for url in urls))
-    return Definition(publication=Publication(name=command_line_name(start), urls=start, crawl=crawl_settings))
+    return Definition(publication=settings.unlisted(command_line_name(start), start, crawl=crawl_settings))
 
 
 def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Definition:

@@ -67,4 +67,4 @@ def _publication(settings: Settings, name: str) -> Publication:
     except ValueError as error:
         raise UsageError(f"--publication: {error}") from None
     known = (each for each in settings.publications if each.name == name)
-    return next(known, Publication(name=name, urls=(), crawl=settings.crawl))
+    return next(known, settings.unlisted(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +29,13 @@ class Definition:
 
 
 def save(folder: Path, definition: Definition) -> None:
-    """Write it down, durably."""
-    publication = definition.publication
+    """Write it down, durably. When readers may see the captures is what was said when the job began."""
+    publication, begun = definition.publication, None
+    with contextlib.suppress(Damaged):  # what cannot be read is replaced
+        begun = load(folder)
+    if begun is not None:
+        said = begun.publication
+        publication = dataclasses.replace(publication, release=said.release, closed_for=said.closed_for)
     content = {
         "version": VERSION,
         "publication": _plain(publication),

@@ -191,4 +191,4 @@ def given(urls: Sequence[str], settings: Settings) -> tuple[Publication, ...]:
     if not urls:
         return ()
     name = command_line_name(urls)
-    return (Publication(name=name, urls=tuple(urls), start=now(), crawl=settings.crawl),)
+    return (settings.unlisted(name, tuple(urls), start=now()),)

@@ -2,6 +2,7 @@
 
 import codecs
 import dataclasses
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,46 @@ def test_every_value_is_taken() -> None:
     assert fcul.exclude_hosts == ("ptmat.lmc.fc.ul.pt",)
     assert fcul.start == datetime(2026, 12, 1, 22, tzinfo=CET), "local times are CET"
     assert other.start == datetime(2026, 12, 1, 22, tzinfo=UTC)
+
+
+def test_release_and_closing_of_the_archive_hold_for_publications_that_do_not_say_it() -> None:
+    said = """
+release = "by-hand"
+closed_for = "30 years"
+[[publication]]
+name = "a"
+urls = ["http://e.org/"]
+[[publication]]
+name = "b"
+urls = ["http://e.org/"]
+release = "automatic"
+closed_for = "1 month"
+"""
+    settings = parse(said, "webarc.toml")
+    first, second = settings.publications
+    assert (first.release, first.closed_for, first.is_held) == ("by-hand", Interval(30, "year"), True)
+    assert (second.release, second.closed_for, second.is_held) == ("automatic", Interval(1, "month"), True)
+    own = settings.unlisted("c", ("http://e.org/",))
+    assert (own.release, own.closed_for) == ("by-hand", Interval(30, "year"))
+    default = parse("", "webarc.toml").unlisted("d")
+    assert (default.release, default.closed_for, default.is_held) == ("automatic", None, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ('release = "later"', "release: .*automatic"),
+        ("release = true", "release: "),
+        ('closed_for = "0 days"', "closed_for: .*no interval"),
+        ('closed_for = "101 years"', "closed_for: .*hundred years"),
+        ("closed_for = 30", "closed_for: "),
+    ],
+)
+def test_release_and_closing_are_checked_above_the_tables_and_in_a_publication(line: str, fault: str) -> None:
+    (found,) = faults_of(line)
+    assert re.search(fault, found)
+    (found,) = faults_of(f'[[publication]]\nname = "a"\nurls = ["http://e.org/"]\n{line}')
+    assert re.search(f"publication a.{fault}", found)
 
 
 def test_publication_over_crawl_over_defaults_and_the_command_line_over_all() -> None:

@@ -346,3 +346,14 @@ def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         jsonfile.write(path, {"a": object()})
     assert json.loads(path.read_text()) == {"a": 1}
     assert [each.name for each in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_a_job_keeps_what_was_said_of_release_when_it_began(tmp_path: Path) -> None:
+    """To release captures later is an act upon them, never a side effect of a setting."""
+    began = publish_as("http://e.org/", release="by-hand", closed_for="2 years")
+    definition.save(tmp_path, Definition(publication=began))
+    now_said = publish_as("http://e.org/", depth=7, release="automatic")
+    definition.save(tmp_path, Definition(publication=now_said))
+    known = definition.load(tmp_path)
+    assert known is not None and known.publication.crawl.depth == 7
+    assert (known.publication.release, known.publication.closed_for) == ("by-hand", began.closed_for)

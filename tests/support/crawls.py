@@ -27,6 +27,7 @@ from tests.support.site import Site
 from webarcfs.archive.config import directory
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
@@ -72,8 +73,17 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
     """A publication of these start URLs, as `crawl` takes its settings."""
     hosts, exclude = tuple(settings.pop("hosts", ())), tuple(settings.pop("exclude_hosts", ()))
     name = settings.pop("name", None) or command_line_name(urls)
+    release, closed_for = settings.pop("release", "automatic"), settings.pop("closed_for", None)
     how = config.override(CrawlSettings(), {**DEFAULTS, **settings}, "test")
-    return Publication(name=name, urls=urls, hosts=hosts, exclude_hosts=exclude, crawl=how)
+    return Publication(
+        name=name,
+        urls=urls,
+        hosts=hosts,
+        exclude_hosts=exclude,
+        release=release,
+        closed_for=None if closed_for is None else Interval.parse(closed_for),
+        crawl=how,
+    )
 
 
 def through(proxy: str) -> tuple[str, ...]:

@@ -7,14 +7,14 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-_FORM = re.compile(r"\s*(\d{1,6})\s*(second|minute|hour|day|week|month)s?\s*", re.IGNORECASE)
+_FORM = re.compile(r"\s*(\d{1,6})\s*(second|minute|hour|day|week|month|year)s?\s*", re.IGNORECASE)
 _LONGEST = timedelta(days=36525)  # so that every date one interval away can be written
-_DAYS_OF_A_MONTH = 30  # where a month is a length and not a date
+_DAYS = {"month": 30, "year": 365}  # where these are lengths and not dates
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """`count` times `unit`, where unit is second, minute, hour, day, week or month."""
+    """`count` times `unit`, where unit is second, minute, hour, day, week, month or year."""
 
     count: int
     unit: str
@@ -35,16 +35,16 @@ class Interval:
 
     @property
     def seconds(self) -> float:
-        """Its length; a month counts 30 days."""
-        if self.unit == "month":
-            return timedelta(days=_DAYS_OF_A_MONTH * self.count).total_seconds()
+        """Its length; a month counts 30 days, a year 365."""
+        if self.unit in _DAYS:
+            return timedelta(days=_DAYS[self.unit] * self.count).total_seconds()
         return timedelta(**{f"{self.unit}s": self.count}).total_seconds()
 
     def after(self, time: datetime) -> datetime:
-        """The moment one interval after `time`; months keep the day, or take the month's last."""
-        if self.unit != "month":
+        """The moment one interval after `time`; months and years keep the day, or take the month's last."""
+        if self.unit not in _DAYS:
             return time + timedelta(seconds=self.seconds)
-        months = time.year * 12 + time.month - 1 + self.count
+        months = time.year * 12 + time.month - 1 + self.count * (12 if self.unit == "year" else 1)
         year, month = divmod(months, 12)
         day = min(time.day, calendar.monthrange(year, month + 1)[1])
         return time.replace(year=year, month=month + 1, day=day)

@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +33,22 @@ def _setting(check: validators.Check, default: Any, explain: str) -> Any:
 
 def _required(check: validators.Check) -> Any:
     return field(metadata={"check": check, "help": ""})
+
+
+class Release(StrEnum):
+    """When readers may see what a publication's crawl brought (`release`)."""
+
+    AUTOMATIC = "automatic"
+    WHEN_CHECKED = "when-checked"
+    BY_HAND = "by-hand"
+
+
+_RELEASE = validators.one_of(*Release)
+_RELEASE_HELP = (
+    "When readers may see a snapshot: as soon as it is published, when it passed its checks, or when somebody"
+    " releases it."
+)
+_CLOSED_FOR_HELP = "Time from a capture until readers may see it."
 
 
 # -- the settings themselves -------------------------------------------------------------------------------------------
@@ -135,18 +152,41 @@ class Publication:
     )
     exclude_hosts: tuple[str, ...] = _setting(validators.list_of(validators.text), (), "Hosts never asked.")
     profile: str | None = _setting(validators.text, None, "The profile of MIME types that its documents must fit.")
+    release: str = _setting(_RELEASE, Release.AUTOMATIC, f"{_RELEASE_HELP} The archive's own value holds else.")
+    closed_for: Interval | None = _setting(
+        validators.interval, None, f"{_CLOSED_FOR_HELP} The archive's own value holds else."
+    )
     crawl: CrawlSettings = CrawlSettings()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether readers may not see its captures as soon as they are published."""
+        return self.release != Release.AUTOMATIC or self.closed_for is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseSettings:
+    """Keys above all tables: when readers may see captures, of publications that do not say it themselves."""
+
+    release: str = _setting(_RELEASE, Release.AUTOMATIC, _RELEASE_HELP)
+    closed_for: Interval | None = _setting(validators.interval, None, _CLOSED_FOR_HELP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All of webarc.toml."""
 
+    release: ReleaseSettings = ReleaseSettings()
     crawl: CrawlSettings = CrawlSettings()
     mount: MountSettings = MountSettings()
     index: IndexSettings = IndexSettings()
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     publications: tuple[Publication, ...] = ()
+
+    def unlisted(self, name: str, urls: tuple[str, ...] = (), **more: Any) -> Publication:
+        """A publication that webarc.toml does not list, as the archive's settings have it."""
+        own = {"crawl": self.crawl, "release": self.release.release, "closed_for": self.release.closed_for}
+        return Publication(name=name, urls=urls, **{**own, **more})
 
 
 # -- reading them ------------------------------------------------------------------------------------------------------
@@ -175,17 +215,20 @@ def parse(text: str, source: str) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(source, [f"not TOML: {error}"]) from None
     faults: list[str] = []
+    above = {each.name: tables.pop(each.name) for each in dataclasses.fields(ReleaseSettings) if each.name in tables}
+    release = _read(ReleaseSettings, above, "", faults)
     crawl = _read(CrawlSettings, tables.pop("crawl", {}), "crawl", faults)
     profiles = {
         name: _read(Profile, table, f"profile.{name}", faults)
         for name, table in _table(tables.pop("profile", {}), "profile", faults).items()
     }
     settings = Settings(
+        release=release,
         crawl=crawl,
         mount=_read(MountSettings, tables.pop("mount", {}), "mount", faults),
         index=_read(IndexSettings, tables.pop("index", {}), "index", faults),
         profiles=profiles,
-        publications=_publications(tables.pop("publication", []), crawl, faults),
+        publications=_publications(tables.pop("publication", []), crawl, release, faults),
     )
     faults += [f"{key}: there is no such table" for key in tables]
     faults += _cross_check(settings)
@@ -219,7 +262,9 @@ def _read(kind: type[_T], table: Any, where: str, faults: list[str], base: _T | 
     return dataclasses.replace(base, **values) if base is not None else kind(**values)  # type: ignore[type-var]
 
 
-def _publications(tables: Any, crawl: CrawlSettings, faults: list[str]) -> tuple[Publication, ...]:
+def _publications(
+    tables: Any, crawl: CrawlSettings, release: ReleaseSettings, faults: list[str]
+) -> tuple[Publication, ...]:
     if not isinstance(tables, list):
         faults.append("publication: write [[publication]], with two brackets")
         return ()
@@ -233,7 +278,8 @@ def _publications(tables: Any, crawl: CrawlSettings, faults: list[str]) -> tuple
         faults += [f"{where}.{key}: is missing" for key in missing]
         below = {key: value for key, value in values.items() if key not in own}
         mine = {key: value for key, value in values.items() if key in own}
-        base = Publication(name="unnamed", urls=(), crawl=_read(CrawlSettings, below, where, faults, crawl))
+        its_crawl = _read(CrawlSettings, below, where, faults, crawl)
+        base = Settings(release=release, crawl=its_crawl).unlisted("unnamed")
         result.append(_read(Publication, mine, where, faults, base))
     return tuple(result)
 
