@@ -21,5 +21,6 @@ COMMANDS = Commands(
         "recover": "agent.commands.recover:recover",
         "verify": "agent.commands.verify:verify",
         "maintain": "agent.commands.maintain:maintain",
+        "upgrade": "agent.commands.init:upgrade",
     }
 )

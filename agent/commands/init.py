@@ -1,4 +1,4 @@
-"""`webarc-agent init`: a new, empty archive."""
+"""`webarc-agent init`: a new, empty archive; `upgrade`: one of an older layout."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
+from agent.commands.common import archive_option, opened
 from webarcfs.archive.config import directory
+from webarcfs.archive.history import sequence
 
 
 @click.command()
@@ -15,3 +17,18 @@ def init(archive: Path) -> None:
     """Make a new, empty archive in the folder ARCHIVE."""
     made = directory.create(archive)
     click.echo(f"{made.root} is an archive now; `webarc-agent crawl --archive {made.root} URL` fills it")
+
+
+@click.command()
+@archive_option
+def upgrade(archive: str | None) -> None:
+    """Bring an archive of an older webarcfs to this one's layout.
+
+    The next crawl does it, too. Nothing in it changes; older programs refuse it from then on, so stop theirs before.
+    """
+    found = opened(archive)
+    before = directory.layout_of(found.root)
+    with sequence.hold(found):
+        raised = directory.raise_layout(found)
+    said = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
+    click.echo(f"{found.root} {said}")

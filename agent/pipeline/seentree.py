@@ -16,7 +16,7 @@ from typing import Any
 
 from agent.system import jsonfile
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.git.repository import PUBLICATIONS, Repository
+from webarcfs.archive.git.repository import PUBLICATIONS, Commit, Repository
 from webarcfs.archive.git.tree_lines import FILE, FOLDER
 from webarcfs.archive.history.versions import leads_to_arcs
 from webarcfs.archive.model.errors import Damaged
@@ -64,6 +64,38 @@ def seen_part(
     with suppress(OSError):  # it only saves time
         jsonfile.write(store.path / _NOTES, notes | {publication: [question, part]}, durable=False)
     return SeenTree(part, count)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlBefore:
+    """The publication's crawl before this one: the tree that it saw, None where that is not known or there is none.
+
+    `is_newest`: no other publication was crawled since. `is_whole`: it saw all of its state.
+    """
+
+    tree: str | None = None
+    is_newest: bool = False
+    is_whole: bool = False
+
+
+def crawl_before(store: Repository, base: Commit | None, publication: str) -> CrawlBefore:
+    """What a publication saw in its newest crawl at or below the state `base`.
+
+    The commits of layout 1 do not say it: of those it is the whole state where no other publication ever published on
+    the domain, else the tree behind refs/publications.
+    """
+    history = (commit for commit in store.history(base.oid if base else None) if commit.message.is_crawl)
+    is_newest = True
+    for commit in history:
+        if commit.message.publication != publication:
+            is_newest = False
+        elif commit.message.job:
+            return CrawlBefore(commit.message.seen or commit.tree, is_newest, not commit.message.seen)
+        elif is_newest and all(older.message.publication == publication for older in history):
+            return CrawlBefore(commit.tree, is_newest, True)
+        else:
+            return CrawlBefore(store.ref(PUBLICATIONS + publication), is_newest, False)
+    return CrawlBefore()
 
 
 def _notes(store: Repository) -> dict[str, Any]:

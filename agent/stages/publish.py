@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from agent.pipeline.document import Document
 from agent.pipeline.domainrun import DomainRun, TreeReader
 from agent.pipeline.removal import removed_arcs, without
-from agent.pipeline.seentree import seen_part
+from agent.pipeline.seentree import SeenTree, crawl_before, seen_part
 from agent.policy.vocabulary import Result
 from webarcfs.archive.commit.commit_additions import commit_additions, fold_in
+from webarcfs.archive.config import directory
 from webarcfs.archive.git.fast_import import FastImport
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
 from webarcfs.archive.history import sequence
 from webarcfs.archive.history.merge import additions_since
-from webarcfs.archive.history.versions import is_arc, leads_to_arcs
+from webarcfs.archive.history.versions import arcs, is_arc, leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_reserved, split
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.system import locks
@@ -87,14 +88,14 @@ class Publisher:
         if run.complete:
             self._hold_unanswered()
             found = run.arcs["added"] + run.arcs["changed"] + run.arcs["unchanged"]
-            frontier, publication = run.job.frontier, run.job.publication.name
-            names = frontier.seen_names(run.domain)
-            seen = seen_part(run.store, publication, tree, names, lambda: frontier.seen(run.domain))
+            seen = self._seen_part(tree)
             verdict, seen_tree = removed_arcs(run, seen, found), seen.tree
             complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
+        if not complete:
+            seen_tree = self._seen_with_the_one_before(tree)
         tree = without(run.store, tree, removed)
         run.arcs["removed"] = len(removed)
-        return Published(self._swap(tree, seen_tree if complete else None, complete), complete, reason)
+        return Published(self._swap(tree, seen_tree or tree, complete), complete, reason)
 
     # -- objects -------------------------------------------------------------------------------------------------
 
@@ -173,33 +174,66 @@ class Publisher:
         with run.job.frontier.changes():
             run.job.frontier.hold(run.domain, held)
 
+    # -- what the publication saw ----------------------------------------------------------------------------
+
+    def _seen_part(self, tree: str) -> SeenTree:
+        frontier, domain = self._run.job.frontier, self._run.domain
+        names = frontier.seen_names(domain)
+        return seen_part(self._run.store, self._run.job.publication.name, tree, names, lambda: frontier.seen(domain))
+
+    def _seen_with_the_one_before(self, tree: str) -> str:
+        """What an incomplete crawl saw of `tree`, and what its publication's crawl before it had."""
+        run, frontier = self._run, self._run.job.frontier
+        before = crawl_before(run.store, run.base, run.job.publication.name)
+        if run.base is None or (before.is_newest and before.is_whole):
+            return tree
+        if before.tree is not None:
+            with frontier.changes():
+                frontier.hold(run.domain, (arc.path for arc in arcs(run.store, before.tree)))
+        return self._seen_part(tree).tree
+
     # -- the swap ------------------------------------------------------------------------------------------------
 
-    def _swap(self, tree: str, seen_tree: str | None, complete: bool) -> str:
+    def _swap(self, tree: str, seen_tree: str, complete: bool) -> str:
+        """Publish the state `tree`, of which the publication saw `seen_tree`."""
         run, store = self._run, self._run.store
         archive = run.job.archive
         commit_additions(archive, run.domain)  # so that little is left to do while everybody waits
         with locks.Turnstile(archive.lock(run.domain)).exclusive(), sequence.publication_slot(archive, run.tag) as turn:
             # What was confirmed until now belongs to the state before: a mount confirms under the same lock.
             fold_in(archive, store, run.domain)
+            directory.raise_layout(archive)
+            seen = "" if seen_tree == tree else seen_tree
             main = store.ref(MAIN)
             parent = run.parent(main)
             if not run.older and run.base is not None and main is not None and main != run.base.oid:
                 tree = additions_since(store, run.base.tree, store.commit(main).tree, tree)
-            message = CrawlMessage(run.tag, run.job.publication.name, complete, turn.number, run.job.sources)
+            message = CrawlMessage(
+                run.tag,
+                run.job.publication.name,
+                complete,
+                turn.number,
+                sources=run.job.sources,
+                job=run.job.name,
+                held=run.job.publication.is_held,
+                seen=seen,
+            )
             seconds = int((run.tag.crawl_time if run.job.sources else run.job.begun).timestamp())
             commit = store.write_commit(tree, [parent] if parent else [], str(message), COMMITTER, seconds)
-            store.update_refs(self._ref_updates(commit, main, seen_tree))
+            store.update_refs(self._ref_updates(commit, main, seen, seen_tree if complete else None))
             turn.publish()
         return commit
 
-    def _ref_updates(self, commit: str, main: str | None, seen_tree: str | None) -> list[RefUpdate]:
+    def _ref_updates(self, commit: str, main: str | None, seen: str, last_seen: str | None) -> list[RefUpdate]:
+        """What moves: `seen` is the tree for refs/seen, `last_seen` what a complete crawl saw."""
         store = self._run.store
         updates = [RefUpdate(self._run.tag.ref, commit, None)]
+        if seen:
+            updates.append(RefUpdate(self._run.tag.seen_ref, seen, None))
         if not self._run.older:
             updates.append(RefUpdate(MAIN, commit, main))
         publication = PUBLICATIONS + self._run.job.publication.name
         last = store.ref(publication)
-        if seen_tree is not None and seen_tree != last:
-            updates.append(RefUpdate(publication, seen_tree, last))
+        if last_seen is not None and last_seen != last:
+            updates.append(RefUpdate(publication, last_seen, last))
         return updates

@@ -22,7 +22,7 @@ from agent.indexing.recovery import Recovered, recover
 from agent.system import jsonfile
 from agent.upkeep.backupmark import MARK, held, id_of
 from webarcfs.archive.config import directory
-from webarcfs.archive.config.directory import LAYOUT, MISSING, RESTORING, Archive
+from webarcfs.archive.config.directory import MISSING, RESTORING, Archive, layout_of
 from webarcfs.archive.git import transfer
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
@@ -65,7 +65,8 @@ def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None,
     with held(target) as mark:
         if mark is not None and mark["id"] != own:
             raise UsageError(f"{target} is the backup of another archive ({mark['id']}, this one is {own})")
-        jsonfile.write(target / MARK, {"id": own, "layout": LAYOUT, "begun": format_time(now()), "finished": None})
+        said = {"id": own, "layout": layout_of(archive.root), "begun": format_time(now()), "finished": None}
+        jsonfile.write(target / MARK, said)
         kept = mirror(archive.root / _JOURNAL, target / _JOURNAL, other)
         copied = _copy_all(archive, Archive(target), progress, live=True, check=not quick)
         for name in _PLAIN:
@@ -74,8 +75,9 @@ def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None,
         copied = replace(copied, failed=(*copied.failed, *map(_differs, other or ())))
         if not copied.failed:
             remove_others(target / _JOURNAL, kept)
-            done = {"id": own, "layout": LAYOUT, "begun": format_time(now()), "finished": format_time(now())}
-            jsonfile.write(target / MARK, done)
+            # A crawl may have raised the layout while it was copied.
+            said |= {"layout": layout_of(archive.root), "finished": format_time(now())}
+            jsonfile.write(target / MARK, said)
     return copied
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from webarcfs.archive.commit import progress
 from webarcfs.archive.commit.progress import ADDITIONS
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, Repository
+from webarcfs.archive.git.repository import CRAWLS, FORMS, MAIN, PUBLICATIONS, SEEN, Repository
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, WebarcError
@@ -45,8 +45,12 @@ def read_refs(store: Repository, name: str) -> Domain:
             domain.findings.append(f"{CRAWLS}{time}: {error}")
     if domain.refs and domain.main != domain.refs[max(domain.refs)]:
         domain.findings.append(f"{MAIN} is not where the newest crawl's ref is, {CRAWLS}{max(domain.refs)}")
+    alone = (time for time in store.ref_names(SEEN) if time not in domain.refs)
+    domain.findings += [f"{SEEN}{time}: there is no crawl of that time" for time in alone]
     looks: tuple[tuple[str, Callable[[str], object]], ...] = (
         (PUBLICATIONS, store.entries),
+        (SEEN, store.entries),
+        (FORMS, store.entries),
         (ADDITIONS, partial(progress.number, store)),
     )
     for kind, look in looks:
@@ -77,6 +81,10 @@ def _read_crawl(domain: Domain, time: str, target: str) -> None:
     if number in domain.sequence.values():
         raise Damaged(f"its number {number} is another crawl's, too")
     domain.sequence[str(tag)] = number
+    kept = domain.store.ref(tag.seen_ref)
+    if commit.message.seen != (kept or ""):
+        saw = commit.message.seen or "all of it"
+        raise Damaged(f"its publication saw {saw}, and {tag.seen_ref} is {kept or 'gone'}")
 
 
 def fsck(store: Repository) -> Iterator[str]:

@@ -17,7 +17,7 @@ def test_a_new_archive_has_what_the_design_shows(tmp_path: Path) -> None:
     assert sorted(path.name for path in archive.root.iterdir()) == [
         *("changes", "content", "filters", "format", "jobs", "journal", "lock", "log", "reports", "xsd")
     ]
-    assert archive.format.read_text() == "1\n"
+    assert archive.format.read_text() == "2\n"
     assert open_archive(archive.root) == archive
     assert list(archive.domains()) == []
 
@@ -38,8 +38,8 @@ def test_an_empty_folder_will_do_and_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"2\n", "layout 2, this program knows up to 1"),
-        (b"0\n", "webarc-agent upgrade"),
+        (b"3\n", "layout 3, this program knows up to 2"),
+        (b"0\n", "this program knows 1 to 2"),
         (b"", "no layout version"),
         (b"one\n", "'one'"),
         (b"\xff\n", "unreadable"),
@@ -47,7 +47,7 @@ def test_an_empty_folder_will_do_and_nothing_else(tmp_path: Path) -> None:
     ],
 )
 def test_layouts_that_are_not_understood(tmp_path: Path, content: bytes, message: str) -> None:
-    """What is newer is refused, what is older is upgraded."""
+    """What is newer is refused, and what never was."""
     archive = create(tmp_path / "a")
     archive.format.write_bytes(content)
     with pytest.raises(NotAnArchive, match=message):

@@ -12,10 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UsageError, WebarcError
-from webarcfs.archive.system.fsync import sync_tree
+from webarcfs.archive.system.fsync import replacing, sync_tree
 
-#: Version of the layout that this program writes. Newer ones are refused, older ones need `webarc-agent upgrade`.
-LAYOUT = 1
+#: Version of the layout that this program writes, and the oldest that it reads and goes on with.
+LAYOUT = 2
+OLDEST = 1
 #: Where the commands look when they are given no archive.
 DEFAULT = "/srv/webarc"
 
@@ -196,7 +197,34 @@ def finish(archive: Archive) -> None:
 
 
 def open_archive(root: Path) -> Archive:
-    """The archive in `root`. Raises NotAnArchive when there is none, or one of another layout."""
+    """The archive in `root`. Raises NotAnArchive when there is none, or one of a layout that is not understood."""
+    layout = layout_of(root)
+    if layout > LAYOUT:
+        raise NotAnArchive(
+            f"{root} has layout {layout}, this program knows up to {LAYOUT}; use the webarcfs that wrote it, or a newer"
+        )
+    if layout < OLDEST:
+        raise NotAnArchive(f"{root} has layout {layout}; this program knows {OLDEST} to {LAYOUT}")
+    return Archive(root.resolve())
+
+
+def raise_layout(archive: Archive) -> bool:
+    """Bring an archive to this program's layout, durably; returns whether it was of an older one.
+
+    Called before anything is written that older programs do not know, by the process that holds lock/.sequence: from
+    then on they refuse the archive. Nothing else changes, since this program reads both. Raises OSError.
+    """
+    if layout_of(archive.root) >= LAYOUT:
+        return False
+    scratch = archive.root / ".format.new"
+    scratch.unlink(missing_ok=True)  # of a process that was killed here
+    with replacing(archive.format, scratch) as file:
+        file.write(f"{LAYOUT}\n".encode())
+    return True
+
+
+def layout_of(root: Path) -> int:
+    """The layout of the archive in `root`. Raises NotAnArchive when there is none."""
     try:
         text = (root / "format").read_text("ascii").strip()
     except (FileNotFoundError, NotADirectoryError):
@@ -205,13 +233,7 @@ def open_archive(root: Path) -> Archive:
         text = "unreadable"
     if not text.isdecimal():
         raise NotAnArchive(f"{root}/format says {text!r}, which is no layout version")
-    if int(text) > LAYOUT:
-        raise NotAnArchive(
-            f"{root} has layout {text}, this program knows up to {LAYOUT}; use the webarcfs that wrote it, or a newer"
-        )
-    if int(text) < LAYOUT:
-        raise NotAnArchive(f"{root} has layout {text}; `webarc-agent upgrade --archive {root}` brings it to {LAYOUT}")
-    return Archive(root.resolve())
+    return int(text)
 
 
 def _instead(root: Path) -> str:

@@ -30,6 +30,10 @@ from webarcfs.archive.system.fsync import sync_folder, sync_tree
 MAIN = "refs/heads/main"
 CRAWLS = "refs/crawls/"
 PUBLICATIONS = "refs/publications/"
+#: Below it, by the time of a crawl: the tree that its publication saw, where that is less than the crawl's commit has.
+SEEN = "refs/seen/"
+#: Below it: derived forms of documents.
+FORMS = "refs/forms/"
 INCOMING = "refs/incoming/"
 
 #: How long git waits for another git that holds a ref's lock, in ms. Its default of 100 is too little while that one

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from webarcfs.archive.git import git_command, leftlocks
 from webarcfs.archive.git.git_command import reason
-from webarcfs.archive.git.repository import INCOMING, Repository
+from webarcfs.archive.git.repository import CRAWLS, FORMS, INCOMING, PUBLICATIONS, SEEN, Repository
 
 #: What is copied: all but scratch refs of publications under way.
-_REFS = ("refs/heads/*", "refs/crawls/*", "refs/publications/*", "refs/additions/*")
+_REFS = tuple(f"{each}*" for each in ("refs/heads/", CRAWLS, PUBLICATIONS, SEEN, FORMS, "refs/additions/"))
 #: With so many packs the small ones are put together.
 _MANY_PACKS = 20
 

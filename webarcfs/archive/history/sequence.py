@@ -88,16 +88,21 @@ def mend(archive: Archive) -> None:
 def _missing(store: Repository, tag: CommitTag, number: int) -> list[RefUpdate]:
     """What is still to be moved for the publication `number`."""
     head, target = store.head(), store.ref(tag.ref)
-    below = crawl_commit(store, head.oid) if head else None
-    if target is None:
-        is_there = below is not None and (below.message.tag, below.message.sequence) == (tag, number)
-        return [RefUpdate(tag.ref, head.oid, None)] if head is not None and is_there else []
-    crawl = crawl_commit(store, target)
-    if crawl is None or crawl.message.sequence != number:
+    last = target or (head.oid if head else None)
+    crawl = crawl_commit(store, last) if last is not None else None
+    if crawl is None or (crawl.message.tag, crawl.message.sequence) != (tag, number):
         return []
+    updates = []
     parent = crawl.parents[0] if crawl.parents else None
-    # An import of older captures follows another snapshot, and leaves main alone.
-    return [RefUpdate(MAIN, target, parent)] if parent == (head.oid if head else None) else []
+    if target is None:
+        updates.append(RefUpdate(tag.ref, last, None))
+    elif parent == (head.oid if head else None):
+        # An import of older captures follows another snapshot, and leaves main alone.
+        updates.append(RefUpdate(MAIN, target, parent))
+    seen = store.ref(tag.seen_ref)
+    if crawl.message.seen and crawl.message.seen != seen:
+        updates.append(RefUpdate(tag.seen_ref, crawl.message.seen, seen))
+    return updates
 
 
 def crawl_commit(store: Repository, ref_target: str) -> Commit | None:

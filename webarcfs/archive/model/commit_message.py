@@ -1,7 +1,9 @@
 """What a commit of a domain says: its message and trailers. Pure (/Ar-8/).
 
-The first line is the commitTag. A crawl's commit has the trailers Publication, Complete, Sequence and, for imports,
-Source; a commit of additions has an `Added` for each file, and a `Journal` for each log that it took them from.
+The first line is the commitTag. A crawl's commit has the trailers Publication, Complete, Sequence, Job; for imports,
+Source; `Release: held` where readers may not see it at once; and Seen, the tree that the publication saw, where that is
+less than the commit's. A commit of additions has an `Added` for each file, and a `Journal` for each log that it took
+them from.
 """
 
 from __future__ import annotations
@@ -23,13 +25,20 @@ _PLAIN = re.compile(r"[ !#-\[\]-~]*")
 
 @dataclass(frozen=True, slots=True)
 class CrawlMessage:
-    """The message of a crawl's commit. `sequence` counts the publications of the whole archive."""
+    """The message of a crawl's commit. `sequence` counts the publications of the whole archive.
+
+    `job` is the name of the job, `seen` the tree that its publication saw, empty where it saw the whole state; `held`
+    says that readers may not see it as soon as it is published.
+    """
 
     tag: CommitTag
     publication: str
     complete: bool
     sequence: int
     sources: Sequence[str] = ()
+    job: str = ""
+    held: bool = False
+    seen: str = ""
 
     def __str__(self) -> str:
         lines = [
@@ -38,6 +47,9 @@ class CrawlMessage:
             f"Publication: {self.publication}",
             f"Complete: {'yes' if self.complete else 'no'}",
             f"Sequence: {self.sequence}",
+            *([f"Job: {self.job}"] if self.job else []),
+            *(["Release: held"] if self.held else []),
+            *([f"Seen: {self.seen}"] if self.seen else []),
             *(f"Source: sha256:{digest}" for digest in self.sources),
         ]
         return "\n".join(lines) + "\n"
@@ -98,6 +110,21 @@ class Message:
     def publication(self) -> str:
         """Name of the publication whose crawl this is; empty for additions."""
         return "".join(self.all("Publication")[:1])
+
+    @property
+    def job(self) -> str:
+        """Name of the job that made it; empty for additions, and for crawls of layout 1."""
+        return "".join(self.all("Job")[:1])
+
+    @property
+    def is_held(self) -> bool:
+        """Whether readers were not to see it as soon as it was published."""
+        return self.all("Release") == ["held"]
+
+    @property
+    def seen(self) -> str:
+        """The tree that its publication saw of this state; empty where that is all of it, or not known (layout 1)."""
+        return "".join(self.all("Seen")[:1])
 
     @property
     def done(self) -> dict[str, int]:

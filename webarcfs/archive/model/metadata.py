@@ -85,6 +85,11 @@ class CommitTag:
         """The ref in the domain's repository that holds this tag's newest commit."""
         return f"refs/crawls/{compact_time(self.crawl_time)}"
 
+    @property
+    def seen_ref(self) -> str:
+        """The ref that holds the tree that this crawl's publication saw, where that is less than the crawl's state."""
+        return f"refs/seen/{compact_time(self.crawl_time)}"
+
     @classmethod
     @lru_cache(_REMEMBERED)
     def parse(cls, text: str) -> CommitTag:

@@ -15,8 +15,9 @@ from pathlib import Path
 from webarcfs.archive.commit import progress
 from webarcfs.archive.commit.progress import ADDITIONS
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, PUBLICATIONS, Commit, Repository
+from webarcfs.archive.git.repository import CRAWLS, FORMS, INCOMING, MAIN, PUBLICATIONS, SEEN, Commit, Repository
 from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import crawl_commit
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.repair import repository_files
@@ -29,9 +30,9 @@ _OID = 40
 _MOST_WRONG = 2  # characters of a ref's name that may be damaged
 #: A line of packed-refs begins so many characters before this.
 _NAME = " refs/"
-_OURS = (CRAWLS, PUBLICATIONS, ADDITIONS, INCOMING)
+_OURS = (CRAWLS, PUBLICATIONS, SEEN, FORMS, ADDITIONS, INCOMING)
 #: What a crawl or recover makes anew.
-_DERIVED = (PUBLICATIONS, ADDITIONS, INCOMING)
+_DERIVED = (PUBLICATIONS, SEEN, FORMS, ADDITIONS, INCOMING)
 _HEADER_WORDS = ("pack-refs", "peeled", "sorted")
 _ID = re.compile(r"[0-9a-f]{40}")
 _GOOD_NAME = re.compile(r"refs/[^\x00-\x20\x7f]+")
@@ -72,7 +73,7 @@ class Refs:
                 return self._store.commit(oid).message.tag.domain == self._domain
             if name.startswith(CRAWLS):
                 return self._store.commit(oid).message.tag.ref == name
-            if name.startswith(PUBLICATIONS):
+            if name.startswith((PUBLICATIONS, SEEN, FORMS)):
                 self._store.entries(oid)
             elif name.startswith(ADDITIONS):
                 progress.number(self._store, oid)
@@ -98,6 +99,12 @@ class Refs:
         for name, text in list(self._broken.items()):
             if name.startswith(CRAWLS) and not _ID.fullmatch(text):
                 self._tell_crawl(name)
+        seen = self._seen()
+        for name in [name for name in self._right if name.startswith(SEEN) and name not in seen]:
+            if CRAWLS + name.removeprefix(SEEN) not in self._broken:
+                self._drop(name)
+        for name, oid in seen.items():
+            self._settle(name, oid)
         self._rename({PUBLICATIONS + each for each in publications} | {ADDITIONS + each for each in done})
         for name in list(self._broken):
             self._give_up(name, done)
@@ -187,6 +194,17 @@ class Refs:
                 }
         return newest, publications, done
 
+    def _seen(self) -> dict[str, str]:
+        """The trees that crawls name in their trailer Seen, each by its ref, as far as they can be read."""
+        found = {}
+        for name, oid in self._right.items():
+            if name.startswith(CRAWLS):
+                with suppress(WebarcError):
+                    crawl = crawl_commit(self._store, oid)
+                    if crawl is not None and crawl.message.seen and self._fits(SEEN, crawl.message.seen):
+                        found[crawl.message.tag.seen_ref] = crawl.message.seen
+        return found
+
     def _tell_crawl(self, name: str) -> None:
         """A crawl that is not in main's history, as an import of older captures: its commit is known by its tag."""
         own = [commit for commit in self._commits if commit.message.tag.ref == name]
@@ -204,8 +222,8 @@ class Refs:
             pass  # it is said already
         elif name.startswith(ADDITIONS) and log in done:
             self._settle(name, self._store.write_blob(progress.body(done[log])))
-        elif name.startswith((ADDITIONS, INCOMING)):
-            self._drop(name)  # what was done is done again, and dropped again
+        elif name.startswith((ADDITIONS, INCOMING, SEEN)):
+            self._drop(name)  # what was done is done again, and dropped again; no crawl names such a tree
         elif not _GOOD_NAME.fullmatch(name):
             self._drop(name)
             self.left.append(f"{PACKED}: of a line only {name!a} can be read, and it is removed")
