@@ -27,27 +27,36 @@ CREATE TABLE document (
     id     INTEGER PRIMARY KEY,
     domain INTEGER NOT NULL REFERENCES domain,
     url    TEXT NOT NULL UNIQUE,
-    path   TEXT NOT NULL                    -- of its ARC: /<domain>/…; http and https share one
+    path   TEXT NOT NULL,                   -- of its ARC: /<domain>/…; http and https share one
+    surt   TEXT NOT NULL                    -- its URL as a key that sorts by host, from the top-level domain down
 );
 
 CREATE INDEX document_by_domain ON document (domain, path);
 CREATE INDEX document_by_path ON document (path);
+CREATE INDEX document_by_surt ON document (surt, path);
 
 CREATE TABLE version (
     document   INTEGER NOT NULL REFERENCES document,
     domain     INTEGER NOT NULL REFERENCES domain,
     seq_from   INTEGER NOT NULL,            -- the first snapshot that has it
     seq_until  INTEGER NOT NULL,            -- the first that no longer has it; 9223372036854775807 while it is current
+    stored     INTEGER NOT NULL,            -- seq of the snapshot whose crawl stored it; before seq_from where an older
+                                            -- import was put in between
     mimeType   TEXT NOT NULL,
     title      TEXT NOT NULL,
     createTime TEXT NOT NULL,
+    captureTime TEXT NOT NULL,              -- when the server answered; CET
+    status     INTEGER NOT NULL,            -- HTTP's
+    blob       BLOB NOT NULL,               -- git's id of the body, 20 bytes
+    head       BLOB NOT NULL,               -- git's id of headers.http
+    size       INTEGER NOT NULL,            -- bytes of the body
     PRIMARY KEY (document, seq_from)
 ) WITHOUT ROWID;
 
 CREATE INDEX version_by_type ON version (domain, mimeType, seq_from, seq_until);
 CREATE INDEX version_by_creation ON version (mimeType, createTime);
 
--- The specification's table (its section 2), a row per document and snapshot; commitTag and crawlTime are the
+-- The specification's table (its section 2) and two columns of ours, a row per document and snapshot; commitTag and crawlTime are the
 -- snapshot's. What users write WHERE and ORDER BY against (/Cl-6/).
 --
 -- Which table is read first decides between a millisecond and seconds, so the planner is told what it cannot know: most
@@ -60,7 +69,9 @@ SELECT document.url         AS url,
        domain.name          AS domain,
        snapshot.crawlTime   AS crawlTime,
        version.createTime   AS createTime,
-       snapshot.commitTag   AS commitTag
+       snapshot.commitTag   AS commitTag,
+       version.captureTime  AS captureTime,
+       version.status       AS status
   FROM snapshot
   JOIN domain   ON domain.id = snapshot.domain
   JOIN version  ON version.domain = snapshot.domain
@@ -84,10 +95,11 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('document', 'sqlite_autoindex_document_1', '1000000 1'),
     ('document', 'document_by_domain',          '1000000 10000 1'),
     ('document', 'document_by_path',            '1000000 1'),
+    ('document', 'document_by_surt',            '1000000 1 1'),
     ('version',  'version',                     '1200000 2 1'),
     ('version',  'version_by_type',             '1200000 12000 1000 100 100 1'),
     ('version',  'version_by_creation',         '1200000 100000 10 1 1');
 
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 COMMIT;

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agent.pipeline.domainrun import TreeReader
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Commit, Repository
-from webarcfs.archive.index.database import Database, DocumentChange
-from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.index.database import Database, DocumentChange, StoredVersion
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.metadata import MetaData
 
@@ -23,7 +24,7 @@ def index(database: Database, store: Repository, commit: Commit) -> None:
 def changes_of(store: Repository, commit: Commit) -> Iterator[DocumentChange]:
     """The documents whose metadata a commit changed, in order of path."""
     before = store.commit(commit.parents[0]).tree if commit.parents else None
-    domain = commit.message.tag.domain
+    domain, shelf = commit.message.tag.domain, TreeReader(store, commit.tree)
     for difference in store.differences(before, commit.tree):
         folder, _, name = difference.path.rpartition("/")
         if name != DATA_XML:
@@ -31,7 +32,17 @@ def changes_of(store: Repository, commit: Commit) -> Iterator[DocumentChange]:
         path = f"/{domain}/{folder}"
         old, new = (_metadata(store, blob, path) for blob in (difference.old, difference.new))
         if old != new:
-            yield DocumentChange(path, new)
+            yield DocumentChange(path, None if new is None else _version(store, shelf, folder, new))
+
+
+def _version(store: Repository, shelf: TreeReader, arc: str, meta: MetaData) -> StoredVersion:
+    """A version as the tables have it. Raises Damaged where the ARC has no body or no headers.http."""
+    entries = (shelf.folder(arc) or {}).values()
+    body = next((each for each in entries if not each.is_tree and is_data_file(each.name)), None)
+    head = next((each for each in entries if not each.is_tree and each.name == HEADERS), None)
+    if body is None or head is None:
+        raise Damaged(f"{meta.path} has no {HEADERS if body else 'body'} ({store.path})")
+    return StoredVersion(meta, body.oid, head.oid, store.size(body.oid))
 
 
 def _metadata(store: Repository, blob: str | None, path: str) -> MetaData | None:

@@ -22,6 +22,7 @@ def describe(documents: Iterator[Document], run: DomainRun) -> Iterator[Document
 
 
 def _metadata(document: Document, run: DomainRun) -> MetaData:
+    at_crawl_time = document.captured == run.tag.crawl_time
     return MetaData(
         url=document.url,
         mime_type=document.mime_type,
@@ -31,4 +32,6 @@ def _metadata(document: Document, run: DomainRun) -> MetaData:
         crawl_time=run.tag.crawl_time,
         create_time=document.create_time or document.captured,
         commit_tag=run.tag,
+        captured=None if at_crawl_time else document.captured,
+        status=document.status,
     )

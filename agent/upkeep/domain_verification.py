@@ -13,9 +13,11 @@ from webarcfs.archive.git.repository import CRAWLS, FORMS, MAIN, PUBLICATIONS, S
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, WebarcError
-from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, CommitTag, parse_compact_time
 
 _MOST_LINES = 20
+#: What webarc.db has of each document, beside its snapshots.
+_INDEXED = ("url", "mimeType", "title", "createTime", *CAPTURE_FIELDS)
 
 
 @dataclass
@@ -130,7 +132,7 @@ def documents(domain: Domain, sound: str | None) -> Iterator[str]:
         for line in _faults(domain, head.tree, folder, fields):
             yield f"/{difference.path}: {line}"
             sound_so_far = False
-        current[fields["path"]] = {key: fields[key] for key in ("url", "mimeType", "title", "createTime")}
+        current[fields["path"]] = {key: fields[key] for key in _INDEXED}
     domain.current = current if sound_so_far else None
 
 

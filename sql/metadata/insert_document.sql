@@ -1,1 +1,1 @@
-INSERT OR IGNORE INTO document (domain, url, path) VALUES (:domain, :url, :path);
+INSERT OR IGNORE INTO document (domain, url, path, surt) VALUES (:domain, :url, :path, :surt);

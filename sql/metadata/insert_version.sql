@@ -1,2 +1,5 @@
-INSERT INTO version (document, domain, seq_from, seq_until, mimeType, title, createTime)
-SELECT id, :domain, :seq, :next, :mimeType, :title, :createTime FROM document WHERE url = :url;
+INSERT INTO version (document, domain, seq_from, seq_until, stored, mimeType, title, createTime, captureTime, status, blob,
+                     head, size)
+SELECT id, :domain, :seq, :next, :seq, :mimeType, :title, :createTime, :captureTime, :status, :blob, :head, :size
+  FROM document
+ WHERE url = :url;

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.bench.measure import cost
 from tests.support.archives import CREATED, DOMAIN, FIRST, HEAD, make_archive, metadata, store_of
+from tests.support.indexing import change
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
@@ -123,7 +124,7 @@ def _fill(path: Path, documents: int) -> None:
 
 def _change(number: int, snapshot: int) -> DocumentChange:
     meta = _document(number, snapshot)
-    return DocumentChange(meta.path, meta)
+    return change(meta.path, meta)
 
 
 def _document(number: int, snapshot: int) -> MetaData:

@@ -278,6 +278,8 @@ FIELDS = {
     "user.webarc.crawlTime": "2026-11-21T03:00:00",
     "user.webarc.createTime": "2026-10-01T12:00:00",
     "user.webarc.commitTag": OLD,
+    "user.webarc.captureTime": "2026-11-21T03:00:00",
+    "user.webarc.status": "200",
     "user.xdg.origin.url": f"http://{DOMAIN}/a b/caf\u00e9 \u00fc.html",
     "user.mime_type": "text/html",
 }

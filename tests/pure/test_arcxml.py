@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from xml.sax.saxutils import quoteattr
 
 import pytest
@@ -16,7 +16,7 @@ from tests.pure.test_model import META, TAG
 from webarcfs.archive.config import packaged_files
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
-from webarcfs.archive.model.metadata import CET, MetaData
+from webarcfs.archive.model.metadata import CET, FIELDS, MetaData
 
 pytestmark = pytest.mark.pure
 
@@ -47,9 +47,23 @@ def test_it_looks_as_the_design_shows() -> None:
     assert root.tag == f"{arc}file"
     meta, data = root
     assert (meta.tag, data.tag, len(data)) == (f"{arc}meta", f"{arc}data", 0)
-    assert {str(name): str(value) for name, value in meta.attrib.items()} == META.as_fields()
+    assert {str(name): str(value) for name, value in meta.attrib.items()} == {
+        name: value for name, value in META.as_fields().items() if name in FIELDS
+    }
     assert EMPTY.startswith(b'<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n')
     data_xml.validate(EMPTY)
+
+
+def test_time_and_status_of_a_capture_are_written_where_they_say_more() -> None:
+    late = replace(META, captured=META.crawl_time + timedelta(seconds=9), status=404)
+    document = data_xml.describe(late)
+    assert document == EMPTY.replace(b"/>", b' captureTime="2026-11-21T03:00:09" status="404"/>', 1)
+    data_xml.validate(document)
+    assert data_xml.metadata(document) == late and data_xml.times(document) == times_of(late)
+    assert data_xml.has_no_nodes(document)
+    for wrong in (b'status="900"', b'status="x"', b'captureTime="soon"'):
+        with pytest.raises(InvalidDocument):
+            data_xml.validate(EMPTY.replace(b"/>", b" " + wrong + b"/>", 1))
 
 
 @given(hostile)
@@ -59,8 +73,16 @@ def test_attributes_are_written_as_the_standard_library_does(text: str) -> None:
     assert data_xml.quoted(text) == quoteattr(data_xml.clean(text), escapes)
 
 
-@given(hostile, hostile, st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 1, 1)))
-def test_what_is_described_is_read_back(title: str, rest: str, created: datetime) -> None:
+@given(
+    hostile,
+    hostile,
+    st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 1, 1)),
+    st.none() | st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 1, 1)),
+    st.integers(100, 599),
+)
+def test_what_is_described_is_read_back(
+    title: str, rest: str, created: datetime, captured: datetime | None, status: int
+) -> None:
     meta = MetaData(
         url="http://www.example.org/" + rest,
         mime_type="text/html",
@@ -70,6 +92,8 @@ def test_what_is_described_is_read_back(title: str, rest: str, created: datetime
         crawl_time=TAG.crawl_time,
         create_time=created.replace(microsecond=0, tzinfo=CET),
         commit_tag=TAG,
+        captured=None if captured is None else captured.replace(microsecond=0, tzinfo=CET),
+        status=status,
     )
     document = data_xml.describe(meta)
     assert data_xml.describe(meta) == document
@@ -298,6 +322,12 @@ def read(document: bytes) -> object:
         (b'title="', b'title = "'),
         (b'crawlTime="', b'crawlTime="x'),
         (b"/>\n  <arc:data/>", b"></arc:meta>\n  <arc:data/>"),
+        (b"/>\n", b' captureTime="2026-11-21T03:00:09"/>\n'),
+        (b"/>\n", b' status="404"/>\n'),
+        (b"/>\n", b' status="404" captureTime="2026-11-21T03:00:09"/>\n'),
+        (b"/>\n", b' status="4040"/>\n'),
+        (b"/>\n", b' captureTime=""/>\n'),
+        (b"/>\n", b' other="x"/>\n'),
     ],
 )
 def test_what_is_read_without_a_parser_is_read_as_with_one(

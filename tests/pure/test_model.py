@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from webarcfs.archive.model import metadata
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import CET, FIELDS, CommitTag, MetaData
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, CET, FIELDS, CommitTag, MetaData
 
 pytestmark = pytest.mark.pure
 
@@ -93,8 +93,24 @@ def test_what_is_no_tag(text: str) -> None:
 
 def test_metadata_have_the_names_of_the_specification() -> None:
     names = ["url", "mimeType", "title", "path", "domain", "crawlTime", "createTime", "commitTag"]
-    assert list(FIELDS) == names == list(META.as_fields())
+    assert list(FIELDS) == names == list(META.as_fields())[:8]
+    assert list(CAPTURE_FIELDS) == ["captureTime", "status"] == list(META.as_fields())[8:]
     assert MetaData.from_fields(META.as_fields()) == META
+
+
+def test_a_capture_is_at_crawl_time_and_200_where_nothing_else_is_said() -> None:
+    eight = {name: value for name, value in META.as_fields().items() if name in FIELDS}
+    assert MetaData.from_fields(eight) == META
+    assert (META.capture_time, META.status) == (META.crawl_time, 200)
+    late = MetaData.from_fields(eight | {"captureTime": "2026-11-21T03:00:07", "status": "404"})
+    assert (late.captured, late.status) == (metadata.parse_time("2026-11-21T03:00:07"), 404)
+    assert MetaData.from_fields(late.as_fields()) == late
+
+
+@pytest.mark.parametrize("status", ["", "20", "2000", "600", "099", "2O0", "-20", "²00"])
+def test_what_is_no_status(status: str) -> None:
+    with pytest.raises(Damaged, match="no HTTP status"):
+        MetaData.from_fields(META.as_fields() | {"status": status})
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.archives import CREATED, FIRST
-from webarcfs.archive.index.database import Database, DocumentChange
+from tests.support.indexing import change
+from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.query import ask
 from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.errors import BadCondition, DatabaseDamaged, NotFound, TookTooLong, WebarcError
@@ -36,7 +37,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("asking") / "webarc.db"
     with Database(path) as opened:
         trailers = (("Publication", "test"), ("Complete", "yes"), ("Sequence", "1"))
-        opened.record(Message(TAG, trailers), [DocumentChange(each.path, each) for each in DOCUMENTS])
+        opened.record(Message(TAG, trailers), [change(each.path, each) for each in DOCUMENTS])
     before = path.read_bytes()
     yield path
     assert path.read_bytes() == before, "a condition changed the database"

@@ -13,13 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.archives import CREATED, FIRST
+from tests.support.indexing import change
 from tests.support.users import Other, open_folder
 from webarcfs.archive.config import packaged_files
 from webarcfs.archive.index import sqlite_file
 from webarcfs.archive.index.database import Database, DocumentChange
 from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged
-from webarcfs.archive.model.metadata import FIELDS, CommitTag, MetaData
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, CommitTag, MetaData
 
 pytestmark = pytest.mark.store
 DOMAIN = "e.org"
@@ -50,11 +51,11 @@ def test_a_row_for_each_document_and_snapshot(database: Database) -> None:
     """/Db-3/: the specification's flat table of eight columns; commitTag and crawlTime are the snapshot's."""
     one, two = tag(1), tag(2)
     a, b = meta("/a", one, "A"), meta("/b", one, "B")
-    database.record(message(one, 1), [DocumentChange(a.path, a), DocumentChange(b.path, b)])
+    database.record(message(one, 1), [change(a.path, a), change(b.path, b)])
     newer = meta("/b", two, "B2")
-    database.record(message(two, 2), [DocumentChange(b.path, newer)])
+    database.record(message(two, 2), [change(b.path, newer)])
     rows = list(database.dump())
-    assert list(rows[0]) == list(FIELDS)
+    assert list(rows[0]) == [*FIELDS, *CAPTURE_FIELDS, "surt", "blob", "head", "size", "stored"]
     found = [(row["commitTag"], row["crawlTime"], row["url"], row["title"]) for row in rows]
     assert found == [
         (str(one), "2026-11-21T03:00:01", a.url, "A"),
@@ -67,7 +68,7 @@ def test_a_row_for_each_document_and_snapshot(database: Database) -> None:
 
 def test_an_unchanged_snapshot_costs_no_version(database: Database) -> None:
     a = meta("/a", tag(1))
-    database.record(message(tag(1), 1), [DocumentChange(a.path, a)])
+    database.record(message(tag(1), 1), [change(a.path, a)])
     for number in range(2, 50):
         database.record(message(tag(number), number), [])
     assert database.count_versions() == 1
@@ -76,24 +77,24 @@ def test_an_unchanged_snapshot_costs_no_version(database: Database) -> None:
 
 def test_removed_and_back_again(database: Database) -> None:
     a = meta("/a", tag(1))
-    for number, change in enumerate([a, None, a, None], 1):
-        database.record(message(tag(number), number), [DocumentChange(a.path, change)])
+    for number, found in enumerate([a, None, a, None], 1):
+        database.record(message(tag(number), number), [change(a.path, found)])
     assert [row["commitTag"] for row in database.dump()] == [str(tag(1)), str(tag(3))]
 
 
 def test_http_and_https_share_a_path(database: Database) -> None:
     plain, secure = meta("/a", tag(1)), meta("/a", tag(2), scheme="https")
-    database.record(message(tag(1), 1), [DocumentChange(plain.path, plain)])
-    database.record(message(tag(2), 2), [DocumentChange(secure.path, secure)])
+    database.record(message(tag(1), 1), [change(plain.path, plain)])
+    database.record(message(tag(2), 2), [change(secure.path, secure)])
     assert [row["url"] for row in database.dump()] == [plain.url, secure.url]
 
 
 def test_a_snapshot_is_taken_in_once(database: Database, tmp_path: Path) -> None:
     """Two processes that catch up at the same time: the second finds it done."""
     a = meta("/a", tag(1), "right")
-    database.record(message(tag(1), 1), [DocumentChange(a.path, a)])
+    database.record(message(tag(1), 1), [change(a.path, a)])
     with Database(tmp_path / "webarc.db") as other:
-        other.record(message(tag(1), 1), [DocumentChange(a.path, meta("/a", tag(1), "wrong"))])
+        other.record(message(tag(1), 1), [change(a.path, meta("/a", tag(1), "wrong"))])
     assert [row["title"] for row in database.dump()] == ["right"]
     assert database.indexed(DOMAIN) == {str(tag(1))}
     assert database.indexed("other.org") == set()
@@ -109,7 +110,7 @@ def test_two_snapshots_of_one_number_are_a_fault(database: Database) -> None:
 def test_a_snapshot_is_whole_or_not_there(database: Database) -> None:
     def changes() -> Iterator[DocumentChange]:
         a = meta("/a", tag(1))
-        yield DocumentChange(a.path, a)
+        yield change(a.path, a)
         raise KeyError("the repository is damaged here")
 
     with pytest.raises(KeyError):
@@ -134,7 +135,7 @@ def test_the_view_is_the_naive_table(tmp_path: Path, states: list[tuple[str, Map
             old, now[domain] = now[domain], state
             touched = [page for page in sorted(old.keys() | state.keys()) if old.get(page) != state.get(page)]
             changes = [
-                DocumentChange(f"/{domain}{page}", meta(page, which, state[page]) if page in state else None)
+                change(f"/{domain}{page}", meta(page, which, state[page]) if page in state else None)
                 for page in touched
             ]
             database.record(message(which, number), changes)
@@ -149,7 +150,7 @@ def test_nothing_is_left_beside_it(tmp_path: Path) -> None:
     """No WAL left behind."""
     with Database(tmp_path / "webarc.db") as database:
         a = meta("/a", tag(1))
-        database.record(message(tag(1), 1), [DocumentChange(a.path, a)])
+        database.record(message(tag(1), 1), [change(a.path, a)])
         assert [path.name for path in tmp_path.iterdir()] == ["webarc.db"]
     assert [path.name for path in tmp_path.iterdir()] == ["webarc.db"]
 
@@ -167,7 +168,7 @@ def test_a_reader_of_another_user_can_open_it(other_user: Other) -> None:
     with open_folder() as folder:
         with Database(folder / "webarc.db") as database:
             a = meta("/a", tag(1))
-            database.record(message(tag(1), 1), [DocumentChange(a.path, a)])
+            database.record(message(tag(1), 1), [change(a.path, a)])
             (folder / "webarc.db").chmod(0o444)
             folder.chmod(0o555)
             query = "SELECT count(*) FROM metadata WHERE url = 'http://e.org/a'"
@@ -206,7 +207,7 @@ def test_whatever_is_recorded_its_tables_are_those_of_the_schema(tmp_path: Path)
     with Database(used) as database:
         for number in range(1, 4):
             at, changed = tag(number), [meta(f"/{name}", tag(number), str(number)) for name in "abc"]
-            database.record(message(at, number), [DocumentChange(each.path, each) for each in changed])
+            database.record(message(at, number), [change(each.path, each) for each in changed])
     assert tables(used) == tables(empty)
 
 
@@ -223,7 +224,7 @@ def test_one_that_somebody_holds_is_busy_and_not_damaged(tmp_path: Path, monkeyp
 
 def test_a_full_disk(small_disk: Path) -> None:
     with Database(small_disk / "webarc.db") as database:
-        changes = (DocumentChange(f"/e.org/{n}", meta(f"/{n}", tag(1), "x" * 900)) for n in range(5000))
+        changes = (change(f"/e.org/{n}", meta(f"/{n}", tag(1), "x" * 900)) for n in range(5000))
         with pytest.raises(OSError, match="full") as caught:
             database.record(message(tag(1), 1), changes)
         assert caught.value.errno == errno.ENOSPC
@@ -238,4 +239,4 @@ def test_the_schema_is_a_file_that_sqlite_takes_as_it_is(tmp_path: Path) -> None
     names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
     assert {"domain", "snapshot", "document", "version", "metadata"} <= names
     columns = [row[1] for row in connection.execute("PRAGMA table_info(metadata)")]
-    assert columns == list(FIELDS)
+    assert columns == [*FIELDS, *CAPTURE_FIELDS]

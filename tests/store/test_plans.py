@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.archives import FIRST
+from tests.support.indexing import change
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index import query
 from webarcfs.archive.index.condition import Condition
-from webarcfs.archive.index.database import Database, DocumentChange
+from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.query import ask
 from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.metadata import CommitTag, MetaData
@@ -29,7 +30,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Database(path) as opened:
         trailers = (("Publication", "test"), ("Complete", "yes"), ("Sequence", "1"))
         found = MetaData("http://e.org/a", "text/html", "t", "/e.org/a", "e.org", FIRST, FIRST, TAG)
-        opened.record(Message(TAG, trailers), [DocumentChange(found.path, found)])
+        opened.record(Message(TAG, trailers), [change(found.path, found)])
     return path
 
 

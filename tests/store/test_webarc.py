@@ -17,7 +17,7 @@ import pytest
 from agent.indexing.recovery import catch_up
 from tests.support import archives
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.metadata import FIELDS
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS
 from webarcfs.commands.cli import main
 
 pytestmark = pytest.mark.store
@@ -52,7 +52,7 @@ def test_formats(archive: Archive) -> None:
     where, root = "path LIKE '%.pdf'", str(archive.root)
     found = json.loads(webarc("query", "--archive", root, where, "--order-by", "crawlTime", "--format", "json").stdout)
     assert [each["crawlTime"] for each in found] == ["2026-11-21T03:00:00", "2026-11-21T03:00:01"]
-    assert list(found[0]) == list(FIELDS) and found[0]["path"] == "/www.example.org/a b/\u00fc.pdf"
+    assert list(found[0]) == [*FIELDS, *CAPTURE_FIELDS] and found[0]["path"] == "/www.example.org/a b/\u00fc.pdf"
     answer = webarc("query", where, "--order-by", "crawlTime", "--format", "csv", environment={"WEBARC_ARCHIVE": root})
     assert list(csv.DictReader(io.StringIO(answer.stdout))) == found
     answer = webarc("query", "--archive", root, where, "--format", "paths", "--limit", "1")

@@ -14,6 +14,7 @@ directory reads the repositories, and writes nothing (SEMANTICS.md says what a m
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import io
 import os
 import tempfile
@@ -226,4 +227,5 @@ def _tag(tag: CommitTag | str) -> CommitTag:
 
 def _shown(meta: MetaData, tag: CommitTag) -> MetaData:
     """A document's metadata as a snapshot shows it: crawlTime and commitTag are the snapshot's."""
-    return MetaData(meta.url, meta.mime_type, meta.title, meta.path, meta.domain, tag.crawl_time, meta.create_time, tag)
+    captured = None if meta.capture_time == tag.crawl_time else meta.capture_time
+    return dataclasses.replace(meta, crawl_time=tag.crawl_time, commit_tag=tag, captured=captured)

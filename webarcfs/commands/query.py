@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from webarcfs.archive.index.query import SECONDS, ask
-from webarcfs.archive.model.metadata import FIELDS, MetaData
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
 from webarcfs.commands.place import Place, find, place_options
 
 #: What a table shows: the rest is in the other formats.
@@ -38,8 +38,8 @@ def query(
     """Show the documents for which the condition WHERE holds.
 
     Each stands there once for each snapshot that has it. WHERE is an SQL condition over the columns url, mimeType,
-    title, path, domain, crawlTime, createTime, commitTag. Times are texts: yyyy-mm-ddThh:mm:ss, CET. Nothing can be
-    changed by it.
+    title, path, domain, crawlTime, createTime, commitTag, captureTime, status. Times are texts: yyyy-mm-ddThh:mm:ss,
+    CET. Error pages are shown where WHERE names status. Nothing can be changed by it.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def _json(found: Iterable[MetaData], _place: Place) -> None:
 
 
 def _csv(found: Iterable[MetaData], _place: Place) -> None:
-    writer = csv.DictWriter(sys.stdout, FIELDS)
+    writer = csv.DictWriter(sys.stdout, (*FIELDS, *CAPTURE_FIELDS))
     writer.writeheader()
     writer.writerows(meta.as_fields() for meta in found)
 

@@ -17,7 +17,7 @@ from lxml import etree
 
 from webarcfs.archive.config import packaged_files
 from webarcfs.archive.model.errors import InvalidDocument
-from webarcfs.archive.model.metadata import FIELDS, MetaData
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, OK, MetaData
 
 NAMESPACE = "urn:webarcfs:arc:1"
 #: Largest data.xml that is read, in bytes.
@@ -39,16 +39,25 @@ _OWN = threading.local()
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 _META_OF_OURS = re.compile(rb"<arc:meta\s[^>]*/>")
 # The same with attributes that mean what they say: nothing escaped, no white space to be normalised, nothing forbidden.
-_PLAIN_META = re.compile("<arc:meta" + "".join(f' {name}="([^"&<\0-\x1f\ufffe\uffff]*)"' for name in FIELDS) + "/>")
-#: The same where commitTag is of the crawl that crawlTime names, as it is in all that we write: the two times alone.
 _VALUE = '[^"&<\0-\x1f\ufffe\uffff]*'
+_PLAIN_META = re.compile(
+    "<arc:meta"
+    + "".join(f' {name}="({_VALUE})"' for name in FIELDS)
+    + "".join(f'(?: {name}="({_VALUE})")?' for name in CAPTURE_FIELDS)
+    + "/>"
+)
+#: The same where commitTag is of the crawl that crawlTime names, as it is in all that we write: the two times alone.
 _INSTANT = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _DATED = {
     "crawlTime": f"({_INSTANT})",
     "createTime": f"({_INSTANT})",
     "commitTag": '\\1@[^"/&<\0-\x1f\ufffe\uffff]+',
 }
-_PLAIN_TIMES: Final = re.compile("".join(f' {name}="{_DATED.get(name, _VALUE)}"' for name in FIELDS) + "/>")
+_PLAIN_TIMES: Final = re.compile(
+    "".join(f' {name}="{_DATED.get(name, _VALUE)}"' for name in FIELDS)
+    + f'(?: captureTime="{_INSTANT}")?(?: status="[1-5][0-9]{{2}}")?'
+    + "/>"
+)
 #: How each document begins that we wrote.
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n  <arc:meta'
 _HEAD: Final = HEAD.encode()
@@ -56,7 +65,12 @@ _TAIL = "/>\n  <arc:data/>\n</arc:file>\n"
 # What `quoted` makes of a value, and `describe` of all of them: as well-formed as it looks.
 _ESCAPED = "&(?:amp|lt|gt|quot|#10|#13|#9);"
 _QUOTED = "|".join(f"{q}[^{q}&<\0-\x1f\ufffe\uffff]*+(?:{_ESCAPED}[^{q}&<\0-\x1f\ufffe\uffff]*+)*+{q}" for q in "\"'")
-_BARE = re.compile(re.escape(HEAD) + "".join(f" {name}=(?:{_QUOTED})" for name in FIELDS) + _TAIL)
+_BARE = re.compile(
+    re.escape(HEAD)
+    + "".join(f" {name}=(?:{_QUOTED})" for name in FIELDS)
+    + "".join(f"(?: {name}=(?:{_QUOTED}))?" for name in CAPTURE_FIELDS)
+    + _TAIL
+)
 _BARE_END = _TAIL.encode()
 _LONGEST_BARE = 65536
 # What XML 1.0 cannot hold at all, not even as a character reference (section 2.2).
@@ -66,7 +80,8 @@ _NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 def describe(meta: MetaData) -> bytes:
     """The document of a new ARC: its metadata, and no data nodes yet (/Xm-1.1/, /Xm-1.2/)."""
     fields = meta.as_fields()
-    attributes = "".join(f" {name}={quoted(fields[name])}" for name in FIELDS)
+    names = [*FIELDS, *(["captureTime"] if meta.captured else []), *(["status"] if meta.status != OK else [])]
+    attributes = "".join(f" {name}={quoted(fields[name])}" for name in names)
     return f"{HEAD}{attributes}{_TAIL}".encode()
 
 
@@ -140,7 +155,8 @@ def _plain_fields(element: bytes) -> dict[str, str] | None:
     """The attributes of an element that needs no parser to be read; a mount reads thousands at once."""
     with suppress(UnicodeDecodeError):
         if found := _PLAIN_META.fullmatch(element.decode()):
-            return dict(zip(FIELDS, found.groups(), strict=True))
+            named = zip((*FIELDS, *CAPTURE_FIELDS), found.groups(), strict=True)
+            return {name: value for name, value in named if value is not None}
     return None
 
 

@@ -10,7 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterator
 
-from webarcfs.archive.model.metadata import FIELDS
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS
 
 #: What SQLite does not read as words: texts, quoted names, comments (sqlite.org/lang_expr, lang_comment). A bracket
 #: that is never closed goes on to the end, so that no other one is looked at: a condition may be a million of them.
@@ -23,6 +23,7 @@ _NAME = re.compile(
     r"(?:no such (?:column|function|table): |ambiguous column name: |to use function: |"
     r"arguments to function |misuse of (?:aggregate|window function)(?: function)?:? |access to )([^\s()]+)"
 )
+_COLUMNS = (*FIELDS, *CAPTURE_FIELDS)
 _BRACKET = re.compile("[()]")
 # No word of SQL: SQLite stops at it wherever it comes to read it.
 _CUT = "\x01"
@@ -52,8 +53,8 @@ def explain(message: str, where: str, order_by: str, compiled: Compile) -> str:
     if "prohibited" in message or "not authorized" in message:
         lines[0] += ": a condition may use the columns of the view metadata and plain functions, nothing else"
     if message.startswith("no such column"):
-        close = difflib.get_close_matches(found[1] if found else "", FIELDS, 1, 0.5)
-        lines.append(f"did you mean {close[0]}?" if close else f"the columns are {', '.join(FIELDS)}")
+        close = difflib.get_close_matches(found[1] if found else "", _COLUMNS, 1, 0.5)
+        lines.append(f"did you mean {close[0]}?" if close else f"the columns are {', '.join(_COLUMNS)}")
         lines.append("a text stands in single quotes: mimeType = 'text/html'")
     return "\n".join(lines)
 

@@ -16,19 +16,30 @@ from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.sqlite_file import SqliteFile
 from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.metadata import MetaData, format_time
+from webarcfs.archive.model.surt import surt
 
 #: `PRAGMA user_version` of sql/schema.sql; a database of another version is made anew by `recover`.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 #: `seq_until` of what is current.
 _NEVER = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
+class StoredVersion:
+    """A version of a document: its metadata, git's ids of body and headers.http, and the size of the body in bytes."""
+
+    meta: MetaData
+    blob: str
+    head: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentChange:
-    """What a snapshot did at one path: the document's metadata from then on, None where it was removed."""
+    """The change of a snapshot at one path: the version from then on, None where the document was removed."""
 
     path: str
-    meta: MetaData | None
+    version: StoredVersion | None
 
 
 class Database(SqliteFile):
@@ -68,8 +79,8 @@ class Database(SqliteFile):
                 if following != _NEVER:
                     self._run("metadata/split_version", seq=seq, next=following, path=change.path)
                 self._run("metadata/close_version", seq=seq, path=change.path)
-                if change.meta is not None:
-                    values = change.meta.as_fields() | {"domain": domain, "seq": seq, "next": following}
+                if change.version is not None:
+                    values = _values(change.version) | {"domain": domain, "seq": seq, "next": following}
                     self._run("metadata/insert_document", **values)
                     self._run("metadata/insert_version", **values)
 
@@ -86,7 +97,7 @@ class Database(SqliteFile):
                 yield int(row["sequence"]), str(row["commitTag"])
 
     def current(self, domain: str) -> dict[str, dict[str, str]]:
-        """What the newest state of `domain` holds: path → url, mimeType, title, createTime."""
+        """What the newest state of `domain` holds: path → url, mimeType, title, createTime, captureTime, status."""
         with self._translated():
             return {
                 str(row.pop("path")): row for row in self._db.query(sql("metadata/select_current"), {"name": domain})
@@ -115,3 +126,14 @@ class Database(SqliteFile):
     def _next(self, domain: int, seq: int) -> int:
         found = self._db.execute(sql("select_next_snapshot"), {"domain": domain, "seq": seq}).fetchone()[0]
         return _NEVER if found is None else int(found)
+
+
+def _values(version: StoredVersion) -> dict[str, object]:
+    """The columns of a version and its document."""
+    return version.meta.as_fields() | {
+        "surt": surt(version.meta.url),
+        "status": version.meta.status,
+        "blob": bytes.fromhex(version.blob),
+        "head": bytes.fromhex(version.head),
+        "size": version.size,
+    }

@@ -20,7 +20,7 @@ from webarcfs.archive.index.condition import Condition
 from webarcfs.archive.index.condition_errors import QUOTED, explain, unbalanced
 from webarcfs.archive.index.sqlite_file import as_told_to_readers
 from webarcfs.archive.model.errors import BadCondition, NotFound, TookTooLong
-from webarcfs.archive.model.metadata import FIELDS, MetaData
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
 
 #: Seconds that an answer may take before it is given up.
 SECONDS = 30.0
@@ -42,6 +42,11 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 _STEPS_BETWEEN_LOOKS = 10_000
+#: Texts and comments of SQL, in which a word is no name of a column.
+_TEXTS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_STATUS = re.compile(r"\bstatus\b", re.IGNORECASE)
+#: What a condition that does not speak of the status means; nearly all documents fit.
+_NO_ERROR_PAGES = "likelihood(status < 400, 0.99)"
 _WITH = re.compile(r"\bWITH\b", re.IGNORECASE)
 
 
@@ -55,7 +60,7 @@ def ask(
     when it cannot be read.
     """
     for row in _rows(database, "metadata/ask", Condition(where, order_by, limit), seconds):
-        yield MetaData.from_fields(dict(zip(FIELDS, map(str, row), strict=True)))
+        yield MetaData.from_fields(dict(zip((*FIELDS, *CAPTURE_FIELDS), map(str, row), strict=True)))
 
 
 def places(database: Path, condition: Condition, seconds: float = SECONDS) -> Iterator[tuple[str, str]]:
@@ -91,7 +96,10 @@ def _statement(name: str, condition: Condition) -> str:
         if _WITH.search(QUOTED.sub(" ", text)):
             raise BadCondition("WITH is not for conditions; select from the view metadata directly")
     parts = [sql(name)]
-    parts += [f"WHERE ({where}\n)"] if where.strip() else []
+    wanted = [f"({where}\n)"] if where.strip() else []
+    if not _STATUS.search(_TEXTS.sub(" ", where)):
+        wanted.append(_NO_ERROR_PAGES)
+    parts += [f"WHERE {' AND '.join(wanted)}"] if wanted else []
     parts += [f"ORDER BY {order_by}\n"] if order_by.strip() else []
     parts += [f"LIMIT {limit}"] if limit is not None else []
     return "\n".join(parts)

@@ -1,7 +1,7 @@
-"""The values that everything speaks of: times in CET, the commitTag, and the eight metadata of a document.
+"""The values that everything speaks of: times in CET, the commitTag, and the metadata of a document.
 
-Pure. The field names of the specification (§2) are used in XML, SQL and extended attributes; Python attributes are the
-same words in snake_case.
+Pure. The eight field names of the specification (§2), and two of ours, are used in XML, SQL and extended attributes;
+Python attributes are the same words in snake_case.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ CET = timezone(timedelta(hours=1), "CET")
 
 #: How many times and tags are remembered: documents of a crawl share theirs, and whole sites are read at once.
 _REMEMBERED = 4096
+_STATUS = re.compile(r"[1-5]\d\d", re.ASCII)
+#: The status of a page that is as it should be.
+OK = 200
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
@@ -104,7 +107,8 @@ class CommitTag:
 class MetaData:
     """What is known of one version of one document (specification §2, /Cl-2.1/).
 
-    `path` is absolute inside the archive: `/<domain>/…/<name>`, so that mount point + path is the ARC.
+    `path` is absolute inside the archive: `/<domain>/…/<name>`, so that mount point + path is the ARC. `captured` is
+    when the server answered; None where that was at crawl_time, or before layout 2 kept it. `status` is HTTP's.
     """
 
     url: str
@@ -115,9 +119,16 @@ class MetaData:
     crawl_time: datetime
     create_time: datetime
     commit_tag: CommitTag
+    captured: datetime | None = None
+    status: int = OK
+
+    @property
+    def capture_time(self) -> datetime:
+        """When the server answered, as far as that is known."""
+        return self.crawl_time if self.captured is None else self.captured
 
     def as_fields(self) -> dict[str, str]:
-        """The eight fields under the specification's names, as the strings that XML, SQL and xattrs hold."""
+        """The ten fields under their names in XML, SQL and extended attributes, as strings."""
         return {
             "url": self.url,
             "mimeType": self.mime_type,
@@ -127,6 +138,8 @@ class MetaData:
             "crawlTime": format_time(self.crawl_time),
             "createTime": format_time(self.create_time),
             "commitTag": str(self.commit_tag),
+            "captureTime": format_time(self.capture_time),
+            "status": str(self.status),
         }
 
     @classmethod
@@ -135,6 +148,7 @@ class MetaData:
         missing = [name for name in FIELDS if name not in fields]
         if missing:
             raise Damaged(f"metadata without {', '.join(missing)}")
+        captured = fields.get("captureTime", fields["crawlTime"])
         return cls(
             url=fields["url"],
             mime_type=fields["mimeType"],
@@ -144,8 +158,20 @@ class MetaData:
             crawl_time=parse_time(fields["crawlTime"]),
             create_time=parse_time(fields["createTime"]),
             commit_tag=CommitTag.parse(fields["commitTag"]),
+            captured=None if captured == fields["crawlTime"] else parse_time(captured),
+            status=_parse_status(fields.get("status", "200")),
         )
 
 
-#: The names of the eight fields, in the order of the specification.
+def _parse_status(text: str) -> int:
+    """HTTP's status: three digits, of which the first is 1 to 5 (RFC 9110 section 15). Raises Damaged."""
+    if not _STATUS.fullmatch(text):
+        raise Damaged(f"{text!r} is no HTTP status")
+    return int(text)
+
+
+#: The names of the eight fields of the specification, in its order.
 FIELDS = ("url", "mimeType", "title", "path", "domain", "crawlTime", "createTime", "commitTag")
+#: The two that layout 2 adds; a data.xml has them only where they say more: a time other than crawlTime, a status other
+#: than 200.
+CAPTURE_FIELDS = ("captureTime", "status")
