@@ -12,7 +12,7 @@ from agent.frontier.retries import again, failed, passing, paused
 from agent.frontier.store import FrontierUrl, UrlOutcome
 from agent.policy import robotstxt
 from agent.policy.addresses import is_private
-from agent.policy.fetchstatus import PASSING, REDIRECTS, WHOLE, Status
+from agent.policy.fetchstatus import PASSING, REDIRECTS, WHOLE, Status, is_error_page
 from agent.policy.scope import PRIVATE_ADDRESS
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.model.arc_paths import arc_path, split
@@ -188,7 +188,7 @@ def _of_document(
         archived = _archived(row, settled, head)
         note = ",".join(filter(None, (archived.note, remark)))
         return FetchResult(row, replace(archived, note=note), links=found.links)
-    if limits.keep_errors and head.status >= 400:
+    if limits.keep_errors and is_error_page(head.status):
         return FetchResult(row, _archived(row, replace(settled, state=UrlState.DONE), head))
     return FetchResult(row, settled)
 
@@ -225,7 +225,7 @@ def _target(row: FrontierUrl, head: http_response.Head) -> str:
 
 def _is_wanted(row: FrontierUrl, head: http_response.Head, limits: Limits) -> bool:
     """Whether a body is read or archived."""
-    return head.status in WHOLE or row.kind == LinkKind.ROBOTS or (limits.keep_errors and head.status >= 400)
+    return head.status in WHOLE or row.kind == LinkKind.ROBOTS or (limits.keep_errors and is_error_page(head.status))
 
 
 def _wanted(row: FrontierUrl, head: http_response.Head) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from agent.commands.common import archive_option, opened
+from agent.indexing import recovery
 from webarcfs.archive.config import directory
 from webarcfs.archive.history import sequence
 
@@ -24,11 +25,13 @@ def init(archive: Path) -> None:
 def upgrade(archive: str | None) -> None:
     """Bring an archive of an older webarcfs to this one's layout.
 
-    The next crawl does it, too. Nothing in it changes; older programs refuse it from then on, so stop theirs before.
+    The next crawl does it, too. What was archived stays as it is, and webarc.db is made anew where it is of an older
+    webarcfs. Older programs refuse the archive from then on, so stop theirs before.
     """
     found = opened(archive)
     before = directory.layout_of(found.root)
     with sequence.hold(found):
         raised = directory.raise_layout(found)
+    recovery.catch_up(found)
     said = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
     click.echo(f"{found.root} {said}")

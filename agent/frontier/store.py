@@ -309,6 +309,10 @@ class Frontier:
         """URLs that the crawl saw, has no page of, and that are not gone: their ARCs stay."""
         return (row["url"] for row in self._query("frontier/unanswered", domain=domain))
 
+    def changed_to_errors(self, domain: str) -> list[tuple[int, str]]:
+        """(Row, ARC) of the error pages that changed an ARC; all at once, since what is noted of them changes them."""
+        return [(row["id"], row["arc"]) for row in self._query("frontier/changed_to_errors", domain=domain)]
+
     def clear_results(self, domain: str) -> None:
         """Forget what became of documents: the pipeline begins anew on this domain."""
         self._run("frontier/clear_results", domain=domain)

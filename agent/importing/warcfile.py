@@ -19,7 +19,7 @@ from agent.frontier.store import Frontier, UrlOutcome
 from agent.importing.captures import NOT_MODIFIED, Capture, settle
 from agent.importing.tally import Tally
 from agent.policy import traps
-from agent.policy.fetchstatus import WHOLE, Status
+from agent.policy.fetchstatus import WHOLE, Status, is_error_page
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model.arc_paths import arc_path, split
@@ -296,7 +296,7 @@ class _Reading:
         return True
 
     def _archivable(self, capture: Capture, status: int) -> bool:
-        errors = self.intake.settings.keep_errors and status >= 400
+        errors = self.intake.settings.keep_errors and is_error_page(status)
         return not _is_robots(capture) and (status in WHOLE or errors)
 
     # -- revisits ----------------------------------------------------------------------------------------------------

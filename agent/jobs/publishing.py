@@ -83,6 +83,7 @@ def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
     times = {parse_compact_time(name): oid for name, oid in store.refs(CRAWLS).items()}
     older = any(time > tag.crawl_time for time in times)
     base = _before(store, tag, times) if older else store.head()
+    last = sequence.crawl_commit(store, base.oid) if base is not None else None
     return DomainRun(
         job=job,
         domain=domain,
@@ -93,6 +94,7 @@ def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
         shelf=TreeReader(store, base.tree if base else None),
         older=older,
         later=later,
+        errors=last is not None and last.message.has_errors,
     )
 
 

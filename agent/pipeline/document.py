@@ -91,6 +91,7 @@ class Document:
     stored: tuple[Entry, ...] | None = None  # what the ARC holds now; None where there is none
     nested: bool = False  # whether that holds folders
     unchanged: bool = False
+    was_error: bool = False  # whether what the ARC holds is an error page
     # extract
     title: str = ""
     create_time: datetime | None = None

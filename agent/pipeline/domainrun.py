@@ -86,6 +86,7 @@ class DomainRun:
     shelf: TreeReader
     older: bool = False
     later: LaterCrawls = LaterCrawls()
+    errors: bool = False  # whether `base` may have error pages among its documents
     results: list[dict[str, Any]] = field(default_factory=list)
     arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("added", "changed", "removed", "unchanged"), 0))
 

@@ -52,7 +52,7 @@ def without(store: Repository, tree: str, arcs: list[str]) -> str:
     shelf = TreeReader(store, tree)
     with store.rewriting(tree) as left:
         for arc in arcs:
-            for path in _own(store, shelf, arc):
+            for path in own_paths(store, shelf, arc):
                 left.remove(path)
         return left.finish()
 
@@ -76,7 +76,17 @@ def _holds(held: TreeReader, arc: str) -> bool:
     return entry is not None and not entry.is_tree
 
 
-def _own(store: Repository, shelf: TreeReader, arc: str) -> Iterator[str]:
+def own_files(store: Repository, shelf: TreeReader, arc: str) -> Iterator[tuple[str, str]]:
+    """Path and blob of each file of an ARC, also in folders of additions; not of the ARCs inside it."""
+    for entry in (shelf.folder(arc) or {}).values():
+        path = f"{arc}/{entry.name}"
+        if not entry.is_tree:
+            yield path, entry.oid
+        elif not leads_to_arcs(store, entry.oid):
+            yield from store.files(entry.oid, path)
+
+
+def own_paths(store: Repository, shelf: TreeReader, arc: str) -> Iterator[str]:
     """The files and folders of an ARC that lead to no other."""
     for entry in (shelf.folder(arc) or {}).values():
         if not entry.is_tree or not leads_to_arcs(store, entry.oid):

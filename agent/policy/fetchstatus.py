@@ -15,6 +15,14 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
+def is_error_page(status: int) -> bool:
+    """Whether an answer says for good that there is no such page (`keep_errors` archives its body).
+
+    The answers of PASSING, and all of a server's own trouble, may be another next time: they never replace a page.
+    """
+    return 400 <= status < 500 and status not in PASSING
+
+
 class Status(IntEnum):
     """What happened to a URL that brought no HTTP response, or whose response is not kept (Heritrix's glossary)."""
 

@@ -110,6 +110,10 @@ class Reason(_Word):
     BAD_DIGEST = "bad-digest", "The bytes of an imported record do not agree with its digest."
     SAME_AS = "same-as:", "Another URL has its place in the archive, with the same bytes."
     DIFFERS_FROM = "differs-from:", "Another URL has its place in the archive, with other bytes."
+    ERROR_HELD = (
+        "error-held",
+        "The archived page stays: an incomplete crawl does not replace it by an error page.",
+    )
     OLDER = "older", "The archive has a newer capture of it."
 
 

@@ -1,5 +1,7 @@
 """Stage 5, compare: a document with the bytes that its ARC has keeps the ARC; nothing after this costs it anything.
 
+A page and an error page with the same bytes are not the same.
+
 Cost follows change, not size: the ARC keeps its head, times, title and additions. So does one
 that another crawl stored after this document was captured.
 """
@@ -10,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from agent.pipeline.document import Document, replace
 from agent.pipeline.domainrun import DomainRun
+from agent.policy.fetchstatus import is_error_page
 from agent.policy.vocabulary import Reason, Result
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
@@ -28,9 +31,20 @@ def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
         entries = tuple(folder.values())
         data = folder.get(document.data_name)
         same = is_arc(entries) and data is not None and not data.is_tree and data.oid == document.body.blob
+        is_error = is_error_page(document.status)
+        was_error = (is_error or run.errors) and _is_error(folder, run)
+        same = same and is_error == was_error
         nested = any(entry.is_tree for entry in entries)
         stays = (same and keep) or (bool(run.later.begun) and _is_older(document, folder, run))
-        yield replace(document, stored=entries, nested=nested, unchanged=stays)
+        yield replace(document, stored=entries, nested=nested, unchanged=stays, was_error=was_error)
+
+
+def _is_error(folder: Mapping[str, Entry], run: DomainRun) -> bool:
+    """Whether the ARC holds an error page."""
+    described = folder.get(DATA_XML)
+    if described is None or not described.is_document:
+        return False
+    return is_error_page(data_xml.metadata(run.store.read(described.oid)).status)
 
 
 def _is_older(document: Document, folder: Mapping[str, Entry], run: DomainRun) -> bool:

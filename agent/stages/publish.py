@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from agent.pipeline.document import Document
 from agent.pipeline.domainrun import DomainRun, TreeReader
-from agent.pipeline.removal import removed_arcs, without
+from agent.pipeline.removal import own_files, own_paths, removed_arcs, without
 from agent.pipeline.seentree import SeenTree, crawl_before, seen_part
-from agent.policy.vocabulary import Result
+from agent.policy.fetchstatus import is_error_page
+from agent.policy.vocabulary import Reason, Result
 from webarcfs.archive.commit.commit_additions import commit_additions, fold_in
 from webarcfs.archive.config import directory
+from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.fast_import import FastImport
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
@@ -49,6 +51,8 @@ class Publisher:
     def __init__(self, run: DomainRun) -> None:
         self._run = run
         self._importer: FastImport | None = None
+        #: Error pages that were seen, and those of them whose ARC held none before.
+        self._errors, self._new_errors = 0, 0
         self._roomy: set[str] = set()
 
     def __enter__(self) -> Publisher:
@@ -66,6 +70,9 @@ class Publisher:
     def publish(self, documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
         """All documents; those that are new or changed are in git's hands afterwards."""
         for document in documents:
+            if is_error_page(document.status):
+                self._errors += 1
+                self._new_errors += not document.was_error
             if document.unchanged:
                 run.arcs["unchanged"] += 1
                 if document.nested:  # of the others it is said of all at once
@@ -87,11 +94,13 @@ class Publisher:
         seen_tree = None
         if run.complete:
             self._hold_unanswered()
-            found = run.arcs["added"] + run.arcs["changed"] + run.arcs["unchanged"]
+            # A page that became an error page was not found; an error page that was one before is as it was.
+            found = run.arcs["added"] + run.arcs["changed"] + run.arcs["unchanged"] - self._new_errors
             seen = self._seen_part(tree)
             verdict, seen_tree = removed_arcs(run, seen, found), seen.tree
             complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
         if not complete:
+            tree = self._with_pages_for_errors(tree)
             seen_tree = self._seen_with_the_one_before(tree)
         tree = without(run.store, tree, removed)
         run.arcs["removed"] = len(removed)
@@ -174,6 +183,28 @@ class Publisher:
         with run.job.frontier.changes():
             run.job.frontier.hold(run.domain, held)
 
+    def _with_pages_for_errors(self, tree: str) -> str:
+        """The tree with each page that an error page took the place of: a crawl that is not complete ends no page."""
+        run, frontier = self._run, self._run.job.frontier
+        if run.base is None or not self._new_errors:
+            return tree
+        held = 0
+        now, before = TreeReader(run.store, tree), TreeReader(run.store, run.base.tree)
+        with run.store.rewriting(tree) as rewriting:
+            for row, arc in frontier.changed_to_errors(run.domain):
+                entry = before.find(f"{arc}/{DATA_XML}")
+                if entry is None or not is_error_page(data_xml.metadata(run.store.read(entry.oid)).status):
+                    for path in own_paths(run.store, now, arc):
+                        rewriting.remove(path)
+                    for path, blob in own_files(run.store, before, arc):
+                        rewriting.put(path, blob)
+                    run.note(row, Result.UNCHANGED, note=Reason.ERROR_HELD)
+                    held += 1
+            run.flush()
+            run.arcs["changed"] -= held
+            run.arcs["unchanged"] += held
+            return rewriting.finish() if held else tree
+
     # -- what the publication saw ----------------------------------------------------------------------------
 
     def _seen_part(self, tree: str) -> SeenTree:
@@ -217,6 +248,7 @@ class Publisher:
                 job=run.job.name,
                 held=run.job.publication.is_held,
                 seen=seen,
+                errors=run.errors or self._errors > 0,
             )
             seconds = int((run.tag.crawl_time if run.job.sources else run.job.begun).timestamp())
             commit = store.write_commit(tree, [parent] if parent else [], str(message), COMMITTER, seconds)

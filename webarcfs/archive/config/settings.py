@@ -103,7 +103,9 @@ class CrawlSettings:
     page_requisites: bool = _setting(
         validators.boolean, True, "Also fetch images, styles and scripts of a page, beyond depth, on accepted hosts."
     )
-    keep_errors: bool = _setting(validators.boolean, False, "Archive the bodies of 404 and other error pages too.")
+    keep_errors: bool = _setting(
+        validators.boolean, False, "Archive the bodies of 404 and other error pages of the 400s too."
+    )
     keep_warc: bool = _setting(validators.boolean, False, "Keep the WARC files with the report.")
     min_share: float = _setting(
         validators.number(0, 1), 0.5, "A crawl that finds a smaller share of what the last one saw removes nothing."

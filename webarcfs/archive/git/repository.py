@@ -206,6 +206,15 @@ class Repository(Objects):
         """A stream of files to be put into `tree`; None for an empty one."""
         return FastImport(self.path, tree, self.read_tree)
 
+    def files(self, tree: str, prefix: str) -> Iterator[tuple[str, str]]:
+        """Path and blob of each file below a tree, the paths below `prefix`."""
+        for entry in self.each(tree):
+            path = f"{prefix}/{entry.name}"
+            if entry.is_tree:
+                yield from self.files(entry.oid, path)
+            else:
+                yield path, entry.oid
+
     def rewriting(self, tree: str | None) -> Rewriting:
         """Many changes to `tree`, of files that are in the repository."""
         return Rewriting(self.path, tree, self.read_tree)

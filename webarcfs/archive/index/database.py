@@ -13,13 +13,11 @@ from pathlib import Path
 from sqlite_utils import Database as SqliteDatabase
 
 from webarcfs.archive.config.packaged_files import sql
-from webarcfs.archive.index.sqlite_file import SqliteFile
+from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, SqliteFile
 from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.metadata import MetaData, format_time
 from webarcfs.archive.model.surt import surt
 
-#: `PRAGMA user_version` of sql/schema.sql; a database of another version is made anew by `recover`.
-SCHEMA_VERSION = 3
 #: `seq_until` of what is current.
 _NEVER = (1 << 63) - 1
 

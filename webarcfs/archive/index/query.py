@@ -18,8 +18,8 @@ from typing import Any
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.condition import Condition
 from webarcfs.archive.index.condition_errors import QUOTED, explain, unbalanced
-from webarcfs.archive.index.sqlite_file import as_told_to_readers
-from webarcfs.archive.model.errors import BadCondition, NotFound, TookTooLong
+from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, as_told_to_readers
+from webarcfs.archive.model.errors import BadCondition, Busy, DatabaseDamaged, NotFound, TookTooLong
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
 
 #: Seconds that an answer may take before it is given up.
@@ -108,7 +108,20 @@ def _statement(name: str, condition: Condition) -> str:
 def _opened(database: Path) -> sqlite3.Connection:
     if not database.is_file():
         raise NotFound(f"there is no {database} yet; a crawl makes it, or `webarc-agent recover`")
-    return sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)
+    connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        version = int(connection.execute(sql("schema_version")).fetchone()[0])
+        if 0 < version < SCHEMA_VERSION:
+            raise Busy(f"{database} is of an older webarcfs; the next crawl makes it anew, or `webarc-agent recover`")
+        if version > SCHEMA_VERSION:
+            raise DatabaseDamaged(f"{database} is of a newer webarcfs; use that, or `webarc-agent recover`")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise as_told_to_readers(database, error) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _fence(connection: sqlite3.Connection, seconds: float) -> None:

@@ -12,6 +12,8 @@ from typing import Any, Literal, Self
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, WebarcError
 
+#: `PRAGMA user_version` of sql/schema.sql; a webarc.db of another version is made anew by `recover`.
+SCHEMA_VERSION = 3
 #: Seconds that a writer waits for another.
 PATIENCE = 60.0
 

@@ -2,7 +2,8 @@
 
 The first line is the commitTag. A crawl's commit has the trailers Publication, Complete, Sequence, Job; for imports,
 Source; `Release: held` where readers may not see it at once; and Seen, the tree that the publication saw, where that is
-less than the commit's. A commit of additions has an `Added` for each file, and a `Journal` for each log that it took
+less than the commit's. `Errors: kept` says that error pages are archived in this state or one before. A commit of
+additions has an `Added` for each file, and a `Journal` for each log that it took
 them from.
 """
 
@@ -39,6 +40,7 @@ class CrawlMessage:
     job: str = ""
     held: bool = False
     seen: str = ""
+    errors: bool = False
 
     def __str__(self) -> str:
         lines = [
@@ -50,6 +52,7 @@ class CrawlMessage:
             *([f"Job: {self.job}"] if self.job else []),
             *(["Release: held"] if self.held else []),
             *([f"Seen: {self.seen}"] if self.seen else []),
+            *(["Errors: kept"] if self.errors else []),
             *(f"Source: sha256:{digest}" for digest in self.sources),
         ]
         return "\n".join(lines) + "\n"
@@ -125,6 +128,11 @@ class Message:
     def seen(self) -> str:
         """The tree that its publication saw of this state; empty where that is all of it, or not known (layout 1)."""
         return "".join(self.all("Seen")[:1])
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether this state, or one before, has error pages among its documents."""
+        return self.all("Errors") == ["kept"]
 
     @property
     def done(self) -> dict[str, int]:
