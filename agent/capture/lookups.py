@@ -1,7 +1,7 @@
 """Looks up whether hosts are at private addresses, beside the crawl: a name server may take its time.
 
 An answer holds for a minute here. wget looks a name up again, so whoever runs a name server can still give the two
-different answers: what wget got from inside is dropped by the address that its WARC names (`answers.py`).
+different answers: what wget got from inside is dropped by the address that its WARC names (`fetchresults.py`).
 """
 
 from __future__ import annotations

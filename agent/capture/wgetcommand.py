@@ -1,6 +1,6 @@
 """One run of wget over a batch of one server's URLs: its files, its command line, and where it stands.
 
-Pure but for the files it reads; capture.py starts and ends the processes.
+Pure but for the files it reads; wgetpool.py starts and ends the processes.
 """
 
 from __future__ import annotations

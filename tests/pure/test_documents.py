@@ -125,6 +125,18 @@ def test_the_test_that_shows_it_exists(test: str) -> None:
     assert f"\ndef {name}(" in (ROOT / "tests" / file).read_text("utf-8")
 
 
+def test_each_module_that_the_code_names_exists() -> None:
+    """A docstring or comment that leads to a module which has another name by now leads nowhere."""
+    known = {path.name for folder in ("webarcfs", "agent", "tests") for path in (ROOT / folder).rglob("*.py")}
+    wrong = set()
+    for folder in ("webarcfs", "agent"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for name in re.findall(r"(?<![\w/>])([a-z][a-z0-9_]*\.py)\b(?!:)", path.read_text("utf-8")):
+                if name not in known:
+                    wrong.add(f"{path.relative_to(ROOT)}: {name}")
+    assert wrong == set()
+
+
 def test_every_module_is_in_the_architecture_and_every_one_there_exists() -> None:
     modules = {
         path.relative_to(ROOT).as_posix()

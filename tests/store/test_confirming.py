@@ -1,4 +1,4 @@
-"""Closes that come at once: confirmed together, each for itself (confirming.py, closing.py)."""
+"""Closes that come at once: confirmed together, each for itself (confirm.py, close_batches.py)."""
 
 import errno
 import os

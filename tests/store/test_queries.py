@@ -1,4 +1,4 @@
-"""Conditions of a mount (queries.py): bounds of time, rows and memory, whatever binding asks."""
+"""Conditions of a mount (query_answers.py): bounds of time, rows and memory, whatever binding asks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_answer_is_of_one_state_and_found_again_in_it(archive: Archive) -> No
 
 
 def test_every_change_of_the_database_is_another_state(archive: Archive) -> None:
-    """Also where size and time are the same; and the file that is looked at is never closed (see queries.py)."""
+    """Also where size and time are the same; and the file that is looked at is never closed (see query_answers.py)."""
     asked = Queries(archive)
     seen = {asked.stamp()}
     with sqlite3.connect(archive.database) as database:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from webarcfs.archive.model.errors import NotPermitted, Stale
+from webarcfs.archive.model.errors import NotPermitted, Replaced, Stale
 from webarcfs.archive.model.metadata import MetaData, format_time, from_epoch
 from webarcfs.client.mounted import family
 from webarcfs.client.repositories import Repositories
@@ -37,7 +37,7 @@ class ArcFolder:
         with family(self.path, {errno.ENOENT: Stale}):
             shown = int(os.fstat(self.fd).st_mtime)
         if shown != self.stored:
-            raise Stale(f"{self.path} was replaced by a crawl; it is of {format_time(from_epoch(shown))} now")
+            raise Replaced(f"{self.path} was replaced by a crawl; it is of {format_time(from_epoch(shown))} now")
 
     def has(self, name: str) -> bool:
         """Whether there is anything of that name."""

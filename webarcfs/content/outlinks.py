@@ -1,6 +1,6 @@
 """Which URLs a document points to: to read on with (links), and to be shown with (requisites). Pure.
 
-elements.py says what counts in HTML; feeds are here. What is found is first collected as it is written, each spelling
+htmlurls.py says what counts in HTML; feeds are here. What is found is first collected as it is written, each spelling
 once, and only then resolved, since resolving is what costs. Nothing that a page holds raises, and what is no http(s)
 URL is left out.
 """

@@ -1,4 +1,4 @@
-"""What every node of the mount answers, whatever its kind; the kinds are files.py's, folders.py's and tree.py's.
+"""What every node of the mount answers, whatever its kind; the kinds are files.py's, folders.py's and root.py's.
 
 Nodes are made when asked for and thrown away again; they are immutable and safe for any thread. A node belongs to one
 state of one domain for ever: what a crawl publishes meanwhile is other nodes. Folders have `children` and `lookup`,
@@ -181,11 +181,11 @@ class Folder(Node):
                 yield name, self.listed(name)
 
     def now(self) -> Folder:
-        """What this folder has become: another one where its number stays the same and what lies in it changed."""
+        """This folder in the state now in force: itself, or another node with the same inode number."""
         return self
 
     def in_force(self, ask: Callable[[Folder], T]) -> T:
-        """What `ask` finds in this folder, or in what it has become if another state came into force meanwhile.
+        """The answer of `ask` about this folder, or about its node in the state that came into force meanwhile.
 
         For who takes the answer for what is so now. What was added through a mount is laid over its states until one
         has it, and then goes: who still asks the one before would find it in neither.

@@ -76,7 +76,7 @@ class Response:
     head: Head
     stream: Readable
     size: int  # bytes of the body as sent, as far as they are in the record
-    decoded: bool = False  # the body has no codings any more (`spool.py`)
+    decoded: bool = False  # the body has no codings any more (`writer.py`)
     address: str = ""  # of the server, where its record says it: wget's do, but for those that came through a proxy
 
 

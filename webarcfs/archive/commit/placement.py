@@ -12,7 +12,7 @@ from webarcfs.archive.document.data_nodes import merge_nodes
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, ArcVersion, Move
 from webarcfs.archive.model.arc_paths import DATA_XML, is_git_name, is_reserved
-from webarcfs.archive.model.errors import Damaged, Exists, InvalidDocument, NotPermitted, Stale
+from webarcfs.archive.model.errors import Damaged, Exists, InvalidDocument, NotPermitted, Replaced
 from webarcfs.archive.model.metadata import format_time
 from webarcfs.archive.model.name_rules import LONGEST_NAME
 
@@ -76,10 +76,10 @@ class AdditionTree:
         """The ARC's folder. Raises Stale when it is not there in this version."""
         arc = self.tree.folder(place.arc) if place.arc else None
         if arc is None or not arc.is_arc:
-            raise Stale(f"/{place.domain}/{place.arc} is no ARC any more")
+            raise Replaced(f"/{place.domain}/{place.arc} is no ARC any more")
         blob = arc.entries[os.fsencode(DATA_XML)][1].hex()
         if self._version(blob) != place.version:
-            raise Stale(f"/{place.domain}/{place.arc} was replaced by a crawl")
+            raise Replaced(f"/{place.domain}/{place.arc} was replaced by a crawl")
         return arc
 
     def _version(self, blob: str) -> str:

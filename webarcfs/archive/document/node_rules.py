@@ -1,4 +1,4 @@
-"""What is asked of data nodes that users add (/Xm-3.1/, /Xm-5/): rules for nodereader.py, pure."""
+"""What is asked of data nodes that users add (/Xm-3.1/, /Xm-5/): rules for node_parser.py, pure."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Schemas:
         self._kept: dict[str, Compiled] = {}
 
     def validate(self, nodes: bytes) -> None:
-        """Check data nodes, as datanodes.py returns them. Raises InvalidDocument for the first that is wrong."""
+        """Check data nodes, as data_nodes.py returns them. Raises InvalidDocument for the first that is wrong."""
         for node in data_xml.parse_element(enclosed(nodes)) if nodes else ():
             self._validate(node)
 

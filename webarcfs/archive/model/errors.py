@@ -157,9 +157,17 @@ class Exists(WebarcError):
 
 
 class Stale(WebarcError):
-    """The ARC was replaced or removed meanwhile; what was written to it is dropped (/Ar-10/)."""
+    """There is a newer state than the one that was asked for or written to."""
 
     errno = errno.ESTALE
+
+
+class Replaced(Stale):
+    """The ARC was replaced or removed while somebody wrote to it; what was written is dropped (/Ar-10/)."""
+
+
+class LookAgain(Stale):
+    """The caller's node is not the one of its name any more. On ESTALE the kernel looks the name up once more."""
 
 
 class Busy(WebarcError):

@@ -19,8 +19,8 @@ from webarcfs.view.tree.view import ViewListener
 #: Extended attribute of the root that tells the process behind a mount; found by name, not listed.
 PID = "user.webarc.pid"
 
-#: Binding (`-o binding=`) → the module whose `serve(Mount)` mounts and answers until the mount is gone, and the package
-#: that holds its library. The first that can be loaded is the default.
+#: Binding (`-o binding=`) → the module whose `serve(AdapterContext)` mounts and answers until the mount is gone, and
+#: the package that holds its library. The first that can be loaded is the default.
 BINDINGS: Mapping[str, tuple[str, str]] = {
     "libfuse3": ("webarcfs.mount.adapters.libfuse3.session", "libfuse3-3"),
     "fusepy": ("webarcfs.mount.adapters.fusepy.session", "libfuse2"),

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Collection, Container, Iterable, Iterator
 from typing import Final
 
-from webarcfs.archive.model.errors import Stale
+from webarcfs.archive.model.errors import LookAgain
 from webarcfs.view import limits
 from webarcfs.view.node import Folder, Node, NodeKind
 from webarcfs.view.tree.folders import Arc
@@ -21,9 +21,9 @@ from webarcfs.view.tree.queries_folder import AnswerFolder, Beginning
 #: Set in the kernel's number of what is history. A version that is also current has one st_ino in both places, but what
 #: may be done to it differs, and so the kernel must know it as two.
 _OLD: Final = 1 << 63
-#: Folders that go, with what is in them, when the kernel knows too much.
-#: Names of a path that are told in the log.
+#: Names of a path that the log shows.
 _DEEPEST: Final = 100
+#: Folders that the kernel is made to forget, with all inside them, when it knows too many inodes.
 _TRIMMED: Final = (Arc, AnswerFolder, Beginning)
 
 
@@ -97,7 +97,7 @@ class Inodes(Container[int]):
         """The node of an inode, as it is now. Raises Stale for one that is not known, and what `Folder.now` raises."""
         known = self._known.get(number)
         if known is None:
-            raise Stale(f"inode {number} is not known")
+            raise LookAgain(f"inode {number} is not known")
         node = known.node
         if isinstance(node, LazyFile):
             node = known.node = node.folder.child_of(node.name)
@@ -138,7 +138,7 @@ class Inodes(Container[int]):
         return number
 
     def forget(self, number: int, lookups: int) -> bool:
-        """The kernel forgets that it was told of a node so many times; whether it knows it no more."""
+        """Subtract `lookups` from the count of a node; True if the kernel no longer knows it."""
         with self._lock:
             known = self._known.get(number)
             if known is None or number == self._root:

@@ -9,7 +9,7 @@ threads that answer requests never wait for this one: it holds no lock here, nei
 go before it calls, nor the table's. What a request thread may wait for is a publisher's lock, and publishers do not
 wait for mounts.
 
-Why nothing old survives: states are in force first, and folders are looked at as they are now (inodes.py), so an
+Why nothing old survives: states are in force first, and folders are looked at as they are now (inode_table.py), so an
 answer that is computed later is right. One that was computed before is either waited for, because expiring a name
 takes the folder's lock, or, for attributes and listings, ignored by the kernel, which counts the changes of an inode.
 So names go first, then the folder; and a name is expired whether or not it was there, since the kernel also remembers

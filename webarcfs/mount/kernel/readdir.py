@@ -1,8 +1,7 @@
 """Answers readdir and readdirplus: as many entries of a folder as fit, each behind what tells the kernel of its node.
 
-When one ARC of a large folder changed, the kernel asks for the whole folder again. What it was told of the others is
-remembered with the folder: of those it is told the names, without a look at what they hold, and goes on with what it
-knows.
+When one ARC of a large folder changed, the kernel asks for the whole folder again. Entries that did not change are sent
+as names without attributes, and nothing is read of them; the kernel keeps the attributes that it has.
 
 A listing that began before a publication goes on with the names that it began with. Of what is another node by now it
 tells the name only: the kernel has dropped the old node already, and would keep it for good if it were told again.

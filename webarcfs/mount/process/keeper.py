@@ -1,8 +1,8 @@
-"""A small process beside the mount's: it unmounts when it is told to, and lets nobody hang when the mount is killed.
+"""A small process beside the mount's: it unmounts on request, and ends all waiting when the mount is killed.
 
-Two things need somebody else. When root mounted, the mount has become the archive's owner and may not unmount any more.
-And when the mount is killed while one of its threads waits inside the kernel (to expire something that a reader has
-locked, who waits for the mount), the kernel cannot end that thread, so it does not close /dev/fuse, and all of them
+Two things need another process. When root mounted, the mount has become the archive's owner and may not unmount any
+more. And when the mount is killed while one of its threads waits inside the kernel (to expire something that a reader
+has locked, who waits for the mount), the kernel cannot end that thread, so it does not close /dev/fuse, and all of them
 wait for ever: aborting the connection is the only way out, and the dead cannot do it.
 
 The process is made before there are threads, holds no file but its end of a socket, /dev/null and the handle of that

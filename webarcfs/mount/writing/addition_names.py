@@ -1,6 +1,6 @@
 """The names of additions: where a new one may be, renames inside an ARC, and who may change what (/Ar-1/).
 
-`rename` waits for the journal, so it is called by threads that take no requests (workers.py). Locks as in writing.py.
+`rename` waits for the journal, so it is called by threads that take no requests (workers.py). Locks as in writer.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from webarcfs.archive.journal.journal import Journal
 from webarcfs.archive.model import name_rules
 from webarcfs.archive.model.addition import ArcVersion, Move
 from webarcfs.archive.model.arc_paths import DATA_XML
-from webarcfs.archive.model.errors import Exists, NotFound, NotPermitted, Stale
+from webarcfs.archive.model.errors import Exists, LookAgain, NotFound, NotPermitted, Replaced
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.mount.writing import preconditions
 from webarcfs.mount.writing.committer import Committer
@@ -111,12 +111,11 @@ class NewNames:
         return self._view.overlay.makers.of(place, node.inner) is not None
 
     def check_given(self, node: Node) -> None:
-        """Raise Stale if the name that a file had was given up: the kernel, not told yet, takes it for what has its new
-        name, and looks again."""
+        """Raise LookAgain if the file was renamed, and the kernel still uses its old name."""
         if isinstance(node, StoredFile) and node.place is not None:
             folder, _, name = node.inner.rpartition("/")
             if is_gone(self._view.overlay.get(node.place, folder, name)):
-                raise Stale(f"{node.inner} has another name")
+                raise LookAgain(f"{node.inner} has another name")
 
     def _check_owner(self, place: ArcVersion, path: str, caller: Caller, node: Node) -> None:
         made = self._view.overlay.makers.of(place, path)
@@ -161,7 +160,7 @@ class NewNames:
         else:
             file = lookup(*spot)  # anew: it may have been closed since it was looked up, and is a version now
             if not isinstance(file, StoredFile):
-                raise Stale(f"{old!r} is not what it was")
+                raise Replaced(f"{old!r} is not what it was")
             blob, size = file.version.blob, file.attrs().size
         with Turnstile(self._view.archive.lock(place.domain)).shared():
             LockedHead.now(self._view, place.domain).check_free(place, new)

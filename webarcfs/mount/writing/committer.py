@@ -1,6 +1,6 @@
 """The thread that puts confirmed additions into git, many in one commit.
 
-It commits each domain when that is due (pace.py), at once for whoever waits in an fsync of a folder, and in the end
+It commits each domain when that is due (pacing.py), at once for whoever waits in an fsync of a folder, and in the end
 whatever is left. It tells the kernel nothing: what is committed shows the same as before. What fails is tried again;
 the journal has it meanwhile.
 """

@@ -1,9 +1,9 @@
 """Takes additions of one domain into the journal, as many together as are there.
 
 Each costs the domain's lock, a look at its main, its names' lock and a sync; those that are confirmed together share
-them. What one is refused for is nothing to the others. Any thread may confirm. Locks, in this order: those of the
-additions, the domain's (shared, from "is this ARC current?" until the journal has them all), the overlay's. Who holds
-the locks of one addition waits for none of another's, so no two threads can wait for each other.
+them. One failure does not affect the others. Any thread may confirm. Locks, in this order: those of the additions, the
+domain's (shared, from "is this ARC current?" until the journal has them all), the overlay's. A thread that holds the
+locks of one addition never waits for another's, so no two threads can wait for each other.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Confirmable:
 
     @property
     def key(self) -> Hashable:
-        """What only one addition may be about at a time."""
+        """Two additions with the same key are never confirmed in one batch."""
         raise NotImplementedError
 
     @property

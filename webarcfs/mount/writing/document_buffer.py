@@ -1,7 +1,7 @@
 """What writers of data.xml have of it: private buffers (/Xm-3/).
 
 A writer gets a copy of the document; what is appended or rewritten there nobody sees. Its close makes data nodes of it
-(newnodes.py). What can be told while it is written fails the write: shells lose what close says.
+(document_close.py). What can be told while it is written fails the write: shells lose what close says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webarcfs.view.state.ownership import Ownership
 
 
 class DocumentBuffer:
-    """The private buffer of one handle. Its methods are those of a draft (drafts.py)."""
+    """The private buffer of one handle. Its methods are those of a draft (draft.py)."""
 
     path = DATA_XML
     #: No blob of it is confirmed as a file.

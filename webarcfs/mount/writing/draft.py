@@ -6,7 +6,7 @@ any thread: its lock is held while bytes change or are put into the journal, and
 something.
 """
 
-# ruff: noqa: D102 # what the methods of a node mean stands in base.py
+# ruff: noqa: D102 # what the methods of a node mean stands in view/node.py
 from __future__ import annotations
 
 import errno
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from webarcfs.archive.journal.journal import StoredBody
 from webarcfs.archive.journal.log_format import INLINE
 from webarcfs.archive.model.addition import ArcVersion, blob_hash, blob_id
-from webarcfs.archive.model.errors import NotSupported, Stale
+from webarcfs.archive.model.errors import NotSupported, Replaced
 from webarcfs.archive.system.fsync import write_all_at
 from webarcfs.view.content import Content
 from webarcfs.view.node import Attrs, File, number
@@ -146,9 +146,9 @@ class Draft:
 
     def _check_there(self) -> None:
         if not self._users:  # its descriptor is somebody else's by now (truncate(2) by way of an O_PATH descriptor)
-            raise Stale(f"{self.path} is closed")
+            raise Replaced(f"{self.path} is closed")
         if self.gone:
-            raise Stale(f"{self.path} was renamed onto data.xml")
+            raise Replaced(f"{self.path} was renamed onto data.xml")
 
     def _check_room(self, end: int, unasked: int) -> None:
         """Raise EFBIG or ENOSPC for a file that the disk has no room for up to `end`, unless so few bytes are new.

@@ -12,7 +12,7 @@ from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import Commit
 from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.arc_paths import DATA_XML
-from webarcfs.archive.model.errors import Exists, Stale
+from webarcfs.archive.model.errors import Exists, Replaced
 from webarcfs.view.state.domain_reader import DomainReader
 from webarcfs.view.tree.view import View
 
@@ -52,7 +52,7 @@ class LockedHead:
             if last or not found.is_tree:
                 break
             if reader.is_arc(found.oid) or reader.leads_to_arcs(found.oid):
-                raise Stale(f"{name!r} in {place.arc} of {place.domain} is, or leads to, an ARC of its own by now")
+                raise Replaced(f"{name!r} in {place.arc} of {place.domain} is, or leads to, an ARC of its own by now")
             at = found
         raise Exists(f"{path!r} is there")
 
@@ -69,5 +69,5 @@ def _arc(reader: DomainReader, main: Commit | None, place: ArcVersion) -> Entry:
     """The folder of the ARC in a state, if it is that version."""
     arc = reader.arc(main.tree, place) if main is not None else None
     if arc is None:
-        raise Stale(f"{place.arc} of {place.domain} was replaced or removed by a crawl")
+        raise Replaced(f"{place.arc} of {place.domain} was replaced or removed by a crawl")
     return arc

@@ -40,7 +40,7 @@ class SchemaDraft(Draft):
         self._node = node
 
     def hide(self) -> None:
-        """It is a file of the folder now, or nothing; another draft may have its name since."""
+        """Remove the draft from the listing, unless another draft has taken its name."""
         if self._node is not None and self.drafts.get(self.path) is self._node:
             del self.drafts[self.path]
 

@@ -33,7 +33,7 @@ Tell = Callable[[Folder, str], None]
 
 
 class Additions:
-    """The additions of one mount. `writer` is None while, or because, nothing can be written.
+    """The additions of one mount. `writer` is None before `start`, and while the archive cannot be written to.
 
     Raises SettingsError when webarc.toml cannot be understood.
     """

@@ -1,7 +1,7 @@
 """Writing, for every adapter: new files in current ARCs from create to last close, and data.xml (/Ar-1/, /Ar-10/).
 
 `confirm` and `release` wait for the journal, and `tell` (the adapter's) for the kernel, so they are called by threads
-that take no requests (workers.py). Everything else returns at once. Locks as in confirming.py; the kernel is told under
+that take no requests (workers.py). Everything else returns at once. Locks as in confirm.py; the kernel is told under
 none.
 """
 
@@ -38,7 +38,7 @@ from webarcfs.view.tree.view import View
 
 #: Folders that are remembered of one state.
 _NEAR = 1_000
-#: Bytes of a file that is let go of in no time, and does not keep others waiting.
+#: Files up to this size, in bytes, are released on the request's thread.
 LITTLE = 1 << 20
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import Commit, Repository
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.addition import ArcVersion
-from webarcfs.archive.model.errors import Damaged, InvalidDocument, Stale
+from webarcfs.archive.model.errors import Damaged, InvalidDocument, LookAgain
 from webarcfs.archive.model.metadata import MetaData, format_time, parse_time
 from webarcfs.archive.system.cache import Cache
 from webarcfs.view import limits
@@ -139,7 +139,7 @@ class DomainReader:
             try:
                 self.store.size(blob)
             except Damaged:  # who comes too late is told now, and not when it is read
-                raise Stale("there is a newer version of it") from None
+                raise LookAgain("there is a newer version of it") from None
         return pending or self._caches.blobs.open(self.store, blob, size)
 
     def document(self, blob: str) -> bytes:

@@ -31,7 +31,7 @@ Signature = tuple[object, ...]
 
 
 class StateToken:
-    """What only one state has."""
+    """Tells one state from all others, by its identity."""
 
 
 @dataclass(frozen=True)

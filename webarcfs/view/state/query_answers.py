@@ -23,9 +23,9 @@ from webarcfs.archive.index.condition import Condition, from_name, parse
 from webarcfs.archive.model.errors import (
     BadCondition,
     Busy,
+    LookAgain,
     NotFound,
     SettingsError,
-    Stale,
     TookTooLong,
     TooMany,
     WebarcError,
@@ -86,7 +86,7 @@ class QueryAnswer:
     def hits(self) -> Hits:
         """The hits. Raises what `Queries` says, and Stale when others needed the room: who asks anew gets a new one.
 
-        Who waited for somebody else's look is told what that came to, also when it failed: each look takes as long.
+        Threads that waited for another thread's run share its result, including its error: each run takes as long.
         """
         found = self._hits
         if found is None:
@@ -99,7 +99,7 @@ class QueryAnswer:
                     found = self._looked()
                     self._hits = None if self._dropped else found
         if found is None:
-            raise Stale("the answer had to give way to others; ask again")
+            raise LookAgain("the answer had to give way to others; ask again")
         return found
 
     def _looked(self) -> Hits:

@@ -5,7 +5,7 @@ thread reads. A feed that `recover` wrote anew is another file with the same lin
 one standing, so that whoever follows it does not see everything again.
 """
 
-# ruff: noqa: D102 # what the methods of a node mean stands in base.py
+# ruff: noqa: D102 # what the methods of a node mean stands in view/node.py
 from __future__ import annotations
 
 import os

@@ -4,7 +4,7 @@ Knows no FUSE, no absolute path and no handle. A file names its version (domain,
 can address it. Immutable, safe for any thread.
 """
 
-# ruff: noqa: D102 # what the methods mean stands in base.py, once
+# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
 from __future__ import annotations
 
 import os

@@ -1,13 +1,13 @@
 """The folders of a domain's tree: one small class per kind, from those that lead to ARCs down to those of users.
 
-Knows no FUSE, no absolute path and no handle. The methods mean what base.py says; the shape above the domains' trees is
-tree.py's. Immutable, safe for any thread.
+Knows no FUSE, no absolute path and no handle. view/node.py says what the methods mean; root.py has the folders above
+the domains' trees. Immutable, safe for any thread.
 
 No dataclasses: where one that is frozen inherits the fields of another, mypyc shows them twice to Python's garbage
 collector, which then takes what somebody still has for garbage, and empties it.
 """
 
-# ruff: noqa: D102 # what the methods mean stands in base.py, once
+# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping

@@ -3,11 +3,11 @@
 The kernel takes paths apart at each slash, also within the quotes of a condition. So a name that ends within quotes is
 the beginning of a condition, a folder in which the next name goes on with it.
 
-A folder of links is one answer (queries.py), and its number says so: in another state of the archive the same condition
-is another folder. Whoever is inside one, or reads its listing, keeps that answer. Safe for any thread.
+A folder of links is one answer (query_answers.py), and its number says so: in another state of the archive the same
+condition is another folder. Whoever is inside one, or reads its listing, keeps that answer. Safe for any thread.
 """
 
-# ruff: noqa: D102 # what the methods mean stands in base.py, once
+# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
 from __future__ import annotations
 
 import os

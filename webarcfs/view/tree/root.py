@@ -4,7 +4,7 @@ Pure, but for the view that it asks; safe for any thread. `Tree` finds the node 
 paths, and hands out the root to those that work with inodes.
 """
 
-# ruff: noqa: D102 # what the methods mean stands in base.py, once
+# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
 from __future__ import annotations
 
 import os

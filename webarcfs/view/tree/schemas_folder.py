@@ -4,7 +4,7 @@ Not in git: a schema is a plain file that anyone may put there, through a mount 
 what changed (`Watch`), and the kernel is told as it is of publications. Safe for any thread.
 """
 
-# ruff: noqa: D102 # what the methods mean stands in base.py, once
+# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
 from __future__ import annotations
 
 import os

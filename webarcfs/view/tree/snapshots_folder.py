@@ -1,6 +1,6 @@
 """`.snapshots/`: the tree of a crawl by its commitTag, and the tags of a domain as links to those."""
 
-# ruff: noqa: D102 # what the methods mean stands in base.py, once
+# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """The symbolic links of the history folders."""
 
-# ruff: noqa: D102 # what the methods mean stands in base.py, once
+# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
 from __future__ import annotations
 
 import os

@@ -1,6 +1,6 @@
 """Which state of each domain the mount shows, and since when.
 
-A domain is taken over (states.py) when somebody first asks for it, and again when its refs moved. One background
+A domain is taken over (domain_states.py) when somebody first asks for it, and again when its refs moved. One background
 thread watches for that: the feed names what was published, and the ref of main moves for additions too. Only when a
 state is taken over does its line appear in `.changes`, so that whoever read a commitTag there finds that state or a
 newer one. Any thread may ask; the thread is started with `start`, after every fork.
@@ -107,7 +107,7 @@ class View:
     def _looked(self, after: contextlib.ExitStack) -> set[str]:
         """Now and then, the domains that moved without a line in the feed; and what else is looked at.
 
-        What that raises is raised by `after`: lines of the feed are shown all the same, so they are followed, too.
+        Exceptions are deferred to `after`, so that new lines of the feed are followed although a check failed.
         """
         self._looks += 1
         moved: set[str] = set()

@@ -21,6 +21,7 @@ import fuse
 from webarcfs.archive.model.errors import (
     Exists,
     IsADirectory,
+    LookAgain,
     NoAttribute,
     NotADirectory,
     NotALink,
@@ -196,7 +197,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
         try:
             return self._tree.find(path)
         except NotFound as error:
-            raise Stale(str(error)) from None
+            raise LookAgain(str(error)) from None
 
     def _open(self, handle: Handle) -> int:
         number = next(self._numbers)

@@ -1,4 +1,4 @@
-"""The fusepy adapter's operations of a mount that takes additions; reading is highlevel.py's.
+"""The fusepy adapter's operations of a mount that takes additions; reading is operations.py's.
 
 libfuse calls from threads of its own, as many as it takes, and the kernel keeps nothing that could be expired: so a
 close simply waits for the journal, where the low-level adapter answers later.

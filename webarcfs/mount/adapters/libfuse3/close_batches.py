@@ -1,4 +1,4 @@
-"""Closes and fsyncs that come at once are confirmed together (confirming.py), those of one domain by one thread.
+"""Closes and fsyncs that come at once are confirmed together (confirm.py), those of one domain by one thread.
 
 While the disk is at the first ones, others come, and are the next; so the more there are, the less each costs. What may
 take long goes its own way, and a domain that a publisher holds keeps no other waiting.

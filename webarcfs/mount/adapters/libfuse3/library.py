@@ -1,4 +1,4 @@
-"""libfuse 3's low-level API as ctypes declares it: the library, its few structures and functions, and nothing clever.
+"""libfuse 3's low-level API as ctypes declares it: the library, its structures and functions, without any logic.
 
 Loaded once, before the fork; the functions may be called by any thread (ctypes lets the interpreter go meanwhile).
 Replies are sent as the bytes that the kernel reads (wire.py), because libfuse's own structures for them, the bit

@@ -1,8 +1,8 @@
 """Adapter on libfuse 3's low-level API: inodes in, nodes asked, the kernel's own bytes out.
 
 A file's inode is one version of it for ever, so the kernel keeps names, attributes, listings and pages without asking,
-until expiry.py tells it what a publication changed. Requests come from several threads at once (loop.py); none of them
-waits for an expiry. On a read-only mount not even open reaches us: a version is then what the kernel looked up.
+until invalidation.py drops what a publication changed. Requests come from several threads (session.py); none of them
+waits for that. On a read-only mount not even open reaches us: a version is then what the kernel looked up.
 """
 
 # ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md says what each answers

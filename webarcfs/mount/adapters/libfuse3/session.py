@@ -33,7 +33,7 @@ from webarcfs.mount.options import escaped
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Folder
 
-#: Threads that take requests, one at a time; the others wait for locks, git or the disk meanwhile (turns.py).
+#: Threads that take requests, one at a time; the others wait for locks, git or the disk meanwhile (request_turns.py).
 THREADS = 4
 #: The oldest protocol that has all we need (opendir without a request: Linux 5.1).
 _PROTOCOL = (7, 29)

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 #: Sends an answer; may be called by any thread, once.
 Answer = Callable[[bytes | int | BaseException], None]
 
-#: Closes under way at a time: one of each large file, and one for all others of a domain (closing.py).
+#: Closes under way at a time: one of each large file, and one for all others of a domain (close_batches.py).
 THREADS = 16
-#: Requests that wait for an answer to a condition. Most of them wait for their turn (queries.py), which costs little.
+#: Requests that wait for an answer to a condition; most of them wait for their turn (query_answers.py).
 ASKING = 64
 
 _log = logging.getLogger(__name__)

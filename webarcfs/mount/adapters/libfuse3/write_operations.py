@@ -1,4 +1,4 @@
-"""The low-level adapter's operations of a mount that takes additions; reading is lowlevel.py's.
+"""The low-level adapter's operations of a mount that takes additions; reading is operations.py's.
 
 A close is answered by a worker (workers.py), when the journal has the file and the kernel has dropped the name: the
 kernel then looks it up as the version that it became. Until then the name means the draft, an inode of its own. Where a
@@ -14,7 +14,7 @@ import stat
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from webarcfs.archive.model.errors import NotSupported, Stale
+from webarcfs.archive.model.errors import LookAgain, NotSupported
 from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.libfuse3 import library
 from webarcfs.mount.adapters.libfuse3.close_batches import CloseBatcher
@@ -157,7 +157,7 @@ class WritingOperations(Operations):
         Of one file, the kernel thus writes to one inode, so that all handles see one size and one page cache.
         """
         if self._writer.open_draft(node, caller) is not None:
-            raise Stale("the file is still open; its name means what is being written")
+            raise LookAgain("the file is still open; its name means what is being written")
 
     def _entry(self, node: Node, parent: int, name: str, valid: int = protocol.ALWAYS) -> bytes:
         # Its maker may write to it once more, without waiting for the kernel to drop the name.
