@@ -12,7 +12,11 @@ from tests.support import archives, crawls
 from tests.support.crawls import count, crawl
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import versions
+from webarcfs.archive.history.statistics import statistics
 from webarcfs.archive.index.query import ask
+from webarcfs.archive.model.metadata import CommitTag
 
 pytestmark = pytest.mark.crawl
 
@@ -42,6 +46,10 @@ def test_an_error_page_is_found_where_it_is_asked_for(archive: Archive, site: Si
     assert _found(archive, "title <> 'status'") == dict.fromkeys(every - {"3"}, 200)
     assert _found(archive, '"Status" >= 400 -- status') == {"3": 404}
     assert count(outcome)[0] == len(every) and list(verify(archive)) == []
+    store = Repository(archive.repository(site.host))
+    figures = statistics(store, versions.tree_of(store, CommitTag.parse(outcome.tags[0])))
+    assert (figures.documents, figures.error_pages) == (len(every) - 1, 1)
+    assert figures.types["text/html"][0] == len(every) - 1
 
 
 def test_the_same_bytes_are_another_version_where_page_and_error_change_places(archive: Archive, site: Site) -> None:

@@ -69,7 +69,8 @@ def _folded(line: str) -> str:
 def statistics_table(tags: Sequence[str], figures: Sequence[Statistics]) -> Iterator[str]:
     """One snapshot's figures, or two beside each other with what came and went."""
     for tag, each in zip(tags, figures, strict=True):
-        yield f"{tag}: {each.documents:,} documents, {each.bytes:,} bytes"
+        errors = f", and {each.error_pages:,} error pages" if each.error_pages else ""
+        yield f"{tag}: {each.documents:,} documents, {each.bytes:,} bytes{errors}"
     for title in ("types", "extensions"):
         tables = [getattr(each, title) for each in figures]
         yield ""

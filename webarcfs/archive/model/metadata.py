@@ -21,6 +21,7 @@ _REMEMBERED = 4096
 _STATUS = re.compile(r"[1-5]\d\d", re.ASCII)
 #: The status of a page that is as it should be.
 OK = 200
+_FIRST_ERROR = 400
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
@@ -126,6 +127,11 @@ class MetaData:
     def capture_time(self) -> datetime:
         """When the server answered, as far as that is known."""
         return self.crawl_time if self.captured is None else self.captured
+
+    @property
+    def is_error_page(self) -> bool:
+        """Whether the server said with it that there is no such page."""
+        return self.status >= _FIRST_ERROR
 
     def as_fields(self) -> dict[str, str]:
         """The ten fields under their names in XML, SQL and extended attributes, as strings."""
