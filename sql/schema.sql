@@ -1,6 +1,6 @@
--- webarc.db: what is in the archive, in every snapshot (/Db-1/, /Db-3/). Derived: `webarc-agent recover` makes it anew
--- from git (/Db-6/). A version is valid from one snapshot until another replaces or removes it, so that a document that
--- did not change costs no row.
+-- webarc.db: the documents of the archive in every snapshot (/Db-1/, /Db-3/). Derived: `webarc-agent recover` rebuilds
+-- it from git (/Db-6/). A version is valid from one snapshot until another replaces or removes it, so that an unchanged
+-- document costs no row.
 
 BEGIN IMMEDIATE;
 
@@ -15,8 +15,8 @@ CREATE TABLE snapshot (
     crawlTime   TEXT NOT NULL,              -- yyyy-mm-ddThh:mm:ss, CET
     commitTag   TEXT NOT NULL UNIQUE,       -- <crawlTime>@<domain>
     sequence    INTEGER NOT NULL UNIQUE,    -- the commit's trailer Sequence: the order of the feed
-    publication TEXT NOT NULL,              -- whose crawl made it
-    complete    INTEGER NOT NULL,           -- 1: the crawl saw all that it set out to see
+    publication TEXT NOT NULL,              -- the publication that was crawled
+    complete    INTEGER NOT NULL,           -- 1: the crawl fetched all URLs in scope
     PRIMARY KEY (domain, seq)
 ) WITHOUT ROWID;
 
@@ -38,8 +38,8 @@ CREATE INDEX document_by_surt ON document (surt, path);
 CREATE TABLE version (
     document   INTEGER NOT NULL REFERENCES document,
     domain     INTEGER NOT NULL REFERENCES domain,
-    seq_from   INTEGER NOT NULL,            -- the first snapshot that has it
-    seq_until  INTEGER NOT NULL,            -- the first that no longer has it; 9223372036854775807 while it is current
+    seq_from   INTEGER NOT NULL,            -- the first snapshot that contains it
+    seq_until  INTEGER NOT NULL,            -- the first that no longer contains it; 9223372036854775807: current
     stored     INTEGER NOT NULL,            -- seq of the snapshot whose crawl stored it; before seq_from where an older
                                             -- import was put in between
     mimeType   TEXT NOT NULL,
@@ -57,10 +57,10 @@ CREATE INDEX version_by_type ON version (domain, mimeType, seq_from, seq_until);
 CREATE INDEX version_by_creation ON version (mimeType, createTime);
 
 -- The specification's table (its section 2) and two columns of ours, a row per document and snapshot; commitTag and crawlTime are the
--- snapshot's. What users write WHERE and ORDER BY against (/Cl-6/).
+-- snapshot's. Users' WHERE and ORDER BY refer to it (/Cl-6/).
 --
--- Which table is read first decides between a millisecond and seconds, so the planner is told what it cannot know: most
--- versions are valid in most snapshots (likelihood), and how much there is of everything (below).
+-- The first table that is read decides between a millisecond and seconds. So the planner gets two facts that it cannot
+-- know: most versions are valid in most snapshots (likelihood), and the size of each table and index (below).
 CREATE VIEW metadata AS
 SELECT document.url         AS url,
        version.mimeType     AS mimeType,
@@ -82,8 +82,8 @@ SELECT document.url         AS url,
 
 -- The figures that ANALYZE would find in an archive of 100 domains, 1,000,000 documents and 20 snapshots of each domain, 1 %
 -- changed in each: rows, then rows for each value of the index's first column, of its first two, and so on. They are
--- not measured anew, so that a query goes the same way in every archive. What has an ORDER BY is then read in that
--- order, from the snapshots on, and LIMIT ends it early.
+-- fixed, so that a query has the same plan in every archive. A query with ORDER BY is then read in that order, starting
+-- with the snapshots, and LIMIT ends it early.
 ANALYZE;
 INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('domain',   'sqlite_autoindex_domain_1',   '100 1'),

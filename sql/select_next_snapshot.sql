@@ -1,2 +1,2 @@
--- The snapshot of the domain that follows :seq in time; NULL where it is the newest.
+-- The next snapshot of the domain after :seq; NULL if :seq is the newest.
 SELECT min(seq) AS next FROM snapshot WHERE domain = :domain AND seq > :seq;

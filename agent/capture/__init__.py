@@ -1,6 +1,5 @@
-"""Fetching: wget is started and watched, its results are read, the frontier learns what became of each URL.
+"""Fetching: start and watch wget, read its results, record the outcome of each URL in the frontier.
 
-Public: `loop.capture`. wget runs in processes of its own; results are parsed in a second process (`resultreader`);
-everything else runs in the job's thread. Imports system, policy, frontier, jobfolder, and of webarcfs archive,
-content, warc.
+Public: `loop.capture`. Each wget is a process. A second process parses the results (`resultreader`). Everything else
+runs in the job's thread. Imports system, policy, frontier, jobfolder, and of webarcfs archive, content, warc.
 """

@@ -1,6 +1,6 @@
-"""The links of a page as it was archived last: they stand in for those of a page that could not be fetched.
+"""The links of a page's last archived version. They replace the links of a page that could not be fetched.
 
-Without them, pages that only a failing page links to would count as no longer linked, and their ARCs would go.
+Without them, pages that only a failing page links to would count as no longer linked, and their ARCs would be removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from webarcfs.content import mimetype, outlinks, text
 
 
 def archived_links(archive: Archive, url: str) -> list[outlinks.Link]:
-    """The links of the archived version of `url`; none where there is none, or it cannot be read."""
+    """Return the links of the archived version of `url`; none if no version exists or it cannot be read."""
     domain, arc = split(arc_path(url))
     try:
         store = Repository(archive.repository(domain))
@@ -26,5 +26,5 @@ def archived_links(archive: Archive, url: str) -> list[outlinks.Link]:
         body = store.read(data.oid)
         mime_type = data_xml.metadata(store.read(xml.oid)).mime_type
     except WebarcError:
-        return []  # not archived yet; or damaged, which is for `verify` to name, while a crawl goes on
+        return []  # not archived yet, or damaged: `verify` reports damage, a crawl continues
     return outlinks.links_of(body, url, mime_type, text.decode_charset(body[: mimetype.SAMPLE], ""))

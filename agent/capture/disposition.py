@@ -1,7 +1,7 @@
-"""Applies the results of batches to the frontier, and adds the URLs that they lead to (/Cr-1.1/).
+"""Applies the results of batches to the frontier, and adds the URLs found in them (/Cr-1.1/).
 
-A failed page contributes the links of its archived version; a server that is never reached is given up; both make the
-crawl incomplete. Which URLs enter is decided by the scope.
+A failed page contributes the links of its archived version. A server that is never reached is given up. Both make the
+crawl incomplete. The scope decides which URLs enter.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from agent.system import steadyclock
 from webarcfs.content.outlinks import Link
 
-#: URLs of a server that are settled at a time.
+#: URLs of a server that are settled in one statement.
 _AT_ONCE = 1000
 _UNREACHED = frozenset({Status.DNS, Status.CONNECT_FAILED})
-#: Reason of a capture that was cut short because the crawl took longer than `max_duration`.
+#: Reason of a capture that ended early because the crawl took longer than `max_duration`.
 OVER_TIME = Reason.OVER_TIME
-#: Reason of one that was cut short because the next document would not have fitted into `max_total_size`.
+#: Reason of a capture that ended early because the next document would have exceeded `max_total_size`.
 OVER_SIZE = Reason.OVER_SIZE
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """How a capture ended: whether it saw all that it set out to see, and why not."""
+    """The end of a capture: whether it fetched all URLs in scope, and otherwise the reason."""
 
     complete: bool
     reason: str = ""
 
 
 class Disposition:
-    """What is known of the servers of a job, and the way of answers into its frontier."""
+    """Writes the results of a job into its frontier, and tracks which servers fail."""
 
     def __init__(self, job: Job, archived_links: Callable[[str], Iterable[Link]]) -> None:
         self._folder = job.folder
@@ -58,11 +58,11 @@ class Disposition:
 
     @property
     def room(self) -> int | None:
-        """How many bytes more the crawl may keep (`max_total_size`); None where there is no limit."""
+        """The number of bytes that the crawl may still keep (`max_total_size`); None without a limit."""
         return max(self._most - self._bytes, 0) if self._most else None
 
     def take_in(self, domain: str, found: Iterable[FetchResult]) -> None:
-        """Take in what a batch of one server came to; the caller keeps it in one transaction."""
+        """Apply the results of a batch of one server. The caller wraps the call in one transaction."""
         settled = [self._one(answer) for answer in found]
         self._flush()
         self._judge_server(domain, settled)
@@ -70,8 +70,9 @@ class Disposition:
         self._discovery.forget_if_large()
 
     def fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
-        """A page failed for good, or may not be had. Its archived version stands in for it, so that what only it
-        links to is found.
+        """Settle a page that failed finally or is disallowed, and add the links of its archived version.
+
+        Otherwise the crawl would not find the pages that only this page links to.
         """
         self._fail(settled, row)
         self._flush()
@@ -87,11 +88,11 @@ class Disposition:
         self._discovery.flush()
 
     def is_doubtful(self, domain: str) -> bool:
-        """Whether the server was not reached the last time."""
+        """Return whether the last batch could not reach the server."""
         return domain in self._unreached
 
     def verdict(self) -> Captured:
-        """How the capture ended, when nothing is left to fetch."""
+        """Return the end of the capture once nothing is left to fetch."""
         if self._down:
             return Captured(False, f"server down: {', '.join(sorted(self._down))}")
         if unread := self._frontier.get(facts.LINKS_UNREAD):
@@ -117,17 +118,17 @@ class Disposition:
             body = answer.target.encode() or answer.robots
             self._frontier.set_robots(row.url, status, body, steadyclock.steady())
         elif answer.target:
-            self._flush()  # a redirect looks at what is there
+            self._flush()  # `redirect` reads the frontier
             self._discovery.redirect(row, answer.target)
         else:
             if fetchresults.LINKS_UNREAD in settled.note.split(","):
-                # The pages that only this one links to must not count as no longer linked.
+                # Pages that only this page links to must not count as no longer linked: the crawl is incomplete.
                 self._frontier.set(facts.LINKS_UNREAD, row.url)
             self._discovery.links(row, answer.links)
         return settled
 
     def _fitting(self, settled: UrlOutcome) -> UrlOutcome:
-        """An outcome as it is if its bytes still fit into the crawl, else refused: the limit holds to the byte."""
+        """Return the outcome unchanged if its bytes fit into `max_total_size`, else refused: the limit is exact."""
         if not self._most:
             return settled
         if settled.state == UrlState.DONE and self._bytes + settled.size > self._most:
@@ -140,8 +141,9 @@ class Disposition:
         return settled
 
     def _judge_server(self, domain: str, settled: list[UrlOutcome]) -> None:
-        """Count how often in a row a server was not reached at all, or asked for a pause and did nothing else; then it
-        is not asked for each of its pages.
+        """Count consecutive batches in which the server was not reached, and consecutive requests for a pause.
+
+        At the limit (`TRIES`, `is_given_up`) the server is given up; its remaining pages are not requested.
         """
         tried = [each for each in settled if each.tried]
         if tried and all(each.status in _UNREACHED for each in tried):
@@ -163,8 +165,9 @@ class Disposition:
         self._frontier.fail_domain(domain, status, note)
 
     def keep_out(self, domain: str) -> None:
-        """Nothing more of a domain is asked for, since it is at a private address. Archived versions of its pages stand
-        in for them, and rules of other servers that were to be found there are not known.
+        """Fail all waiting URLs of a domain that is at a private address.
+
+        The links of their archived versions are added. A robots.txt of another server that redirects there is unknown.
         """
         status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
         while rows := self._frontier.next(domain, math.inf, _AT_ONCE):
@@ -175,8 +178,8 @@ class Disposition:
             self._flush()
 
     def _expand(self) -> None:
-        """Pages that are nearer than was thought: their links may now be near enough."""
-        while nearer := self._frontier.to_expand():  # one that comes nearer brings others nearer
+        """Add the links of pages whose depth has decreased: these links may now be within the depth limit."""
+        while nearer := self._frontier.to_expand():  # a page that comes nearer brings others nearer
             for row in nearer:
                 warc = wgetcommand.BatchFiles(self._folder, row.batch).warc
                 self._discovery.links(row, fetchresults.links_at(warc, row.position, row) if row.position else ())
@@ -184,5 +187,5 @@ class Disposition:
 
 
 def _has_failed(row: FrontierUrl) -> bool:
-    """Whether the end of a start URL's redirects did not come, also since it is at a private address."""
+    """Return whether `row`, the end of a start URL's redirects, failed or is at a private address."""
     return row.state == UrlState.FAILED or PRIVATE_ADDRESS.reason in row.note.split(",")

@@ -1,4 +1,4 @@
-"""What a run of wget came to: one outcome for each URL of its batch, from its WARC and its log. Fetches nothing."""
+"""The results of a run of wget: one outcome for each URL of its batch, from its WARC and its log. Fetches nothing."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from webarcfs.content import mimetype, outlinks, text
 from webarcfs.warc import http_response, jobwarc
 from webarcfs.warc.decoding import BAD_LENGTH, BadBody, Bomb, decoded, unknown_codings
 
-#: What crawl.log says of a page of which not all links were looked for, and of one whose reading killed its readers.
+#: Remarks in crawl.log: only some of a page's links were extracted; no links were, since parsing killed the reader.
 LINKS_CUT = Reason.LINKS_CUT
 LINKS_UNREAD = Reason.LINKS_UNREAD
 _LINKING = ("text/", "application/", "image/svg")
 _NO_BODY = frozenset({204, 205, 304})
-#: How much of a robots.txt is kept (RFC 9309 section 2.5 asks for 500 KiB at least).
+#: Bytes of a robots.txt that are kept (RFC 9309 section 2.5 requires at least 500 KiB).
 _LARGEST_ROBOTS = robotstxt.LONGEST_BODY + 1024
 
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """What came of one URL: its line for the frontier, and what it leads to."""
+    """The result of one URL: its outcome for the frontier, and the URLs found in it."""
 
     row: FrontierUrl
     settled: UrlOutcome
@@ -45,7 +45,7 @@ class FetchResult:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """wget was killed over one document: its URL's outcome. Status 0: it was ended early, no document is to blame."""
+    """wget was killed because of one document: the outcome of its URL. Status 0: stopped early, no URL is at fault."""
 
     status: int
     note: str
@@ -53,7 +53,7 @@ class Killed:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds a document's answer. With `public`, one that a private address gave is dropped unread."""
+    """The limits of a response. With `public`, a response from a private address is dropped unread."""
 
     max_file_size: int
     keep_errors: bool
@@ -62,10 +62,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a run of wget left: the URLs it was given, its WARC, its log, and whether it was killed.
+    """A finished run of wget: the URLs of its batch, its WARC, its log, and whether it was killed.
 
-    The links of answers at the positions `deadly` are not looked for. Where wget asked for something else than it was
-    told, what is left without an outcome has failed, lest it be tried for ever.
+    The links of responses at the positions `deadly` are not extracted. If wget requested a URL that is not in the
+    batch, URLs without an outcome have failed; otherwise they would be tried for ever.
     """
 
     rows: list[FrontierUrl]
@@ -78,9 +78,9 @@ class Batch:
 def answers(
     batch: Batch, limits: Limits, now: float, begin: Callable[[http_response.Response], None] = lambda _: None
 ) -> Iterator[FetchResult]:
-    """An Answer for each URL, in the order of the WARC; `now` in seconds since 1970 is what waits count from.
+    """Yield a FetchResult for each URL, in the order of the WARC. Waits start at `now`, in seconds since 1970.
 
-    `begin` is told of each response before it is read.
+    `begin` is called with each response before it is read.
     """
     open_rows = {row.url: row for row in batch.rows}
     for response in _responses(batch.warc_file):
@@ -106,25 +106,25 @@ def answers(
     for row in open_rows.values():
         if estranged:
             yield FetchResult(row, failed(row, Status.RUNTIME, Reason.FETCHER, now))
-        else:  # wget did not come to them
+        else:  # wget did not reach them
             yield FetchResult(row, again(row))
 
 
 def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) -> FetchResult | None:
-    """The outcome of a response that is dropped before it is read; None where it is to be read."""
+    """Return the outcome of a response that is dropped unread; None if it is to be read."""
     if limits.public and response.address and is_private(response.address):
-        # The name of its server led elsewhere when it was looked up than when wget did (lookups.py).
+        # The server's name resolved to another address here than in wget (lookups.py).
         status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
         return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.FAILED, status=status, note=note))
     head = response.head
     if head.has_bad_length and row.note != BAD_LENGTH and _is_wanted(row, head, limits):
-        # wget took the digits that it begins with for the length, or 0; next time it looks for the end instead.
+        # wget took the leading digits as the length, or 0. The next try reads until the connection closes.
         return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.WAITING, status=head.status, note=BAD_LENGTH))
     return None
 
 
 def page_links(body: bytes, url: str, head: http_response.Head) -> outlinks.PageLinks:
-    """The links of a decoded body, as its type has them."""
+    """Return the links of a decoded body, extracted according to its type."""
     mime_type = mimetype.likely_type(body[: mimetype.SAMPLE], head.content_type)
     if not mime_type.startswith(_LINKING):
         return outlinks.PageLinks()
@@ -133,7 +133,7 @@ def page_links(body: bytes, url: str, head: http_response.Head) -> outlinks.Page
 
 
 def links_at(warc_file: Path, position: int, row: FrontierUrl) -> tuple[outlinks.Link, ...]:
-    """The links of a page that was answered before, read once more from its WARC; none if that is deadly."""
+    """Return the links of a fetched page, read again from its WARC; none if reading them killed the reader."""
     if LINKS_UNREAD in row.note.split(","):
         return ()
     with warc_file.open("rb") as file:
@@ -150,7 +150,7 @@ def _of_response(
     try:
         body = _read(stream, response, 0 if deadly else _wanted(row, head))
     except BadBody as error:
-        if head.status not in REDIRECTS:  # whose body nobody reads
+        if head.status not in REDIRECTS:  # the body of a redirect is not used
             status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
             return FetchResult(row, failed(row, status, str(error), now))
         body = b""
@@ -181,7 +181,7 @@ def _of_response(
 def _of_document(
     row: FrontierUrl, settled: UrlOutcome, head: http_response.Head, body: bytes | None, limits: Limits
 ) -> FetchResult:
-    """A whole answer that is no redirect: to be archived, or only to be noted. Without `body` it has no links."""
+    """Return the result of a whole response that is no redirect, archived or only recorded. No `body`, no links."""
     if head.status in WHOLE:
         found = outlinks.PageLinks() if body is None else page_links(body, row.url, head)
         remark = LINKS_UNREAD if body is None else LINKS_CUT if found.is_cut else ""
@@ -202,20 +202,20 @@ def _of_log(row: FrontierUrl, attempt: wgetlog.Attempt, now: float) -> FetchResu
     status = attempt.http_status
     if status in _NO_BODY:
         return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.DONE, status=status))
-    # wget was ended over a pause before its WARC had the answer.
+    # wget was stopped because of a requested pause before it wrote the response to its WARC.
     waiting = paused(row, status, attempt.retry_after, now)
     return FetchResult(row, waiting or failed(row, *attempt.failure(), now))
 
 
 def _of_killed(row: FrontierUrl, killed: Killed, attempt: wgetlog.Attempt, now: float) -> FetchResult:
-    """The document that was under way when wget was killed."""
+    """Return the result of the document that wget was fetching when it was killed."""
     if killed.status:
         return FetchResult(row, failed(row, killed.status, killed.note, now))
     return FetchResult(row, paused(row, attempt.http_status, attempt.retry_after, now) or again(row))
 
 
 def _target(row: FrontierUrl, head: http_response.Head) -> str:
-    """Where a redirect leads; empty when nowhere that is archived."""
+    """Return the canonical target of a redirect; empty if it has none that can be archived."""
     try:
         location = head.get("location").encode("latin-1").decode("utf-8", "replace")
         return canonical(urljoin(row.url, location)) if location else ""
@@ -224,19 +224,19 @@ def _target(row: FrontierUrl, head: http_response.Head) -> str:
 
 
 def _is_wanted(row: FrontierUrl, head: http_response.Head, limits: Limits) -> bool:
-    """Whether a body is read or archived."""
+    """Return whether the body is needed: for the archive, or for robots.txt rules."""
     return head.status in WHOLE or row.kind == LinkKind.ROBOTS or (limits.keep_errors and is_error_page(head.status))
 
 
 def _wanted(row: FrontierUrl, head: http_response.Head) -> int:
-    """How much of a body is needed here: rules, links, or nothing."""
+    """Return how many bytes of the body are parsed, for rules or links."""
     if row.kind == LinkKind.ROBOTS:
         return _LARGEST_ROBOTS
     return outlinks.LONGEST_BODY if head.status in WHOLE else 0
 
 
 def _read(stream: http_response.Hashed, response: http_response.Response, wanted: int) -> bytes:
-    """Read a body to its end, decoded; returns its first `wanted` bytes if they may hold links, else fewer."""
+    """Read and decode a body to its end; return its first `wanted` bytes if they may contain links, else fewer."""
     kept: list[bytes] = []
     size = 0
     for part in decoded(stream, response.head, response.size):
@@ -253,7 +253,7 @@ def _may_link(start: bytes, head: http_response.Head) -> bool:
 
 
 def _responses(path: Path) -> Iterator[http_response.Response]:
-    """The responses of a WARC; one that cannot be read on gave what it gave."""
+    """Yield the responses of a WARC, up to the first damage."""
     try:
         yield from jobwarc.responses(path)
     except (Damaged, FileNotFoundError):

@@ -1,7 +1,7 @@
-"""Looks up whether hosts are at private addresses, beside the crawl: a name server may take its time.
+"""Looks up whether hosts are at private addresses, in threads: a name server may be slow.
 
-An answer holds for a minute here. wget looks a name up again, so whoever runs a name server can still give the two
-different answers: what wget got from inside is dropped by the address that its WARC names (`fetchresults.py`).
+A result is valid for a minute. wget resolves the name again, and a name server can give it another address. So
+responses from private addresses are dropped by the address in their WARC record (`fetchresults.py`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from enum import Enum, auto
 
 from agent.policy.addresses import is_private, is_private_host
 
-#: Seconds for which an answer holds, and hosts that are looked up at a time.
+#: Seconds for which a result is valid, and hosts that are looked up at once.
 HOLDS, AT_ONCE = 60.0, 16
 
 
 class Reach(Enum):
-    """What is known of a host."""
+    """Whether a host is at a public address."""
 
     PUBLIC = auto()
     PRIVATE = auto()
@@ -26,7 +26,7 @@ class Reach(Enum):
 
 
 class Lookups:
-    """What is known of hosts. Without `names`, only of those whose name is an address. For one thread."""
+    """The reach of hosts. Without `names`, only hosts given as an address are checked. Used by one thread."""
 
     def __init__(self, *, names: bool) -> None:
         self._names = names
@@ -35,7 +35,7 @@ class Lookups:
         self._pending: set[str] = set()
 
     def reach(self, host: str) -> Reach:
-        """What is known of a host by now; a name that was not looked up yet is looked up from now on."""
+        """Return the reach of a host as known now; start a look-up if the name was not looked up yet."""
         private = is_private_host(host)
         if private is not None or not self._names:
             return Reach.PRIVATE if private else Reach.PUBLIC
@@ -56,5 +56,5 @@ class Lookups:
             found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
             private = any(is_private(str(each[4][0])) for each in found)
         except (OSError, UnicodeError):
-            private = False  # nobody is asked then: wget says why
+            private = False  # no server is reached then, and wget logs the reason
         self._found[host] = Reach.PRIVATE if private else Reach.PUBLIC

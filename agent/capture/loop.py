@@ -1,9 +1,9 @@
 """Stage 1, capture: wget fetches, the frontier decides (/Cr-5/ … /Cr-8.1/).
 
-Up to `max_instances` wget processes run at once, never two on one server; each gets a batch of one server's URLs and
-writes a WARC. The server that was given the fewest URLs is next, and the more servers wait, the shorter batches are, so
-that each has its turn soon. While wget is busy with the next batch, another process reads the last one's answers, and
-their links enter the frontier here. Whatever kills the job, what is whole in a WARC is never fetched again.
+Up to `max_instances` wget processes run at once, never two on one server. Each gets a batch of one server's URLs and
+writes a WARC. The server with the fewest URLs fetched so far is next. The more servers wait, the shorter the batches,
+so that each server is served soon. While wget fetches the next batch, another process reads the results of the last
+one, and their links enter the frontier here. After a kill, no response that is whole in a WARC is fetched again.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from webarcfs.archive.system import locks
 from webarcfs.content.outlinks import Link
 from webarcfs.warc.decoding import BAD_LENGTH
 
-#: URLs in a batch: enough to make wget's start cheap, few enough that answers come back soon.
+#: URLs in a batch: enough to make wget's start cheap, few enough that results arrive soon.
 LARGEST_BATCH = 400
-#: Seconds that a batch should take where a wait between requests makes it long.
+#: Seconds that a batch should take at most if a wait between requests makes it long.
 _LENGTH_OF_BATCH = 60.0
-#: What is left of both where many servers wait for the places of few: less would be wget's start and little else.
+#: The minimum of both if more servers wait than slots exist: below it, wget's start would dominate.
 _SMALLEST_BATCH = 10
 _SHORTEST_BATCH = 2.0
-#: Batches that wget may be ahead of the reader: what bounds the time until a limit or a trouble is noticed.
+#: Batches that wget may be ahead of the reader. This bounds the time until a limit or an error is noticed.
 _FURTHEST = 2
 _POLL = 0.02
 _WATCH = 0.25
 _SECONDS_BETWEEN = 0.5
-#: Seconds that a job which must stop waits for answers that are being read.
+#: Seconds that a stopping job waits for results that are being read.
 _LONGEST_STOP = 2.0
 
 _log = logging.getLogger(__name__)
 
 
 def capture(job: Job, archived_links: Callable[[str], Iterable[Link]]) -> Captured:
-    """Work the frontier off. `archived_links` gives the links of a page's archived version, for pages that fail.
+    """Fetch the frontier's URLs. `archived_links` returns the links of a page's archived version, for failed pages.
 
     Returns when nothing is left to fetch, a limit is reached, or `job.stop` is set.
     """
@@ -77,7 +77,7 @@ class _Capture:
         self.intake = Disposition(job, archived_links)
         self.robots = RobotsCache(job.frontier, job.settings.user_agent)
         self.wgets = Wgets(job.folder, job.settings)
-        self.lookups: Lookups | None = None  # where it may ask any address
+        self.lookups: Lookups | None = None  # None: the crawl may request from any address
         if not addresses.may_be_private(job.settings, job.publication.urls):
             self.lookups = Lookups(names=not addresses.is_proxied(job.settings.wget_args, os.environ))
         public = self.lookups is not None
@@ -85,19 +85,19 @@ class _Capture:
         most = max(job.instances, self.settings.max_instances)
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
-        self.waiting: dict[str, float] | None = None  # as the frontier has it; None when that may have changed
-        self.sharing = 1  # servers that places are wanted for, now or as soon as what they answered is read
+        self.waiting: dict[str, float] | None = None  # copy of `frontier.waiting()`; None if it may have changed
+        self.sharing = 1  # servers that need a slot, now or once their results are read
         self.served = Counter(job.frontier.served())
-        self.held: dict[str, float] = {}  # when servers are due (monotonic) that this job found to be waiting
+        self.held: dict[str, float] = {}  # server that is not due yet → when to check again (monotonic)
         self.done = self.known = 0  # URLs, when they were counted last
-        self.unread: dict[int, int] = {}  # batches that wget is through with → their URLs
+        self.unread: dict[int, int] = {}  # batches that wget has finished → number of their URLs
         self.tell_again = self.count_again = 0.0
-        # Files of a run that was killed may be newer than what the frontier kept.
+        # The files of a killed run may be newer than the last transaction of the frontier.
         files = (int(path.stem) for path in job.folder.glob("[0-9]*.list") if path.stem.isdecimal())
         self.number = max([self.frontier.last_batch(), *files])
 
     def run(self) -> Captured:
-        """The loop: start what may start, read what has ended, until nothing is left."""
+        """Start batches that are due and read batches that have ended, until nothing is left."""
         while True:
             limit = self._limit()
             if limit is not None:
@@ -109,11 +109,11 @@ class _Capture:
             self._tell()
             batch = self.reader.next(self.wgets.descriptors, self._patience())
             if batch is not None:
-                self.start_batches()  # wget goes on while its last answers are taken in
+                self.start_batches()  # wget continues while its last results are applied
                 self.read(batch)
 
     def start_batches(self) -> bool:
-        """Start wget where a server is free and due; returns whether anything waits at all."""
+        """Start wget on each server that is free and due; return whether any URL waits."""
         now = steadyclock.steady()
         if self.waiting is None:
             self.waiting = self.frontier.waiting()
@@ -127,7 +127,7 @@ class _Capture:
         return self.waiting is None or bool(self.waiting)
 
     def _due(self, now: float) -> list[tuple[int, float, str]]:
-        """A heap of the servers that may be asked, the one that was given the fewest URLs first."""
+        """Return a heap of the servers that may be requested from, fewest URLs fetched first."""
         if self.waiting is None or len(self.wgets) >= self.settings.max_instances:
             return []
         busy, moment = self.wgets.domains, time.monotonic()
@@ -140,21 +140,21 @@ class _Capture:
         return due
 
     def read(self, batch: EndedBatch) -> None:
-        """Take in what a batch came to, in one transaction."""
+        """Apply the results of a batch to the frontier, in one transaction."""
         rows = self.frontier.fetching(batch.number)
         with self.frontier.changes(), closing(self.reader.answers(batch, rows)) as answers:
             self.intake.take_in(batch.domain, answers)
             self.frontier.batch_read(batch.number)
         self.waiting = None
         if not self.done:
-            self.tell_again = self.count_again = 0.0  # the first is told of at once
+            self.tell_again = self.count_again = 0.0  # show the first results at once
         self.done += self.unread.pop(batch.number, 0)
         self._tell()
 
     def read_unread(self) -> None:
-        """Have the batches of a run that was killed read: their answers are in WARCs, and are not fetched again.
+        """Give the batches of a killed run to the reader: their responses are in WARCs, and are not fetched again.
 
-        Its waits were by a clock that may have been set since.
+        Bound the waits that the run wrote: the clock may have been set since.
         """
         with self.frontier.changes():
             self.frontier.bound_waits(steadyclock.steady() + LONGEST_PAUSE)
@@ -164,20 +164,20 @@ class _Capture:
                 self.reader.give(EndedBatch(number, domain, self.frontier.fetching(number), files.warc, files.log))
 
     def _read_all(self) -> bool:
-        """Take in what is left; returns whether that came to its end: a job that must stop does not wait for it."""
+        """Apply the remaining results; return whether all were applied. A stopping job waits up to `_LONGEST_STOP`."""
         until: float | None = None
         while self.reader.backlog:
             if self.job.stop.is_set():
                 until = until or time.monotonic() + _LONGEST_STOP
                 if time.monotonic() > until:
-                    return False  # it is in WARCs: the next run takes it in
+                    return False  # the next run reads the rest from the WARCs
             batch = self.reader.next([], _WATCH)
             if batch is not None:
                 self.read(batch)
         return True
 
     def _collect(self) -> None:
-        """Hand the batches of wgets that have ended to the reader."""
+        """Give the batches of ended wgets to the reader."""
         for each in self.wgets.ended():
             self._give(each)
 
@@ -187,14 +187,14 @@ class _Capture:
         self.reader.give(EndedBatch(files.number, each.domain, each.rows, files.warc, files.log, each.killed))
 
     def _patience(self) -> float:
-        """Watch the wgets, and see how long nothing may happen: no wait for a wget is longer than that."""
+        """Check the wgets; return for how many seconds the loop may wait for the next event."""
         self.wgets.watch(self.intake.room)
         if self.wgets.pause:
             return _POLL * 2
         return _WATCH if len(self.wgets) >= self.settings.max_instances or not self.waiting else _POLL
 
     def end(self) -> bool:
-        """End all wgets that still run, and take in what they fetched; returns whether all of it was."""
+        """End all running wgets and apply what they fetched; return whether all of it was applied."""
         self.slots.leave()
         for each in self.wgets.end():
             self._give(each)
@@ -207,7 +207,7 @@ class _Capture:
             return
         lock = locks.try_exclusive(self.job.archive.server_lock(domain))
         if lock is None:
-            return  # another job is on this server
+            return  # another job fetches from this server
         place, started = None, False
         try:
             wait = self.settings.wait
@@ -228,7 +228,7 @@ class _Capture:
                     os.close(place)
 
     def _may_ask(self, domain: str) -> bool:
-        """Whether a server's address is one that the crawl may ask, and is known by now."""
+        """Return whether the server is known to be at an address that the crawl may request from."""
         reach = Reach.PUBLIC if self.lookups is None else self.lookups.reach(addresses.host_of(domain))
         if reach is Reach.PENDING:
             self.held[domain] = time.monotonic() + _POLL
@@ -243,16 +243,16 @@ class _Capture:
         return reach is Reach.PUBLIC
 
     def _is_due(self, domain: str, lock: int, wait: float) -> bool:
-        """Whether a server may be asked now, after all jobs' last request to it and the pause that it asked for."""
+        """Return whether the wait since any job's last request, and the pause that the server asked for, are over."""
         left = serverlocks.seconds_to_wait(lock, wait)
         if left <= 0:
             self.held.pop(domain, None)
         else:
-            self.held[domain] = time.monotonic() + min(left, 1.0)  # another job may have more to say by then
+            self.held[domain] = time.monotonic() + min(left, 1.0)  # another job may change the wait by then
         return left <= 0
 
     def _choose(self, domain: str, now: float, wait: float) -> tuple[list[FrontierUrl], float]:
-        """The next URLs of a server, as far as robots.txt is known and lets them be fetched."""
+        """Return the next URLs of a server that robots.txt allows, as far as it is known, and the wait in seconds."""
         share = self.settings.max_instances / self.sharing
         most = 1 if self.intake.is_doubtful(domain) else _share_of_batch(share)
         most = _in_time(most, wait, share)
@@ -272,7 +272,7 @@ class _Capture:
         return allowed[: _in_time(most, wait, share)], wait
 
     def _ask(self, row: FrontierUrl, now: float) -> Permission:
-        """What robots.txt says of a URL; one that may not be fetched is settled."""
+        """Return the robots.txt permission for a URL; settle the URL if it may not be fetched."""
         say = self.robots.say(row.url, now)
         if say is Permission.NO:
             self.intake.fail(
@@ -287,7 +287,7 @@ class _Capture:
         return say
 
     def _launch(self, domain: str, rows: list[FrontierUrl], wait: float, lock: int, place: int) -> None:
-        to_the_end = rows[0].note == BAD_LENGTH  # wget reads all bodies of a batch one way; the others wait
+        to_the_end = rows[0].note == BAD_LENGTH  # wget reads all bodies of a batch in one mode; the other URLs wait
         rows = [row for row in rows if (row.note == BAD_LENGTH) == to_the_end]
         self.number += 1
         files = wgetcommand.BatchFiles(self.job.folder, self.number)
@@ -300,7 +300,7 @@ class _Capture:
     # -- ending early -------------------------------------------------------------------------------------------
 
     def _limit(self) -> Captured | None:
-        """Whether the crawl must end before it has seen all."""
+        """Return the end of the capture if it was stopped or a limit is reached, else None."""
         if self.job.stop.is_set():
             return Captured(False, "stopped")
         age = steadyclock.steady() - self.job.begun.timestamp()
@@ -316,7 +316,7 @@ class _Capture:
         return Captured(False, why)
 
     def _tell(self) -> None:
-        """Show, now and then, how far the crawl is: also of what wget has that was not read yet."""
+        """Report the progress, at most every `_SECONDS_BETWEEN`, including documents fetched but not yet read."""
         now = time.monotonic()
         if now < self.tell_again:
             return
@@ -325,18 +325,18 @@ class _Capture:
             counts = self.frontier.counts()
             self.done = counts.get("done", 0) + counts.get("failed", 0)
             self.known = sum(count for state, count in counts.items() if state not in NO_STATES and state != "refused")
-            # Counting goes through all rows: the more there are the more seldom, so that it stays a small part of it.
+            # Counting reads all rows. Its interval grows with its duration, so that it stays 2 % of the time.
             self.count_again = time.monotonic() + 50 * (time.monotonic() - now)
         done = self.done + self.wgets.answered + sum(self.unread.values())
         self.job.progress("capture", done, max(done, self.known))
 
 
 def _share_of_batch(share: float) -> int:
-    """How many URLs a batch may have where there are places for that `share` of the servers that wait."""
+    """Return the size of a batch, in URLs, if slots exist for the given `share` of the waiting servers."""
     return max(_SMALLEST_BATCH, int(LARGEST_BATCH * min(share, 1.0)))
 
 
 def _in_time(most: int, wait: float, share: float) -> int:
-    """How many URLs a batch may have so that its answers come back soon, however long the waits are."""
+    """Return the size of a batch, in URLs, limited so that its results arrive soon however long the waits are."""
     length = max(_SHORTEST_BATCH, _LENGTH_OF_BATCH * min(share, 1.0))
     return max(1, min(most, int(length / wait))) if wait else most

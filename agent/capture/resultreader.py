@@ -1,12 +1,12 @@
-"""Reads the answers of batches in a second process, so that a crawl has both cores: one parses pages, one decides.
+"""Reads the results of batches in a second process, so that a crawl uses two cores: one parses pages, one decides.
 
-What goes between the two are marshalled tuples, which is several times cheaper than pickle and runs no code. The
-process holds nothing, and writes only which answer it is at (readmarks.py); it ends when its input does, however its
-parent died. It sends a batch's answers when all are read, so that nobody waits for a page to be parsed. Batches of few
-pages are read in this process, as long as that takes next to no time: a small crawl starts no other.
+The two processes exchange marshalled tuples: several times cheaper than pickle, and they run no code. The reading
+process keeps no state. It writes only the position of the response that it is reading (readmarks.py). It ends when its
+input ends, however its parent died. It sends the results of a batch once all are read, so that the job never waits for
+a page to be parsed. Small batches are read in the job's own process while that is fast: a small crawl starts no other.
 
-An answer that the process is killed over, also by the kernel since it takes too long, is tried once more, and then read
-without its links.
+A response whose parsing kills the process, also by the kernel's time limit, is tried once more, then read without its
+links.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from webarcfs.content.htmlurls import Kind
 from webarcfs.content.outlinks import Link
 from webarcfs.warc import http_response
 
-#: Batches of up to this many URLs are tried here.
+#: Batches of up to this many URLs are first tried in the job's own process.
 _FEW = 40
-#: Seconds of the processor, and bytes of one answer, within which they are; else the process begins with them anew.
+#: Limits of that try: CPU seconds, and bytes of one response. Beyond them the other process reads the whole batch.
 _MOMENT = 0.2
 _LARGE = 1 << 20
-#: Seconds of the processor after which the kernel ends the process (SIGPROF): the largest page takes a few. And what is
-#: read of any answer in a second at least.
+#: CPU seconds for one response, after which the kernel ends the process (SIGPROF): the largest page takes a few. One
+#: second is added for every `_SLOWEST` bytes.
 _LONGEST_ANSWER = 30
 _SLOWEST = 1 << 20
-#: Bytes of answers that the process keeps in memory, and not in an unnamed file.
+#: Bytes of results that the process keeps in memory; more of them are in an unnamed file.
 _IN_MEMORY = 32 << 20
-#: So many links are sent at once at most: what bounds the memory of both processes.
+#: Links after which a part of the results is written. This bounds the memory of both processes.
 _MOST_LINKS = 200_000
 _LENGTH = 4
 _SETTLED = tuple(field.name for field in fields(UrlOutcome))
@@ -64,7 +64,7 @@ _KINDS = {str(kind.value): kind for kind in Kind}
 
 @dataclass(frozen=True, slots=True)
 class EndedBatch:
-    """A batch whose wget has ended: the URLs it was given, its files, and whether it was killed."""
+    """A batch whose wget has ended: its URLs, its files, and whether wget was killed."""
 
     number: int
     domain: str
@@ -75,34 +75,34 @@ class EndedBatch:
 
 
 class _TakesLong(Exception):
-    """A batch is more than can be read between two looks at everything else."""
+    """A batch takes too long to read in the job's own process."""
 
 
 class ResultReader:
-    """Reads batches: those for the process in the order in which they are given, small ones ahead. Close it."""
+    """Reads batches in the order in which they are given, small batches first. Close it after use."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._few: deque[EndedBatch] = deque()
-        self._here: tuple[EndedBatch, list[FetchResult]] | None = None  # one of those, and what it came to
+        self._here: tuple[EndedBatch, list[FetchResult]] | None = None  # a small batch and its results
         self._queue: deque[EndedBatch] = deque()  # for the process
         self._process: subprocess.Popen[bytes] | None = None
-        self._sent = False  # the first of the queue is with the process
-        self._marks = 0  # how long its file of marks was then
+        self._sent = False  # whether the process has the first batch of the queue
+        self._marks = 0  # size of that batch's file of marks when it was sent
 
     def give(self, batch: EndedBatch) -> None:
-        """Have a batch read."""
+        """Queue a batch for reading."""
         is_small = len(batch.rows) <= _FEW and not readmarks.size(batch.warc)
         (self._few if is_small else self._queue).append(batch)
         self._send()
 
     @property
     def backlog(self) -> int:
-        """How many batches were given whose answers were not taken."""
+        """The number of given batches whose results were not taken yet."""
         return len(self._few) + len(self._queue) + (self._here is not None)
 
     def next(self, others: Iterable[int], seconds: float) -> EndedBatch | None:
-        """A batch whose answers are here; waits for one, or for one of `others` (descriptors), at most `seconds`."""
+        """Return a batch whose results are ready; None after `seconds`, or once a descriptor in `others` is ready."""
         if self._here is None and self._few:
             self._try_here(self._few.popleft())
         poll = select.poll()
@@ -118,10 +118,10 @@ class ResultReader:
         return self._here[0] if self._here is not None else None
 
     def answers(self, batch: EndedBatch, rows: Iterable[FrontierUrl]) -> Generator[FetchResult, None, None]:
-        """The answers of the batch that `next` gave, which is taken by that; the next one is read meanwhile.
+        """Yield the results of the batch that `next` returned, and remove it from the backlog.
 
-        `rows` are its URLs as they are in the frontier by now. Close what this returns: if it was not drawn to its end,
-        what is left of it must not be taken for another batch's.
+        `rows` are its URLs in their current state in the frontier. The process reads the next batch meanwhile. Close
+        the generator: if it is closed before its end, the rest must not be mistaken for results of the next batch.
         """
         known = {row.id: row for row in rows}
         if self._here is not None and self._here[0] is batch:
@@ -143,7 +143,7 @@ class ResultReader:
                 self._end()
 
     def close(self) -> None:
-        """End the process; no answer is to blame for that."""
+        """End the process, and remove its mark: the response that it was reading is not at fault."""
         is_busy = self._sent and self._process is not None and self._process.poll() is None
         self._end()
         if is_busy and self._queue:
@@ -164,7 +164,7 @@ class ResultReader:
             self._send()
 
     def _send(self) -> None:
-        """Send the first batch of the process. One at a time: nobody waits for a pipe that is full."""
+        """Send the first batch of the queue to the process. One at a time, so that no write blocks on a full pipe."""
         if not self._queue or self._sent:
             return
         batch = self._queue[0]
@@ -175,12 +175,12 @@ class ResultReader:
             self._process = _started()
         assert self._process.stdin is not None
         self._marks = readmarks.size(batch.warc)
-        with contextlib.suppress(BrokenPipeError):  # its end is seen where its answers are waited for
+        with contextlib.suppress(BrokenPipeError):  # `next` notices that the process has ended
             _write(self._process.stdin, task)
         self._sent = True
 
     def _send_again(self, batch: EndedBatch) -> None:
-        """The process died. Raises CrawlFailed if no answer of the batch can be to blame."""
+        """Restart the process after its death. Raises CrawlFailed if no response of the batch can be the cause."""
         assert self._process is not None
         was_killed = self._process.wait() < 0 and readmarks.size(batch.warc) > self._marks
         if not was_killed or readmarks.deaths(batch.warc) > readmarks.MOST_DEATHS:
@@ -214,7 +214,7 @@ def _answer(row: FrontierUrl, record: tuple[Any, ...]) -> FetchResult:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    # As this process finds its modules: `agent` may be imported from a checkout.
+    # The same module path as this process: `agent` may be imported from a checkout.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "agent.capture.resultreader"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
@@ -223,7 +223,7 @@ def _started() -> subprocess.Popen[bytes]:
 def _read(
     batch: EndedBatch, limits: Limits, offset: float, marks: Marks, begin: Callable[[http_response.Response], None]
 ) -> Iterator[FetchResult]:
-    """The answers of a batch; `offset` makes of seconds since boot the time of the process that waits by it."""
+    """Yield the results of a batch. `offset` converts seconds since boot to the clock of the job's process."""
     try:
         log = batch.log.read_text("utf-8", "replace")
     except FileNotFoundError:
@@ -238,7 +238,7 @@ def _read(
 
 
 def _read_here(batch: EndedBatch, limits: Limits) -> list[FetchResult] | None:
-    """The answers of a batch; None if they take more than a moment."""
+    """Return the results of a batch; None if reading it exceeds `_MOMENT` or `_LARGE`."""
     begun = time.thread_time()
 
     def begin(response: http_response.Response) -> None:
@@ -262,14 +262,14 @@ def _write(file: IO[bytes], value: Any) -> None:
 
 
 def _frame(file: IO[bytes]) -> Any:
-    """The next value; None at the end."""
+    """Return the next value; None at the end of the file."""
     size = int.from_bytes(file.read(_LENGTH), "big")
     data = file.read(size)
     return marshal.loads(data) if size and len(data) == size else None  # noqa: S302 # from our own process
 
 
 def _serve(given: IO[bytes], out: IO[bytes]) -> None:
-    """Answer tasks until there are no more."""
+    """Read tasks and write their results until the input ends."""
     while (task := _frame(given)) is not None:
         rows, warc, log, killed, limits, offset = task
         batch = EndedBatch(
@@ -283,7 +283,7 @@ def _serve(given: IO[bytes], out: IO[bytes]) -> None:
 
 
 def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) -> None:
-    """Write the answers of a batch. What an answer may take is measured by a timer, whose end is the process's."""
+    """Write the results of a batch. A timer limits the CPU time of each response; its expiry ends the process."""
     found: list[tuple[object, ...]] = []
     links = 0
     marks = Marks(batch.warc)
@@ -308,14 +308,14 @@ def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) 
 
 
 def _plain(value: object) -> object:
-    """Marshal takes the built-in types only, no enumerations of them."""
+    """Return `value` as a built-in type: marshal does not accept enumerations."""
     return int(value) if isinstance(value, int) else str(value) if isinstance(value, str) else value
 
 
 if __name__ == "__main__":
-    # A signal to all of a terminal or of a service is for the agent, which then still wants answers.
+    # A signal to the whole terminal or service is for the agent, which still needs the results.
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends it, whatever its parent made of that
-    with contextlib.suppress(BrokenPipeError):  # the agent is gone
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # it ends the process, whatever disposition was inherited
+    with contextlib.suppress(BrokenPipeError):  # the agent has ended
         _serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,9 +1,9 @@
-"""What all jobs of an archive know of a server, in its lock file: when it was last asked, and the pause it asked for.
+"""A server's lock file: the time of the last request by any job of the archive, and the pause the server asked for.
 
-The file (`Archive.server_lock`) is held by whoever asks the server. It tells until when the server is to be left alone
-and how often in a row it asked for that; then when it was last asked and, once more, until when it is to be left alone,
-both as seconds since the machine began, and which run of the machine that was. So no setting of the clock makes a wait
-longer or shorter. Only after a restart of the machine the clock counts, and a pause that cannot have been is none.
+A job holds the file (`Archive.server_lock`) while it fetches from the server. The file contains five words:
+the end of the pause (seconds since 1970), the number of requests for a pause in a row, the time of the last request and
+again the end of the pause (both in seconds since boot), and the boot id. So setting the clock does not change a wait.
+Only after a reboot the clock counts; then a wait longer than possible is ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LENGTH = 128
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A lock file's content. `until` is by the clock, `asked` and `free` since the machine's beginning `boot`."""
+    """A lock file's content. `until` is in seconds since 1970, `asked` and `free` in seconds since the boot `boot`."""
 
     until: float = 0.0
     in_a_row: int = 0
@@ -30,10 +30,10 @@ class _State:
 
 
 def seconds_to_wait(lock: int, wait: float) -> float:
-    """Seconds until the server of a held lock file may be asked; `wait` is the pause between two requests."""
+    """Return the seconds until the next request may be sent; `lock` is held, `wait` is the pause between requests."""
     info = os.fstat(lock)
     if not info.st_size:
-        return 0.0  # it never was asked
+        return 0.0  # no request was ever sent to it
     state = _read(lock)
     if state.boot == boot():
         return max(state.asked + wait, state.free) - since_boot()
@@ -42,12 +42,12 @@ def seconds_to_wait(lock: int, wait: float) -> float:
 
 
 def asked_in_a_row(lock: int) -> int:
-    """How often in a row the server has asked for a pause."""
+    """Return how often in a row the server has asked for a pause."""
     return _read(lock).in_a_row
 
 
 def note(lock: int, pause: float = 0.0, in_a_row: int = 0) -> None:
-    """Write down that the server was asked just now, and for how many seconds it asked to be left alone, if it did."""
+    """Record that a request was sent now, and the `pause` that the server asked for, in seconds (0: none)."""
     now = since_boot()
     text = f"{time.time() + pause!r} {in_a_row} {now!r} {now + pause!r} {boot()}"
     os.pwrite(lock, text.ljust(_LENGTH - 1).encode("ascii") + b"\n", 0)
@@ -55,7 +55,7 @@ def note(lock: int, pause: float = 0.0, in_a_row: int = 0) -> None:
 
 
 def _believable(seconds: float, most: float) -> float:
-    """A wait by the clock; one that is longer than it can have been means that the clock was set back."""
+    """Return a wait by the clock; 0 if it is longer than `most`, since the clock was then set back."""
     return seconds if seconds <= most + 1.0 else 0.0
 
 

@@ -1,6 +1,6 @@
-"""One run of wget over a batch of one server's URLs: its files, its command line, and where it stands.
+"""One run of wget over a batch of one server's URLs: its files, its command line, and its progress.
 
-Pure but for the files it reads; wgetpool.py starts and ends the processes.
+It only reads and writes files; wgetpool.py starts and ends the processes.
 """
 
 from __future__ import annotations
@@ -22,35 +22,34 @@ class BatchFiles:
 
     @property
     def list(self) -> Path:
-        """The URLs, a line each."""
+        """The URLs, one per line."""
         return self.folder / f"{self.number:06}.list"
 
     @property
     def log(self) -> Path:
-        """What wget said."""
+        """The log of wget (`--output-file`)."""
         return self.folder / f"{self.number:06}.log"
 
     @property
     def errors(self) -> Path:
-        """What wget said before it had its log."""
+        """The standard output and error of wget, used before it opens its log."""
         return self.folder / f"{self.number:06}.err"
 
     @property
     def warc(self) -> Path:
-        """What the server answered."""
+        """The server's responses."""
         return self.folder / f"{self.number:06}.warc"
 
 
 def command(
     files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Path, *, to_the_end: bool = False
 ) -> list[str]:
-    """wget's arguments (wget(1)), for the folder of the job as its working folder. `to_the_end`: a body is all that
-    comes until the server ends the connection, whatever Content-Length says.
+    """Return wget's arguments (wget(1)); its working folder is the job's folder.
 
-    It fetches and records; every decision is ours.
-
-    `setpriv` has the kernel end wget when the agent dies, however it dies. Digests stay on: told not to make them, wget
-    1.21 writes what happens to be in memory in their place, line ends included, and the record is broken.
+    wget only fetches and records; the frontier decides. With `to_the_end`, a body ends where the server closes the
+    connection, whatever Content-Length says. `setpriv` makes the kernel end wget when the agent dies, however it dies.
+    Digests stay on: without them, wget 1.21 writes uninitialised memory in their place, line ends included, and the
+    record is broken.
     """
     arguments = [
         "setpriv",
@@ -75,30 +74,30 @@ def command(
         f"--save-cookies={cookies}",
     ]
     if wait:
-        # The heads of answers in the log: a Retry-After must be known before the next URL is asked for (wgetlog.py).
+        # Log the response heads: Retry-After must be known before the next request (wgetlog.py).
         arguments.append("--server-response")
     if to_the_end:
         arguments += ["--ignore-length", "--no-http-keep-alive"]
     if cookies.exists():
         arguments.append(f"--load-cookies={cookies}")
-    # Behind what users add, since wget names no option behind it that it does not know.
+    # Last: wget does not name an unknown option that follows --no-config.
     return [*arguments, *settings.wget_args, "--no-config"]
 
 
 def environment() -> dict[str, str]:
-    """wget's environment: messages in English, times of the log as the archive's clock.
+    """Return wget's environment: messages in English, times of the log in the archive's time zone.
 
-    No TMPDIR: wget would put what it is fetching there, and not into the job's folder as it is told to; nobody would
-    see how large that grows.
+    TMPDIR is removed: wget would prefer it to the job's folder for the current document, and `bytes_so_far` would not
+    find the file.
     """
     kept = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
     return {**kept, "LC_ALL": "C", "TZ": "UTC-1"}
 
 
 def bytes_so_far(pid: int, folder: Path) -> int:
-    """How far the current document of a wget has come: the position in its deleted temporary file (proc(5)).
+    """Return the bytes fetched of the current document: the position in wget's deleted temporary file (proc(5)).
 
-    It has a few more of them, for the record of the request and such; they stay small.
+    wget has more temporary files, for the request record among others; they stay small.
     """
     most = 0
     try:
@@ -108,12 +107,12 @@ def bytes_so_far(pid: int, folder: Path) -> int:
                 info = Path(f"/proc/{pid}/fdinfo/{fd.name}").read_text("ascii")
                 most = max(most, int(info.split("pos:", 1)[1].split(None, 1)[0]))
     except (OSError, ValueError, IndexError):
-        pass  # it has just ended
+        pass  # wget has just ended
     return most
 
 
 def bytes_fetched(files: BatchFiles) -> int:
-    """How large the WARC of a batch is by now: somewhat more than what its whole documents are."""
+    """Return the size of a batch's WARC in bytes: slightly more than the size of its whole documents."""
     try:
         return files.warc.stat().st_size
     except FileNotFoundError:
@@ -121,7 +120,7 @@ def bytes_fetched(files: BatchFiles) -> int:
 
 
 def read_log(files: BatchFiles) -> str:
-    """What wget said, as far as it came."""
+    """Return the log of wget; empty if it does not exist yet."""
     try:
         return files.log.read_text("utf-8", "replace")
     except FileNotFoundError:
@@ -129,7 +128,7 @@ def read_log(files: BatchFiles) -> str:
 
 
 def complaint(files: BatchFiles) -> str:
-    """Why wget did not begin: the line of what it said that bears its name, else the first."""
+    """Return why wget did not start: the first line that begins with its name, else the first line."""
     said = files.errors.read_text("utf-8", "replace") + read_log(files)
     lines = [line for line in said.splitlines() if line.strip()]
     named = (line for line in lines if line.startswith(("wget:", "setpriv:")))
@@ -137,5 +136,5 @@ def complaint(files: BatchFiles) -> str:
 
 
 def write_list(files: BatchFiles, urls: Sequence[str]) -> None:
-    """Write the batch's URLs where wget reads them."""
+    """Write the batch's URLs into its list, which wget reads."""
     files.list.write_text("".join(f"{url}\n" for url in urls), "ascii")

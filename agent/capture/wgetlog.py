@@ -1,8 +1,8 @@
-"""Reads wget's log: how far it is, whether its server asked to be left alone, and why an attempt at a URL failed.
+"""Reads wget's log: its progress, whether the server asked for a pause, and why an attempt at a URL failed.
 
-The log is the only witness of attempts that left no response record (resets, broken chunking, 204, a failed look-up),
-and of an answer before its record is written. wget runs with LC_ALL=C; each attempt begins with a line `--time--  URL`.
-While wget runs, its log is read as Latin-1: a character a byte, so that positions are those of the file.
+Only the log records attempts without a response record (resets, broken chunking, 204, a failed look-up), and a response
+before its record is written. wget runs with LC_ALL=C; each attempt begins with a line `--time--  URL`. While wget runs,
+its log is read as Latin-1: one character per byte, so that positions in the text are positions in the file.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from agent.policy.vocabulary import Reason
 
 _BEGIN = re.compile(r"^--\d{4}-\d\d-\d\d \d\d:\d\d:\d\d--  (\S.*)$", re.MULTILINE)
 _STATUS = re.compile(r"awaiting response\.\.\. (?:\n  HTTP/\S+ )?(\d{3})\b")
-# What --server-response adds: the head, indented. Nothing in it is wget's word.
+# The response head, indented, that --server-response adds. It contains no messages of wget.
 _FIELDS = re.compile(r"(?<=awaiting response\.\.\. \n)(?:  [^\n]*\n)+")
 _RETRY_AFTER = re.compile(r"^  retry-after:\s*(.*?)\s*$", re.IGNORECASE | re.MULTILINE)
-# An answer: its status, its fields, and all until the next attempt.
+# A response: its status and its fields.
 _ANSWER = re.compile(r"awaiting response\.\.\. \n  HTTP/\S+ (\d{3})[^\n]*\n((?:  [^\n]*\n)*)")
 _MOST = 1 << 20
 _TAIL = 1 << 16
-#: What wget says → status and note; the first that is found counts.
+#: wget's message → status and note; the first match counts.
 _FAILURES = tuple(
     (re.compile(pattern), status, note)
     for pattern, status, note in (
@@ -45,25 +45,25 @@ _FAILURES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: the URL as wget writes it, and what it said until the next."""
+    """One attempt: the URL as wget writes it, and the log text until the next attempt."""
 
     url: str
     text: str
 
     @property
     def http_status(self) -> int:
-        """The status that the server answered; 0 when it did not."""
+        """The HTTP status of the response; 0 without a response."""
         found = _STATUS.findall(self.text)
         return int(found[-1]) if found else 0
 
     @property
     def retry_after(self) -> str:
-        """The field of that name, where the log has the head of the answer."""
+        """The field Retry-After, if the log contains the response head; else empty."""
         found = _RETRY_AFTER.findall("".join(_FIELDS.findall(self.text)))
         return str(found[-1]) if found else ""
 
     def failure(self) -> tuple[int, str]:
-        """Why it left no whole response: Heritrix's code and a word for crawl.log."""
+        """Return why no whole response was recorded: Heritrix's code and a word for crawl.log."""
         said = _FIELDS.sub("", self.text)
         for pattern, status, note in _FAILURES:
             if pattern.search(said):
@@ -72,7 +72,7 @@ class Attempt:
 
 
 def attempts(log: str) -> list[Attempt]:
-    """The attempts in the order in which they were made."""
+    """Return the attempts in the order in which they were made."""
     parts = _BEGIN.split(log)
     return [Attempt(url.strip(), text) for url, text in zip(parts[1::2], parts[2::2], strict=True)]
 
@@ -82,8 +82,10 @@ def attempts(log: str) -> list[Attempt]:
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """How far a log was judged, and its size then, in bytes; how often in a row its server has asked for a pause, and
-    for how many seconds now: None where its last answer asked for none.
+    """The position up to which a log was judged, and its size then, both in bytes.
+
+    Then the server's requests for a pause in a row, and the last pause in seconds: None if the last response asked for
+    none.
     """
 
     position: int = 0
@@ -93,10 +95,10 @@ class LogPosition:
 
 
 def pause_requested(log: Path, seen: LogPosition, wait: float, now: float, *, ended: bool = False) -> LogPosition:
-    """Whether the answers behind what was seen of a log ask for a pause; `ended` if its wget has.
+    """Judge the responses after `seen`; return the new position with the pause they ask for. `ended`: wget has ended.
 
-    wget holds back the line that ends an answer which is an error until it says more; so the last answer counts once
-    the log did not grow from one look to the next.
+    After an error response, wget buffers the last line until it logs more. So the last response counts once the log has
+    not grown between two calls.
     """
     text = _read(log, seen.position, _MOST)
     if text is None:
@@ -106,14 +108,14 @@ def pause_requested(log: Path, seen: LogPosition, wait: float, now: float, *, en
     found = list(_ANSWER.finditer(text))
     for answer in found:
         if answer is found[-1] and size != seen.size and not ended:
-            break  # it may still be on its way
+            break  # it may be incomplete
         seconds, in_a_row = _judge(int(answer[1]), answer[2], in_a_row, wait, now)
         position = seen.position + answer.end()
     return LogPosition(position, size, in_a_row, seconds)
 
 
 def begun(log: Path) -> int:
-    """How many documents wget has begun, told by the position of the last one's line; 0 before the first."""
+    """Return the position in the log of the last document that wget has begun; 0 before the first."""
     try:
         start = max(0, log.stat().st_size - _TAIL)
     except FileNotFoundError:
@@ -123,7 +125,7 @@ def begun(log: Path) -> int:
 
 
 def count_begun(log: Path, since: int) -> tuple[int, int]:
-    """How many documents wget has begun behind a position in its log, and the position up to which that is certain."""
+    """Count the documents begun after the position `since`; return the count, and the end of the last whole line."""
     new = _read(log, since) or ""
     whole = new.rfind("\n") + 1
     return len(_BEGIN.findall(new[:whole])), since + whole
@@ -138,7 +140,7 @@ def _judge(status: int, fields: str, in_a_row: int, wait: float, now: float) -> 
 
 
 def _read(log: Path, start: int, most: int = -1) -> str | None:
-    """The text from a position on; None where there is no log yet."""
+    """Return the text from a position on; None if the log does not exist yet."""
     try:
         with log.open("rb") as file:
             file.seek(start)

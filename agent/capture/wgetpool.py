@@ -1,7 +1,7 @@
-"""The wgets of a job that are at work: started with a batch, watched, held, ended. The only module that runs wget.
+"""The running wgets of a job: starts, watches, pauses and ends them. The only module that runs wget.
 
-A wget inherits the lock of its server and its place among the archive's wgets, so both hold as long as it lives,
-whoever dies. What it fetched is in its WARC whatever becomes of it.
+A wget inherits the lock of its server and its slot among the archive's wgets. So both are held as long as it lives,
+even if the agent dies. Its documents are in its WARC however it ends.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from webarcfs.archive.model.errors import CrawlFailed
 from webarcfs.warc.decoding import BAD_LENGTH
 
 _WATCH = 0.25
-#: Seconds in which wget's own time-out, which costs no other page, may come before ours.
+#: Seconds beyond wget's own time-out before it is killed: its own time-out affects no other page.
 _GRACE = 1.0
-#: How much of a document may be on its way beyond a limit until wget is ended: what it holds in its buffers.
+#: Bytes of a document beyond a limit at which wget is ended: the size of its buffers.
 _SLACK = 1 << 16
 _PATIENT_END = 5.0
-#: wget was ended before the end of its batch; no URL is at fault.
+#: wget was stopped before finishing its batch; no URL is at fault.
 ENDED_EARLY = Killed(0, "")
 
 
 @dataclass
 class Running:
-    """A wget at work. `lock` keeps its server to itself, `place` is its place among the archive's wgets."""
+    """A running wget. `lock` is the descriptor of its server's lock, `place` of its slot among the archive's wgets."""
 
     files: wgetcommand.BatchFiles
     rows: list[FrontierUrl]
@@ -50,27 +50,27 @@ class Running:
     pidfd: int
     wait: float
     begun: int = 0
-    documents: int = 0  # that it has begun, and the place in its log up to which they were counted
+    documents: int = 0  # begun by it; `counted` is the position in its log up to which they were counted
     counted: int = 0
     since: float = field(default_factory=time.monotonic)
     watched: float = 0.0
     seen: LogPosition = LogPosition()
-    stopped_until: float = 0.0  # monotonic; until then it is stopped, since its server asked for a pause. 0: it is not
+    stopped_until: float = 0.0  # monotonic: the end of its stop, since its server asked for a pause; 0: not stopped
     killed: Killed | None = None
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal, if it is still there."""
+        """Send it a signal, if it still runs."""
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)
 
     def kill(self, why: Killed) -> None:
-        """End it at once."""
+        """Kill it for the given reason."""
         self.killed = why
         self.send(signal.SIGKILL)
 
 
 class Wgets:
-    """A job's wgets at work, by server. `folder` is the job's."""
+    """A job's running wgets, at most one per server. `folder` is the job's folder."""
 
     def __init__(self, folder: Path, settings: CrawlSettings) -> None:
         self._folder = folder
@@ -84,30 +84,30 @@ class Wgets:
 
     @property
     def domains(self) -> set[str]:
-        """The servers that are being asked."""
+        """The servers that they fetch from."""
         return {each.domain for each in self._running}
 
     @property
     def answered(self) -> int:
-        """Documents that they are through with, as far as their logs were looked at."""
+        """The number of documents that they have finished, as far as their logs were read."""
         return sum(max(0, min(each.documents, len(each.rows)) - 1) for each in self._running)
 
     @property
     def descriptors(self) -> list[int]:
-        """What becomes readable when one of them ends (pidfd_open(2))."""
+        """Descriptors that become readable when a wget ends (pidfd_open(2))."""
         return [each.pidfd for each in self._running]
 
     @property
     def pause(self) -> bool:
-        """Whether one of them pauses between its requests, so that there is time to step in."""
+        """Whether a wget pauses between its requests, so that it can be stopped before the next one."""
         return any(each.wait for each in self._running)
 
     def start(
         self, files: wgetcommand.BatchFiles, rows: list[FrontierUrl], domain: str, wait: float, held: tuple[int, int]
     ) -> None:
-        """Start one on a batch, whose list is written: `rows` that are all to be read to the end (BAD_LENGTH), or none.
+        """Start wget on a batch whose list is written. Either all `rows` have the note BAD_LENGTH, or none.
 
-        `held` is (the server's lock, a place): ours from now on.
+        `held` is (the server's lock, a slot); this object closes them.
         """
         with files.errors.open("wb") as errors:
             process = subprocess.Popen(
@@ -127,14 +127,14 @@ class Wgets:
         self._running.append(Running(files, rows, domain, process, lock, place, pidfd, wait, seen=seen))
 
     def ended(self) -> Iterable[Running]:
-        """Those that have ended; they are not of these any more. Raises CrawlFailed for one that could not begin."""
+        """Remove and yield the wgets that have ended. Raises CrawlFailed for a wget that could not start."""
         for each in [each for each in self._running if each.process.poll() is not None]:
             self._release(each)
             _check_begun(each)
             yield each
 
     def end(self) -> list[Running]:
-        """End all, politely at first; returns them."""
+        """End all wgets and return them: SIGTERM first, SIGKILL after `_PATIENT_END` seconds."""
         for each in self._running:
             each.killed = each.killed or (ENDED_EARLY if each.process.poll() is None else None)
             each.process.terminate()
@@ -151,8 +151,9 @@ class Wgets:
         return ended
 
     def watch(self, room: int | None) -> None:
-        """End what takes too long or grows too large, hold what was asked for a pause; `room` is what the crawl may
-        keep yet, in bytes, None where that has no limit.
+        """End wgets that exceed a time or size limit; pause wgets whose server asked for it.
+
+        `room` is the number of bytes that the crawl may still keep; None without a limit.
         """
         now = time.monotonic()
         for each in self._running:
@@ -167,14 +168,14 @@ class Wgets:
             each.begun, each.since = begun, now
             new, each.counted = wgetlog.count_begun(each.files.log, each.counted)
             each.documents += new
-        why = self._too_much(each, room)  # first: on a busy machine what is too big may be too long under way as well
+        why = self._too_much(each, room)  # first: on a busy machine a document that is too big may also be too slow
         if why is None and each.begun and now - each.since > self._settings.timeout + each.wait + _GRACE:
             why = Killed(Status.TIME_LIMIT, Reason.TIME_LIMIT)
         if why is not None:
             each.kill(why)
 
     def _too_much(self, each: Running, room: int | None) -> Killed | None:
-        """Whether the document under way, or all of the batch, is more than the crawl takes."""
+        """Return why wget must be killed if the current document, or the whole batch, exceeds a size limit."""
         most = self._settings.max_file_size
         if not most and room is None:
             return None
@@ -187,12 +188,12 @@ class Wgets:
 
     @staticmethod
     def _hold_or_end(each: Running, now: float) -> None:
-        """Hold a wget whose server asked for a pause before it asks for the next URL; end it where that is long."""
+        """Stop a wget whose server asked for a pause, before its next request; end it if the pause is long."""
         if each.stopped_until and each.stopped_until <= now:
             each.stopped_until, each.since = 0.0, now
             each.send(signal.SIGCONT)
         if not each.wait or each.stopped_until or each.killed:
-            return  # without a pause between two requests there is no time to step in
+            return  # without a wait between requests, wget cannot be stopped before the next one
         each.seen = wgetlog.pause_requested(each.files.log, each.seen, each.wait, time.time())
         if each.seen.seconds is None:
             return
@@ -204,10 +205,10 @@ class Wgets:
             each.kill(ENDED_EARLY)
 
     def _release(self, each: Running) -> None:
-        """Give its server and its place free; other jobs learn what the server asked for."""
+        """Record the pause that the server asked for, for all jobs; then release the server's lock and the slot."""
         self._running.remove(each)
         if each.killed not in (None, ENDED_EARLY) and wgetlog.begun(each.files.log) != each.begun:
-            each.killed = ENDED_EARLY  # wget had gone on to the next document, which is not to blame
+            each.killed = ENDED_EARLY  # wget had already begun the next document, which is not at fault
         seen = wgetlog.pause_requested(each.files.log, each.seen, each.wait, time.time(), ended=True)
         serverlocks.note(each.lock, seen.seconds or 0.0, seen.in_a_row)
         for fd in (each.lock, each.place, each.pidfd):
@@ -215,6 +216,6 @@ class Wgets:
 
 
 def _check_begun(each: Running) -> None:
-    """A wget that could not even begin will not do better next time: say what it said."""
+    """Raise CrawlFailed with wget's message if it failed before its first document: a retry would fail as well."""
     if each.process.returncode != 0 and not each.killed and not wgetlog.begun(each.files.log):
         raise CrawlFailed(f"wget ended with {each.process.returncode}: {wgetcommand.complaint(each.files)}")

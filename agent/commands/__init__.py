@@ -1,4 +1,4 @@
-"""The commands of `webarc-agent`, a module each; `COMMANDS` is their table. One is imported when it is called for.
+"""The commands of `webarc-agent`, one module each; `COMMANDS` lists them. A command is imported when it is called.
 
 Public: `COMMANDS`. Imports every other folder.
 """

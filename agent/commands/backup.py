@@ -1,4 +1,4 @@
-"""`webarc-agent backup` and `restore`: an incremental copy of an archive, and the way back."""
+"""`webarc-agent backup` and `restore`: an incremental copy of an archive, and an archive from a copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several commands share: options, settings, signals, how an outcome is told."""
+"""Shared by several commands: options, settings, signals, the output of an outcome."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent.jobs.ending import JobOutcome  # what it needs is slow to load, and few commands need it
+    from agent.jobs.ending import JobOutcome  # its imports are slow, and few commands need them
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-# `localhost:8080` has none: what follows its colon is a port.
+# A colon before a digit precedes a port, as in `localhost:8080`, and does not end a scheme.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
 #: Where progress and logs go; results go to stdout.
 console = Console(stderr=True)
 _log = logging.getLogger("webarc")
 
-#: The option that says which archive.
+#: The option that names the archive.
 archive_option = click.option(
     "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
 )
 
 
 def opened(archive: str | None) -> Archive:
-    """The archive that the option names, or the default one."""
+    """Open the archive that the option names, or the default one."""
     return directory.open_archive(directory.default_root(archive))
 
 
 def settings_of(place: Archive) -> Settings:
-    """The settings of webarc.toml; with a warning where it is there and cannot be read (/Cr-1/)."""
+    """Return the settings of webarc.toml; log a warning if it exists and cannot be read (/Cr-1/)."""
     settings, warning = config.load(place.settings)
     if warning is not None and place.settings.exists():
         _log.warning("%s", warning)
@@ -49,7 +49,7 @@ def settings_of(place: Archive) -> Settings:
 
 
 def crawl_options(command: _F) -> _F:
-    """An option for each setting of `[crawl]`."""
+    """Add an option for each setting of `[crawl]`."""
     hints = get_type_hints(CrawlSettings)
     for field in reversed(dataclasses.fields(CrawlSettings)):
         name = field.name.replace("_", "-")
@@ -72,7 +72,7 @@ def _shown(default: Any) -> str:
 
 
 def start_url(url: str) -> str:
-    """A start URL as people type it, checked. Raises UsageError."""
+    """Return a start URL, validated, with `http://` if it has no scheme. Raises UsageError."""
     try:
         return str(validators.url(url if _SCHEME.match(url) else f"http://{url}"))
     except ValueError as error:
@@ -80,7 +80,7 @@ def start_url(url: str) -> str:
 
 
 def stop_on_signals() -> threading.Event:
-    """An event that SIGINT and SIGTERM set; the second one interrupts."""
+    """Return an event that SIGINT and SIGTERM set; a second signal raises KeyboardInterrupt."""
     stop = threading.Event()
 
     def ask(_number: int, _frame: object) -> None:
@@ -95,7 +95,7 @@ def stop_on_signals() -> threading.Event:
 
 
 def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
-    """Say how a job ended; with `judged`, also whether it saw all that it set out to see."""
+    """Print how a job ended; with `judged`, also whether it was complete."""
     for warning in outcome.warnings:
         _log.warning("%s", warning)
     for tag in outcome.tags:

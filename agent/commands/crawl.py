@@ -85,7 +85,7 @@ def _of_urls(settings: Settings, urls: tuple[str, ...], values: dict[str, Any]) 
 
 
 def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Definition:
-    """A publication of webarc.toml, the command line's settings over its own (/Cr-2.1/)."""
+    """Return a publication of webarc.toml; settings of the command line override its own (/Cr-2.1/)."""
     found = next((each for each in settings.publications if each.name == name), None)
     if found is None:
         known = ", ".join(each.name for each in settings.publications) or "none"
@@ -95,7 +95,7 @@ def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Defini
 
 
 def _resumed(place: Archive, job: str, values: dict[str, Any]) -> Definition:
-    """What an interrupted job was asked to do, the command line's settings over it. Raises UsageError, Damaged."""
+    """Return the definition of an interrupted job, overridden by the command line. Raises UsageError, Damaged."""
     asked = None if "/" in job else definition.load(place.jobs / job)
     if asked is None:
         waiting = ", ".join(sorted(path.name for path in place.jobs.iterdir())) or "none"

@@ -61,7 +61,7 @@ def import_(
 
 
 def _publication(settings: Settings, name: str) -> Publication:
-    """The publication of that name: webarc.toml's, or one of its own."""
+    """Return the publication of that name in webarc.toml, else a new one."""
     try:
         validators.name(name)
     except ValueError as error:

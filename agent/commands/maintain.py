@@ -1,4 +1,4 @@
-"""`webarc-agent maintain`: packs and graphs put in order, and what crashes left removed."""
+"""`webarc-agent maintain`: repacks, writes commit-graphs, and removes the leftovers of crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`webarc-agent recover`: what derives from git, made anew."""
+"""`webarc-agent recover`: rebuilds all data derived from git."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`webarc-agent report`: what a job did, and the tables of its crawl.log."""
+"""`webarc-agent report`: the summary of a job, and the tables of its crawl.log."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ def report(job: str, archive: str | None, as_json: bool, as_csv: bool, top: int)
 
 
 def find(archive: Archive, name: str) -> tuple[Path, str | None]:
-    """The folder of a finished job by its own name, its publication's or a commitTag; with a tag, its domain too.
+    """Return the report folder of a job, given its name, its publication or a commitTag; for a tag, also the domain.
 
-    Raises NotFound, which says what there is.
+    Raises NotFound, which names the newest report.
     """
     jobs = sorted((each for each in archive.reports.iterdir() if not each.name.startswith(".")), key=lambda p: p.name)
     for folder in reversed(jobs):

@@ -1,4 +1,4 @@
-"""`webarc-agent start`: the agent that runs unattended."""
+"""`webarc-agent start`: runs the unattended agent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from webarcfs.archive.model.errors import Exit
 
 _log = logging.getLogger("webarc")
 _READY = b"READY=1"
-#: Set for the process that `--detach` starts: it says nothing on stderr once it is ready.
+#: Set for the process that `--detach` starts: it stops writing to stderr once it is ready.
 _DETACHED = "WEBARC_DETACHED"
 _COMMAND = (sys.executable, "-c", "from agent.cli import main; main()")
 
@@ -58,7 +58,7 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) 
 
 
 def _detach(archive: Archive, arguments: list[str]) -> None:
-    """Start the agent as a process of its own, and wait until it says, in systemd's way, that it is ready."""
+    """Start the agent as a separate process, and wait until it notifies, by systemd's protocol, that it is ready."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         listener.bind(f"{folder}/ready")
@@ -81,7 +81,7 @@ def _detach(archive: Archive, arguments: list[str]) -> None:
 
 
 def _ready(listener: socket.socket, process: subprocess.Popen[bytes]) -> bool:
-    """Wait for READY=1; False when the process has ended without it."""
+    """Wait for READY=1; return False if the process ends without it."""
     with selectors.DefaultSelector() as selector:
         selector.register(listener, selectors.EVENT_READ)
         while process.poll() is None:

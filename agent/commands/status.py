@@ -1,4 +1,4 @@
-"""`webarc-agent status`: what runs, what comes next, what went wrong."""
+"""`webarc-agent status`: running jobs, next crawls, errors."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
 
 
 def _next_try(job: dict[str, Any]) -> str:
-    """When a job that failed is tried again by an agent that runs."""
+    """Return when the running agent tries a failed job again, as text."""
     if job["state"] != "failed" or not job["failures"]:
         return ""
     return f"; failures in a row: {job['failures']}, next try {job['again'] or 'when it is due'}"
 
 
 def _progress(job: dict[str, Any]) -> str:
-    """How far a job is: a crawl counts its URLs while it fetches, everything else what its stage is about."""
+    """Return the progress of a job as text: URLs while a crawl fetches, else the units of its stage."""
     urls = job["urls"]
     if job["stage"] and job["running"]:
         kind = " URLs" if job["stage"] == "capture" else ""

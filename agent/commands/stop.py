@@ -1,4 +1,4 @@
-"""`webarc-agent stop`: ends the agent, and waits until it has."""
+"""`webarc-agent stop`: ends the agent, and waits for its end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def stop(archive: str | None, timeout: float) -> None:
         return
     process = Process(agent.pid, agent.ticks)
     until = time.monotonic() + timeout
-    with suppress(ProcessLookupError):  # it ended just now
+    with suppress(ProcessLookupError):  # it has just ended
         os.kill(agent.pid, signal.SIGTERM)
     while process.runs():
         if time.monotonic() > until:

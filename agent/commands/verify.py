@@ -1,4 +1,4 @@
-"""`webarc-agent verify`: whether the archive is whole, a line a finding."""
+"""`webarc-agent verify`: checks whether the archive is whole; prints one line per finding."""
 
 from __future__ import annotations
 

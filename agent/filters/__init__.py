@@ -1,9 +1,9 @@
-"""Filters: which documents are kept (/Fi-1/ … /Fi-3/). This module makes the chain; the others are filters.
+"""Filters: decide which documents are kept (/Fi-1/ … /Fi-3/). This module makes the chain; the others are filters.
 
-A filter is a function `keep(document) -> bool`, or one whose parameter is called `path` and is given a file. It is
-named by a module of this package (`mime`), as `package.module:function`, or by the file that it is in,
-`/path/to/module.py:function`. It may take a second parameter `settings`: what its file `filters/<module>.toml` says
-(/Fi-2/), as its module's function `settings`, if any, understands it.
+A filter is a function `keep(document) -> bool`; if its parameter is named `path`, it gets a file instead. Its name is a
+module of this package (`mime`), `package.module:function`, or a file, `/path/to/module.py:function`. It may take a
+second parameter `settings`: the content of `filters/<module>.toml` (/Fi-2/), converted by the module's function
+`settings` if it has one.
 
 Public: `chain`, and `Document` for the annotations of filters. Imports pipeline, and of webarcfs archive.
 """
@@ -30,9 +30,9 @@ Keep = Callable[[Document], bool]
 
 
 def chain(names: Sequence[str], folder: Path, profile: Profile | None) -> list[tuple[str, Keep]]:
-    """The filters of a crawl with their names, the publication's profile first.
+    """Return the filters of a crawl with their names, the publication's profile first.
 
-    Raises SettingsError for the filters that cannot be loaded or whose settings are wrong, all of them together.
+    Raises one SettingsError for all filters that cannot be loaded or whose settings are wrong.
     """
     filters: list[tuple[str, Keep]] = []
     faults: list[str] = []
@@ -56,7 +56,7 @@ def _load(name: str, folder: Path) -> Keep:
         parameters = list(inspect.signature(function).parameters)
     except SettingsError:
         raise
-    except (Exception, SystemExit) as error:  # somebody else's code may raise whatever it likes
+    except (Exception, SystemExit) as error:  # foreign code may raise any exception
         raise SettingsError("filters", [f"{name}: cannot be loaded: {_words(error)}"]) from None
     if "settings" in parameters:
         last = Path(module_name).stem if _is_file(module_name) else module_name.rpartition(".")[2]
@@ -66,7 +66,7 @@ def _load(name: str, folder: Path) -> Keep:
 
 
 def _module(name: str) -> ModuleType:
-    """The module that a filter is in: by the path of its file, by its name, or one of this package."""
+    """Return the module of a filter, found by its file, by its name, or in this package."""
     module_name, colon, _ = name.partition(":")
     if _is_file(module_name):
         return _from_file(Path(module_name).expanduser())
@@ -78,7 +78,7 @@ def _is_file(module_name: str) -> bool:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module in a file, executed once a process; its name cannot be that of another module."""
+    """Return the module in a file, executed once per process, under a name that no other module has."""
     if not path.is_absolute():
         raise SettingsError("filters", [f"{path}: give the whole path of a filter's file, from / on"])
     name = f"webarc_filter_{hashlib.sha256(bytes(path)).hexdigest()[:16]}"
@@ -87,7 +87,7 @@ def _from_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None, "a path that ends in .py has a loader"
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before it is executed: dataclasses look their module up
+    sys.modules[name] = module  # before it is executed: dataclasses look up their module
     try:
         spec.loader.exec_module(module)
     except BaseException:

@@ -1,8 +1,8 @@
-"""Drops what advertising servers serve, by a blacklist of hosts. filters/adverts.toml: `hosts`, `allow`, `defaults`.
+"""Drops documents of advertising servers, by a blacklist of hosts. filters/adverts.toml: `hosts`, `allow`, `defaults`.
 
-A host of the list stands for all below it (`doubleclick.net` for `ad.doubleclick.net`), or is a pattern with `*`
-(`ads.*`); `allow` makes exceptions from the list, `defaults = false` leaves out the short list that comes with this
-module. It judges by the URL alone and reads no body.
+A host in the list includes all its subdomains (`doubleclick.net` includes `ad.doubleclick.net`), or is a pattern with
+`*` (`ads.*`). `allow` makes exceptions from the list; `defaults = false` drops the short list in this module. Only the
+URL is examined, no body is read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from webarcfs.archive.config import validators
 
-#: Servers that serve nothing but adverts, counters and trackers, and names that only such servers have.
+#: Servers that serve only adverts, counters and trackers, and patterns of the names of such servers.
 DEFAULTS = (
     "2mdn.net",
     "adform.net",
@@ -55,7 +55,7 @@ class _Located(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Blacklist:
-    """What is refused: whole hosts by name, the rest by patterns; `allow` likewise goes before both."""
+    """The refused hosts, by name and by pattern, and the allowed ones, which take precedence."""
 
     refused: frozenset[str]
     refused_patterns: tuple[re.Pattern[str], ...]
@@ -64,7 +64,7 @@ class Blacklist:
 
 
 def settings(table: Mapping[str, Any]) -> Blacklist:
-    """The lists of a settings file (/Fi-2/). Raises ValueError with a line for each fault."""
+    """Return the lists of a settings file (/Fi-2/). Raises ValueError with a line for each fault."""
     faults = [f"{key}: there is no such setting" for key in table if key not in ("hosts", "allow", "defaults")]
     lists: dict[str, tuple[str, ...]] = {}
     for key in ("hosts", "allow"):
@@ -82,7 +82,7 @@ def settings(table: Mapping[str, Any]) -> Blacklist:
 
 
 def keep(document: _Located, settings: Blacklist) -> bool:
-    """Whether the document's host is on no blacklist."""
+    """Return whether the document's host is not refused."""
     host = host_of(document.url)
     if _listed(host, settings.allowed, settings.allowed_patterns):
         return True
@@ -90,7 +90,7 @@ def keep(document: _Located, settings: Blacklist) -> bool:
 
 
 def host_of(url: str) -> str:
-    """The host of a canonical URL, without its port."""
+    """Return the host of a canonical URL, without its port."""
     domain = url.partition("://")[2].partition("/")[0]
     host, colon, port = domain.rpartition(":")
     return host if colon and port.isdecimal() else domain

@@ -1,6 +1,6 @@
 """Keeps documents by MIME type (/Fi-4/). filters/mime.toml: `include` and `exclude`, lists with `*` patterns.
 
-A document is kept when its type matches an include, or there are none, and no exclude.
+A document is kept if its type matches an include (or no includes are given) and no exclude.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _Typed(Protocol):
 
 
 def settings(table: Mapping[str, Any]) -> Profile:
-    """The lists of a settings file (/Fi-4.1…4.3/). Raises ValueError with a line for each fault."""
+    """Return the lists of a settings file (/Fi-4.1…4.3/). Raises ValueError with a line for each fault."""
     faults = [f"{key}: there is no such setting" for key in table if key not in ("include", "exclude")]
     lists: dict[str, tuple[str, ...]] = {}
     for key in ("include", "exclude"):
@@ -34,14 +34,14 @@ def settings(table: Mapping[str, Any]) -> Profile:
 
 
 def keep(document: _Typed, settings: Profile) -> bool:
-    """Whether the document's type is wanted; it is not even sniffed where everything is."""
+    """Return whether the document's type is wanted. Without rules, the type is not sniffed."""
     if not settings.include and not settings.exclude:
         return True
     return wanted(document.mime_type, settings)
 
 
 def wanted(mime_type: str, rules: Profile) -> bool:
-    """Whether a MIME type matches an include (or there are none) and no exclude (/Fi-4.4/)."""
+    """Return whether a MIME type matches an include (or no includes are given) and no exclude (/Fi-4.4/)."""
     included = not rules.include or any(_pattern(each).fullmatch(mime_type) for each in rules.include)
     return included and not any(_pattern(each).fullmatch(mime_type) for each in rules.exclude)
 

@@ -1,4 +1,4 @@
-"""The URLs of a crawl: every one that was seen and what became of it, how new ones enter, when one is tried again.
+"""The URLs of a crawl: their states and outcomes, the rules by which new URLs enter, and the times of retries.
 
 Public: `store.Frontier` (SQLite, statements in `sql/frontier/`), `discovery`, `quotas`, `robotscache`, `retries`.
 Used by the thread of its job. Imports policy, and of webarcfs archive and content.

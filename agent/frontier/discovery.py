@@ -1,7 +1,7 @@
-"""How URLs enter the frontier: links and redirects of what came back, judged by the scope (/Cr-1.1/).
+"""Adds URLs to the frontier: the links and redirects of fetched pages, judged by the scope (/Cr-1.1/).
 
-Depth is the number of links from a start URL; redirects and requisites cost nothing, and a shorter way that is found
-later counts. Where a start URL redirects to another host, that host is accepted too.
+Depth is the number of links from a start URL; redirects and requisites do not add to it. A shorter path found later
+counts. If a start URL redirects to another host, that host is accepted too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _bounds(frontier: Frontier, settings: CrawlSettings) -> traps.Bounds:
 
 
 class Discovery:
-    """What a crawl finds, on its way into the frontier."""
+    """Judges the URLs that a crawl finds and adds them to the frontier."""
 
     def __init__(self, frontier: Frontier, publication: Publication) -> None:
         self._frontier = frontier
@@ -58,20 +58,20 @@ class Discovery:
             private_addresses=addresses.may_be_private(publication.crawl, publication.urls),
         )
         self._crowd = UrlQuotas(frontier, publication.crawl)
-        # What was offered to the frontier lately, and how near it was: pages of a site share most of their links.
+        # Recently added links → their depth: pages of a site share most of their links.
         self._offered: dict[tuple[str, str], int] = {}
         self._finds: list[FoundUrl] = []
         self._expanded: list[tuple[int, int]] = []  # page and depth
 
     def seeds(self, urls: Iterable[str]) -> None:
-        """Put the start URLs in (/Cr-2.2/, /Cr-6/)."""
+        """Add the start URLs (/Cr-2.2/, /Cr-6/)."""
         self._frontier.add(
             FoundUrl(url=url, domain=scope.domain_in(url), kind=LinkKind.SEED, depth=0, hops="")
             for url in dict.fromkeys(urls)
         )
 
     def links(self, page: FrontierUrl, links: Iterable[Link]) -> None:
-        """Put in the links of a page; they are in the frontier after `flush`."""
+        """Add the links of a page; `flush` writes them into the frontier."""
         depth = page.depth
         for link in links:
             requisite = link.kind is Kind.REQUISITE and self._scope.page_requisites
@@ -86,14 +86,14 @@ class Discovery:
         self._expanded.append((page.id, depth))
 
     def flush(self) -> None:
-        """Write down what `links` was given: many statements at once cost a fraction of the same one by one."""
+        """Write the collected links into the frontier: in bulk, which costs a fraction of single statements."""
         self._frontier.add(self._finds)
         self._frontier.expanded(self._expanded)
         self._finds, self._expanded = [], []
         self._crowd.settle()
 
     def redirect(self, page: FrontierUrl, target: str) -> None:
-        """Put in the target of a redirect."""
+        """Add the target of a redirect."""
         self.flush()
         domain = scope.domain_in(target)
         if page.kind == LinkKind.SEED or (page.kind == LinkKind.REDIRECT and not page.hops.strip("R")):
@@ -108,7 +108,7 @@ class Discovery:
             self._frontier.annotate(page.id, Reason.REDIRECT_LOOP)
 
     def end_of(self, row: FrontierUrl) -> FrontierUrl:
-        """Where a URL leads in the end: the last of the redirects from it; itself where there are none or a loop."""
+        """Return the last row of the redirects from `row`; `row` itself without redirects. A loop ends at a repeat."""
         visited = {row.id}
         while (target := self._frontier.redirected_to(row.id)) is not None and target.id not in visited:
             visited.add(target.id)
@@ -125,7 +125,7 @@ class Discovery:
         return False
 
     def forget_if_large(self) -> None:
-        """Keep memory flat."""
+        """Clear the cache of recent links once it is large, to bound memory."""
         if len(self._offered) > _MOST_KNOWN:
             self._offered.clear()
 

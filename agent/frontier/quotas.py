@@ -1,7 +1,7 @@
-"""Guards that count: how many URLs differ in their query alone, and how many hosts a crawl has found.
+"""Limits by count: the URLs that differ only in their query, and the hosts of a crawl.
 
-Counts come from the frontier, so they hold over batches and restarts; URLs that were accepted and not yet written are
-added here.
+Counts come from the frontier, so they are valid across batches and restarts. URLs that were accepted but not yet
+written are added here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HOSTS = Verdict(Status.TRAP, traps.HOSTS)
 
 
 class UrlQuotas:
-    """Accepted URLs of each path, and hosts of the crawl, with their limits."""
+    """Counts the accepted URLs of each path and the hosts of the crawl, and enforces their limits."""
 
     def __init__(self, frontier: Frontier, settings: CrawlSettings) -> None:
         self._frontier = frontier
@@ -30,7 +30,7 @@ class UrlQuotas:
         self._hosts: set[str] | None = None
 
     def judge(self, url: str, domain: str, own: bool) -> Verdict | None:
-        """None if one more URL may enter, which counts it; else why not. `own`: its host is one of the start URLs'."""
+        """Return None and count the URL if it may enter, else why not. `own`: its host is a start URL's host."""
         if not own and self._most_hosts and not self._has_room_for(domain):
             return HOSTS
         path, mark, _ = url.partition("?")
@@ -41,12 +41,12 @@ class UrlQuotas:
         return None
 
     def is_uncertain(self, url: str) -> bool:
-        """Whether what was let in must be in the frontier before `url` can be judged: some of it may be known there."""
+        """Return whether pending URLs must be written before `url` is judged: some may be in the frontier already."""
         path, mark, _ = url.partition("?")
         return bool(mark and self._most_queries and self._let_in[path] and self._count(path) >= self._most_queries)
 
     def settle(self) -> None:
-        """All that was let in is in the frontier now."""
+        """Reset the pending counts: all accepted URLs are in the frontier now."""
         self._let_in.clear()
         self._in_frontier.clear()
 

@@ -1,7 +1,7 @@
-"""The outcome of a URL that was not answered well: waiting for its next try, or failed. Pure.
+"""The outcome of a URL without a usable response: waiting for its next try, or failed. Pure.
 
-Retries belong to the frontier: an outcome that may be better next time leaves the URL waiting until `not_before`. Times
-are in seconds since 1970. How often and when is decided by `agent.policy.politeness`.
+The frontier does the retries: after an outcome that may improve, the URL waits until `not_before`. Times are in seconds
+since 1970. `agent.policy.politeness` decides how often and when.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from agent.policy.vocabulary import UrlState
 
 
 def again(row: FrontierUrl) -> UrlOutcome:
-    """Not attempted, or interrupted: put back without counting a try."""
+    """Return the outcome of a URL that was not attempted, or interrupted: it waits, and no try is counted."""
     return UrlOutcome(id=row.id, state=UrlState.WAITING, status=0, tried=0)
 
 
 def failed(row: FrontierUrl, status: int, note: str, now: float) -> UrlOutcome:
-    """A failure: to be tried again, or the last of its tries. What was too big or too slow is not tried again."""
+    """Return the outcome of a failure: waiting, or failed after the last try. Too big or too slow is always failed."""
     outcome = UrlOutcome(id=row.id, state=UrlState.FAILED, status=int(status), note=note)
     if status in (Status.QUOTA, Status.TIME_LIMIT):
         return outcome
@@ -28,13 +28,13 @@ def failed(row: FrontierUrl, status: int, note: str, now: float) -> UrlOutcome:
 
 
 def passing(row: FrontierUrl, outcome: UrlOutcome, value: str, now: float) -> UrlOutcome:
-    """An answer that may be better later; `value` is its field Retry-After."""
+    """Return the outcome of a response with a temporary error; `value` is its field Retry-After."""
     following = next_try(outcome.status, row.tries, value, now)
     return _later(replace(outcome, note=BUSY) if following.busy else outcome, following)
 
 
 def paused(row: FrontierUrl, status: int, value: str, now: float) -> UrlOutcome | None:
-    """The outcome of a URL whose server asked for a pause, as far as the log tells it; None where it did not ask."""
+    """Return the outcome of a URL if its response, known from the log, asks for a pause; else None."""
     if not asks_for_pause(status, value, now):
         return None
     return passing(row, UrlOutcome(id=row.id, state=UrlState.FAILED, status=status), value, now)

@@ -1,6 +1,6 @@
-"""Which URLs robots.txt lets a crawl fetch, with the answers that the frontier keeps (RFC 9309).
+"""Decides which URLs robots.txt allows, from the responses stored in the frontier (RFC 9309).
 
-robots.txt is fetched by wget like the rest, before anything else of its origin; an answer is good for a day.
+wget fetches robots.txt like other URLs, before any other URL of its origin. A response is valid for a day.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _MOST_REDIRECTS = 5  # RFC 9309 section 2.3.1.2
 
 
 class Permission(Enum):
-    """What the rules say of a URL."""
+    """The decision of robots.txt on a URL."""
 
     YES = "yes"
     NO = "no"
     ASK = "ask"  # robots.txt must be fetched first
-    UNAVAILABLE = "unavailable"  # it could not be fetched: nothing may be (RFC 9309 section 2.3.1.4)
+    UNAVAILABLE = "unavailable"  # it could not be fetched: no URL may be (RFC 9309 section 2.3.1.4)
 
 
 class RobotsCache:
@@ -35,7 +35,7 @@ class RobotsCache:
         self._rules: dict[str, robotstxt.RobotsRules] = {}
 
     def say(self, url: str, now: float) -> Permission:
-        """Whether `url` may be fetched; `now` in seconds since 1970. ASK puts its robots.txt into the frontier."""
+        """Return whether `url` may be fetched; `now` in seconds since 1970. ASK adds its robots.txt to the frontier."""
         root = robotstxt.robots_url(url)
         answer = self._answer(root, now)
         if answer is None:
@@ -46,13 +46,13 @@ class RobotsCache:
         return Permission.YES if robotstxt.allowed(rules, self._user_agent, url) else Permission.NO
 
     def delay(self, url: str, now: float) -> float:
-        """Seconds between requests that the origin asks for; 0 where it asks for none."""
+        """Return the Crawl-delay of the origin, in seconds; 0 without one."""
         root = robotstxt.robots_url(url)
         answer = self._answer(root, now)
         return (robotstxt.crawl_delay(self._parsed(root, *answer), self._user_agent) or 0.0) if answer else 0.0
 
     def _answer(self, root: str, now: float) -> tuple[int, bytes] | None:
-        """The final answer for a robots.txt, redirects followed; None while one must be fetched."""
+        """Return the final status and body of a robots.txt, redirects followed; None while one must be fetched."""
         url = root
         for _ in range(_MOST_REDIRECTS + 1):
             known = self._frontier.robots(url)
@@ -67,7 +67,7 @@ class RobotsCache:
     def _ask(self, url: str, again: bool) -> tuple[int, bytes] | None:
         row = self._frontier.by_url(url)
         if row is None:
-            # Its depth puts it before all else that waits.
+            # The depth -1 puts it before all other waiting URLs.
             self._frontier.add([FoundUrl(url=url, domain=domain_of(url), kind=LinkKind.ROBOTS, depth=-1, hops="P")])
         elif row.kind != LinkKind.ROBOTS:
             return 404, b""  # a redirect to a page of the crawl: no rules

@@ -1,7 +1,7 @@
-"""The frontier of a job: every URL that the crawl has seen and what became of it, in SQLite (/Cr-6/).
+"""The frontier of a job: every URL that the crawl has seen, with its state and outcome, in SQLite (/Cr-6/).
 
-The job's folder holds it beside the WARCs: whatever kills the job, what was fetched and what is left to do are there.
-One process writes to it, in one thread. The statements are the files `sql/frontier/*.sql`.
+It is in the job's folder beside the WARCs: after any kill of the job, the fetched and the remaining URLs are known. One
+process writes to it, in one thread. The statements are the files `sql/frontier/*.sql`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from webarcfs.archive.model.errors import Damaged, WebarcError
 
 #: `PRAGMA user_version` of sql/frontier/schema.sql.
 SCHEMA_VERSION = 2
-#: What `Frontier.counts` tells beside the states.
+#: Keys of `Frontier.counts` that are not states.
 NO_STATES = ("bytes", "documents")
 _AT_ONCE = 1000
 
@@ -60,7 +60,7 @@ class FrontierUrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundUrl:
-    """A URL as it was found: where, how, and whether the scope lets it in (state `waiting`) or why not."""
+    """A found URL: its page, its kind, and whether the scope accepts it (state `waiting`) or why not."""
 
     url: str
     domain: str
@@ -75,7 +75,7 @@ class FoundUrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlOutcome:
-    """What an attempt at a URL came to. `tried` is 0 where the attempt shall not count."""
+    """The outcome of an attempt at a URL. `tried` is 0 if the attempt does not count."""
 
     id: int
     state: str
@@ -93,11 +93,12 @@ class UrlOutcome:
 
 
 class Frontier:
-    """An open frontier.db. Changes are kept at the end of each `with frontier.changes():`."""
+    """An open frontier.db. The end of each `with frontier.changes():` commits."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make it. Raises Damaged when it is none, or of another version; WebarcError when it cannot be opened
-        now (a full disk, a lock), which says nothing of what is in it.
+        """Open or create it. Raises Damaged if it is no frontier or of another version.
+
+        Raises WebarcError if it cannot be opened now (a full disk, a lock); its content may be whole.
         """
         self._path = path
         try:
@@ -120,7 +121,7 @@ class Frontier:
 
     @contextmanager
     def changes(self) -> Iterator[None]:
-        """All changes inside, or none. Raises OSError on a full disk, Damaged where SQLite says that the file is."""
+        """Commit all changes inside, or none. Raises OSError on a full disk, Damaged if SQLite reports corruption."""
         try:
             with self._connection:
                 yield
@@ -135,7 +136,7 @@ class Frontier:
     # -- the job -------------------------------------------------------------------------------------------------
 
     def get(self, fact: Fact[Value]) -> Value | None:
-        """A fact about the job; None when it was never set."""
+        """Return a fact about the job; None if it was never set."""
         row = self._connection.execute(sql("frontier/get"), {"key": fact.key}).fetchone()
         return None if row is None else json.loads(row[0])
 
@@ -146,48 +147,48 @@ class Frontier:
     # -- URLs ----------------------------------------------------------------------------------------------------
 
     def add(self, finds: Iterable[FoundUrl]) -> None:
-        """Take in URLs that were found."""
+        """Add found URLs."""
         self._many("frontier/add", finds)
 
     def settle(self, outcomes: Iterable[UrlOutcome]) -> None:
-        """Note what attempts came to."""
+        """Record the outcomes of attempts."""
         self._many("frontier/settle", outcomes)
 
     def waiting(self) -> dict[str, float]:
-        """Domain → when its first waiting URL may be fetched (seconds since 1970)."""
+        """Return domain → when its first waiting URL may be fetched (seconds since 1970)."""
         return {row["domain"]: row["ready"] for row in self._query("frontier/waiting")}
 
     def served(self) -> dict[str, int]:
-        """Domain → how many of its URLs wget was given. Goes through all URLs."""
+        """Return domain → the number of its URLs in batches so far. Reads all rows."""
         return {row["domain"]: row["urls"] for row in self._query("frontier/served")}
 
     def next(self, domain: str, now: float, most: int) -> list[FrontierUrl]:
-        """The URLs of `domain` to fetch next, nearest to the start URLs first."""
+        """Return the next URLs of `domain` to fetch, at most `most`, nearest to the start URLs first."""
         return self._rows("frontier/next", domain=domain, now=now, most=most)
 
     def bound_waits(self, latest: float) -> None:
-        """Let no URL wait longer than that (seconds since 1970): another process may have had another clock."""
+        """Limit all waits to `latest` (seconds since 1970): another process may have used another clock."""
         self._run("frontier/bound_waits", latest=latest)
 
     def take(self, rows: Iterable[FrontierUrl], batch: int, domain: str) -> None:
-        """Begin a batch."""
+        """Begin a batch: add it, and mark its URLs as being fetched."""
         self._run("frontier/new_batch", id=batch, domain=domain)
         self._connection.executemany(sql("frontier/take"), [{"id": row.id, "batch": batch} for row in rows])
 
     def last_batch(self) -> int:
-        """The highest number of a batch; 0 when there is none."""
+        """Return the highest number of a batch; 0 without batches."""
         return int(self._scalar("frontier/last_batch"))
 
     def unread_batches(self) -> list[tuple[int, str]]:
-        """Batches whose WARC was not worked off: number and domain."""
+        """Return number and domain of the batches whose WARC was not read to its end."""
         return [(row["id"], row["domain"]) for row in self._query("frontier/unread_batches")]
 
     def batch_read(self, batch: int) -> None:
-        """The WARC of a batch was worked off."""
+        """Mark the WARC of a batch as read."""
         self._run("frontier/batch_read", id=batch)
 
     def fetching(self, batch: int) -> list[FrontierUrl]:
-        """The URLs of a batch that have no outcome yet."""
+        """Return the URLs of a batch that have no outcome yet."""
         return self._rows("frontier/fetching", batch=batch)
 
     def annotate(self, row: int, note: str) -> None:
@@ -195,118 +196,118 @@ class Frontier:
         self._run("frontier/annotate", id=row, note=note)
 
     def expanded(self, pages: Iterable[tuple[int, int]]) -> None:
-        """The links of pages were added: pairs of row and the depth that they were found at."""
+        """Record that the links of pages were added: pairs of the page's id and its depth then."""
         self._connection.executemany(sql("frontier/expanded"), [{"id": row, "depth": depth} for row, depth in pages])
 
     def to_expand(self) -> list[FrontierUrl]:
-        """Pages that turned out to be nearer to a start URL than when their links were added."""
+        """Return pages whose depth has decreased since their links were added."""
         return self._rows("frontier/to_expand")
 
     def refused_by_host(self, domain: str) -> list[FrontierUrl]:
-        """URLs of `domain` that the scope did not let in."""
+        """Return the URLs of `domain` that the scope refused."""
         return self._rows("frontier/refused_by_host", domain=domain)
 
     def admit(self, row: int) -> None:
-        """Let in a URL that was refused."""
+        """Accept a URL that was refused."""
         self._run("frontier/admit", id=row)
 
     def again(self, row: int) -> None:
-        """Fetch a URL once more."""
+        """Set a URL to be fetched again."""
         self._run("frontier/again", id=row)
 
     def give_up(self, status: int, note: str, domain: str = "") -> None:
-        """What is still to be fetched (of one domain) will not be, and why."""
+        """Refuse all URLs still to be fetched (of one domain), with the given reason."""
         self._run("frontier/give_up", status=status, note=note, domain=domain)
 
     def fail_domain(self, domain: str, status: int, note: str) -> None:
-        """All that waits of a domain has failed."""
+        """Fail all waiting URLs of a domain."""
         self._run("frontier/fail_domain", domain=domain, status=status, note=note)
 
     def by_url(self, url: str) -> FrontierUrl | None:
-        """The row of a URL."""
+        """Return the row of a URL; None if it is unknown."""
         return next(iter(self._rows("frontier/by_url", url=url)), None)
 
     def redirected_to(self, row: int) -> FrontierUrl | None:
-        """The URL that a redirect led to; None where it led nowhere, or was none."""
+        """Return the target of a redirect; None if `row` is no redirect or its target is not in the frontier."""
         return next(iter(self._rows("frontier/redirected_to", id=row)), None)
 
     def queries(self, path: str) -> int:
-        """How many URLs were let in that are `path` and a query."""
+        """Return the number of accepted URLs that consist of `path` and a query."""
         return int(self._connection.execute(sql("frontier/queries"), {"path": path}).fetchone()[0])
 
     def admitted_domains(self) -> list[str]:
-        """The domains that were let in beside those of the start URLs."""
+        """Return the accepted domains other than those of the start URLs."""
         return [row["domain"] for row in self._query("frontier/admitted_domains")]
 
     def seeds(self) -> list[FrontierUrl]:
-        """The start URLs."""
+        """Return the start URLs."""
         return self._rows("frontier/seeds")
 
     def counts(self) -> dict[str, int]:
-        """State → number of URLs; `bytes` of all answers, `documents` that came, robots.txt not counted."""
+        """Return state → number of URLs; also `bytes` of all responses, and `documents` fetched without robots.txt."""
         rows = list(self._query("frontier/counts"))
         sums = {name: sum(row[name] for row in rows) for name in NO_STATES}
         return {row["state"]: row["urls"] for row in rows} | sums
 
     def bytes_done(self) -> int:
-        """Bytes of the answers that came whole and were not refused."""
+        """Return the bytes of the whole responses that were not refused."""
         return sum(row["bytes"] for row in self._query("frontier/counts") if row["state"] == "done")
 
     def all(self) -> Iterator[tuple[FrontierUrl, str]]:
-        """Every URL with the URL of the page it was found on, in the order in which they were found."""
+        """Yield every URL with the URL of the page it was found on, in the order in which they were found."""
         for row in self._query("frontier/all"):
             referrer = row.pop("referrer")
             yield FrontierUrl(**row), referrer or ""
 
     def robots(self, url: str) -> tuple[int, bytes, float] | None:
-        """Status, body and time (seconds since 1970) of a robots.txt; None when it has not answered yet."""
+        """Return status, body and time (seconds since 1970) of a robots.txt; None before the first response."""
         row = self._connection.execute(sql("frontier/robots"), {"url": url}).fetchone()
         return None if row is None else (int(row[0]), bytes(row[1]), float(row[2]))
 
     def set_robots(self, url: str, status: int, body: bytes, fetched: float) -> None:
-        """Keep the answer to a request for a robots.txt; `body` of a redirect is where it leads."""
+        """Store the response to a request for robots.txt; `body` of a redirect is its target."""
         self._run("frontier/set_robots", url=url, status=status, body=body, fetched=fetched)
 
     # -- documents -----------------------------------------------------------------------------------------------
 
     def last_captured(self, domain: str) -> str:
-        """When the last answer of a domain came, as `FrontierUrl.captured` has it; empty where none did."""
+        """Return the time of a domain's last response, formatted as `FrontierUrl.captured`; empty without one."""
         return str(self._connection.execute(sql("frontier/last_captured"), {"domain": domain}).fetchone()[0] or "")
 
     def domains(self) -> list[str]:
-        """The domains that something was asked of."""
+        """Return the domains to which a request was made."""
         return [row["domain"] for row in self._query("frontier/domains")]
 
     def document_batches(self, domain: str) -> list[int]:
-        """The batches with answers of a domain that are to be archived, in order."""
+        """Return the batches that contain responses of a domain to be archived, in order."""
         return [row["batch"] for row in self._query("frontier/document_batches", domain=domain)]
 
     def documents(self, domain: str, batch: int) -> Iterator[FrontierUrl]:
-        """The answers of a batch that are to be archived; what is noted of them meanwhile does no harm."""
-        # An import has one batch for a file, however large. Some at a time, since no question may stay open meanwhile.
+        """Yield the responses of a batch that are to be archived; the caller may write to the rows meanwhile."""
+        # An import has one batch per file, however large. Read in portions: no query may stay open during writes.
         last = {"position": -1, "id": 0}
         while some := self._rows("frontier/documents", domain=domain, batch=batch, most=_AT_ONCE, **last):
             yield from some
             last = {"position": some[-1].position, "id": some[-1].id}
 
     def count_documents(self, domain: str) -> int:
-        """How many answers of a domain are to be archived."""
+        """Return the number of responses of a domain to be archived."""
         return int(self._connection.execute(sql("frontier/count_documents"), {"domain": domain}).fetchone()[0])
 
     def rivals(self, domain: str) -> Iterator[FrontierUrl]:
-        """Answers that share their ARC with another, those of an ARC together."""
+        """Yield responses that share their ARC with another response, grouped by ARC."""
         return (FrontierUrl(**row) for row in self._query("frontier/rivals", domain=domain))
 
     def results(self, results: Iterable[dict[str, Any]]) -> None:
-        """Note what became of documents: dicts of id, result, nested, mime, note."""
+        """Record the results of documents: dicts of id, result, nested, mime, note."""
         self._connection.executemany(sql("frontier/results"), results)
 
     def rest_unchanged(self, domain: str) -> None:
-        """All documents of a domain that nothing was noted of kept their ARCs; said of all at once."""
+        """Set the result `unchanged` for all documents of a domain without a result, in one statement."""
         self._run("frontier/rest_unchanged", domain=domain)
 
     def unanswered(self, domain: str) -> Iterator[str]:
-        """URLs that the crawl saw, has no page of, and that are not gone: their ARCs stay."""
+        """Yield URLs that the crawl saw and has no page of, except those with status 404 or 410: their ARCs stay."""
         return (row["url"] for row in self._query("frontier/unanswered", domain=domain))
 
     def changed_to_errors(self, domain: str) -> list[tuple[int, str]]:
@@ -314,64 +315,64 @@ class Frontier:
         return [(row["id"], row["arc"]) for row in self._query("frontier/changed_to_errors", domain=domain)]
 
     def clear_results(self, domain: str) -> None:
-        """Forget what became of documents: the pipeline begins anew on this domain."""
+        """Clear the results of documents: the pipeline restarts on this domain."""
         self._run("frontier/clear_results", domain=domain)
         self._run("frontier/clear_held", domain=domain)
 
     def hold(self, domain: str, arcs: Iterable[str]) -> None:
-        """Note ARCs that stay although the crawl got no page for them."""
+        """Record ARCs that stay although the crawl fetched no page for them."""
         self._connection.executemany(sql("frontier/hold"), [{"domain": domain, "arc": arc} for arc in arcs])
 
     def seen(self, domain: str) -> Iterator[tuple[str, bool]]:
-        """(ARC, whether its folder held folders) of all that were seen, children right behind their folder."""
-        # All of a crawl goes through here, changed or not: as tuples, since dictionaries take twice as long.
+        """Yield (ARC, whether its folder contained folders) of all seen ARCs, children directly after their folder."""
+        # Every ARC of a crawl passes here, changed or not: tuples, since dictionaries take twice as long.
         rows = self._connection.execute(sql("frontier/seen"), {"domain": domain})
         return ((arc, bool(nested)) for arc, nested in rows)
 
     def seen_names(self, domain: str) -> Iterator[str]:
-        """The same ARCs in the order of an index, without sorting; mostly stable, which does for a digest."""
+        """Yield the same ARCs in the order of an index, unsorted; the order is stable enough for a digest."""
         return (arc for (arc,) in self._connection.execute(sql("frontier/seen_names"), {"domain": domain}))
 
     # -- imports (sql/frontier/captures_schema.sql) ---------------------------------------------------------
 
     def place(self, row: int, batch: int) -> None:
-        """An answer lies in the WARC of this batch."""
+        """Record that a response is in the WARC of this batch."""
         self._run("frontier/place", id=row, batch=batch)
 
     def begin_captures(self) -> None:
-        """Make room for what an import needs to find what revisits stand for."""
+        """Create the tables with which an import resolves revisit records."""
         self._db.executescript(sql("frontier/captures_schema"))
 
     def add_capture(self, keys: Iterable[str], batch: int, position: int) -> None:
-        """Note where a body lies, under each of its digests, and its URL and time."""
+        """Record the position of a body under each of its keys: its digests, and its URL and time."""
         rows = [{"key": key, "batch": batch, "position": position} for key in keys]
         self._connection.executemany(sql("frontier/add_capture"), rows)
 
     def capture(self, key: str) -> tuple[int, int] | None:
-        """Batch and position of a body; None where there is none of that key."""
+        """Return batch and position of a body; None if no body has that key."""
         row = self._connection.execute(sql("frontier/capture"), {"key": key}).fetchone()
         return None if row is None else (int(row[0]), int(row[1]))
 
     def add_revisit(self, **values: Any) -> None:
-        """Keep a revisit record until everything was read."""
+        """Store a revisit record until all files are read."""
         self._run("frontier/add_revisit", **values)
 
     def revisits(self) -> Iterator[dict[str, Any]]:
-        """All revisit records, oldest first."""
+        """Return all revisit records, oldest first."""
         return self._query("frontier/revisits")
 
     # -- statistics ----------------------------------------------------------------------------------------------
 
     def by_mime_type(self) -> dict[str, int]:
-        """MIME type → number of documents."""
+        """Return MIME type → number of documents."""
         return {row["mime"]: row["documents"] for row in self._query("frontier/by_mime_type")}
 
     def by_status(self) -> dict[str, int]:
-        """Status → number of URLs."""
+        """Return status → number of URLs."""
         return {str(row["status"]): row["urls"] for row in self._query("frontier/by_status")}
 
     def by_result(self, domain: str) -> dict[str, int]:
-        """Result → number of documents of a domain."""
+        """Return result → number of documents of a domain."""
         return {row["result"]: row["urls"] for row in self._query("frontier/by_result", domain=domain)}
 
     def _query(self, statement: str, **values: Any) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""WARC files of other crawlers as the capture of a job: which records count, what revisits stand for.
+"""WARC files of other crawlers as the capture of a job: selects records and resolves revisits.
 
 Public: `warcfile`, `revisits`, `importedfiles`, `captures`. Used by the thread of the job. Imports system, policy,
 frontier, jobfolder, capture, and of webarcfs archive, content, warc.

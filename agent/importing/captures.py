@@ -1,6 +1,6 @@
-"""The captures of foreign WARC files: of several captures of one URL the newest that can be archived counts.
+"""The captures of foreign WARC files: of several captures of one URL, the newest archivable one counts.
 
-That is the state in which the crawl left it.
+It is the state at the end of that crawl.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from agent.frontier.store import FoundUrl, Frontier, UrlOutcome
 from agent.policy.vocabulary import LinkKind
 from webarcfs.archive.model.metadata import format_time
 
-#: A revisit whose server said "not modified" (RFC 9110, section 15.4.5): what it stands for was a whole answer.
+#: Status of a revisit by "not modified" (RFC 9110, section 15.4.5): the response that it repeats was whole.
 NOT_MODIFIED = 304
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What a record says of a URL: canonical, with its domain and the time of the capture."""
+    """The URL of a record: canonical, with its domain and the time of the capture."""
 
     url: str
     domain: str
@@ -26,9 +26,9 @@ class Capture:
 
 
 def settle(frontier: Frontier, capture: Capture, settled: UrlOutcome, batch: int, kind: str = LinkKind.LINK) -> bool:
-    """Note what a capture came to, where it counts: False where another one of the URL is better.
+    """Record the outcome of a capture; return False, and record nothing, if another capture of the URL is better.
 
-    `batch` is the number of the spool that holds its body.
+    `batch` is the number of the spool that contains its body.
     """
     row = frontier.by_url(capture.url)
     if row is None:

@@ -1,7 +1,7 @@
-"""Which files were ever imported: what the trailers `Source:` of the imports' commits say.
+"""The files imported so far, from the trailers `Source:` of the imports' commits.
 
-Read off git once; a note in `log/` keeps what was found and up to which publication, so that the next import looks at
-what came since and not at every crawl that there ever was. The note only saves time: without it all are read again.
+A note in `log/` stores the hashes and the last commit that was read, so that the next import reads only newer commits.
+The note only saves time: without it, all commits are read again.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _PREFIX = "sha256:"
 
 
 def known_sources(archive: Archive) -> set[str]:
-    """The hashes of all files that were ever imported; webarc.db must be in step with git."""
+    """Return the hashes of all files imported so far; webarc.db must be synchronised with git."""
     (number, last), known = _noted(archive)
     with Database(archive.database) as database:
         news = list(database.since(number - 1))
     if news[:1] == [(number, last)]:
         del news[0]
-    elif number:  # git was brought back to an older state, or is another's
+    elif number:  # git was reset to an older state, or the note is from another archive
         return _forgotten(archive)
     for _, tag in news:
         known |= _sources_of(archive, CommitTag.parse(tag))
@@ -44,7 +44,7 @@ def _forgotten(archive: Archive) -> set[str]:
 
 
 def _noted(archive: Archive) -> tuple[tuple[int, str], set[str]]:
-    """(Number, commitTag) of the last publication that was looked at, and the hashes up to it."""
+    """Return (number, commitTag) of the last commit that was read, and the hashes up to it."""
     try:
         note = jsonfile.read(archive.log / _NOTE) or {}
         return (int(note["sequence"]), str(note["tag"])), {str(each) for each in note["sources"]}

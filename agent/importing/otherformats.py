@@ -1,6 +1,6 @@
-"""What a file is that is no WARC, told by its first bytes: the formats that people have beside WARC files.
+"""Recognises other formats than WARC by their first bytes: those often found beside WARC files.
 
-A name says little: files are renamed, and `.gz` holds anything.
+Names are not reliable: files are renamed, and a `.gz` file may contain any format.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from webarcfs.warc.gzipstream import GZIP, MAGIC
 
 _SAMPLE = 1 << 12
-#: Skippable frames, of which the first may hold a dictionary, and others (RFC 8878 section 3.1).
+#: A Zstandard frame, or a skippable frame, which may contain a dictionary (RFC 8878 section 3.1).
 _ZSTD = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
 _FORMATS: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (
@@ -30,7 +30,7 @@ _FORMATS: tuple[tuple[re.Pattern[bytes], str], ...] = (
 
 
 def named(path: Path) -> str:
-    """What a file is instead of a WARC, and what to do with it; empty for a WARC, and for what is not known."""
+    """Return a message with the file's format and the remedy; empty for a WARC or an unknown format."""
     with path.open("rb") as file:
         start = file.read(_SAMPLE)
     if start.startswith(MAGIC):

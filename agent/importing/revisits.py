@@ -1,8 +1,9 @@
-"""Finds what revisit records stand for: "the same as before" (WARC 1.1, section 6.7 and annex).
+"""Resolves revisit records: finds the responses that they repeat (WARC 1.1, section 6.7 and annex).
 
-By digest or by the URL and time that they refer to; in the files of the import, also later ones, then in the archive.
-There it is the version of the URL that was valid at that time, if its bytes have that digest; where none was given, or
-the server had packed the body (the digest is that of the packed one), the time decides alone.
+A response is found by digest, or by the URL and time that the record refers to: in all files of the import, then in the
+archive. In the archive it is the version of the URL that was valid at that time, or another version with that digest.
+Without a digest, or if the server compressed the body (the digest is then of the compressed body), the time alone
+decides.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from webarcfs.warc.fields import base32, capture_key
 from webarcfs.warc.writer import WarcWriter
 
 _CHUNK = 1 << 18
-#: So many different versions of a URL are compared with a digest.
+#: Number of different versions of a URL that are compared with a digest.
 _MOST_VERSIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A body without codings, and the head it came with."""
+    """A decoded body, and the head of its response."""
 
     head: bytes
     file: IO[bytes]
@@ -53,7 +54,7 @@ class _Found:
 
 
 def resolve(job: Job, losses: Tally, batch: int) -> None:
-    """Settle every revisit of the job; what it stands for goes into the spool `batch`, or is told to `losses`."""
+    """Settle every revisit of the job: write the response into the spool `batch`, or add the loss to `losses`."""
     with WarcWriter(BatchFiles(job.folder, batch).warc) as spool:
         for revisit in list(job.frontier.revisits()):
             _resolve(job, losses, spool, batch, revisit)
@@ -129,7 +130,7 @@ def _in_the_archive(job: Job, revisit: dict[str, Any], stack: ExitStack) -> _Fou
 
 
 def _versions(store: Repository, arc: str, name: str, seconds: int) -> Iterator[tuple[bool, str, bytes]]:
-    """The versions of an ARC, the one valid at the time first and marked, then the others: mark, data file, head."""
+    """Yield the versions of an ARC as (valid at the time, data file, head), beginning with the valid version."""
     crawls = {int(parse_compact_time(time).timestamp()): oid for time, oid in store.refs(CRAWLS).items()}
     before = sorted((time for time in crawls if time <= seconds), reverse=True)
     after = sorted(time for time in crawls if time > seconds)

@@ -1,4 +1,4 @@
-"""Collects messages about many files: each once, with its count and its first occurrence."""
+"""Collects messages about files: each message once, with its count and its first occurrence."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Tally:
         self._first: dict[tuple[str, str], str] = {}
 
     def add(self, file: str, what: str, first: str) -> None:
-        """Count a message about `file`; `first` tells its place, or the record."""
+        """Count a message about `file`; `first` is the position or the record of this occurrence."""
         self._counts[file, what] += 1
         self._first.setdefault((file, what), first)
 
     def lines(self) -> list[str]:
-        """A line for each."""
+        """Return one line per message."""
         return [
             f"{file}: {what}{f', {count} times; the first' if count > 1 else ''}: {self._first[file, what][:200]}"
             for (file, what), count in self._counts.items()

@@ -1,7 +1,7 @@
-"""Reads foreign WARC files into a job: the frontier learns of each URL, the spool gets what is to be archived.
+"""Reads foreign WARC files into a job: adds each URL to the frontier, and writes responses to archive into the spool.
 
-Revisit records wait until all files were read (`revisits.py`). An answer counts if its request was a GET: a request may
-stand before it or right behind it, so each answer is held until the next record was looked at.
+Revisit records wait until all files are read (`revisits.py`). A response counts if its request was a GET. The request
+may precede or directly follow the response, so each response is held until the next record has been read.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from webarcfs.warc.tolerant import WarcRecord, records
 from webarcfs.warc.writer import WarcWriter
 
 _SILENT = ("metadata", "warcinfo")
-#: Requests of other methods that are remembered while their answers are waited for.
+#: Requests of other methods that are stored until their responses are read.
 _MOST_REQUESTS = 10_000
 _METHOD = re.compile(rb"([A-Z]{1,32}) ")
 
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """The names by which a request and its answer know each other (ISO 28500, WARC-Concurrent-To)."""
+    """The fields that relate a request and its response (ISO 28500, WARC-Concurrent-To)."""
 
     own: str
     other: str
@@ -50,7 +50,7 @@ class _Exchange:
 
     @classmethod
     def of(cls, record: WarcRecord) -> _Exchange:
-        """Those of a record."""
+        """Return the fields of a record."""
         get = record.fields.get
         return cls(
             get("warc-record-id", "").strip("<> "),
@@ -60,7 +60,7 @@ class _Exchange:
         )
 
     def is_with(self, answer: _Exchange) -> bool:
-        """Whether a request is that of an answer: by an identifier, or, where neither has one, by URI and time."""
+        """Return whether a request belongs to `answer`: by record id, or by URI and time if neither refers to an id."""
         if self.other or answer.other:
             return (bool(self.other) and self.other == answer.own) or (bool(answer.other) and answer.other == self.own)
         return (self.uri, self.date) == (answer.uri, answer.date)
@@ -68,7 +68,7 @@ class _Exchange:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """An answer that was read: it is kept, or dropped, when the next record was looked at."""
+    """A response that was read; it is kept or dropped after the next record has been read."""
 
     exchange: _Exchange
     keep: Callable[[], None]
@@ -76,7 +76,7 @@ class _Held:
 
 
 class WarcFileImport:
-    """Takes the files of a job in, one after the other. `losses` are what should have come and did not."""
+    """Imports the files of a job, one after the other. `losses` are records that should have been archived."""
 
     def __init__(self, frontier: Frontier, settings: CrawlSettings) -> None:
         self.frontier = frontier
@@ -88,7 +88,7 @@ class WarcFileImport:
         self._posts: deque[_Exchange] = deque(maxlen=_MOST_REQUESTS)
 
     def file(self, path: Path, spool: Path, batch: int, step: Callable[[int], None]) -> None:
-        """Read one file; `step` is told how many of its bytes were read, and may raise."""
+        """Read one file; `step` is called with the number of bytes read so far, and may raise."""
         begun: dict[str, int] = {}
         with path.open("rb") as file, WarcWriter(spool) as out:
             stream = GzipStream(file)
@@ -113,7 +113,7 @@ class WarcFileImport:
             held.keep()
 
     def _request(self, file: str, record: WarcRecord) -> None:
-        """Look at a request: the answer to one of another method than GET is no page of its URL."""
+        """Check the method of a request: a response to another method than GET is no page of its URL."""
         method = _METHOD.match(record.readline(64))
         if not record.whole() or method is None or method[1] == b"GET":
             return
@@ -126,17 +126,17 @@ class WarcFileImport:
             self._posts.append(request)
 
     def is_asked_by_get(self, exchange: _Exchange) -> bool:
-        """Whether no request of another method stood before an answer."""
+        """Return whether no request with another method preceded the response."""
         return not any(request.is_with(exchange) for request in self._posts)
 
     def not_asked_by_get(self, file: str, uri: str) -> None:
-        """Say that an answer is left out."""
+        """Add a remark that a response is skipped."""
         self.remarks.add(file, "answers to requests of other methods than GET are passed over", uri)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """One record being taken in."""
+    """The import of one record."""
 
     intake: WarcFileImport
     file: str
@@ -211,7 +211,7 @@ class _Reading:
         return self._store(capture, raw, head, settled)
 
     def _resource(self, capture: Capture) -> bool:
-        """A body without a head gets the shortest one that says its type (headers.http)."""
+        """Import a body without a head; its head becomes a status line and its Content-Type (headers.http)."""
         kind = re.sub(r"[^\x20-\x7e]+", " ", self.record.fields.get("content-type", "application/octet-stream"))
         raw = f"HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode("ascii")
         head = http_response.parse_head(raw)
@@ -253,8 +253,8 @@ class _Reading:
         digests = {f"sha1:{body.digest()}", f"sha1:{base32(plain.digest())}"}
         key = digest_key(self.record.fields.get("warc-payload-digest", ""))
         if declared is None or payload.digest() == declared.value or self.record.is_verified:
-            digests |= {key} - {""}  # of which codings it is, writers differ: a block as it was written bears it out
-        elif len(digests) == 1 and key not in digests:  # nothing was coded: it can only be of this body
+            digests |= {key} - {""}  # writers differ in the codings it covers; a verified block is sufficient
+        elif len(digests) == 1 and key not in digests:  # no codings: the digest can only be of this body
             self.spool.drop(position)
             self.intake.losses.add(self.file, "a body that is not what its digest says", capture.url)
             return self._settle(
@@ -278,7 +278,7 @@ class _Reading:
     def _settle(
         self, capture: Capture, settled: UrlOutcome, note: str = "", kind: str = LinkKind.LINK, keys: Sequence[str] = ()
     ) -> bool:
-        """Hold what came of the record; `keys` name its body for revisits."""
+        """Hold the outcome of the record; revisits find its body by `keys`. Return False for a truncated record."""
         if not self.record.whole():
             return False
         frontier, batch, position = self.intake.frontier, self.batch, settled.position
@@ -325,7 +325,7 @@ class _Reading:
 
 
 def _is_robots(capture: Capture) -> bool:
-    """robots.txt is a rule, and no page: it has no ARC in a crawl, either."""
+    """Return whether a capture is robots.txt: rules, not a page. It has no ARC in a crawl, either."""
     return capture.url.partition("?")[0].endswith(f"//{capture.domain}/robots.txt")
 
 

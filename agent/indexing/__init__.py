@@ -1,5 +1,5 @@
-"""What derives from git, brought up to it: webarc.db, links.db, the feed.
+"""Synchronises derived data with git: webarc.db, links.db, the feed.
 
-Public: `recovery` (all of it, or what is behind), `linksync`, `metadata`, `links`. Runs after each publication, in
-the agent, and in `webarc-agent recover`. Imports of webarcfs archive and content.
+Public: `recovery` (rebuilds all, or adds what is missing), `linksync`, `metadata`, `links`. Runs after each
+publication, in the agent, and in `webarc-agent recover`. Imports of webarcfs archive and content.
 """

@@ -1,7 +1,7 @@
-"""Stage 9, where `[index] links` is set: links.db learns the links of the pages that a crawl changed.
+"""Stage 9, if `[index] links` is set: adds the links of the pages that a crawl changed to links.db.
 
-It reads git alone, so `recover` does the same. What git cannot give of a page is told and passed over: the other pages,
-and later snapshots, do not wait until it is repaired.
+It reads only git, so `recover` does the same. A page that git cannot read is logged and skipped: other pages and later
+snapshots need not wait for its repair.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def index_links(
 ) -> None:
     """Record the snapshot of a crawl's commit.
 
-    Raises Damaged where not even a folder can be read, and Interrupted between two pages when it is to `stop`: what was
-    stored of them until then need not be read again.
+    Raises Damaged if a folder cannot be read, and Interrupted between two pages if `stop` returns True; the pages
+    stored until then need not be read again.
     """
-    heads: dict[str, str] = {}  # path → the blob of the head of the page that is being looked at
+    heads: dict[str, str] = {}  # path of the current page → the blob of its head
 
     def changes() -> Iterator[PageChange]:
         before = store.commit(commit.parents[0]).tree if commit.parents else None
@@ -50,13 +50,13 @@ def index_links(
 
 
 def links_of(store: Repository, change: PageChange, head: str) -> Iterator[ArchivedLink]:
-    """The links of a page, from its body's blob and its head's (empty where there is none), as far as git has them."""
+    """Yield the links of a page, from its body's blob and its head's (empty: none), as far as git can read them."""
     if change.page is None:
         return
     try:
         yield from _read_links(store, *change.page, head)
     except Damaged as error:
-        _log.error("links of %s were not taken in: %s", change.path, error)
+        _log.error("links of %s were not added: %s", change.path, error)
 
 
 def _read_links(store: Repository, url: str, blob: str, head: str) -> Iterator[ArchivedLink]:
@@ -70,7 +70,7 @@ def _read_links(store: Repository, url: str, blob: str, head: str) -> Iterator[A
 def _changed(
     store: Repository, old: str | None, new: str | None, prefix: str
 ) -> Iterator[tuple[str, dict[str, Entry]]]:
-    """The ARCs whose data.xml differs between two trees: path, and what lies there now. Equal subtrees cost nothing."""
+    """Yield (path, entries now) of the ARCs whose data.xml differs between two trees. Equal subtrees are skipped."""
     before = {entry.name: entry for entry in store.entries(old)} if old else {}
     after = {entry.name: entry for entry in store.entries(new)} if new else {}
     if before.get(DATA_XML) != after.get(DATA_XML):
@@ -82,7 +82,7 @@ def _changed(
 
 
 def _page(store: Repository, path: str, entries: dict[str, Entry]) -> tuple[str, str] | None:
-    """The URL and the body's blob of an ARC that is an HTML page; None for another, and for one that is damaged."""
+    """Return URL and body's blob of an ARC with an HTML page; None for other types, and for a damaged ARC."""
     document = entries.get(DATA_XML)
     data = next((entry for entry in entries.values() if not entry.is_tree and is_data_file(entry.name)), None)
     if document is None or not document.is_document or data is None:
@@ -97,7 +97,7 @@ def _page(store: Repository, path: str, entries: dict[str, Entry]) -> tuple[str,
 
 @contextmanager
 def _body(store: Repository, blob: str) -> Iterator[Iterable[bytes]]:
-    """A body, from its start as often as it is gone through."""
+    """Yield the chunks of a body; each iteration begins at its start."""
     if store.size(blob) <= _CHUNK:
         yield (store.read(blob),)
         return
@@ -109,7 +109,7 @@ def _body(store: Repository, blob: str) -> Iterator[Iterable[bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class _Chunks:
-    """A body in a file, from its start as often as it is gone through."""
+    """The chunks of a body in a file; each iteration begins at its start."""
 
     fd: int
 
@@ -121,7 +121,7 @@ class _Chunks:
 
 
 def _content_type(store: Repository, head: str) -> str:
-    """The Content-Type that the page was sent with."""
+    """Return the Content-Type in the page's stored head; empty without one."""
     if not head or store.size(head) > _LONGEST_HEAD:
         return ""
     for line in store.read(head).split(b"\n"):

@@ -1,8 +1,8 @@
-"""Adds to links.db the snapshots that git has and it has not, if `[index] links` is set; else does nothing.
+"""Adds the snapshots of git that are missing in links.db, if `[index] links` is set; otherwise does nothing.
 
-All missing snapshots of a domain are added in the order of their publication, so several processes may do it at once. A
-fault of links.db stops no crawl: it is logged, and the next start tries again. The same holds when it cannot be written
-(a full disk, another user's file) or when `recover` has just replaced it.
+All missing snapshots of a domain are added in the order of their publication, so several processes may do it at once.
+An error of links.db stops no crawl: it is logged, and the next start tries again. The same applies if links.db cannot
+be written (a full disk, another user's file) or `recover` has just replaced it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def wanted(archive: Archive) -> bool:
-    """Whether `[index] links` is set. Faulty settings are for those to tell who run on them."""
+    """Return whether `[index] links` is set; False for faulty settings, which other users of them report."""
     try:
         return settings.load(archive.settings)[0].index.links
     except SettingsError:
@@ -35,10 +35,10 @@ def wanted(archive: Archive) -> bool:
 def add_missing(
     archive: Archive, domain: str, commits: Callable[[set[str]], Iterable[Commit]], stop: Callable[[], bool]
 ) -> None:
-    """Take in the snapshots of a domain that are not in yet, until it is to `stop`; the next call goes on from there.
+    """Add the missing snapshots of a domain until `stop` returns True; the next call continues there.
 
-    `commits` are all but those of the tags it is given. It takes long where links were not kept before, and publishing
-    need not wait for it.
+    `commits` returns all commits except those of the given tags. The first call with links enabled takes long;
+    publishing need not wait for it.
     """
     if not wanted(archive):
         return
@@ -50,14 +50,14 @@ def add_missing(
     except Interrupted as error:
         _log.info("links of %s: %s; the next crawl or start goes on", domain, error)
     except (Damaged, Busy, OSError) as error:
-        _log.error("links of %s were not taken in: %s", domain, error)
+        _log.error("links of %s were not added: %s", domain, error)
 
 
 def drop_vanished(archive: Archive, tags: dict[str, set[str]], damaged: set[str]) -> None:
-    """Forget the domains of which links.db has a snapshot that git has not; `tags` are git's, by domain.
+    """Remove the domains with a snapshot in links.db that git does not contain; `tags` are git's, by domain.
 
-    Of `damaged` ones nobody knows what git has, so they stay. A database that cannot be read is removed, to be
-    made anew. Publications must be waiting.
+    The domains in `damaged` stay, since git cannot be read there. A database that cannot be read is removed, to be
+    rebuilt. The caller must block publications.
     """
     if not wanted(archive) or not archive.links.exists():
         return
@@ -65,20 +65,20 @@ def drop_vanished(archive: Archive, tags: dict[str, set[str]], damaged: set[str]
         with LinksDatabase(archive.links) as base:
             for domain in base.domains():
                 if domain not in damaged and base.indexed(domain) - tags.get(domain, set()):
-                    _log.warning("%s: what it has of %s is not what git has; it is made anew", archive.links, domain)
+                    _log.warning("%s: its snapshots of %s do not match git; they are rebuilt", archive.links, domain)
                     base.forget(domain)
     except DatabaseDamaged as error:
         _log.warning("%s", error)
         remove(archive.links)
     except (Busy, OSError) as error:
-        _log.error("links.db was not looked at: %s", error)
+        _log.error("links.db was not checked: %s", error)
 
 
 def rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set[str]) -> int | None:
-    """Make links.db anew from snapshots (domain, commit) in the order of publication; how many links, None without it.
+    """Rebuild links.db from snapshots (domain, commit) in the order of publication; return the number of links.
 
-    Domains that prove damaged are left where they stood, and not looked at if they are in `damaged` already. Crawls go
-    on meanwhile; what they publish is to be added afterwards.
+    Returns None if links are not wanted. The domains in `damaged` are skipped; a domain that proves damaged keeps the
+    snapshots before the damage. Crawls continue meanwhile; the caller adds their publications afterwards.
     """
     if not wanted(archive):
         remove(archive.links)

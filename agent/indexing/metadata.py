@@ -1,6 +1,6 @@
-"""Stage 9, index: webarc.db learns what a crawl changed (/Cr-15/). It reads git alone, so `recover` does the same.
+"""Stage 9, index: adds the changes of a crawl to webarc.db (/Cr-15/). It reads only git, so `recover` does the same.
 
-Only metadata count: a commit that merely added files, or data nodes, changes no row.
+Only metadata count: a commit that only adds files or data nodes changes no row.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from webarcfs.archive.model.metadata import MetaData
 
 
 def index(database: Database, store: Repository, commit: Commit) -> None:
-    """Record the snapshot of a crawl's commit, in one transaction. Raises Damaged where a data.xml cannot be read."""
+    """Record the snapshot of a crawl's commit, in one transaction. Raises Damaged if a data.xml cannot be read."""
     database.record(commit.message, changes_of(store, commit))
 
 
 def changes_of(store: Repository, commit: Commit) -> Iterator[DocumentChange]:
-    """The documents whose metadata a commit changed, in order of path."""
+    """Yield the documents whose metadata a commit changed, in order of path."""
     before = store.commit(commit.parents[0]).tree if commit.parents else None
     domain, shelf = commit.message.tag.domain, TreeReader(store, commit.tree)
     for difference in store.differences(before, commit.tree):

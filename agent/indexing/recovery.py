@@ -1,7 +1,7 @@
-"""Brings what derives from git back in step with it: webarc.db, links.db and the feed (/Db-6/, /Cr-2.3/).
+"""Synchronises the data derived from git: webarc.db, links.db and the feed (/Db-6/, /Cr-2.3/).
 
-`recover` makes all anew, and mends what can be mended of the repositories' own small files; `catch_up` adds what a
-crash between publishing and indexing left out.
+`recover` rebuilds everything and repairs the small files of repositories as far as possible. `catch_up` adds snapshots
+that are missing after a crash between publishing and indexing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, order=True)
 class IndexedSnapshot:
-    """A crawl's commit, placed in the order of the feed."""
+    """A crawl's commit; the order of instances is the order of the feed."""
 
     sequence: int
     domain: str
@@ -41,9 +41,9 @@ class IndexedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was rebuilt, and the repositories that could not be read. `links` is None where they are not wanted.
+    """The numbers of rebuilt rows and lines, and the unreadable repositories. `links` is None if links are not wanted.
 
-    `mended` and `left` are lines: what was mended in repositories, and what is damaged there still.
+    `mended` and `left` are lines on repaired and on remaining damage in repositories.
     """
 
     snapshots: int
@@ -56,11 +56,11 @@ class Recovered:
 
 
 def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered:
-    """Make webarc.db, `changes` and, if it is wanted, links.db anew from the repositories alone.
+    """Rebuild webarc.db, `changes` and, if wanted, links.db from the repositories.
 
-    Publications wait meanwhile, but not for links.db, which takes longest. What dead mounts left in the journal is
-    taken into git first. Before that, locks that a killed git left are removed, and HEAD, refs and settings are mended
-    as far as they can be told.
+    Publications wait meanwhile, except during the rebuild of links.db, which takes longest. First, locks left by a
+    killed git are removed, and HEAD, refs and configurations are repaired as far as their content can be determined.
+    Then the additions that dead mounts left in the journal are committed.
     """
     mended, left = _mend(archive)
     replay(archive)
@@ -77,12 +77,12 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
         lines = Feed(archive.changes).rewrite(snapshot.tag for snapshot in snapshots)
     links = linksync.rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
     for domain in sorted(set(archive.domains()) - damaged) if links is not None else ():
-        catch_up_links(archive, domain)  # what was published meanwhile
+        catch_up_links(archive, domain)  # snapshots published meanwhile
     return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links, mended, left)
 
 
 def _mend(archive: Archive) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Mend each repository; what is wrong with one costs no other."""
+    """Repair each repository; return lines on repaired and remaining damage. One failure does not affect the others."""
     done, left = [], []
     for domain in archive.domains():
         leftlocks.remove(archive.repository(domain))
@@ -97,10 +97,10 @@ def _mend(archive: Archive) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None:
-    """Index what was published and not indexed, and complete the feed; where all is in step it lists names and no more.
+    """Index published snapshots that are not indexed, and complete the feed. If none is missing, it only lists refs.
 
-    What dead mounts left in the journal is taken into git first. `stop` ends the reading of links, which may be those
-    of the whole history; what is left the next call does, or the next crawl.
+    The additions that dead mounts left in the journal are committed first. `stop` ends the reading of links, which may
+    cover the whole history; the next call or crawl continues.
     """
     replay(archive)
     with sequence.hold(archive):
@@ -115,12 +115,12 @@ def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None
         for domain in sorted(tags.keys() - damaged):
             catch_up_links(archive, domain, stop)
         return
-    _log.warning("%s was not in step with git; it is made anew", archive.database)
+    _log.warning("%s did not match git; it is rebuilt", archive.database)
     recover(archive)
 
 
 def catch_up_domain(archive: Archive, domain: str) -> None:
-    """Index what was published on one domain and not indexed yet, oldest first."""
+    """Index the published snapshots of one domain that are not indexed yet, oldest first."""
     store = Repository(archive.repository(domain))
     with Database(archive.database) as database:
         known = dict.fromkeys(database.indexed(domain), 0)
@@ -130,7 +130,7 @@ def catch_up_domain(archive: Archive, domain: str) -> None:
 
 
 def catch_up_links(archive: Archive, domain: str, stop: Callable[[], bool] = lambda: False) -> None:
-    """The same for links.db; `stop` ends it between two pages."""
+    """Add the missing snapshots of one domain to links.db; `stop` ends it between two pages."""
     store = Repository(archive.repository(domain))
 
     def commits(indexed: set[str]) -> Iterator[Commit]:
@@ -142,20 +142,20 @@ def catch_up_links(archive: Archive, domain: str, stop: Callable[[], bool] = lam
 
 
 def _complete_feed(archive: Archive, snapshots: list[IndexedSnapshot], damaged: set[str]) -> None:
-    """Write the feed anew where it is not in step; a repository that cannot be read now keeps the lines it has."""
+    """Rewrite the feed if it differs from git, unless a repository cannot be read: its lines would be lost."""
     feed = Feed(archive.changes)
     lines = [line for line in feed.lines() if line.partition("@")[2] not in damaged]
     if lines == [str(snapshot.tag) for snapshot in snapshots]:
         return
     if damaged:
-        _log.error("%s is not in step with git; repair %s first", archive.changes, ", ".join(sorted(damaged)))
+        _log.error("%s does not match git; repair %s first", archive.changes, ", ".join(sorted(damaged)))
         return
-    _log.warning("%s was not in step with git; it was written anew", archive.changes)
+    _log.warning("%s did not match git; it is rewritten", archive.changes)
     feed.rewrite(snapshot.tag for snapshot in snapshots)
 
 
 def _index_missing(archive: Archive, snapshots: list[IndexedSnapshot]) -> bool:
-    """Index what is missing; False when the database has what git has not, and must be made anew."""
+    """Index missing snapshots; return False if the database must be rebuilt: damaged, or with snapshots not in git."""
     domains = {snapshot.domain for snapshot in snapshots}
     tags = {str(snapshot.tag) for snapshot in snapshots}
     try:
@@ -172,7 +172,7 @@ def _index_missing(archive: Archive, snapshots: list[IndexedSnapshot]) -> bool:
 
 
 def _index_all(archive: Archive, database: Database, snapshots: list[IndexedSnapshot], progress: Progress) -> set[str]:
-    """Index snapshots in order; returns the domains that proved damaged, which are named and left where they stood."""
+    """Index snapshots in order; log and return the damaged domains, which keep the snapshots before the damage."""
     damaged: set[str] = set()
     for number, snapshot in enumerate(snapshots, 1):
         if snapshot.domain not in damaged:
@@ -189,16 +189,16 @@ def _index_all(archive: Archive, database: Database, snapshots: list[IndexedSnap
 
 
 def _indexed(archive: Archive) -> dict[str, int]:
-    """commitTag → number of each snapshot that the database has; nothing where it cannot say."""
+    """Return commitTag → number of each snapshot in the database; empty if it cannot be read."""
     try:
         with Database(archive.database) as database:
             return {tag: number for number, tag in database.since(0)}
     except DatabaseDamaged:
-        return {}  # it is made anew
+        return {}  # the database will be rebuilt
 
 
 def _all_snapshots(archive: Archive, known: Mapping[str, int]) -> tuple[list[IndexedSnapshot], set[str]]:
-    """Every snapshot in the order of the feed, and what could not be read (which is named and passed over)."""
+    """Return every snapshot in the order of the feed, and the domains that cannot be read, which are logged."""
     found: list[list[IndexedSnapshot]] = []
     damaged: set[str] = set()
     for domain in archive.domains():
@@ -211,7 +211,7 @@ def _all_snapshots(archive: Archive, known: Mapping[str, int]) -> tuple[list[Ind
 
 
 def _snapshots(store: Repository, domain: str, known: Mapping[str, int]) -> Iterator[IndexedSnapshot]:
-    """The snapshots of a domain. Of those whose numbers are known no commit is read, and `oid` stays empty."""
+    """Yield the snapshots of a domain. For a known number the commit is not read, and `oid` is empty."""
     for name in store.ref_names(CRAWLS):
         tag = CommitTag(parse_compact_time(name), domain)
         if str(tag) in known:

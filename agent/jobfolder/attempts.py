@@ -1,8 +1,9 @@
-"""When a job that failed is tried again, and what it says of its failure. Pure.
+"""Decides when a failed job is tried again, and formats the reason of its failure. Pure.
 
-What stood in its way may pass: a full disk is freed, memory is free again, a git lets go of a lock. So it is tried
-again soon, then with growing pauses, and in any case when its publication is due. One that kills its process each time
-may harm more than itself, so it is given up until then. The count is in the item: it survives a restart.
+A failure may be temporary: a full disk, lack of memory, a lock held by git. So the job is tried again soon, then after
+growing pauses, and in any case when its publication is due. A job whose process is killed each time may harm the
+machine; after MOST_WITH_KILLS failures it waits until its publication is due. The item stores the count: it survives a
+restart.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from agent.jobfolder.jobstate import JobState, Phase
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import format_time, parse_time
 
-#: Pauses after the first, second, … failure in a row; the last one after all others.
+#: Pauses after the first, second, … failure in a row; the last one after all further failures.
 PAUSES = tuple(timedelta(seconds=seconds) for seconds in (10, 60, 5 * 60, 30 * 60, 60 * 60))
-#: After so many failures in a row, one whose process was killed waits until its publication is due.
+#: Failures in a row after which a job whose process was killed waits until its publication is due.
 MOST_WITH_KILLS = 10
 
 
 def pause(failures: int) -> timedelta:
-    """How long to wait after so many failures in a row."""
+    """Return the pause after so many failures in a row."""
     return PAUSES[min(max(failures, 1), len(PAUSES)) - 1]
 
 
 def failed(known: JobState, reason: str, at: datetime, *, killed: bool) -> JobState:
-    """A job whose process has ended at `at` with a failure, with when it is tried again."""
+    """Return the item of a job whose process failed at `at`, with the time of its next try."""
     failures = known.failures + 1
     given_up = killed and failures >= MOST_WITH_KILLS
     again = "" if given_up else format_time(at + pause(failures))
@@ -38,7 +39,7 @@ def failed(known: JobState, reason: str, at: datetime, *, killed: bool) -> JobSt
 
 
 def is_due(known: JobState, at: datetime) -> bool:
-    """Whether a job that failed is to be tried again by now; a clock that was set back costs it one pause at most."""
+    """Return whether a failed job is to be tried again now; a clock that was set back delays it at most one pause."""
     if known.state is not Phase.FAILED or not known.again:
         return False
     try:
@@ -49,7 +50,7 @@ def is_due(known: JobState, at: datetime) -> bool:
 
 
 def reason_of(error: BaseException, where: object = None) -> str:
-    """What an item says of an error: what it is, of which file (else of `where`), and what to do."""
+    """Return the reason that an item gives for an error: the error, its file (else `where`), and the remedy."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         place = error.filename or where
         return f"the disk is full: {error.strerror}{f': {place}' if place else ''}; make room, it goes on by itself"

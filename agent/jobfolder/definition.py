@@ -1,4 +1,4 @@
-"""What a job was asked to do, as `definition.json` in its folder: whoever finds the folder can go on with the job."""
+"""The request of a job, as `definition.json` in its folder. With it, any process can resume the job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE = "definition.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A publication as it was when the job began. `instances` is how many wgets the archive allows (/Cr-1.3/)."""
+    """The publication as of the job's start. `instances` is the number of wgets that the archive allows (/Cr-1.3/)."""
 
     publication: Publication
     profile: Profile | None = None
@@ -48,7 +48,7 @@ def save(folder: Path, definition: Definition) -> None:
 
 
 def load(folder: Path) -> Definition | None:
-    """The definition in a job's folder; None where there is none. Raises Damaged when it cannot be understood."""
+    """Return the definition in a job's folder; None if it has none. Raises Damaged if it cannot be parsed."""
     content = jsonfile.read(folder / FILE)
     if content is None:
         return None
@@ -68,7 +68,7 @@ def load(folder: Path) -> Definition | None:
 
 
 def _plain(settings: Publication | CrawlSettings | Profile) -> dict[str, Any]:
-    """The settings that have a check, as JSON has them. When a publication is due is not the job's business."""
+    """Return the settings that have a check, as JSON values. `start` is left out: it concerns only the scheduler."""
     values: dict[str, Any] = {}
     for each in dataclasses.fields(settings):
         value = getattr(settings, each.name)

@@ -1,7 +1,7 @@
-"""The folder of a job, for crawls and imports alike: begun, found again after an interruption, opened, dropped.
+"""The folder of a job, a crawl or an import: creates it, finds it after an interruption, opens and removes it.
 
-It lies in `jobs/` from the first moment to the last, when the report takes its place. It holds the frontier and the
-WARCs, so the next run of the same publication, or of the same import, goes on with it.
+It is in `jobs/` from the job's start until the report replaces it. It contains the frontier and the WARCs, so the next
+run of the same publication, or of the same import, resumes the job.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _FRONTIER = "frontier.db"
 
 @contextmanager
 def alone(archive: Archive, publication: str) -> Iterator[None]:
-    """Be the only one that begins or runs a job of a publication. Raises Busy when another process does."""
+    """Hold the publication's lock: only its holder begins or runs jobs of it. Raises Busy if another process does."""
     busy = f"{publication} is being crawled or imported already, by another process"
     with locks.exclusive_or_busy(archive.publication_lock(publication), busy):
         yield
 
 
 def new_folder(archive: Archive, kind: str) -> Path:
-    """The folder of a new job, which begins now (/Cr-4/, /Cr-7.1/); `kind` is the part of its name behind the time."""
+    """Create the folder of a job that begins now (/Cr-4/, /Cr-7.1/); `kind` is the part of its name after the time."""
     begun = now()
     while True:
         name = f"{compact_time(begun)}-{kind}"
@@ -47,10 +47,10 @@ def new_folder(archive: Archive, kind: str) -> Path:
 
 
 def interrupted(archive: Archive, kind: str) -> Path | None:
-    """The folder of the job that was interrupted last; those of another version are left alone."""
+    """Return the folder of the job that was interrupted last; None if none is usable. Removes jobs that never began."""
     for path in reversed(folders_of(archive, kind)):
         if not has_begun(path):
-            drop(path)  # killed before it had begun
+            drop(path)  # killed before it began
         elif usable(path):
             _log.info("going on with the interrupted job %s", path.name)
             return path
@@ -58,7 +58,7 @@ def interrupted(archive: Archive, kind: str) -> Path | None:
 
 
 def folders_of(archive: Archive, kind: str) -> list[Path]:
-    """The folders of a publication's crawls, or of one import, oldest first; one that was being removed is gone."""
+    """Return the folders of a publication's crawls, or of one import, oldest first. Complete interrupted removals."""
     found = sorted(path for path in archive.jobs.iterdir() if kind_of(path.name) == kind)
     for path in found:
         if path.name.startswith("."):
@@ -67,12 +67,12 @@ def folders_of(archive: Archive, kind: str) -> list[Path]:
 
 
 def has_begun(folder: Path) -> bool:
-    """Whether the job in a folder has a frontier; one that has none has done nothing."""
+    """Return whether the folder contains a frontier; without one, the job has done nothing."""
     return (folder / _FRONTIER).exists()
 
 
 def usable(folder: Path) -> bool:
-    """Whether a job's folder can be gone on with; one of another version, or a damaged one, is named and left alone."""
+    """Return whether a job can be resumed. A damaged folder, or one of another version, is logged and left alone."""
     try:
         check(folder)
     except Damaged as error:
@@ -82,7 +82,7 @@ def usable(folder: Path) -> bool:
 
 
 def check(folder: Path) -> None:
-    """Read the state of a job, and open its frontier. Raises Damaged, and WebarcError where that cannot be done now."""
+    """Read a job's item and open its frontier. Raises Damaged, and WebarcError if that is not possible now."""
     jobstate.load(folder)
     if has_begun(folder):
         Frontier(folder / _FRONTIER).close()
@@ -90,7 +90,7 @@ def check(folder: Path) -> None:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Frontier]:
-    """The frontier of a job, made where it is a new one; it knows when the job began. Raises Damaged."""
+    """Open the frontier of a job, or create it, and store the job's start in it. Raises Damaged."""
     frontier = Frontier(folder / _FRONTIER)
     try:
         if frontier.get(BEGUN) is None:

@@ -1,4 +1,4 @@
-"""A job as its stages see it: where it lies, what it was asked to do, and how far it is."""
+"""A job as its stages see it: its folder, its publication, its frontier."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from agent.frontier.store import Frontier
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 
-#: Is told how far a long work is: what is done, how much of it, of how much that is known.
+#: Reports the progress of long work: (name of the work, number done, number known).
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One run of one publication. `begun` is when the crawl began (/Cr-4/).
+    """One run of one publication. `begun` is the start of the crawl (/Cr-4/).
 
-    An import has `sources`, the SHA-256 of each file that it reads.
+    The `sources` of an import are the SHA-256 of each of its files.
     """
 
     archive: Archive
@@ -31,12 +31,12 @@ class Job:
     frontier: Frontier
     begun: datetime
     accept_shrink: bool = False
-    instances: int = 0  # how many wgets the archive allows over all jobs; 0: as many as this job
+    instances: int = 0  # number of wgets that the archive allows over all jobs; 0: as many as this job
     sources: tuple[str, ...] = ()
     stop: threading.Event = field(default_factory=threading.Event)
     progress: Progress = lambda *_: None
 
     @property
     def settings(self) -> CrawlSettings:
-        """How this crawl goes."""
+        """The crawl settings of the publication."""
         return self.publication.crawl

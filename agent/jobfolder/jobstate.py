@@ -1,8 +1,9 @@
-"""An item: one run of a publication, its state and how far it is, as `item.json` in the job's folder tells it.
+"""An item: one run of a publication, its state and its progress, stored as `item.json` in the job's folder.
 
-The job writes it, `status` and the scheduler read it; a finished job's is in its report. Seed 3's states: an item waits
-until its base document is there, collects, converts (here: goes through the pipeline), and is archived; one that went
-over its time is interrupted and keeps what it has. Pure but for `load` and `save`.
+The job writes it, `status` and the scheduler read it; a finished job's item is in its report. The states are seed 3's:
+an item waits until its base document is fetched, collects, converts (here: passes the pipeline), and is archived. An
+item that exceeds its time is interrupted and keeps its documents. Only `load`, `reserve` and the `save` functions
+access files.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from agent.system.processid import Process
 from webarcfs.archive.model.errors import Damaged
 
 FILE = "item.json"
-#: A file that is there to be removed where the disk is too full to say so otherwise, and its bytes.
+#: A file that is removed to make room for the item on a full disk, and its size in bytes.
 RESERVE = ".reserve"
 _RESERVED = 8192
-#: Version of item.json and definition.json; a job's folder with another one is left alone.
+#: Version of item.json and definition.json; a job's folder of another version is left unchanged.
 VERSION = 1
 
 
 class Phase(StrEnum):
-    """Seed 3, figure 3.7; `failed` is the system's own trouble, which that figure does not have."""
+    """The states of seed 3, figure 3.7, and `failed` for errors of the system, which that figure does not have."""
 
     WAITING = "waiting"
     COLLECTING = "collecting"
@@ -38,7 +39,7 @@ class Phase(StrEnum):
     FAILED = "failed"
 
 
-#: States in which a process is at work on the item.
+#: States in which a process works on the item.
 AT_WORK = frozenset({Phase.WAITING, Phase.COLLECTING, Phase.CONVERTING})
 
 
@@ -51,13 +52,13 @@ class JobState:
     state: Phase = Phase.WAITING
     due: str = ""
     begun: str = ""
-    attempted: str = ""  # when its last process began
+    attempted: str = ""  # the start of its last process
     updated: str = ""
     stage: str = ""
     done: int = 0
     known: int = 0
-    a_second: float = 0.0  # how many of these were done in a second of late; 0: that cannot be told yet
-    left: int | None = None  # seconds until the known ones are done at this speed, where that can be told
+    a_second: float = 0.0  # recent increase of `done` per second; 0: not known yet
+    left: int | None = None  # seconds until `known` is done at this speed; None: not known
     urls: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
     documents: int = 0
@@ -65,24 +66,24 @@ class JobState:
     warnings: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     reason: str = ""
-    failures: int = 0  # how often it failed in a row
-    again: str = ""  # when it is tried again; empty: when its publication is due
-    by_agent: bool = False  # whether its last process was the agent's, and no command's
+    failures: int = 0  # number of failures in a row
+    again: str = ""  # time of its next try; empty: when its publication is due
+    by_agent: bool = False  # whether the agent, not a command, started its last process
     pid: int = 0
     ticks: int = 0
 
     @property
     def runs(self) -> bool:
-        """Whether a process is at work on it now."""
+        """Whether a process works on it now."""
         return Process(self.pid, self.ticks).runs()
 
     def as_json(self) -> dict[str, Any]:
-        """What item.json holds."""
+        """Return the content of item.json."""
         return {"version": VERSION, **dataclasses.asdict(self)}
 
 
 def load(folder: Path) -> JobState | None:
-    """The item of a job's (or a report's) folder; None where it has none. Raises Damaged for one of another version."""
+    """Return the item in a job's (or report's) folder; None without one. Raises Damaged if it is of another version."""
     content = jsonfile.read(folder / FILE)
     if content is None:
         return None
@@ -97,12 +98,12 @@ def load(folder: Path) -> JobState | None:
 
 
 def save(folder: Path, item: JobState, *, durable: bool = True) -> None:
-    """Write an item down."""
+    """Write an item."""
     jsonfile.write(folder / FILE, item.as_json(), durable=durable)
 
 
 def reserve(folder: Path) -> None:
-    """Keep room for a last word. It only saves the reason of a failure, so that it may fail."""
+    """Reserve disk space for the reason of a failure. Errors are ignored: only that reason would be lost."""
     path = folder / RESERVE
     with contextlib.suppress(OSError):
         if not path.exists() or path.stat().st_size < _RESERVED:
@@ -110,7 +111,7 @@ def reserve(folder: Path) -> None:
 
 
 def save_surely(folder: Path, item: JobState) -> None:
-    """Write an item down, also where the disk is full, as far as there is a reserve. Raises OSError."""
+    """Write an item; on a full disk, use the reserve. Raises OSError."""
     try:
         save(folder, item)
     except OSError as error:
@@ -118,4 +119,4 @@ def save_surely(folder: Path, item: JobState) -> None:
             raise
         (folder / RESERVE).unlink(missing_ok=True)
         save(folder, item)
-        reserve(folder)  # at once, before a log takes the room: there may be more to say
+        reserve(folder)  # at once, before a log takes the space: another failure may follow

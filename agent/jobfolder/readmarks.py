@@ -1,7 +1,9 @@
-"""Which answer of a batch is being read, in a file beside its WARC: so one that kills its reader is known.
+"""Records the response of a batch that is being read, in a file beside its WARC. So a response that kills its reader is
+identified.
 
-A line is the position of an answer in the WARC. The last one is under way; those before it were when a reader died. It
-is written with one call of the system and never synced: processes die of pages, power cuts do not come of them.
+Each line is the position of a response in the WARC. The last line is the response being read; each line before it marks
+the death of a reader. A line is written with one system call and never synced: a page may kill a process, but it does
+not cause a power failure.
 """
 
 from __future__ import annotations
@@ -11,18 +13,18 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-#: Readers that may die of an answer until its links are left: the first one may have been killed by chance.
+#: Deaths of readers after which a response is read without its links: the first one may have been killed by chance.
 MOST_DEATHS = 2
 _LINE = 20
 
 
 def path_of(warc: Path) -> Path:
-    """The file of the batch that has this WARC."""
+    """Return the file of the batch with this WARC."""
     return warc.with_suffix(".reading")
 
 
 def size(warc: Path) -> int:
-    """How long the file is: 0 if no reader has died of this batch, and none is at work."""
+    """Return the size of the file; 0 if no reader of this batch has died and none is running."""
     try:
         return path_of(warc).stat().st_size
     except FileNotFoundError:
@@ -30,7 +32,7 @@ def size(warc: Path) -> int:
 
 
 def forget(warc: Path, known: int) -> None:
-    """Have the file as it was when its size was `known`: a reader was ended that nothing is to blame for."""
+    """Truncate the file to the size `known`: its reader was ended on purpose, no response is at fault."""
     with suppress(FileNotFoundError):
         if known:
             os.truncate(path_of(warc), known)
@@ -39,13 +41,13 @@ def forget(warc: Path, known: int) -> None:
 
 
 def deaths(warc: Path) -> int:
-    """How many readers died of the answer that is under way."""
+    """Return how many readers died on the response in the last line."""
     lines = path_of(warc).read_bytes().splitlines()
     return lines.count(lines[-1]) if lines else 0
 
 
 class Marks:
-    """The file of a batch that is read now. Tell `done`, unless the reader dies."""
+    """The file of a batch that is being read. Call `done` at the end."""
 
     def __init__(self, warc: Path) -> None:
         self._path = path_of(warc)
@@ -56,10 +58,10 @@ class Marks:
         self._at = len(lines) * _LINE
 
     def begin(self, position: int) -> None:
-        """The answer at `position` is read from now on."""
+        """Record that the response at `position` is being read from now on."""
         os.pwrite(self._fd, b"%019d\n" % position, self._at)
 
     def done(self) -> None:
-        """Nothing is read any more."""
+        """Remove the file: the batch was read."""
         os.close(self._fd)
         self._path.unlink(missing_ok=True)

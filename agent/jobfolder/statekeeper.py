@@ -1,4 +1,4 @@
-"""Keeps a job's item.json in step with the job: every change of state, and once in a while how far it is."""
+"""Updates a job's item.json: at every change of state, and periodically with the progress."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import format_time, now
 
 _SECONDS_BETWEEN = 2.0
-#: Counting goes through all rows: so many times as long as it took passes until the next time.
+#: Counting reads all rows: the pause until the next count is this many times its duration.
 _PART_OF_COUNTING = 50
 
 
 class StateKeeper:
-    """The item of one job while its process works on it."""
+    """The item of one job, kept by its process."""
 
     def __init__(self, folder: Path, publication: str, progress: Progress, *, by_agent: bool = False) -> None:
         self.folder = folder
@@ -46,7 +46,7 @@ class StateKeeper:
         )
 
     def begin(self, frontier: Frontier) -> None:
-        """A process begins on the job, or goes on with it."""
+        """Set the state of a job that begins or is resumed."""
         jobstate.reserve(self.folder)
         self._frontier = frontier
         captured = frontier.get(facts.CAPTURED) is not None
@@ -55,26 +55,26 @@ class StateKeeper:
         self.to(state)
 
     def to(self, state: Phase, **facts: Any) -> None:
-        """The item is in another state now."""
+        """Set another state, and write the item."""
         self.item = self.ended(state, **facts)
         jobstate.save(self.folder, self.item)
 
     def failed(self, reason: str) -> None:
-        """The job has failed. Raises OSError on a disk that is too full even for that."""
+        """Write that the job has failed. Raises OSError if the disk is too full even with the reserve."""
         counts: dict[str, Any] = {}
-        with contextlib.suppress(OSError, WebarcError):  # these say more, the reason is what matters
+        with contextlib.suppress(OSError, WebarcError):  # the reason matters more than the counts
             counts = self._counts()
         stamp = format_time(now())
         self.item = dataclasses.replace(self.item, state=Phase.FAILED, updated=stamp, reason=reason, **counts)
         jobstate.save_surely(self.folder, self.item)
 
     def ended(self, state: Phase, **facts: Any) -> JobState:
-        """The item as it is in a state, with what is known of it by now."""
+        """Return the item in the given state, with current counts and the given fields."""
         stamp = format_time(now())
         return dataclasses.replace(self.item, state=state, updated=stamp, **self._counts(), **facts)
 
     def progress(self, stage: str, done: int, known: int) -> None:
-        """What `Job.progress` calls: `done` of `known` things of a stage."""
+        """Report `done` of `known` things of a stage; `Job.progress` is this method."""
         self._progress(stage, done, known)
         begun = time.monotonic()
         is_new = stage != self.item.stage
@@ -85,7 +85,7 @@ class StateKeeper:
         if not (waits or is_new or begun >= self._again):
             return
         counts = self._counts() if stage == "capture" else {}
-        # wget may have the first page, and it not be read.
+        # wget may have fetched the first page before it is read.
         collects = waits and counts.get("urls", {}).get("done", 0) > 0
         if not (collects or is_new or begun >= self._again):
             return
@@ -101,7 +101,7 @@ class StateKeeper:
             left=None if left is None else round(left),
             **counts,
         )
-        with contextlib.suppress(OSError):  # a full disk ends the job where it matters, not here
+        with contextlib.suppress(OSError):  # a full disk must not end the job here, only where documents are written
             jobstate.save(self.folder, self.item, durable=collects)
         ended = time.monotonic()
         self._again = ended + max(_SECONDS_BETWEEN, _PART_OF_COUNTING * (ended - begun))

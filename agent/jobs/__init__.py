@@ -1,4 +1,4 @@
-"""One job from start to report: crawls and imports are opened, run, published domain by domain, ended.
+"""One job from start to report: opens, runs, publishes and ends crawls and imports.
 
 Public: `crawljob.run`, `importjob.run`, `ending`. Runs in the process of the job. Imports every folder below it but
 upkeep.

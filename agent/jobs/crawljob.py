@@ -1,4 +1,4 @@
-"""A crawl's job: one run of one publication from start to report, resumed where it was when something killed it."""
+"""A crawl's job: one run of one publication from start to report. A killed job is resumed where it ended."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def run(
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
 ) -> JobOutcome:
-    """Crawl a publication, or go on with its interrupted job, and publish what came of it.
+    """Crawl a publication, or resume its interrupted job, and publish the result.
 
-    `folder` is a certain job's, else it is the one that was interrupted last, or a new one. `instances` is how many
-    wgets the archive allows over all jobs; `by_agent`: nobody asked for it on a command line. Raises Busy when it is
-    being crawled already, SettingsError when its filters cannot be loaded, NotFound when the job is done meanwhile,
-    Damaged when it is of another version.
+    `folder` selects a job; by default it is the job that was interrupted last, or a new one. `instances` is the number
+    of wgets that the archive allows over all jobs. `by_agent`: the agent started the job, not a command. Raises Busy if
+    the publication is being crawled already, SettingsError if its filters cannot be loaded, NotFound if the job has
+    finished meanwhile, Damaged if it is of another version.
     """
-    chain(publication.crawl.filters, archive.filters, profile)  # before anything is fetched
+    chain(publication.crawl.filters, archive.filters, profile)  # fails before anything is fetched
     asked = Definition(publication=publication, profile=profile, accept_shrink=accept_shrink, instances=instances)
     with folders.alone(archive, publication.name):
         if folder is not None and not folder.is_dir():
@@ -96,7 +96,7 @@ def _work(job: Job, keeper: StateKeeper) -> JobOutcome:
 
 
 def _captured(job: Job, seconds: report.Seconds) -> Captured:
-    """How the capture ended, now or before an interruption. Raises Interrupted."""
+    """Run the capture unless it has ended before an interruption; return its end. Raises Interrupted."""
     known = job.frontier.get(facts.CAPTURED)
     if known is not None:
         overlap.note_wait(job)
@@ -114,7 +114,7 @@ def _captured(job: Job, seconds: report.Seconds) -> Captured:
 
 
 def _fruitless(job: Job) -> list[str]:
-    """A line for each start URL that gave nothing."""
+    """Return a line for each start URL without an archived document."""
     discovery = Discovery(job.frontier, job.publication)
     lines = []
     for seed in job.frontier.seeds():

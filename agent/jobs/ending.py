@@ -1,6 +1,6 @@
-"""How a job ends: its domains are published one after the other, a report takes its folder's place.
+"""The end of a job: publishes its domains one after the other, then replaces its folder by a report.
 
-Crawls and imports end alike; each step is kept in the frontier, so that a job that died here goes on from there.
+Crawls and imports end alike. The frontier records each step, so that a job that is killed here resumes at that step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from webarcfs.archive.model.errors import Interrupted, WebarcError
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """How a job ended. `interrupted` ones wait in `jobs/` for the next run; `warnings` say what is missing and why."""
+    """The end of a job. An `interrupted` job stays in `jobs/` for the next run; `warnings` say what is missing, why."""
 
     job: str
     interrupted: bool
@@ -34,7 +34,7 @@ class JobOutcome:
 
 
 def until_stopped(job: Job, keeper: StateKeeper, work: Callable[[], JobOutcome], how: str) -> JobOutcome:
-    """What `work` came to. Where somebody stopped it, by Interrupted, the outcome says `how`, and so does the item."""
+    """Return the outcome of `work`. If it raises Interrupted, note that in the item and return `how` as a warning."""
     try:
         return work()
     except Interrupted:
@@ -44,17 +44,17 @@ def until_stopped(job: Job, keeper: StateKeeper, work: Callable[[], JobOutcome],
 
 @contextmanager
 def failures_noted(keeper: StateKeeper) -> Iterator[None]:
-    """Say in the item why a job failed; its folder stays, so that it can be tried again."""
+    """Write the reason of a failure into the item; the job's folder stays, so that it can be tried again."""
     try:
         yield
     except Exception as error:
-        with contextlib.suppress(OSError, WebarcError):  # the agent has heard it, and writes it down later
+        with contextlib.suppress(OSError, WebarcError):  # the agent reads the error from stderr, and writes it later
             keeper.failed(reason_of(error, keeper.folder))
         raise
 
 
 def publish(job: Job, complete: bool, seconds: report.Seconds) -> list[str]:
-    """Publish what the job has, domain by domain: a line for each where something was withheld. Raises Interrupted."""
+    """Publish the job domain by domain; return a line for each incomplete publication. Raises Interrupted."""
     for domain in job.frontier.domains():
         if job.stop.is_set():
             raise Interrupted(f"stopped before {domain} was published")
@@ -69,7 +69,7 @@ def publish(job: Job, complete: bool, seconds: report.Seconds) -> list[str]:
 def finish(
     job: Job, keeper: StateKeeper, seconds: report.Seconds, *, complete: bool, warnings: Sequence[str], state: Phase
 ) -> JobOutcome:
-    """Write the report of a job that is published, and remove its folder."""
+    """Write the report of a published job, and remove its folder."""
     parts = report.domains(job.frontier)
     whole = complete and all(part["complete"] for part in parts)
     summary = report.summary(job, whole, parts, seconds.values)

@@ -1,8 +1,8 @@
-"""One import: foreign WARC files become a crawl of their own, told apart by what is in them.
+"""One import: foreign WARC files become a crawl, identified by their content.
 
-A job like a crawl's, with files in place of wget: what was read of them is safe in the job's folder before anything is
-published, each file in one transaction. So an import that was killed goes on when it is given again, and one of files
-that the archive knows (`Source:` in its commits) changes nothing.
+A job like a crawl's, with files instead of wget. Each file is read into the job's folder in one transaction, before
+anything is published. So the same command resumes a killed import. Files that the archive contains already (`Source:`
+in its commits) are not imported again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STOPPED = "stopped; the same command goes on from here"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to be imported, and the SHA-256 of its bytes."""
+    """A file to be imported, the SHA-256 of its content, and its size in bytes."""
 
     path: Path
     digest: str
@@ -52,7 +52,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came of an import: None where all files were known. `remarks` say what was passed over, and is no loss."""
+    """The result of an import; `outcome` is None if all files were known. `remarks` name what was skipped: no loss."""
 
     outcome: JobOutcome | None
     known: tuple[Path, ...]
@@ -60,8 +60,9 @@ class Imported:
 
 
 def sources_of(paths: Sequence[Path], progress: Progress = lambda *_: None) -> list[Source]:
-    """The files with their hashes, each content once. Raises UsageError where one is no file, Damaged where it is of
-    another format.
+    """Return the files with their hashes, each content once.
+
+    Raises UsageError if a path is no file, Damaged if a file has another format.
     """
     for path in paths:
         if not path.is_file():
@@ -84,7 +85,7 @@ def sources_of(paths: Sequence[Path], progress: Progress = lambda *_: None) -> l
 
 
 def name_of(sources: Sequence[Source]) -> str:
-    """The publication that files are which nobody gave one: after the first of them, and what is in them."""
+    """Return the publication of files imported without one: named after the first file and a hash of all contents."""
     return named_after(sources[0].path.name.partition(".warc")[0], _digest(sources), "import")
 
 
@@ -99,10 +100,10 @@ def run(
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
 ) -> Imported:
-    """Import files as one crawl of a publication, or go on with that import where it was interrupted.
+    """Import files as one crawl of a publication, or resume that import after an interruption.
 
-    Raises Busy when the publication is being crawled, SettingsError when its filters cannot be loaded, Damaged when no
-    file holds a record.
+    Raises Busy if the publication is being crawled, SettingsError if its filters cannot be loaded, Damaged if no file
+    contains a record.
     """
     chain(publication.crawl.filters, archive.filters, profile)
     with folders.alone(archive, publication.name):
@@ -157,7 +158,7 @@ def _work(job: Job, keeper: StateKeeper, sources: Sequence[Source], remarks: lis
 
 
 def _read(job: Job, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
-    """Read all files that were not read before: what was lost, and what was passed over. Raises Interrupted."""
+    """Read all files that were not read before; return lines on lost and on skipped records. Raises Interrupted."""
     frontier = job.frontier
     whole = sum(source.size for source in sources)
     before = 0
@@ -181,7 +182,7 @@ def _read(job: Job, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
 
 
 def _read_file(job: Job, source: Source, batch: int, share: tuple[int, int]) -> None:
-    """Read one file, in one transaction; `share` is how many bytes came before it, of how many."""
+    """Read one file, in one transaction; `share` is the number of bytes in the files before it, and in all files."""
     before, whole = share
 
     def step(taken: int) -> None:
@@ -209,7 +210,7 @@ def _job_name(publication: Publication, sources: Sequence[Source]) -> str:
 
 
 def _note_request(frontier: Frontier, sources: Sequence[Source], *, complete: bool, accept_shrink: bool) -> None:
-    """Keep the request: its files once, and what was said with it, which holds also where it is not said again."""
+    """Store the request: its files, and its options. An option given once stays set when the import is resumed."""
     frontier.begin_captures()
     with frontier.changes():
         if frontier.get(facts.SOURCES) is None:

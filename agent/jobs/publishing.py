@@ -1,7 +1,7 @@
-"""The pipeline: how what was captured becomes part of the archive.
+"""The pipeline: brings the captured documents into the archive.
 
-`STAGES` is its table of contents. A document flows through all stages once, one after the other is drawn through, and
-nothing is unpacked into a tree of files; so memory stays flat whatever the size of the crawl.
+`STAGES` lists its stages in order. Documents pass through all stages one at a time, as through generators, and are not
+unpacked into a tree of files. So memory does not grow with the crawl.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from webarcfs.archive.system import locks
 
 Stage = Callable[[Iterator[Document], DomainRun], Iterator[Document]]
 
-#: From a WARC record to its place in git. Capture comes before, publishing and indexing a domain after.
+#: The stages from a WARC record to git. Capture comes before them, publishing and indexing of a domain after.
 STAGES: tuple[tuple[str, Stage], ...] = (
     ("unpack", unpack),
     ("filter", filter_),
@@ -47,10 +47,10 @@ STAGES: tuple[tuple[str, Stage], ...] = (
 def publish_domain(
     job: Job, domain: str, complete: bool, seconds: dict[str, float]
 ) -> tuple[DomainRun, Published] | None:
-    """Bring what the job captured of a domain into the archive; None where there is nothing to say of it.
+    """Publish the job's documents of a domain; return None if the job has none and may remove none.
 
-    Safe to call again after a crash at any point: what was published is not published twice. `seconds` gains the time
-    that each stage took. Raises Interrupted when it is to stop; then nothing was published.
+    Safe to call again after a crash at any point: nothing is published twice. The time of each stage is added to
+    `seconds`. Raises Interrupted if the job must stop; then nothing was published.
     """
     archive = job.archive
     with locks.exclusive_until(archive.publishing_lock(domain), job.stop):
@@ -62,7 +62,7 @@ def publish_domain(
             published = _flow(run, seconds)
         begun = time.monotonic()
         catch_up_domain(archive, domain)
-    catch_up_links(archive, domain, job.stop.is_set)  # no other crawl waits for them
+    catch_up_links(archive, domain, job.stop.is_set)  # without the lock: other crawls need not wait for it
     seconds["index"] = seconds.get("index", 0.0) + time.monotonic() - begun
     return run, published
 
@@ -99,16 +99,16 @@ def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
 
 
 def _before(store: Repository, tag: CommitTag, times: Mapping[datetime, str]) -> Commit | None:
-    """The newest state before `tag` in time, additions to it included; None where it is the oldest of all."""
+    """Return the newest state before `tag` in time, with its additions; None if `tag` is the oldest."""
     last = max((time for time in times if time < tag.crawl_time), default=None)
     return None if last is None else store.commit(times[last])
 
 
 def _tag(job: Job, domain: str, store: Repository, later: LaterCrawls) -> CommitTag:
-    """The commitTag of this job here: when it began, and later than all others by a second if need be.
+    """Return the commitTag of this job on a domain: its start, moved to a second after the newest crawl if necessary.
 
-    An import began with its first record of the domain, and is put in its place between the others; so is a crawl that
-    was overtaken by another one while it was interrupted.
+    The time of an import is that of its first record of the domain, and the import is inserted between the other
+    crawls; so is a crawl that was overtaken by another one while it was interrupted.
     """
     fact = facts.TAG.of(domain)
     known = job.frontier.get(fact)
@@ -133,7 +133,7 @@ def _tag(job: Job, domain: str, store: Repository, later: LaterCrawls) -> Commit
 
 
 def _published_before(run: DomainRun) -> Published | None:
-    """What a run of this job that was killed published already."""
+    """Return what a killed run of this job has published already; None if nothing."""
     target = run.store.ref(run.tag.ref)
     commit = sequence.crawl_commit(run.store, target) if target else None
     if commit is None:
@@ -147,7 +147,7 @@ def _published_before(run: DomainRun) -> Published | None:
 
 
 def _flow(run: DomainRun, seconds: dict[str, float]) -> Published:
-    """Draw all documents through the stages, then publish."""
+    """Pass all documents through the stages, then publish."""
     with ExitStack() as stack:
         publisher = stack.enter_context(Publisher(run))
         clock = _Clock(seconds)
@@ -167,14 +167,14 @@ def _flow(run: DomainRun, seconds: dict[str, float]) -> Published:
 
 
 class _Clock:
-    """Measures what each stage takes for itself: the time in it, less the time in the stages before it."""
+    """Measures the time of each stage, without the time of the stages before it."""
 
     def __init__(self, seconds: dict[str, float]) -> None:
         self._seconds = seconds
-        self._inner = 0.0  # time spent in stages further up, as seen by the one that is running
+        self._inner = 0.0  # time spent in the stages before the running one
 
     def timed(self, name: str, stage: Iterator[Document]) -> Iterator[Document]:
-        """`stage`, its time added to the account of `name`."""
+        """Yield from `stage`, and add its time to `seconds[name]`."""
         self._seconds.setdefault(name, 0.0)
         while True:
             outer, self._inner = self._inner, 0.0

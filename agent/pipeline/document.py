@@ -1,7 +1,7 @@
-"""What flows through the pipeline: a document on its way from a WARC record into git, and its body.
+"""A document in the pipeline, between a WARC record and git, and its body.
 
-A stage takes documents and yields documents; it fills in what it is for with `replace`. A body lies in
-memory while it is small and in an unnamed file of the job's folder when it is not, so that memory stays flat.
+A stage takes documents and yields documents; it sets its fields with `replace`. A small body is in memory, a large one
+in an unnamed file in the job's folder, so that memory is bounded.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ _CHUNK = 1 << 18
 
 
 class Body:
-    """The bytes of a document, decoded; filled once, then read as often as needed."""
+    """The decoded bytes of a document: written once, then read as often as needed."""
 
     def __init__(self, folder: Path) -> None:
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=str(folder))  # noqa: SIM115
         self.size = 0
 
     def write(self, data: bytes) -> None:
-        """Add bytes at the end."""
+        """Append bytes."""
         self._file.write(data)
         self.size += len(data)
 
     def chunks(self) -> Iterator[bytes]:
-        """All bytes from the start, in pieces."""
+        """Yield all bytes from the start, in pieces."""
         self._file.seek(0)
         while chunk := self._file.read(_CHUNK):
             yield chunk
 
     def start(self, size: int) -> bytes:
-        """The first `size` bytes."""
+        """Return the first `size` bytes."""
         self._file.seek(0)
         return self._file.read(size)
 
     @cached_property
     def blob(self) -> str:
-        """The name that git gives to these bytes (gitformat-objects: `blob <size>\\0` and the bytes)."""
+        """The object id that git gives to these bytes (gitformat-objects: `blob <size>\\0` and the bytes)."""
         digest = hashlib.sha1(b"blob %d\0" % self.size, usedforsecurity=False)
         for chunk in self.chunks():
             digest.update(chunk)
@@ -64,16 +64,16 @@ class Body:
             shutil.copyfileobj(self._file, file, _CHUNK)
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Release the bytes."""
         self._file.close()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """One document of a crawl. What a stage has not filled in yet is empty.
+    """One document of a crawl. A field is empty until its stage has set it.
 
-    `row` is its line in the frontier, `url` canonical, `captured` when the server answered (CET), `note` what crawl.log
-    shall say of it.
+    `row` is its id in the frontier, `url` is canonical, `captured` is the time of the response (CET), `note` is the
+    annotation for crawl.log.
     """
 
     row: int
@@ -88,8 +88,8 @@ class Document:
     arc: str = ""  # its path inside the domain
     data_name: str = ""
     # compare
-    stored: tuple[Entry, ...] | None = None  # what the ARC holds now; None where there is none
-    nested: bool = False  # whether that holds folders
+    stored: tuple[Entry, ...] | None = None  # the entries of its ARC's folder now; None if it does not exist
+    nested: bool = False  # whether that folder contains folders
     unchanged: bool = False
     was_error: bool = False  # whether what the ARC holds is an error page
     # extract
@@ -100,20 +100,20 @@ class Document:
 
     @cached_property
     def mime_type(self) -> str:
-        """The MIME type, sniffed from the content (/Cr-12.3/); worked out when somebody asks."""
+        """The MIME type, sniffed from the content (/Cr-12.3/); computed on first use."""
         return mimetype.mime_type(self.body.start(mimetype.SAMPLE), self.head.content_type)
 
     @cached_property
     def path(self) -> Path:
-        """A file with the body, made when somebody asks (/Fi-1/); it is gone after the filters."""
+        """A file with the body, written on first use (/Fi-1/); the filter stage removes it."""
         path = self.folder / f"filter-{self.row}{Path(data_name(self.url)).suffix}"
         self.body.save(path)
         return path
 
 
 def replace(document: Document, **values: Any) -> Document:
-    """A copy with some fields filled in; what was worked out on demand stays worked out."""
-    # Three times a document: dataclasses.replace, which asks for each field, takes four times as long.
+    """Return a copy with some fields set; cached properties stay cached."""
+    # Called three times per document: dataclasses.replace, which reads each field, takes four times as long.
     copy = object.__new__(Document)
     copy.__dict__.update(document.__dict__)
     copy.__dict__.update(values)

@@ -1,4 +1,4 @@
-"""One job on one domain, as the stages from unpack to publish share it."""
+"""The run of one job on one domain, shared by the stages from unpack to publish."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NAMES_KEPT = 500_000
 
 
 class TreeReader:
-    """Quick looks into one tree: the folders last asked for are kept, because documents of a folder come together.
+    """Reads one tree and caches the folders read last, because documents of a folder follow each other.
 
-    Kept within bounds of names, but for the last one: a folder may have any number of them.
+    The cache is bounded in folders and names, except for the last folder: a folder may have any number of names.
     """
 
     def __init__(self, store: Repository, tree: str | None) -> None:
@@ -29,12 +29,12 @@ class TreeReader:
         self._names = 0
 
     def folder(self, path: str) -> dict[str, Entry] | None:
-        """Name → entry of the folder at `path`; None when there is no such folder."""
+        """Return name → entry of the folder at `path`; None if it does not exist."""
         tree = self._tree(path)
         return None if tree is None else {entry.name: entry for entry in self._store.entries(tree)}
 
     def find(self, path: str) -> Entry | None:
-        """The entry at `path`."""
+        """Return the entry at `path`; None if it does not exist."""
         parent, _, name = path.rpartition("/")
         folder = self._kept(parent)
         return folder.find(name) if folder is not None else None
@@ -46,7 +46,7 @@ class TreeReader:
         return entry.oid if entry is not None and entry.is_tree else None
 
     def _kept(self, path: str) -> Names | None:
-        """The folder at `path`; looked for from the top on: pages link to what would lie thousands deep."""
+        """Return the folder at `path`. Searches from the root, without recursion: paths may have thousands of parts."""
         if path in self._folders:
             self._folders.move_to_end(path)
             return self._folders[path]
@@ -71,10 +71,11 @@ class TreeReader:
 
 @dataclass(kw_only=True)
 class DomainRun:
-    """A job's work on one domain. `base` is the state that it is made on, `complete` is the capture's word.
+    """A job's work on one domain. `complete` tells whether the capture was complete.
 
-    `base` is main as it was when the work began; with `older`, which an import may be, and a crawl that was overtaken,
-    the snapshot before it in time. `later` are the crawls that were published since the job began to fetch.
+    `base` is the commit that the work is based on: main at the start of the work. With `older`, for an import of an
+    older crawl or a crawl that was overtaken, it is the snapshot before this one in time. `later` are the crawls
+    published since the job began to fetch.
     """
 
     job: Job
@@ -91,19 +92,19 @@ class DomainRun:
     arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("added", "changed", "removed", "unchanged"), 0))
 
     def parent(self, main: str | None) -> str | None:
-        """The commit that this run's commit follows, where main stands at `main` now."""
+        """Return the parent of this run's commit; `main` is the current commit of main."""
         if self.older:
             return self.base.oid if self.base is not None else None
         return main
 
     def note(self, row: int, result: str, mime: str = "", note: str = "", *, nested: bool = False) -> None:
-        """What became of a document, for the frontier and crawl.log; `nested` if its ARC's folder held folders."""
+        """Record a document's result for the frontier and crawl.log; `nested`: its ARC's folder contained folders."""
         self.results.append({"id": row, "result": result, "nested": nested, "mime": mime, "note": note})
         if len(self.results) >= 1000:
             self.flush()
 
     def flush(self) -> None:
-        """Write the notes down."""
+        """Write the results into the frontier."""
         with self.job.frontier.changes():
             self.job.frontier.results(self.results)
         self.results.clear()

@@ -1,8 +1,8 @@
 """Decides which of two overlapping crawls of a domain is newer: an older capture never replaces a newer one.
 
-A crawl that goes on after another one was published is inserted before it in the history, like an old import; main does
-not move. Clocks may be set back, so the archive's counter tells which crawls were published since a job began to fetch;
-times are compared with those alone.
+A crawl that is resumed after another one was published is inserted before it in the history, like an old import; main
+does not move. Clocks may be set back, so the archive's counter identifies the crawls published since a job began to
+fetch. Times are compared with those crawls only.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from webarcfs.archive.model.metadata import from_epoch, parse_time
 
 @dataclass(frozen=True, slots=True)
 class LaterCrawls:
-    """The crawls of a domain that were published since a job began to fetch: commitTag → when that crawl began.
+    """The crawls of a domain published since a job began to fetch: commitTag → start of that crawl.
 
-    `overtook`: the job was interrupted when it had fetched all, and one of them began after that.
+    `overtook`: the job was interrupted after it had fetched all, and one of these crawls began after its last response.
     """
 
     begun: dict[str, datetime] = field(default_factory=dict)
     overtook: bool = False
 
     def replaces(self, tag: str, captured: datetime) -> bool:
-        """Whether a version that the crawl `tag` stored is newer than one of that time."""
+        """Return whether a version stored by the crawl `tag` is newer than one captured at `captured`."""
         return tag in self.begun and captured < self.begun[tag]
 
 
 def note_begin(job: Job) -> None:
-    """The job begins to fetch, or goes on with that."""
+    """Record the archive's counter when the job begins to fetch; a resumed job keeps the first value."""
     if job.frontier.get(facts.COUNTER) is None:
         number = sequence.last_number(job.archive)
         with job.frontier.changes():
@@ -41,13 +41,13 @@ def note_begin(job: Job) -> None:
 
 
 def note_wait(job: Job) -> None:
-    """The job goes on, and had fetched all before it was interrupted."""
+    """Record that the job is resumed after it had fetched all."""
     with job.frontier.changes():
         job.frontier.set(facts.WAITED, True)
 
 
 def later_crawls(job: Job, store: Repository, domain: str) -> LaterCrawls:
-    """What was published on a domain since a crawl's job began; nothing for imports, which have times of their own."""
+    """Return the crawls of a domain published since the job began to fetch; none for imports, which have own times."""
     counter = job.frontier.get(facts.COUNTER)
     if counter is None or job.sources:
         return LaterCrawls()
@@ -61,5 +61,5 @@ def later_crawls(job: Job, store: Repository, domain: str) -> LaterCrawls:
         begun[str(commit.message.tag)] = from_epoch(commit.time)
     if not begun or not job.frontier.get(facts.WAITED):
         return LaterCrawls(begun)
-    captured = job.frontier.last_captured(domain)  # looks at every URL of the job
+    captured = job.frontier.last_captured(domain)  # reads every URL of the job
     return LaterCrawls(begun, bool(captured) and any(parse_time(captured) < time for time in begun.values()))

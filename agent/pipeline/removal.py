@@ -1,7 +1,7 @@
-"""Decides which ARCs a crawl removes, and whether it may (/Cr-14.2/).
+"""Decides which ARCs a crawl removes, and whether it may remove any (/Cr-14.2/).
 
-An ARC is removed if the publication's last complete crawl saw it, this crawl did not, and no other publication on the
-domain holds it. A crawl that found much less than the last one removes nothing.
+An ARC is removed if the publication's last complete crawl saw it, this crawl did not see it, and no other publication
+on the domain contains it. A crawl that found much less than the last one removes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webarcfs.archive.model.arc_paths import DATA_XML
 
 @dataclass(frozen=True, slots=True)
 class RemovalVerdict:
-    """What a complete crawl may remove; `complete` is false where it is not believed, and `reason` says why."""
+    """The ARCs that a complete crawl may remove. `complete` is false if too little was found, with the `reason`."""
 
     complete: bool
     removed: list[str] = field(default_factory=list)
@@ -26,13 +26,13 @@ class RemovalVerdict:
 
 
 def removed_arcs(run: DomainRun, seen: SeenTree, found: int) -> RemovalVerdict:
-    """The verdict on a crawl that saw `seen`, and got an answer for `found` of its ARCs."""
+    """Return the verdict on a crawl that saw `seen` and fetched `found` of its ARCs."""
     store = run.store
     last = store.ref(PUBLICATIONS + run.job.publication.name)
     if last is None:
         return RemovalVerdict(True)
     gone, new = _compare(store, last, seen.tree)
-    # How many the last complete crawl saw: those of this one, less the new, plus the gone. No tree is walked.
+    # The number of ARCs in the last complete crawl: this crawl's, minus the new, plus the gone. No tree is walked.
     before = seen.arcs - new + len(gone)
     if found < run.job.settings.min_share * before and not run.job.accept_shrink:
         reason = (
@@ -46,7 +46,7 @@ def removed_arcs(run: DomainRun, seen: SeenTree, found: int) -> RemovalVerdict:
 
 
 def without(store: Repository, tree: str, arcs: list[str]) -> str:
-    """`tree` without these ARCs: their own files and additions, not the ARCs that lie inside them."""
+    """Return `tree` without the files and additions of these ARCs; ARCs inside them stay."""
     if not arcs:
         return tree
     shelf = TreeReader(store, tree)
@@ -58,7 +58,7 @@ def without(store: Repository, tree: str, arcs: list[str]) -> str:
 
 
 def _compare(store: Repository, last: str, seen: str) -> tuple[list[str], int]:
-    """The ARCs of `last` that are not in `seen`, and how many of `seen` were not in `last`."""
+    """Return the ARCs of `last` that are not in `seen`, and the number of ARCs in `seen` that are not in `last`."""
     gone, new = [], 0
     for difference in store.differences(last, seen):
         folder, _, name = difference.path.rpartition("/")
@@ -87,7 +87,7 @@ def own_files(store: Repository, shelf: TreeReader, arc: str) -> Iterator[tuple[
 
 
 def own_paths(store: Repository, shelf: TreeReader, arc: str) -> Iterator[str]:
-    """The files and folders of an ARC that lead to no other."""
+    """Yield the files of an ARC, and its folders without other ARCs inside."""
     for entry in (shelf.folder(arc) or {}).values():
         if not entry.is_tree or not leads_to_arcs(store, entry.oid):
             yield f"{arc}/{entry.name}"

@@ -1,7 +1,7 @@
 """The part of a domain's tree that a publication saw: the tree behind refs/publications.
 
-Trees are shared with main wherever a publication saw all that is there; so a publication that has a host to itself
-costs no object at all, and one that saw a part costs the folders above it.
+Folders that the publication saw completely are the tree objects of main. So the only publication of a host costs no
+object, and one that saw a part costs the folders above that part.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _AT_ONCE = 1000
 
 
 def subset(store: Repository, tree: str, arcs: Iterator[tuple[str, bool]]) -> str:
-    """The tree with only these ARCs of `tree`.
+    """Write the tree that contains only these ARCs of `tree`; return its id.
 
-    `arcs` gives (path, whether its folder holds folders), children right behind their folder. ARCs that are not in
-    `tree` are passed over.
+    `arcs` yields (path, whether its folder contains folders), children directly after their folder. ARCs that are not
+    in `tree` are ignored.
     """
     cursor = _Cursor(arcs)
     return _subset(store, tree, "", False, cursor) or store.write_tree([])
@@ -37,7 +37,7 @@ def subset(store: Repository, tree: str, arcs: Iterator[tuple[str, bool]]) -> st
 
 @dataclass(frozen=True, slots=True)
 class SeenTree:
-    """What a publication saw of a tree: the part, and how many ARCs that is."""
+    """The part of a tree that a publication saw, and its number of ARCs."""
 
     tree: str
     arcs: int
@@ -46,10 +46,10 @@ class SeenTree:
 def seen_part(
     store: Repository, publication: str, tree: str, names: Iterable[str], arcs: Callable[[], Iterator[tuple[str, bool]]]
 ) -> SeenTree:
-    """The part of `tree` that `publication` saw: the ARCs `names`, each once, in any order; `arcs()` as for `subset`.
+    """Return the part of `tree` that `publication` saw: the ARCs `names`, each once, in any order; `arcs()` as above.
 
-    The same ARCs of the same tree are the same part, so what came out last is noted in the repository (a file that may
-    be lost): of a site that did not change, no tree is read. `names` in another order only cost that.
+    The same ARCs of the same tree give the same part, so the last result is stored in the repository, in a file that
+    may be lost. For an unchanged site no tree is read. `names` in another order only lose this saving.
     """
     digest, count, left = hashlib.sha256(tree.encode()), 0, iter(names)
     while some := list(islice(left, _AT_ONCE)):
@@ -106,7 +106,7 @@ def _notes(store: Repository) -> dict[str, Any]:
 
 
 class _Cursor:
-    """The ARC that comes next."""
+    """The next ARC of an iterator."""
 
     def __init__(self, arcs: Iterator[tuple[str, bool]]) -> None:
         self._arcs = arcs
@@ -118,12 +118,12 @@ class _Cursor:
         self.path, self.nested = next(self._arcs, (None, False))
 
     def inside(self, prefix: str) -> bool:
-        """Whether the next ARC lies below `prefix` (which ends in `/`, or is empty)."""
+        """Return whether the next ARC is below `prefix` (which ends in `/`, or is empty)."""
         return self.path is not None and self.path.startswith(prefix)
 
 
 def _subset(store: Repository, tree: str, prefix: str, is_seen_arc: bool, cursor: _Cursor) -> str | None:
-    """The part of the folder `prefix`; None when nothing of it was seen."""
+    """Return the seen part of the folder `prefix`; None if nothing in it was seen."""
     whole = store.names(tree)
     part, same = _Part(), True
     if is_seen_arc:
@@ -143,7 +143,7 @@ def _subset(store: Repository, tree: str, prefix: str, is_seen_arc: bool, cursor
 
 
 class _Part:
-    """The entries that a folder keeps, of which there may be hundreds of thousands."""
+    """The entries of a folder that are kept; there may be hundreds of thousands."""
 
     def __init__(self) -> None:
         self._rows: list[bytes] = []
@@ -152,13 +152,13 @@ class _Part:
         return len(self._rows)
 
     def add(self, entry: Entry) -> None:
-        """Take one; each name once."""
-        # As git sorts them: folders as if their names ended in a slash. No name has a zero byte.
+        """Add an entry; each name once."""
+        # git's order: folders are sorted as if their names ended in a slash. No name contains a zero byte.
         name = os.fsencode(entry.name)
         self._rows.append(b"%s%s\0%s" % (name, b"/" if entry.is_tree else b"", bytes.fromhex(entry.oid)))
 
     def lines(self) -> Iterator[bytes]:
-        """As git writes them."""
+        """Yield the lines of git's tree object, in its order."""
         self._rows.sort()
         for row in self._rows:
             name, _, oid = row.partition(b"\0")
@@ -166,7 +166,7 @@ class _Part:
 
 
 def _child(store: Repository, entry: Entry | None, path: str, cursor: _Cursor) -> str | None:
-    """The part of one folder; moves the cursor behind all that lies in it."""
+    """Return the seen part of one folder; move the cursor past all ARCs in it."""
     is_arc = cursor.path == path
     nested = cursor.nested
     if is_arc:

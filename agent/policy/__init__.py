@@ -1,4 +1,4 @@
-"""What a crawl may do, decided without doing it: scope, traps, robots.txt, politeness, the numbers of outcomes.
+"""The rules of a crawl, as pure functions: scope, traps, robots.txt, politeness, fetch status codes.
 
 Pure: values in, values out. Public: every module. Imports archive/model.
 """

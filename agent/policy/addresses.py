@@ -1,6 +1,6 @@
-"""Which addresses are not of the public internet: of one's own machine or network, or of nobody. Pure.
+"""Decides which addresses are not on the public internet: of this machine or its network, or reserved. Pure.
 
-A crawl is asked for by people who see web pages, and the machine that it runs on may reach more than they do.
+The machine of the archive may reach servers that the users who request crawls cannot reach.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _EMBEDDING = tuple(ipaddress.IPv6Network(each) for each in ("::/96", "::ffff:0:0
 
 
 def is_private(address: str) -> bool:
-    """Whether an IP address is private, of this machine, of a link, multicast or reserved (RFC 6890).
+    """Return whether an IP address is private, loopback, link-local, multicast or reserved (RFC 6890).
 
-    An IPv6 address that stands for an IPv4 address is what that is. Raises ValueError for what is no address.
+    For an IPv6 address that embeds an IPv4 address, the IPv4 address decides. Raises ValueError for an invalid address.
     """
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
@@ -31,15 +31,15 @@ def is_private(address: str) -> bool:
         inner += [ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) for each in _EMBEDDING if found in each]
         if any(each is not None and is_private(str(each)) for each in inner):
             return True
-        if found.is_site_local:  # out of use (RFC 3879), and still routed where somebody uses it
+        if found.is_site_local:  # deprecated (RFC 3879), but still routed in networks that use it
             return True
     return not found.is_global or found.is_multicast
 
 
 def is_private_host(host: str) -> bool | None:
-    """Whether a host is at a private address, as far as its name tells; None for a name that has to be looked up.
+    """Return whether a host is at a private address, judged by its name; None if the name must be looked up.
 
-    An IPv4 address may be written in fewer parts, in octal and in hexadecimal, as inet_aton(3) takes it and wget, too.
+    An IPv4 address may have fewer parts, or be octal or hexadecimal: inet_aton(3) and wget accept these forms.
     """
     if _LOCAL.fullmatch(host):
         return True
@@ -51,7 +51,7 @@ def is_private_host(host: str) -> bool | None:
 
 
 def host_of(domain: str) -> str:
-    """The host of `host[:port]`, an IPv6 address without its brackets."""
+    """Return the host of `host[:port]`, an IPv6 address without its brackets."""
     if domain.startswith("["):
         return domain[1:].partition("]")[0]
     return domain.partition(":")[0]
@@ -59,17 +59,17 @@ def host_of(domain: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_private_domain(domain: str) -> bool | None:
-    """The same for a domain (`host[:port]`)."""
+    """Return `is_private_host` of a domain's host (`host[:port]`)."""
     return is_private_host(host_of(domain))
 
 
 def may_be_private(settings: CrawlSettings, urls: Iterable[str]) -> bool:
-    """Whether a crawl of these start URLs may ask private addresses: it is set so, or one of them is on one itself."""
+    """Return whether a crawl may request from private addresses: by its settings, or since a start URL is at one."""
     return settings.private_addresses or any(is_private_domain(domain_of(url)) for url in urls)
 
 
 def is_proxied(wget_args: Iterable[str], environment: Mapping[str, str]) -> bool:
-    """Whether wget asks a proxy, which looks names up by itself."""
+    """Return whether wget uses a proxy. A proxy looks names up itself."""
     arguments = [each.lower() for each in wget_args]
     if any(_PROXY.search(re.sub(r"[-_ ]", "", each)) for each in arguments):  # to wget, http-proxy is http_proxy
         return True

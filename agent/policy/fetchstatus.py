@@ -1,6 +1,6 @@
-"""How the fetch of a URL ended, as one number: HTTP's status above zero, Heritrix's fetch status codes below. Pure.
+"""The outcome of a fetch as one number: the HTTP status above zero, Heritrix's fetch status codes below. Pure.
 
-crawl.log has the number in its second column; seed 3's code (figures 3.8 and 4.3 there) stands in the annotations.
+It is the second column of crawl.log. Seed 3's code (figures 3.8 and 4.3 there) is in the annotations.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from enum import IntEnum
 
 #: HTTP statuses whose body is a document.
 WHOLE = frozenset({200, 203})
-#: HTTP statuses that lead to another URL.
+#: HTTP statuses of redirects.
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-#: HTTP statuses of a server's trouble that may be over later.
+#: HTTP statuses of temporary errors.
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -24,7 +24,7 @@ def is_error_page(status: int) -> bool:
 
 
 class Status(IntEnum):
-    """What happened to a URL that brought no HTTP response, or whose response is not kept (Heritrix's glossary)."""
+    """The outcome of a URL without an HTTP response, or whose response is not kept (Heritrix's glossary)."""
 
     WAITING = 0
     DNS = -1
@@ -43,8 +43,8 @@ class Status(IntEnum):
     ROBOTS = -9998
 
 
-#: Outcome → the state that Tarântula gives a document. It has none for depth and traps, which it never asked for: they
-#: stand with what the publication's bounds keep out.
+#: Outcome → Tarântula's state of a document. Tarântula has no state for depth and traps: they have the state of URLs
+#: outside the publication's bounds.
 _SEED3: dict[int, int] = {
     Status.INVALID_RESPONSE: -1,
     Status.QUOTA: -4,
@@ -68,5 +68,5 @@ SYSTEM_ERROR = -11
 
 
 def seed3_code(status: int) -> int:
-    """Seed 3's code for an outcome: HTTP's own above zero; what is in no table is a system error."""
+    """Return seed 3's code for an outcome: the HTTP status if above zero; a system error for unknown outcomes."""
     return status if status > 0 else _SEED3.get(status, SYSTEM_ERROR)

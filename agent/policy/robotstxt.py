@@ -1,6 +1,6 @@
-"""What a server's robots.txt permits (RFC 9309), told by its status and body alone. Pure; protego matches the rules.
+"""Decides what a server's robots.txt permits (RFC 9309), from its status and body. Pure; protego matches the rules.
 
-`RobotsRules` are rebuilt from what the frontier keeps of them: `parse(rules.status, rules.text.encode())`.
+`RobotsRules` can be rebuilt from the stored status and text: `parse(rules.status, rules.text.encode())`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from protego import Protego
 
 from webarcfs.archive.model.url import parse as parse_url
 
-#: How many bytes of a robots.txt count (RFC 9309 section 2.5: at least 500 KiB).
+#: Bytes of a robots.txt that are parsed (RFC 9309 section 2.5: at least 500 KiB).
 LONGEST_BODY = 512 << 10
-#: Longest wait, in seconds, that a server may ask for; more would be a way to say no.
+#: The longest Crawl-delay in seconds; a longer one would amount to a refusal.
 LONGEST_DELAY = 60.0
 
-# protego stores each rule of a group once per agent of the group: without a bound, 512 KiB of one group with half of it
-# agents and half of it rules would be hundreds of millions of rules.
+# protego stores each rule of a group once per agent of the group. Without a bound, one group of 512 KiB, half of it
+# agents and half of it rules, would become hundreds of millions of rules.
 _MOST_AGENTS = 2_000
 _MOST_RULES = 200_000
 _AGENT_LINE = re.compile(r"\s*user[ -]?agent\b", re.IGNORECASE)
@@ -29,10 +29,10 @@ _RULE_LINE = re.compile(r"\s*(?:dis)?allow\s*:", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """What a server said about robots: `status` and `text` of its answer.
+    """The rules of a server: `status` and `text` of the response to robots.txt.
 
-    `known` is false when it gave none (a server error, no connection): then nothing may be fetched yet, and the
-    question is to be asked again later (RFC 9309 section 2.3.1.4).
+    `known` is false after a server error or without a connection: then nothing may be fetched yet, and robots.txt must
+    be requested again later (RFC 9309 section 2.3.1.4).
     """
 
     status: int
@@ -42,10 +42,10 @@ class RobotsRules:
 
 
 def parse(status: int, body: bytes) -> RobotsRules:
-    """The rules that an answer to robots.txt sets: `status` is HTTP's, or negative where there was no answer.
+    """Return the rules of a robots.txt; `status` is the HTTP status, or negative without a response.
 
-    2xx: those in the body. 4xx, and a redirect that led nowhere: everything is allowed (RFC 9309 sections 2.3.1.2 and
-    2.3.1.3). Anything else: not known. Never raises for what the body holds.
+    2xx: the rules in the body. 4xx, and an unresolved redirect: everything is allowed (RFC 9309 sections 2.3.1.2 and
+    2.3.1.3). Any other status: not known. Never raises because of the body's content.
     """
     if 200 <= status < 300:
         text = _decode(body)
@@ -54,17 +54,17 @@ def parse(status: int, body: bytes) -> RobotsRules:
 
 
 def allowed(rules: RobotsRules, user_agent: str, url: str) -> bool:
-    """Whether `user_agent` may fetch `url` (canonical). Nothing is allowed while the rules are not known."""
+    """Return whether `user_agent` may fetch `url` (canonical). Nothing is allowed while the rules are not known."""
     if rules.parser is None:
         return rules.known
     try:
         return bool(rules.parser.can_fetch(url, product_token(user_agent)))
-    except ValueError:  # protego splits the URL again, and urlsplit refuses some that are fetched all the same
+    except ValueError:  # protego splits the URL again, and urlsplit rejects some URLs that wget can fetch
         return True
 
 
 def crawl_delay(rules: RobotsRules, user_agent: str) -> float | None:
-    """Seconds that the server wants between two requests, at most LONGEST_DELAY; None where it says nothing."""
+    """Return the Crawl-delay in seconds, at most LONGEST_DELAY; None without one."""
     if rules.parser is None:
         return None
     delay = rules.parser.crawl_delay(product_token(user_agent))
@@ -72,20 +72,20 @@ def crawl_delay(rules: RobotsRules, user_agent: str) -> float | None:
 
 
 def robots_url(url: str) -> str:
-    """Where the rules for `url` stand: on its own scheme, host and port. Raises UrlRefused where `url.parse` does."""
+    """Return the URL of the robots.txt for `url`, on its scheme, host and port. Raises UrlRefused as `url.parse`."""
     parts = parse_url(url)
     return f"{parts.scheme}://{parts.domain}/robots.txt"
 
 
 def product_token(user_agent: str) -> str:
-    """`webarcfs` of `webarcfs/1.0 (+contact)`: what groups are matched with (RFC 9309 section 2.2.1)."""
+    """Return the token that groups are matched with: `webarcfs` of `webarcfs/1.0 (+…)` (RFC 9309 section 2.2.1)."""
     return user_agent.partition("/")[0].strip()
 
 
 def _decode(body: bytes) -> str:
     body = body.removeprefix(codecs.BOM_UTF8)
     if len(body) > LONGEST_BODY:
-        # A rule that is cut short is another rule: `Disallow: /` for `Disallow: /private`.
+        # A truncated rule is another rule: `Disallow: /` instead of `Disallow: /private`.
         body = body[: max(body.rfind(b"\n", 0, LONGEST_BODY), body.rfind(b"\r", 0, LONGEST_BODY)) + 1]
     return body.decode("utf-8", "replace")
 
@@ -93,12 +93,12 @@ def _decode(body: bytes) -> str:
 def _parser(text: str) -> Protego | None:
     try:
         return Protego.parse("\n".join(_bounded(text)))
-    except ValueError:  # nothing that can be read as rules: RFC 9309 section 2.2, what is not understood is ignored
+    except ValueError:  # not readable as rules: a crawler ignores unparsable content (RFC 9309 section 2.2)
         return None
 
 
 def _bounded(text: str) -> Iterator[str]:
-    """The lines of `text`, up to where its groups would make too many rules."""
+    """Yield the lines of `text` until its groups would make too many rules."""
     agents, weight, in_rules = 0, 0, False
     for line in text.splitlines():
         if _AGENT_LINE.match(line):

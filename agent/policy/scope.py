@@ -1,7 +1,7 @@
-"""What enters the frontier, and with which word crawl.log says why the rest does not. Pure.
+"""Decides which URLs enter the frontier, and gives the reason in crawl.log for the refused ones. Pure.
 
-The hosts are those of the start URLs, what those redirect to, and what the publication accepts beside them (/Cr-7.4/,
-seed 3); the depth is counted in links from a start URL (/Cr-1.1/); the guards of `traps` keep out what never ends.
+Accepted are the hosts of the start URLs, the hosts that those redirect to, and the publication's patterns (/Cr-7.4/,
+seed 3). Depth is counted in links from a start URL (/Cr-1.1/). The guards of `traps` refuse endless sites.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PORT = re.compile(r":[\d*?]+$")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a URL stays out: the fetch status of crawl.log, and a word for its annotations."""
+    """The reason why a URL is refused: the fetch status in crawl.log, and a word for its annotations."""
 
     status: Status
     reason: str
@@ -38,10 +38,10 @@ TOO_DEEP = Verdict(Status.TOO_MANY_HOPS, Reason.TOO_DEEP)
 class Scope:
     """The bounds of one job.
 
-    `hosts` are archive domains (`url.domain_of`) of start URLs and of what those redirect to. `patterns` and `exclude`
-    are host names in which `*` stands for any characters and `?` for one; one with a port (`*.e.org:8080`) is compared
-    with host and port, any other with the host alone. `exclude` goes before everything else. `private_addresses`
-    says whether the job may ask hosts at such.
+    `hosts` are the archive domains (`url.domain_of`) of start URLs and of their redirect targets. `patterns` and
+    `exclude` are host names in which `*` matches any characters and `?` matches one. A pattern with a port
+    (`*.e.org:8080`) is compared with host and port, any other with the host alone. `exclude` precedes all other rules.
+    `private_addresses` allows hosts at private addresses.
     """
 
     hosts: frozenset[str]
@@ -54,11 +54,11 @@ class Scope:
 
 
 def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
-    """Whether `url` (canonical) may enter the frontier at `depth`: None, or why not.
+    """Return None if `url` (canonical) may enter the frontier at `depth`, else why not.
 
-    `depth` is that of `url` itself: a link's is one more than its page's, a redirect's and a requisite's the same as
-    that of what they were found on, since those cost nothing. Requisites are bound by hosts and not by depth; where the
-    publication wants none, the caller gives one a link's depth, and it is judged as a link.
+    `depth` is the depth of `url` itself: one more than its page's for a link, the same as its page's for a redirect or
+    a requisite. Requisites are limited by hosts, not by depth. If the publication does not want requisites, the caller
+    passes a link's depth, and they are judged as links.
     """
     domain = domain_in(url)
     if _matches(scope.exclude, domain):
@@ -69,18 +69,18 @@ def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
         return PRIVATE_ADDRESS
     if depth > scope.depth and (kind == LinkKind.LINK or (kind == LinkKind.REQUISITE and not scope.page_requisites)):
         return TOO_DEEP
-    # Whoever names a start URL wants it.
+    # The user names start URLs explicitly: only the fixed limits apply to them.
     trap = traps.beyond_all(url) if kind == LinkKind.SEED else traps.why(url, scope.traps)
     return Verdict(Status.TRAP, trap) if trap is not None else None
 
 
 def accepts_host(scope: Scope, domain: str) -> bool:
-    """Whether pages of `domain` (host, with a port where it is not the scheme's own) belong to the job."""
+    """Return whether pages of `domain` (a host, with a port unless it is the scheme's default) belong to the job."""
     return not _matches(scope.exclude, domain) and (domain in scope.hosts or _matches(scope.patterns, domain))
 
 
 def domain_in(url: str) -> str:
-    """The domain of a URL that is known to be canonical; `url.domain_of` for one lookup in a million."""
+    """Return the domain of a canonical URL: as `url.domain_of`, but without parsing, since it runs for every link."""
     return url.partition("://")[2].partition("/")[0]
 
 
@@ -90,10 +90,10 @@ def _matches(patterns: tuple[str, ...], domain: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _regex(pattern: str) -> re.Pattern[str]:
-    """A pattern as a regular expression on domains; without a port it takes any."""
+    """Return a pattern as a regular expression on domains; without a port it matches any port."""
     host = ".".join(_punycode(label) for label in pattern.strip().lower().split("."))
     any_port = "" if _PORT.search(host) else r"(?::\d+)?"
-    # Not fnmatch: to it the brackets of an IPv6 address are a set of characters.
+    # Not fnmatch: it reads the brackets of an IPv6 address as a character set.
     return re.compile(re.escape(host).replace(r"\*", ".*").replace(r"\?", ".") + any_port)
 
 

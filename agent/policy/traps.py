@@ -1,7 +1,7 @@
-"""Guards against spider traps: sites, made by accident or on purpose, that never end. Pure.
+"""Guards against spider traps: sites that never end, by accident or on purpose. Pure.
 
-Each guard has a bound in `[crawl]` (0: no bound) and a word that crawl.log has behind `trap:`. The bounds are far from
-what real sites do; where one does more, its publication raises the bound, and the word says which.
+Each guard has a bound in `[crawl]` (0: no bound) and a word that follows `trap:` in crawl.log. Real sites stay far
+below the bounds. If a site exceeds one, the word names it, and the publication can raise it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from urllib.parse import unquote
 
 from agent.policy.vocabulary import Reason
 
-#: Longer URLs are refused whatever the settings say: no server need take them (RFC 9110 section 4.1 asks for 8,000).
+#: Longer URLs are refused whatever the settings: RFC 9110 section 4.1 asks servers to support 8,000 octets.
 LONGEST_URL = 8192
-#: Nor does any path go deeper: an archive keeps each segment as a folder in another, and is read folder by folder.
+#: Nor may a path have more segments: each is a folder inside another, and the archive is read folder by folder.
 MOST_SEGMENTS = 200
 
 LENGTH = Reason.URL_LENGTH
@@ -27,7 +27,7 @@ CALENDAR = Reason.CALENDAR
 HOSTS = Reason.HOSTS
 REDIRECTS = Reason.REDIRECTS
 
-# Years from 2000 on: an earlier date is no calendar's future, and other numbers of four digits are mostly no years.
+# Years 2000 to 2199: an earlier date is not in a calendar's future, and other four-digit numbers are mostly not years.
 _YEAR = r"(2[01]\d\d)"
 _MONTH = r"(?:0?[1-9]|1[0-2])"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
@@ -50,9 +50,9 @@ _SEPARATOR = re.compile("[&;]")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How far a URL may go; 0 is no bound. All but the last are settings of `[crawl]`, by the same names.
+    """The bounds of a URL; 0 is no bound. All but the last are settings of `[crawl]` with the same names.
 
-    `latest_year` is the last one to which a calendar is followed: `max_years_ahead` after that of the crawl.
+    `latest_year` is the last year to which a calendar is followed: the year of the crawl plus `max_years_ahead`.
     """
 
     max_path_depth: int = 32
@@ -62,7 +62,7 @@ class Bounds:
 
 
 def why(url: str, bounds: Bounds) -> str | None:
-    """The word for the trap that a canonical URL looks like; None where it looks like none."""
+    """Return the word for the trap that a canonical URL resembles; None if it resembles none."""
     path, mark, query = url.partition("?")
     slashes = path.count("/") - 2
     if too_much := _beyond(url, slashes):
@@ -79,7 +79,7 @@ def why(url: str, bounds: Bounds) -> str | None:
 
 
 def beyond_all(url: str) -> str | None:
-    """The word for what makes a canonical URL more than any archive takes, whatever the settings say."""
+    """Return the word for the fixed limit that a canonical URL exceeds, whatever the settings; else None."""
     return _beyond(url, url.partition("?")[0].count("/") - 2)
 
 
@@ -90,14 +90,14 @@ def _beyond(url: str, slashes: int) -> str | None:
 
 
 def repeats(path: str) -> int:
-    """How often the segment occurs that occurs most in a URL without its query (`/a/b/a/b/a/b/`: 3)."""
+    """Return the count of the most frequent segment in a URL without its query (`/a/b/a/b/a/b/`: 3)."""
     return max(Counter(path.split("/")[3:]).values(), default=0)
 
 
 def latest_year_in(url: str) -> int | None:
-    """The latest year of the dates in a URL, as calendars write them; None where there is none.
+    """Return the latest year of the calendar dates in a URL; None without a date.
 
-    A date is a year with a month, or a parameter that says that it is one: a number alone is none.
+    A date is a year with a month, or a parameter whose name denotes a date. A number alone is none.
     """
     rest = unquote(url.partition("://")[2].partition("/")[2])
     years = [int(year) for pattern in _DATES for year in pattern.findall(f"/{rest}")]
@@ -105,7 +105,7 @@ def latest_year_in(url: str) -> int | None:
 
 
 def _explodes(query: str, bounds: Bounds) -> bool:
-    """Whether a query has too many parameters, or one of them, value and all, again and again."""
+    """Return whether a query has too many parameters, or too many repetitions of one parameter with its value."""
     parameters = _SEPARATOR.split(query)
     if bounds.max_parameters and len(parameters) > bounds.max_parameters:
         return True

@@ -1,4 +1,4 @@
-"""What a job did, for people and programs: crawl.log, summary.json, tables.
+"""The reports of jobs, for people and programs: crawl.log, summary.json, tables.
 
 Public: `report`, `tables`. Written by the job when it ends. Imports system, policy, frontier, jobfolder, pipeline,
 stages.

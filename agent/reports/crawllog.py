@@ -1,9 +1,8 @@
-"""A job's crawl.log: a line for each URL seen, written compressed, and read as it lies there.
+"""A job's crawl.log: one line for each URL seen. Written compressed, read compressed or plain.
 
-A report is for ever, and most of its lines say of a page that it did not change; so the log is `crawl.log.gz`, which
-`zcat` and `zgrep` read. Reports of older versions have it plain, as `crawl.log`. It is compressed as it is written: so
-a job needs no room for the plain text, on a disk that is nearly full; there is one form of it whatever dies when; and
-no backup copies it twice.
+A report is kept for ever, and most of its lines are of unchanged pages. So the log is `crawl.log.gz`, which `zcat` and
+`zgrep` read; reports of older versions contain the plain `crawl.log`. It is compressed while it is written: a job needs
+no space for the plain text on a nearly full disk, a crash cannot leave two forms of it, and no backup copies it twice.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from typing import TextIO
 
 from webarcfs.archive.model.errors import Damaged, NotFound
 
-#: What the log is called in the folder of a report, the form that is written first.
+#: The names of the log in a report's folder; the first one is the name that is written.
 COMPRESSED = "crawl.log.gz"
 PLAIN = "crawl.log"
-#: The best that gzip does: a tenth smaller than its usual 6, for some ms in each thousand lines.
+#: gzip's highest level: a tenth smaller than the default 6, at a cost of some ms per thousand lines.
 _LEVEL = 9
 
 
 def write(folder: Path, lines: Iterable[str]) -> Path:
-    """Write the log into the folder of a report; returns its file. The same lines give the same bytes.
+    """Write the log into the folder of a report; return its path. The same lines give the same bytes.
 
-    Raises OSError; what is there then is not whole. The caller makes it durable.
+    Raises OSError; the file is then incomplete. The caller makes it durable.
     """
     path = folder / COMPRESSED
     with (
         path.open("wb") as file,
-        # Neither a name nor a time in its head (RFC 1952), so that the bytes depend on the lines alone.
+        # No name and no time in its header (RFC 1952), so that the bytes depend on the lines only.
         gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0) as packed,
         io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
     ):
@@ -44,9 +43,9 @@ def write(folder: Path, lines: Iterable[str]) -> Path:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Iterator[str]]:
-    """The lines of the log in the folder of a report, compressed or plain; where both are there, the compressed one.
+    """Yield the lines of the log in a report's folder, compressed or plain; the compressed one if both exist.
 
-    Raises NotFound when there is neither; while it is read Damaged when it is not whole, and OSError.
+    Raises NotFound if neither exists. Reading a line raises Damaged if the log is not whole, and OSError.
     """
     with _opened(folder) as file:
         yield _lines(file)
@@ -63,7 +62,7 @@ def _opened(folder: Path) -> TextIO:
 def _lines(file: TextIO) -> Iterator[str]:
     try:
         if file.name.endswith(COMPRESSED) and os.fstat(file.fileno()).st_size == 0:
-            raise EOFError("it is empty")  # which Python takes for a log without lines, and zcat does not
+            raise EOFError("it is empty")  # Python reads an empty file as no lines; zcat reports an error
         yield from file
     except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
         raise Damaged(f"{file.name} is damaged: {error}") from None

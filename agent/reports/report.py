@@ -1,4 +1,4 @@
-"""What a job tells afterwards: crawl.log, a line a URL seen, and summary.json."""
+"""Writes the report of a job: crawl.log, with one line per URL seen, and summary.json."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ARCS = ("added", "changed", "removed", "unchanged")
 
 
 class Seconds:
-    """What each stage took, over all runs of a job that was interrupted."""
+    """The seconds of each stage, over all runs of an interrupted job."""
 
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
@@ -36,7 +36,7 @@ class Seconds:
 
     @contextmanager
     def of(self, stage: str) -> Iterator[None]:
-        """Count the time inside for `stage`."""
+        """Add the time inside to `stage`."""
         begun = time.monotonic()
         try:
             yield
@@ -44,12 +44,12 @@ class Seconds:
             self.values[stage] = self.values.get(stage, 0.0) + time.monotonic() - begun
 
     def keep(self) -> None:
-        """Write them down."""
+        """Write the seconds into the frontier."""
         self._frontier.set(facts.SECONDS, self.values)
 
 
 def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> None:
-    """Note what was published on a domain, for the summary of a job that may yet be interrupted."""
+    """Record the publication of a domain in the frontier: the job may be interrupted before its summary."""
     fact = facts.PUBLISHED.of(run.domain)
     known = frontier.get(fact)
     part: PublishedDomain = {
@@ -62,13 +62,13 @@ def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> Non
 
 
 def domains(frontier: Frontier) -> list[PublishedDomain]:
-    """What was published on each domain, in order of domain."""
+    """Return the recorded publications, in order of domain."""
     found = (frontier.get(facts.PUBLISHED.of(domain)) for domain in frontier.domains())
     return [part for part in found if part is not None]
 
 
 def summary(job: Job, complete: bool, parts: list[PublishedDomain], seconds: dict[str, float]) -> dict[str, Any]:
-    """The content of summary.json."""
+    """Return the content of summary.json."""
     return {
         "job": job.name,
         "publication": job.publication.name,
@@ -86,22 +86,22 @@ def summary(job: Job, complete: bool, parts: list[PublishedDomain], seconds: dic
 
 
 def write(job: Job, content: dict[str, Any], item: JobState | None = None) -> Path:
-    """Write the report, whole or not at all, with the item as it ended; returns its folder.
+    """Write the report atomically and durably, with the final `item`; return its folder.
 
-    It is on the disk when this returns. Raises OSError: the disk is full, say; then the next run of the job writes it.
+    Raises OSError, for example on a full disk; then the next run of the job writes the report.
     """
     scratch = job.archive.reports / f".{job.name}"
     shutil.rmtree(scratch, ignore_errors=True)
     try:
         _fill(scratch, job, content, item)
-        sync_tree(scratch)  # a name without its content would be a report, and the job would go
+        sync_tree(scratch)  # a folder without its content would count as a report, and the job would be removed
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
     final = job.archive.reports / job.name
     shutil.rmtree(final, ignore_errors=True)
     scratch.rename(final)
-    sync_folder(job.archive.reports)  # before the job goes
+    sync_folder(job.archive.reports)  # before the job is removed
     return final
 
 
@@ -117,7 +117,7 @@ def _fill(folder: Path, job: Job, content: dict[str, Any], item: JobState | None
 
 
 def _keep(warc: Path, target: Path) -> None:
-    """A second name for a WARC: a job that dies before its report is there has all of its WARCs still."""
+    """Link a WARC into the report: a job that is killed before the end of its report still has all its WARCs."""
     try:
         os.link(warc, target)
     except OSError:  # a file system without links
@@ -125,7 +125,7 @@ def _keep(warc: Path, target: Path) -> None:
 
 
 def remove_job(folder: Path) -> None:
-    """Remove the folder of a job whose report is there: in one step, so that no half of it is taken for a job."""
+    """Remove the folder of a job after its report: renamed first, so that a partly removed folder is no job."""
     going = folder.with_name(f".{folder.name}")
     shutil.rmtree(going, ignore_errors=True)
     folder.rename(going)
@@ -133,7 +133,7 @@ def remove_job(folder: Path) -> None:
 
 
 def line(row: FrontierUrl, referrer: str) -> str:
-    """A URL's line in crawl.log: Heritrix's twelve columns; what does not apply is `-`."""
+    """Return a URL's line in crawl.log: Heritrix's twelve columns; `-` for columns that do not apply."""
     stamp = utc(parse_time(row.captured)) if row.captured else None
     annotations = [row.note, row.result, f"tries:{row.tries}" if row.tries > 1 else ""]
     columns = (

@@ -1,6 +1,6 @@
-"""The tables of a job's crawl.log: hosts, MIME types, statuses, and why URLs were left out. Pure.
+"""The tables of a job's crawl.log: hosts, MIME types, statuses, and the reasons of URLs left out. Pure.
 
-Read line by line: a log of millions of lines costs no memory but a row for each host, type and status.
+The log is read line by line: memory is one row for each host, type, status and reason, whatever the number of lines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from webarcfs.archive.model.errors import Damaged
 
 _COLUMNS = 12
 _ARCHIVED = frozenset({"added", "changed", "unchanged"})
-#: Words that say how often, or what became of it: no reasons.
+#: Annotations that are no reasons.
 _NO_REASONS = re.compile(r"seed3:.*|tries:\d+|coding:.*")
 _MEANINGS = {
     Status.WAITING: "not asked for",
@@ -38,7 +38,7 @@ _MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """What the tables need of a line of crawl.log."""
+    """The columns of a line of crawl.log that the tables need."""
 
     url: str
     status: int
@@ -49,17 +49,17 @@ class LogLine:
 
     @property
     def host(self) -> str:
-        """Host, and port where it is not the scheme's own."""
+        """The host, with a port unless it is the scheme's default."""
         return self.url.partition("://")[2].partition("/")[0]
 
     @property
     def archived(self) -> bool:
-        """Whether the URL has a document in the archive by this crawl."""
+        """Whether the archive contains a document of the URL after this crawl."""
         return not _ARCHIVED.isdisjoint(self.notes)
 
     @property
     def reason(self) -> str:
-        """The word for why it is not archived."""
+        """The word for the reason why it is not archived."""
         if self.path.endswith("P") and self.status > 0:
             return "robots.txt itself"
         words = [note for note in self.notes if not _NO_REASONS.fullmatch(note) and note not in _ARCHIVED]
@@ -68,7 +68,7 @@ class LogLine:
 
 @dataclass(slots=True)
 class TableRow:
-    """Counts of one host, type, status or reason: URLs seen, those archived, bytes received."""
+    """Counts of one host, type, status or reason: URLs seen, URLs archived, bytes received."""
 
     urls: int = 0
     archived: int = 0
@@ -83,7 +83,7 @@ class TableRow:
 
 @dataclass(slots=True)
 class Tables:
-    """The four tables: what is counted → its counts."""
+    """The four tables, each key → counts."""
 
     hosts: dict[str, TableRow] = field(default_factory=dict)
     types: dict[str, TableRow] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Tables:
     left_out: dict[str, TableRow] = field(default_factory=dict)
 
     def add(self, line: LogLine) -> None:
-        """Count a line in all of them."""
+        """Count a line in the tables that it belongs to."""
         self.hosts.setdefault(line.host, TableRow()).add(line)
         self.statuses.setdefault(str(line.status), TableRow()).add(line)
         if line.archived:
@@ -100,14 +100,14 @@ class Tables:
             self.left_out.setdefault(line.reason, TableRow()).add(line)
 
     def sorted(self) -> Iterator[tuple[str, list[tuple[str, TableRow]]]]:
-        """Name → rows of each table, the largest first."""
+        """Yield (name, rows) of each table, the largest rows first."""
         for name in ("hosts", "types", "statuses", "left_out"):
             rows: dict[str, TableRow] = getattr(self, name)
             yield name, sorted(rows.items(), key=lambda item: (-item[1].urls, item[0]))
 
 
 def tables(lines: Iterable[str], host: str | None = None) -> Tables:
-    """The tables of a crawl.log, or of one host's part of it. Raises Damaged for a line that is none."""
+    """Return the tables of a crawl.log, or of the lines of one host. Raises Damaged for an invalid line."""
     result = Tables()
     for number, text in enumerate(lines, 1):
         line = parse(text, number)
@@ -117,7 +117,7 @@ def tables(lines: Iterable[str], host: str | None = None) -> Tables:
 
 
 def parse(text: str, number: int) -> LogLine:
-    """A line of crawl.log; `number` is for the message. Raises Damaged when it is none."""
+    """Parse a line of crawl.log; `number` is for the message. Raises Damaged if it is invalid."""
     columns = text.split()
     try:
         if len(columns) != _COLUMNS:
@@ -129,14 +129,14 @@ def parse(text: str, number: int) -> LogLine:
 
 
 def meaning(status: int) -> str:
-    """What a status of crawl.log says, in words."""
+    """Return the meaning of a status of crawl.log in words."""
     if status > 0:
         return HTTPStatus(status).phrase if status in {each.value for each in HTTPStatus} else "HTTP"
     return _MEANINGS.get(Status(status), "") if status in set(Status) else ""
 
 
 def as_rows(found: Tables) -> Iterator[dict[str, object]]:
-    """All tables as one list of records, for JSON and CSV."""
+    """Yield the rows of all tables as records, for JSON and CSV."""
     for name, rows in found.sorted():
         for key, row in rows:
             record: dict[str, object] = {"table": name, "key": key, "meaning": ""}

@@ -1,6 +1,6 @@
-"""Who runs an archive's agent: a lock that only one process holds, and a file beside it that says who.
+"""The lock of an archive's agent, held by one process, and a file beside it that identifies the process.
 
-The kernel lets go of the lock when the process dies, so nothing is left to clear away by hand.
+The kernel releases the lock when the process dies, so nothing must be removed by hand.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SECONDS_TO_TRY = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A running agent: its process, since when, and what is wrong with the settings that it could not read again."""
+    """A running agent: its process, its start, and the errors in settings that it could not reload."""
 
     pid: int
     ticks: int
@@ -43,8 +43,8 @@ def _file(archive: Archive) -> Path:
 
 @contextmanager
 def hold(archive: Archive) -> Iterator[Agent]:
-    """Be the archive's agent. Raises Busy, which says who is."""
-    until = time.monotonic() + _SECONDS_TO_TRY  # one that is just ending is waited for
+    """Hold the lock of the archive's agent. Raises Busy, which names the agent that holds it."""
+    until = time.monotonic() + _SECONDS_TO_TRY  # an agent may be just ending
     while (fd := locks.try_exclusive(_lock(archive))) is None:
         if time.monotonic() > until:
             raise Busy(_who(archive))
@@ -60,12 +60,12 @@ def hold(archive: Archive) -> Iterator[Agent]:
 
 
 def tell(archive: Archive, agent: Agent) -> None:
-    """Write down who the agent is, and what it complains about."""
+    """Write the agent's process and the errors in its settings."""
     jsonfile.write(_file(archive), dataclasses.asdict(agent))
 
 
 def running(archive: Archive) -> Agent | None:
-    """The agent that runs; None when none does."""
+    """Return the running agent; None if none runs."""
     try:
         content = jsonfile.read(_file(archive))
         if content is None:

@@ -1,8 +1,8 @@
-"""Begins jobs, goes on with interrupted ones, and notes how they ended: the agent's dealings with its jobs.
+"""Begins the agent's jobs, resumes interrupted ones, and records how they ended.
 
-What is due is `agent.service.scheduler`'s to say; what ran, `agent.service.history`'s; when a job that failed is
-tried again, `agent.jobfolder.attempts`'. What is to be gone on with is asked at each turn, and not once: a job that
-the agent before left may run on for a while, and its process stops some time after this agent began.
+`agent.service.scheduler` decides which publications are due, `agent.service.history` lists earlier runs, and
+`agent.jobfolder.attempts` decides when a failed job is tried again. The jobs to resume are determined at each turn, not
+once: a job left by the previous agent may still run, and stop some time after this agent began.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from webarcfs.archive.model.errors import Busy, Damaged
 from webarcfs.archive.model.metadata import format_time, now
 
 _log = logging.getLogger("webarc")
-#: Jobs at once, for each wget that may run: a job that waits for its turn or goes through the pipeline needs no wget.
-#: A bound all the same, since each is a process of some 50 MB.
+#: Jobs at once for each wget that may run: a job that waits for a slot or is in the pipeline needs no wget. Bounded,
+#: since each job is a process of some 50 MB.
 JOBS_PER_INSTANCE = 4
-#: Seconds until a publication that somebody else was crawling is looked at again; and a job that was left.
+#: Seconds until the next try, for a publication that another process was crawling, and for a job that was left.
 _ELSEWHERE_SECONDS = 5.0
 _LEFT_SECONDS = 0.5
-#: Seconds that `start --once` waits for a left job whose publication somebody holds and whose item names no process: it
-#: may be one that the agent before had just begun. One that is named is waited for as long as it runs.
+#: Seconds that `start --once` waits for a left job whose publication is locked and whose item names no process: the
+#: previous agent may have just begun it. A process that an item names is waited for as long as it runs.
 _NAMELESS_SECONDS = 30.0
-#: Seconds until one is tried again that could not be begun at all.
+#: Seconds until the next try of a publication whose job could not be begun.
 _AGAIN_SECONDS = 30.0
 
 
 class Dispatch:
-    """The jobs of one archive's agent. `publications` and `settings` are as webarc.toml was read last."""
+    """The jobs of one archive's agent. `publications` and `settings` are those of the last reload of webarc.toml."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -52,20 +52,20 @@ class Dispatch:
         self.publications: Sequence[Publication] = ()
         self.settings = Settings()
         self._not_before: dict[str, float] = {}
-        self._untold: dict[str, JobState] = {}  # failures that the disk is too full to say
+        self._untold: dict[str, JobState] = {}  # failures not written yet, since the disk is full
         self.history = self._read()
-        #: What was there when this agent began, and is to be gone on with once nobody is at it.
+        #: Open jobs from before this agent began; it resumes them once no process works on them.
         self._left = {each.job for each in self.history.open}
-        self._aside: set[str] = set()  # what was looked at, and cannot be gone on with by an agent
-        self._held: dict[str, float] = {}  # jobs among these that somebody nameless holds, and since when
-        self.ended: set[End] = set()  # how jobs ended
+        self._aside: set[str] = set()  # jobs that an agent cannot resume
+        self._held: dict[str, float] = {}  # jobs to resume that an unknown process holds → since when (monotonic)
+        self.ended: set[End] = set()  # exit codes of ended jobs
 
     def turn(self) -> None:
-        """Take what ended, begin what is due; what was interrupted comes first."""
+        """Handle ended jobs, resume interrupted ones, then begin those that are due."""
         self.take_ended()
         self._tell()
         self.history = self._read()
-        # Whoever goes on with a job by hand is left to end it.
+        # A job that a command resumed is left to that command.
         self._left -= {each.job for each in self.history.open if each.runs and not each.by_agent}
         room = self.settings.crawl.max_instances * JOBS_PER_INSTANCE
         for job in self.resume:
@@ -79,13 +79,13 @@ class Dispatch:
 
     @property
     def resume(self) -> list[str]:
-        """The jobs that are to be gone on with: those that were left, and those that failed and may be tried again."""
+        """The jobs to resume: jobs left by the previous agent, and failed jobs whose next try is due."""
         at, others = now(), self._aside | set(self.children)
         wanted = (each for each in self.history.open if each.job in self._left or attempts.is_due(each, at))
         return [each.job for each in wanted if each.job not in others and not each.runs]
 
     def due(self, at: datetime) -> list[scheduler.Due]:
-        """What is due and nobody is at."""
+        """Return the publications that are due and have no running or resumable job."""
         busy = {each.publication for each in self.history.open if each.runs}
         busy |= set(filter(self._has_to_wait, self._not_before))
         busy |= {kind_of(name) for name in (*self.resume, *self.children)}
@@ -93,7 +93,7 @@ class Dispatch:
         return scheduler.due(free, self.history.runs, at)
 
     def idle(self) -> bool:
-        """Whether nothing runs, of the agent before neither, and nothing is due."""
+        """Return whether no job runs, also none of the previous agent, and none is due."""
         winding_down = any(each.job in self._left and each.runs for each in self.history.open)
         latest = time.monotonic() - _NAMELESS_SECONDS
         resume = self.resume
@@ -101,24 +101,24 @@ class Dispatch:
         return not self.children and not winding_down and wait and not self.due(now())
 
     def _has_to_wait(self, name: str) -> bool:
-        """Whether a publication, or a job that is to be gone on with, failed to begin a moment ago."""
+        """Return whether a publication, or a job to resume, failed to begin recently."""
         return time.monotonic() < self._not_before.get(name, 0.0)
 
     def seconds_to_next(self, longest: float) -> float:
-        """Seconds until a publication comes due; `longest` at most."""
+        """Return the seconds until a publication becomes due; `longest` at most."""
         at = now()
         runs = self.history.runs
         times = (scheduler.next_due(each, runs.get(each.name, ()), at).timestamp() for each in self.publications)
         return min([longest, *(time_ - time.time() for time_ in times if time_ > time.time())])
 
     def take_ended(self) -> None:
-        """Note how those jobs ended whose processes have."""
+        """Record the ends of jobs whose processes have ended."""
         for job, code in self.children.ended():
             self.history = self._read(surely=True)
             self._ended(job, code)
 
     def _read(self, *, surely: bool = False) -> History:
-        """The history, with what could not be written down."""
+        """Return the history, including failures that could not be written."""
         past = self._past.read(surely=surely)
         if not self._untold:
             return past
@@ -127,8 +127,10 @@ class Dispatch:
     # -- beginning -----------------------------------------------------------------------------------------------
 
     def _try_to_begin(self, name: str) -> None:
-        """Begin a publication's job: the one that failed or was interrupted, or a new one. What stands in the way (a
-        full disk, no more processes) is logged; the others are begun all the same, and this one in a while.
+        """Begin a publication's job: a failed or interrupted one, or a new one.
+
+        Errors (a full disk, no more processes) are logged. They do not affect the other publications; this one is tried
+        again later.
         """
         try:
             with folders.alone(self._archive, name):
@@ -143,7 +145,7 @@ class Dispatch:
             self._not_before[name] = time.monotonic() + _AGAIN_SECONDS
 
     def _prepare(self, name: str) -> str:
-        """Make the folder of a publication's job ready for its process; returns the job's name."""
+        """Prepare the folder of a publication's job for its process; return the job's name."""
         publication = next(each for each in self.publications if each.name == name)
         folder = folders.interrupted(self._archive, name) or folders.new_folder(self._archive, name)
         try:
@@ -153,12 +155,12 @@ class Dispatch:
             definition.save(folder, self._definition(publication))
         except BaseException:
             if not folders.has_begun(folder):
-                folders.drop(folder)  # else it would count as a run
+                folders.drop(folder)  # otherwise it would count as a run
             raise
         return folder.name
 
     def _try_to_go_on(self, job: str) -> None:
-        """Start a job that the agent before left. What stands in the way is logged; it is tried again in a while."""
+        """Resume a job that was left or has failed. Errors are logged, and the job is tried again later."""
         if self._has_to_wait(job):
             return
         try:
@@ -170,7 +172,7 @@ class Dispatch:
                 self._start(job)
             else:
                 self._aside.add(job)
-        except Busy:  # its process has not yet said that it runs, or somebody else is at the publication
+        except Busy:  # its process has not written its item yet, or another process holds the publication
             self._not_before[job] = time.monotonic() + _LEFT_SECONDS
             self._held.setdefault(job, time.monotonic())
         except Damaged as error:
@@ -178,15 +180,15 @@ class Dispatch:
             self._left.discard(job)
             self._aside.add(job)
         except Exception as error:
-            _log.exception("%s: could not be gone on with", job)
+            _log.exception("%s: could not be resumed", job)
             self.ended.add(End.FAILED)
             self._note_failure(job, attempts.reason_of(error, self._archive.jobs / job))
             self._left.discard(job)
 
     def _make_ready(self, job: str) -> bool:
-        """Make a job that was left ready for its process, as the settings say now, or as it was defined if they do not.
+        """Prepare a job for its process, with the current settings of its publication, else with its own definition.
 
-        False where it is not the agent's to go on with, which is logged.
+        Returns False, and logs why, if the agent cannot resume the job.
         """
         folder = self._archive.jobs / job
         publication = next((each for each in self.publications if each.name == kind_of(job)), None)
@@ -196,7 +198,7 @@ class Dispatch:
             _log.info("%s is an import that was interrupted; the same command goes on with it", job)
             return False
         known = history.item_of(folder, kind_of(job))
-        if known.state is Phase.FAILED:  # what its process says of a failure from now on is new
+        if known.state is Phase.FAILED:  # a failure that its process writes from now on is new
             jobstate.save(folder, _waiting(known))
         if publication is not None:
             definition.save(folder, self._definition(publication))
@@ -224,14 +226,14 @@ class Dispatch:
             self._elsewhere(job)
         elif code in (End.DONE, End.INCOMPLETE):
             _log.info("%s: %s", job, "done" if code == End.DONE else "done, but incomplete")
-        elif code in (End.STOPPED, -signal.SIGTERM):  # the latter before it had begun
+        elif code in (End.STOPPED, -signal.SIGTERM):  # SIGTERM before the worker handled signals
             _log.info("%s: stopped; the next start goes on from there", job)
         else:
             how = f"was killed by signal {-code}" if code < 0 else self.children.last_words(job) or "failed"
             self._note_failure(job, how, killed=code < 0)
 
     def _note_failure(self, job: str, how: str, *, killed: bool = False) -> None:
-        """Put a job down as failed, and when it is tried again. What its process said of it goes before `how`."""
+        """Record a job's failure and its next try. The reason written by its process takes precedence over `how`."""
         folder = self._archive.jobs / job
         known = next((each for each in self.history.open if each.job == job), None)
         if known is None or not folder.is_dir():
@@ -245,17 +247,17 @@ class Dispatch:
         self.history = self._read()
 
     def _tell(self) -> None:
-        """Write down what failed. Where the disk is too full even for that it is kept in mind, and tried each turn."""
+        """Write the failures into the items. On a full disk they stay in memory, and each turn tries again."""
         for job, failed in list(self._untold.items()):
             folder = self._archive.jobs / job
             with contextlib.suppress(OSError, Damaged):
                 known = jobstate.load(folder)
-                if folder.is_dir() and not (known is not None and known.runs):  # somebody may have gone on with it
+                if folder.is_dir() and not (known is not None and known.runs):  # a command may have resumed it
                     jobstate.save_surely(folder, failed)
                 del self._untold[job]
 
     def _elsewhere(self, job: str) -> None:
-        """Somebody else crawls the publication: drop the folder if nothing is in it, and look again in a while."""
+        """Handle a job whose publication another process crawls: drop a folder without a frontier, try again later."""
         folder = self._archive.jobs / job
         self._not_before[kind_of(job)] = time.monotonic() + _ELSEWHERE_SECONDS
         if not folder.is_dir():

@@ -1,7 +1,7 @@
-"""Which job ran when, by the names of the folders in jobs/ and reports/: the scheduler needs no other memory.
+"""The past runs of jobs, read from the folder names in jobs/ and reports/: the scheduler stores nothing else.
 
-A job's name begins with the time of its start. Of a job that waits in jobs/ the last attempt counts, so a failure makes
-its publication due no sooner; `agent.jobfolder.attempts` says when it is tried again.
+A job's name begins with its start time. For a job in jobs/ the last attempt counts as well, so a failure does not make
+its publication due earlier; `agent.jobfolder.attempts` decides when it is tried again.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import compact_time, now, parse_compact_time, parse_time
 
-#: Publication → when its newest report's job began, and that job.
+#: Publication → the start of the job of its newest report, and that job's name.
 Last = dict[str, tuple[datetime, str]]
 _NAME = re.compile(r"(\d{8}T\d{6})-(.+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """`runs`: publication → when its runs began; `last`: publication → its newest report; `open`: jobs in jobs/."""
+    """`runs`: publication → starts of its runs; `last`: publication → its newest report; `open`: jobs in jobs/."""
 
     runs: dict[str, set[datetime]]
     last: dict[str, str]
@@ -37,7 +37,7 @@ class History:
 
 
 class Past:
-    """Reads the history again and again. Reports of years are listed only when one has come."""
+    """Reads the history repeatedly. The reports are listed again only if their folder has changed."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -45,7 +45,7 @@ class Past:
         self._last: Last = {}
 
     def read(self, *, surely: bool = False) -> History:
-        """The history as it is now. `surely` reads the folders again: their times miss changes within a clock tick."""
+        """Return the current history. `surely` lists reports/ again: its mtime misses changes within a clock tick."""
         stamp = self._archive.reports.stat().st_mtime_ns
         if surely or stamp != self._stamp:
             self._stamp, self._last = stamp, _last_reports(self._archive)
@@ -53,14 +53,14 @@ class Past:
 
 
 def read(archive: Archive) -> History:
-    """The history as the two folders have it now. Folders that are no job's, or of another version, are passed over."""
+    """Return the current history of the two folders. Folders without a job's name are ignored."""
     return _with_jobs(archive, _last_reports(archive))
 
 
 def _last_reports(archive: Archive) -> Last:
-    """The newest report of each publication. Names are compared as they are, so that a million of them cost little.
+    """Return the newest report of each publication. Names are compared as strings: a million of them cost little.
 
-    One that a wrong clock named after a time to come is passed over: it would hide all that ran since, for years.
+    A report named with a future time, by a wrong clock, is ignored: it would hide all later runs, for years.
     """
     last: Last = {}
     latest = compact_time(now() + AHEAD)
@@ -84,7 +84,7 @@ def _with_jobs(archive: Archive, last: Last) -> History:
             refused.append(str(error))
             continue
         if known is None and (archive.reports / name).is_dir():
-            continue  # it is done, and its folder just going
+            continue  # the job is done, and its folder is being removed
         found.append(known or JobState(job=name, publication=publication))
         with contextlib.suppress(Damaged):
             runs[publication].add(parse_time(found[-1].attempted))
@@ -93,12 +93,12 @@ def _with_jobs(archive: Archive, last: Last) -> History:
 
 
 def item_of(folder: Path, publication: str) -> JobState:
-    """The item of a job; one that was killed before it had one waits. Raises Damaged for one of another version."""
+    """Return the item of a job; without an item, the state is waiting. Raises Damaged if it is of another version."""
     return jobstate.load(folder) or JobState(job=folder.name, publication=publication)
 
 
 def _jobs(folder: Path) -> Iterator[tuple[str, datetime, str]]:
-    """(Name, when it began, publication) of the folders that are named like jobs."""
+    """Yield (name, start, publication) of the folders that are named like jobs."""
     for entry in os.scandir(folder):
         match = _NAME.fullmatch(entry.name)
         if match is not None:

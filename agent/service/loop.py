@@ -1,8 +1,8 @@
-"""The agent that runs unattended: a loop that has each publication's job begun when it is due.
+"""The unattended agent: a loop that begins each publication's job when it is due.
 
-Take what children ended, begin what is due, look after the chores, sleep until a signal or what comes next. A job
-runs in a process of its own (`agent.service.worker`); all that must be kept in mind over a restart are the names of
-the folders in jobs/ and reports/.
+Each turn handles ended children, begins due jobs, runs the periodic tasks, and sleeps until a signal or the next due
+time. A job runs in its own process (`agent.service.worker`). The folder names in jobs/ and reports/ are the only state
+that must survive a restart.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ from webarcfs.archive.model.metadata import now
 
 _log = logging.getLogger("webarc")
 _LONGEST_SLEEP = 1.0
-#: Seconds of rest after a turn that failed, so that what is wrong for long does not fill the log.
+#: Seconds of pause after a failed turn, so that a persistent error does not fill the log.
 _AFTER_TROUBLE = 5.0
-#: Seconds that jobs get to keep what they have; then they are killed, which costs them nothing but time.
+#: Seconds that jobs have to store their results; then they are killed, which loses only time.
 DRAIN_SECONDS = 90.0
 
 
 class Service:
-    """The agent of one archive. `given` are publications beside those of webarc.toml; `once`: end when none is due;
-    `ready` is called when it is.
+    """The agent of one archive. `given` are publications in addition to those of webarc.toml.
+
+    With `once` it ends when none is due. `ready` is called when the agent is ready.
     """
 
     def __init__(
@@ -64,14 +65,14 @@ class Service:
         self.agent: Agent | None = None
 
     def run(self) -> Exit:
-        """Be the agent until SIGTERM. Raises Busy when there is one, SettingsError when webarc.toml is wrong.
+        """Run the agent until SIGTERM. Raises Busy if another agent runs, SettingsError if webarc.toml is wrong.
 
-        With `once` it returns how the jobs ended; else what each of them came to is in its report, and this is DONE.
+        With `once`, the exit code tells how the jobs ended. Otherwise it is DONE; the reports contain the results.
         """
         with agentlock.hold(self.archive) as self.agent, Signals() as signals:
             self._take_settings()
             self._bring_in_step(signals)
-            self.dispatch = Dispatch(self.archive)  # as it is now, and not as the agent before had it
+            self.dispatch = Dispatch(self.archive)  # read again under the lock: the previous agent has ended
             self._take_settings()
             self.chores.every(10).seconds.do(self._tell_state)
             self.chores.every(1).minutes.do(self.maintain)
@@ -91,7 +92,7 @@ class Service:
             return _exit(self.dispatch.ended) if self.once else Exit.DONE
 
     def reload(self) -> None:
-        """Read webarc.toml again; one that is wrong changes nothing, and status says so."""
+        """Read webarc.toml again. If it is wrong, the old settings stay in force and status shows the errors."""
         systemd.reloading()
         faults: tuple[str, ...] = ()
         try:
@@ -105,13 +106,13 @@ class Service:
         systemd.notify("READY=1", f"STATUS={self._state()}")
 
     def maintain(self) -> None:
-        """Have the archive put in order once a day, by a process of its own."""
+        """Start the daily maintenance in its own process, if it is due."""
         if maintenance.due(self.archive, now()) and not self.upkeep:
             command = "from agent.cli import main; main()"
             self.upkeep.start("maintenance", "-c", command, "--quiet", "maintain", "--archive", str(self.archive.root))
 
     def _turn(self) -> bool:
-        """A turn; whatever goes wrong in it is logged, and the agent goes on (a full disk may be mended meanwhile)."""
+        """Run a turn; return False if it failed. Errors are logged, the agent continues (a full disk may be freed)."""
         if systemd.watchdog_seconds() is not None:
             systemd.notify("WATCHDOG=1")
         try:
@@ -125,11 +126,11 @@ class Service:
         return True
 
     def _drain(self, signals: Signals) -> None:
-        """Stop all jobs; they keep their frontiers. Those that take too long are killed, which they survive too."""
+        """Stop all jobs; their frontiers stay. Jobs that take too long are killed; they can be resumed as well."""
         children = self.dispatch.children
         systemd.notify("STOPPING=1", "STATUS=waiting for jobs to stop")
         _log.info("stopping: %d jobs keep what they have", len(children))
-        for number in (signal.SIGTERM, signal.SIGCONT):  # one that somebody has stopped would not hear of it
+        for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process handles SIGTERM only after SIGCONT
             children.signal(number)
             self.upkeep.signal(number)
         until = time.monotonic() + DRAIN_SECONDS
@@ -148,7 +149,7 @@ class Service:
         _log.info("the agent of %s has ended", self.archive.root)
 
     def _take_settings(self) -> None:
-        """Put webarc.toml in force: its publications, and those of the command line, which win."""
+        """Apply webarc.toml. Publications of the command line replace those of the same name."""
         settings, warning = config.load(self.archive.settings)
         if warning is not None and self.archive.settings.exists():
             _log.warning("%s", warning)
@@ -162,7 +163,7 @@ class Service:
             agentlock.tell(self.archive, self.agent)
 
     def _bring_in_step(self, signals: Signals) -> None:
-        """Commit what dead mounts left, index what was not; a damaged repository stops no other's crawls."""
+        """Commit additions left by dead mounts, and index missing snapshots. Damage in one domain affects no other."""
         for what, work in (
             ("additions", replay),
             ("the database", lambda archive: recovery.catch_up(archive, lambda: signals.stop)),
@@ -170,7 +171,7 @@ class Service:
             try:
                 work(self.archive)
             except Exception:
-                _log.exception("could not bring %s in step with git; `webarc-agent verify` says what is wrong", what)
+                _log.exception("could not synchronise %s with git; `webarc-agent verify` reports the damage", what)
 
     def _state(self) -> str:
         return f"{len(self.dispatch.publications)} publications, {len(self.dispatch.children)} jobs run"
@@ -180,14 +181,14 @@ class Service:
 
 
 def _exit(ended: set[End]) -> Exit:
-    """The exit code of a command that ran these jobs."""
+    """Return the exit code of a command whose jobs ended so."""
     if End.FAILED in ended:
         return Exit.FAILED
     return Exit.INCOMPLETE if ended & {End.INCOMPLETE, End.STOPPED} else Exit.DONE
 
 
 def given(urls: Sequence[str], settings: Settings) -> tuple[Publication, ...]:
-    """The publication that `start URL…` makes: due at once, and at each interval of `[crawl]` from then on (/Cr-3/)."""
+    """Return the publication that `start URL…` makes: due at once, then at each interval of `[crawl]` (/Cr-3/)."""
     if not urls:
         return ()
     name = command_line_name(urls)

@@ -1,8 +1,9 @@
-"""Which publications are due: values in, values out. Pure (/Cr-1.2/, /Cr-3/).
+"""Computes which publications are due. Pure (/Cr-1.2/, /Cr-3/).
 
-A publication with a start date is due then and at each interval after it, counted from that date: a monthly one that
-begins on the 31st comes on the last day of shorter months and on the 31st again. One without is due at once, and an
-interval after its last run began. What was missed is made up once. There is no summer time in the archive's CET.
+A publication with a start date is due on that date and at each interval counted from it: a monthly publication that
+starts on the 31st is due on the last day of shorter months and on the 31st again. A publication without a start date is
+due at once, then one interval after its last run began. Missed runs are made up by one run. The archive's CET has no
+summer time.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import datetime, timedelta
 from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.config.settings import Publication
 
-#: A run that lies further in the future was named by a clock that was wrong, and counts as none.
+#: A run further in the future was named by a wrong clock, and is ignored.
 AHEAD = timedelta(minutes=1)
 
 
@@ -27,13 +28,13 @@ class Due:
 
 
 def due(publications: Iterable[Publication], runs: Mapping[str, Iterable[datetime]], now: datetime) -> list[Due]:
-    """What is due, longest due first. `runs` says when runs of a publication began, finished ones or not."""
+    """Return the due publications, longest due first. `runs`: publication → starts of its runs, finished or not."""
     times = (Due(next_due(each, runs.get(each.name, ()), now), each.name) for each in publications)
     return sorted(each for each in times if each.since <= now)
 
 
 def next_due(publication: Publication, runs: Iterable[datetime], now: datetime) -> datetime:
-    """When a publication is due next; not after `now` where it is due."""
+    """Return when a publication is due next; if it is due already, not later than `now`."""
     last = max((run for run in runs if run <= now + AHEAD), default=None)
     start, interval = publication.start, publication.crawl.interval
     if last is None or (start is not None and last < start):
@@ -42,7 +43,7 @@ def next_due(publication: Publication, runs: Iterable[datetime], now: datetime) 
 
 
 def _first_after(start: datetime, interval: Interval, last: datetime) -> datetime:
-    """The first time of the row start, start + interval, … that is later than `last`, which is not before `start`."""
+    """Return the first of the times start, start + interval, … that is later than `last` (not before `start`)."""
     if interval.unit != "month":
         step = timedelta(seconds=interval.seconds)
         return start + ((last - start) // step + 1) * step

@@ -1,6 +1,6 @@
-"""What `webarc-agent status` tells: the agent, each publication, each open job; the fields are documented in README.md.
+"""The output of `webarc-agent status`: the agent, each publication, each open job. README.md documents the fields.
 
-Read off the files alone, so it tells the same whether the agent runs or not.
+It is read from files only, so it is the same whether the agent runs or not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from webarcfs.archive.model.metadata import format_time, now
 
 
 def overview(archive: Archive) -> dict[str, Any]:
-    """The content of `status --json`."""
+    """Return the content of `status --json`."""
     agent = agentlock.running(archive)
     faults: list[str] = list(agent.faults) if agent else []
     try:
@@ -41,12 +41,12 @@ def overview(archive: Archive) -> dict[str, Any]:
 
 
 def shown_state(each: JobState) -> Phase:
-    """The state of an open job; one whose process died without a word is interrupted."""
+    """Return the state of an open job: interrupted if its process died without writing its end."""
     return each.state if each.runs or each.state not in AT_WORK or not each.pid else Phase.INTERRUPTED
 
 
 def _all(settings: Settings, past: History) -> list[tuple[str, Publication | None]]:
-    """Those of webarc.toml in its order, then those that were only ever given on a command line; imports are none."""
+    """Return the publications of webarc.toml in its order, then those given on a command line only; no imports."""
     known = [(each.name, each) for each in settings.publications]
     others = set(past.runs) - {name for name, _ in known}
     return [*known, *((name, None) for name in sorted(others) if not is_import(name))]
@@ -67,7 +67,7 @@ def _publication(archive: Archive, named: tuple[str, Publication | None], past: 
 
 
 def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
-    """How a publication's newest finished job ended; what its report does not say is left empty."""
+    """Return the result of a publication's newest finished job; values missing in its report are empty."""
     if name is None:
         return None
     folder = archive.reports / name

@@ -1,8 +1,8 @@
 """`python -m agent.service.worker ARCHIVE JOB`: the process of one job, which the agent starts.
 
-Processes and not threads: what a job leaks or breaks ends with it, a killed one leaves the others, and pygit2, lxml
-and libmagic never meet in one interpreter with another job. It stops when it is told to (SIGTERM) or when the agent
-is gone (its stdin ends); what was fetched is kept either way.
+Processes, not threads: leaks and crashes end with the job, killing one job does not affect the others, and two jobs
+never use pygit2, lxml and libmagic in one interpreter. The worker stops on SIGTERM, or when the agent ends (end of
+stdin). In both cases the fetched documents are kept.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ class End(IntEnum):
     FAILED = 2
     INCOMPLETE = 3
     STOPPED = 4
-    ELSEWHERE = 5  # somebody else works on it, or has finished it
+    ELSEWHERE = 5  # another process works on it, or has finished it
 
 
 def main(root: str, job: str) -> int:
-    """Run a job as its definition says; returns how it ended. Errors are logged with what led to them."""
+    """Run a job according to its definition; return its exit code. Errors are logged with their traceback."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the agent, which then tells us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the agent, which sends SIGTERM
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     threading.Thread(target=_watch_agent, args=(stop,), daemon=True).start()
     try:
         return _run(root, job, stop)
     except (Busy, NotFound) as error:
-        if _began(Path(root) / "jobs" / job):  # it met somebody on its way, such as a git that holds a lock
+        if _began(Path(root) / "jobs" / job):  # Busy during the job, for example since git holds a lock
             _log.error("%s", error)
             return End.FAILED
         _log.warning("%s", error)
@@ -64,7 +64,7 @@ def main(root: str, job: str) -> int:
 
 
 def _began(folder: Path) -> bool:
-    """Whether this process was at work on the job, and did not find it in other hands."""
+    """Return whether this process began the job, instead of finding it held by another process."""
     try:
         known = jobstate.load(folder)
     except (OSError, WebarcError):
@@ -73,7 +73,7 @@ def _began(folder: Path) -> bool:
 
 
 def _note(folder: Path, error: Exception) -> None:
-    """Say in the item why the job could not even begin; `jobs.run` has said it of one that had."""
+    """Write into the item why the job could not begin; `ending.failures_noted` does so for later failures."""
     with contextlib.suppress(OSError, WebarcError):
         known = jobstate.load(folder)
         if known is not None and known.state in AT_WORK:
@@ -106,7 +106,7 @@ def _run(root: str, job: str, stop: threading.Event) -> End:
 
 
 def _watch_agent(stop: threading.Event) -> None:
-    """The agent holds the other end of stdin and never writes: it ends when the agent does, however that dies."""
+    """Set `stop` at the end of stdin. The agent holds its other end and never writes: it closes when the agent dies."""
     while True:
         try:
             if not os.read(0, 512):

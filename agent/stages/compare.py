@@ -1,9 +1,8 @@
-"""Stage 5, compare: a document with the bytes that its ARC has keeps the ARC; nothing after this costs it anything.
+"""Stage 5, compare: the ARC of a document with the same bytes stays unchanged; later stages skip the document.
 
+The cost depends on changes, not on size. The ARC keeps its head, times, title and additions. An ARC that another crawl
+captured after this document stays unchanged, too.
 A page and an error page with the same bytes are not the same.
-
-Cost follows change, not size: the ARC keeps its head, times, title and additions. So does one
-that another crawl stored after this document was captured.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from webarcfs.archive.model.arc_paths import DATA_XML
 
 
 def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
-    """All documents, with what their ARC holds now and whether the data file is the same."""
+    """Yield all documents, with the current entries of their ARC and whether the ARC stays unchanged."""
     keep = run.job.settings.unchanged == "keep"
     for document in documents:
         folder = run.shelf.folder(document.arc)
@@ -48,7 +47,7 @@ def _is_error(folder: Mapping[str, Entry], run: DomainRun) -> bool:
 
 
 def _is_older(document: Document, folder: Mapping[str, Entry], run: DomainRun) -> bool:
-    """Whether the ARC holds what another crawl captured after this document; then it stays, and crawl.log says so."""
+    """Return whether the ARC contains a later capture of another crawl; then it stays, and crawl.log notes that."""
     described = folder.get(DATA_XML)
     if described is None or described.is_tree:
         return False

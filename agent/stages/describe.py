@@ -11,7 +11,7 @@ from webarcfs.archive.model.metadata import MetaData
 
 
 def describe(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
-    """All documents; those that are new or changed with their data.xml."""
+    """Yield all documents; add data.xml to the new and changed ones. Raises InvalidDocument if it is not valid."""
     for document in documents:
         if document.unchanged:
             yield document

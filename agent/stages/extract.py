@@ -11,14 +11,14 @@ from agent.pipeline.domainrun import DomainRun
 from webarcfs.archive.model.metadata import CET
 from webarcfs.content import mimetype, text
 
-#: A server whose clock is a little ahead is believed; a Last-Modified further in the future is none (RFC 9110 8.8.2.1).
+#: A server's clock may be ahead by this much; a Last-Modified further in the future is ignored (RFC 9110 8.8.2.1).
 _CLOCK_SKEW = timedelta(days=1)
 
 
 def extract(documents: Iterator[Document], _run: DomainRun) -> Iterator[Document]:
-    """All documents; those that are new or changed with title and time of creation (their type is sniffed on demand).
+    """Yield all documents; add title and creation time to the new and changed ones (the type is sniffed on demand).
 
-    In this thread: threads that sniff and parse ahead were tried, and cost the others more than they gained.
+    Runs in this thread: threads that sniffed and parsed ahead slowed the other stages more than they saved.
     """
     for document in documents:
         if document.unchanged:
@@ -28,7 +28,7 @@ def extract(documents: Iterator[Document], _run: DomainRun) -> Iterator[Document
 
 
 def _title(document: Document) -> str:
-    """/Cr-12.2/."""
+    """Return the title of an HTML or XML document, else an empty string (/Cr-12.2/)."""
     if document.mime_type not in text.HTML_TYPES and not text.is_xml(document.mime_type):
         return ""
     charset = text.decode_charset(document.body.start(mimetype.SAMPLE), document.head.content_type)
@@ -36,7 +36,7 @@ def _title(document: Document) -> str:
 
 
 def _create_time(document: Document) -> datetime:
-    """/Cr-12.7/: Last-Modified; failing that, when this content was first captured."""
+    """Return Last-Modified, else the time of the first capture of this content (/Cr-12.7/)."""
     try:
         found = parsedate_to_datetime(document.head.get("last-modified")).astimezone(CET)
     except (ValueError, TypeError, IndexError, OverflowError):

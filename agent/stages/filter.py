@@ -1,4 +1,4 @@
-"""Stage 3, filter: each document passes the configured chain; what is refused is dropped at once (/Cr-9/, /Fi-1…4/)."""
+"""Stage 3, filter: each document passes the configured chain; refused documents are dropped (/Cr-9/, /Fi-1…4/)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 def filter_(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
-    """The documents that every filter keeps. A filter that raises keeps the document, and is reported once a job."""
+    """Yield the documents that every filter keeps. A filter that raises keeps the document; a job reports it once."""
     job = run.job
     filters = chain(job.settings.filters, job.archive.filters, job.profile)
     failures: dict[str, FilterFailure] = job.frontier.get(FILTER_ERRORS) or {}
@@ -37,7 +37,7 @@ def filter_(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
 def _keeps(name: str, keep: Keep, document: Document, failures: dict[str, FilterFailure]) -> bool:
     try:
         return bool(keep(document))
-    except (Exception, SystemExit) as error:  # somebody else's code: whatever it raises must not cost a page
+    except (Exception, SystemExit) as error:  # foreign code: none of its exceptions may lose a page
         if name not in failures:
             _log.exception("filter %s failed on %s; it keeps what it fails on", name, document.url)
             failures[name] = {"documents": 0, "first": document.url, "error": f"{type(error).__name__}: {error}"}

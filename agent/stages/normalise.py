@@ -1,7 +1,7 @@
-"""Stage 4, normalise: each document gets its ARC and the name of its data file (/Cr-8.2/, /Cr-11/).
+"""Stage 4, normalise: assigns each document its ARC and the name of its data file (/Cr-8.2/, /Cr-11/).
 
-Two URLs of one crawl may share an ARC (http and https, `/` and `/index.html`): https wins over http, then the URL of
-the directory, then the one found first; crawl.log says what it won over.
+Two URLs of one crawl may share an ARC (http and https, `/` and `/index.html`). https takes precedence over http, then
+the URL of the directory, then the URL found first. crawl.log names the winner at each loser.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from webarcfs.archive.model.arc_paths import data_name
 
 
 def normalise(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
-    """The documents that have an ARC of their own, with its data file's name."""
+    """Yield the documents that win their ARC, with the name of its data file."""
     losers = _losers(run.job.frontier.rivals(run.domain))
     for document in documents:
         if document.row in losers:
@@ -28,7 +28,7 @@ def normalise(documents: Iterator[Document], run: DomainRun) -> Iterator[Documen
 
 
 def _losers(rivals: Iterable[FrontierUrl]) -> dict[int, str]:
-    """Row → note, for the answers that yield their ARC to another."""
+    """Return row → note, for the responses that lose their ARC to another response."""
     losers = {}
     for _, group in groupby(rivals, key=lambda row: row.arc):
         winner, *rest = sorted(group, key=_rank)

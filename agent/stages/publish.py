@@ -1,7 +1,8 @@
-"""Stage 8, publish: new and changed ARCs go into git, and main moves in one step (/Cr-14/, /Ar-1.2/, /Ar-8/).
+"""Stage 8, publish: writes new and changed ARCs into git, and updates main atomically (/Cr-14/, /Ar-1.2/, /Ar-8/).
 
-Objects first, without a lock and without a ref; then, under the domain's lock, the tree is put together from main as it
-is by then, main is compared and swapped, and the feed gets its line. A reader sees all of a crawl or nothing.
+First, without a lock, the objects are written, without a ref. Then, under the domain's lock, the tree is merged with
+the current main, the refs are updated by compare and swap, and the feed gets its line. A reader sees all of a crawl or
+nothing.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.system import locks
 
 _log = logging.getLogger(__name__)
-#: So many folders are remembered as looked at, since documents of a folder come together more or less.
+#: Number of checked folders that are remembered: documents of a folder mostly follow each other.
 _FOLDERS_KEPT = 10_000
-#: Why nothing was removed, by whether the snapshot is older than what was there.
+#: Why nothing was removed, by whether the snapshot is older than the newest state.
 _INCOMPLETE = {False: "crawl incomplete", True: "older than what is there, which stays the newest state"}
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a publication came to on one domain: the crawl's commit, and whether it could remove."""
+    """The result of publishing one domain: the crawl's commit, and whether it was complete and could remove ARCs."""
 
     commit: str
     complete: bool
@@ -46,7 +47,7 @@ class Published:
 
 
 class Publisher:
-    """Takes the documents of one domain; `finish` publishes them. A context manager: without `finish`, nothing is."""
+    """Writes the documents of one domain; `finish` publishes them. A context manager; without `finish` it discards."""
 
     def __init__(self, run: DomainRun) -> None:
         self._run = run
@@ -56,7 +57,7 @@ class Publisher:
         self._roomy: set[str] = set()
 
     def __enter__(self) -> Publisher:
-        # Mounts that commit additions have unfinished packs, too.
+        # The lock protects unfinished packs of mounts that commit additions.
         with locks.exclusive(self._run.job.archive.committing_lock(self._run.domain)):
             self._run.store.drop_scratch()
         with self._run.job.frontier.changes():
@@ -68,14 +69,14 @@ class Publisher:
             self._importer.__exit__(*exc)
 
     def publish(self, documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
-        """All documents; those that are new or changed are in git's hands afterwards."""
+        """Yield all documents, after passing the new and changed ones to git's importer."""
         for document in documents:
             if is_error_page(document.status):
                 self._errors += 1
                 self._new_errors += not document.was_error
             if document.unchanged:
                 run.arcs["unchanged"] += 1
-                if document.nested:  # of the others it is said of all at once
+                if document.nested:  # `rest_unchanged` sets the result of the others
                     run.note(document.row, Result.UNCHANGED, nested=True)
             else:
                 result = self._store(document)
@@ -87,7 +88,7 @@ class Publisher:
             run.job.frontier.rest_unchanged(run.domain)
 
     def finish(self) -> Published:
-        """Publish."""
+        """Publish the documents, and remove the ARCs that the crawl may remove."""
         run = self._run
         tree = self._imported_tree()
         complete, reason, removed = run.complete, "" if run.complete else _INCOMPLETE[run.older], []
@@ -121,7 +122,7 @@ class Publisher:
         return Result.CHANGED if was_arc else Result.ADDED
 
     def _remove_old(self, importer: FastImport, path: str, entry: Entry) -> None:
-        """An ARC is replaced whole: its files and additions go, the ARCs inside it stay."""
+        """Remove an entry of a replaced ARC: its files and additions are removed, the ARCs inside it stay."""
         if entry.is_tree and leads_to_arcs(self._run.store, entry.oid):
             return
         importer.remove(path)
@@ -129,9 +130,9 @@ class Publisher:
             _log.info("/%s/%s: the addition went with the old version of its ARC", self._run.domain, path)
 
     def _make_room(self, importer: FastImport, arc: str) -> None:
-        """An addition goes whose name a crawled page needs, as its ARC or as a folder above it (section 3).
+        """Remove additions whose names a crawled page needs, for its ARC or for a folder above it (section 3).
 
-        Only what lay there before goes, so nothing is lost where a folder is looked at more than once.
+        Only entries of the base tree are removed, so checking a folder twice loses nothing.
         """
         if self._run.base is None:
             return
@@ -172,7 +173,7 @@ class Publisher:
     # -- what stays -------------------------------------------------------------------------------------------
 
     def _hold_unanswered(self) -> None:
-        """A page that timed out, failed or was refused keeps the ARC that this publication saw last."""
+        """Keep the last seen ARCs of pages that timed out, failed or were refused."""
         run = self._run
         last = run.store.ref(PUBLICATIONS + run.job.publication.name)
         if last is None:
@@ -229,9 +230,9 @@ class Publisher:
         """Publish the state `tree`, of which the publication saw `seen_tree`."""
         run, store = self._run, self._run.store
         archive = run.job.archive
-        commit_additions(archive, run.domain)  # so that little is left to do while everybody waits
+        commit_additions(archive, run.domain)  # so that little work is left under the lock
         with locks.Turnstile(archive.lock(run.domain)).exclusive(), sequence.publication_slot(archive, run.tag) as turn:
-            # What was confirmed until now belongs to the state before: a mount confirms under the same lock.
+            # Additions confirmed until now belong to the previous state: a mount confirms under the same lock.
             fold_in(archive, store, run.domain)
             directory.raise_layout(archive)
             seen = "" if seen_tree == tree else seen_tree

@@ -1,4 +1,4 @@
-"""Stage 2, unpack: WARC records become documents, their bodies decoded, their heads as received."""
+"""Stage 2, unpack: makes documents from WARC records, with decoded bodies and the heads as received."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webarcfs.warc import decoding, http_response, jobwarc
 
 
 def unpack(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
-    """The documents of the job on this domain, after any that come in; each WARC is read once, from start to end."""
+    """Yield the job's documents of this domain, after those given. Each WARC is read once, from start to end."""
     yield from documents
     frontier = run.job.frontier
     for batch in frontier.document_batches(run.domain):

@@ -1,4 +1,4 @@
-"""The agent's child processes: one for each job, their lines in the agent's log, none left behind as a zombie."""
+"""The agent's child processes: starts one per job, logs their lines, and reaps them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _LEVELS = {"DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARNING": logging.WARN
 
 @dataclass
 class Child:
-    """A process and the thread that takes its lines. Its stdin stays open as long as the agent lives."""
+    """A process and the thread that reads its lines. Its stdin stays open as long as the agent lives."""
 
     name: str
     process: subprocess.Popen[bytes]
     reader: threading.Thread
-    said: list[str]  # its last line, if it said any
+    said: list[str]  # its last line, if any
     since: float = field(default_factory=time.monotonic)
 
 
 class Children:
-    """Those that run, by name."""
+    """The running child processes, by name."""
 
     def __init__(self) -> None:
         self._running: dict[str, Child] = {}
@@ -42,7 +42,7 @@ class Children:
         return iter(self._running)
 
     def start(self, name: str, *arguments: str) -> None:
-        """Run `python argument…`. Raises OSError when there can be no more processes."""
+        """Run `python argument…`. Raises OSError if no process can be created."""
         process = subprocess.Popen(
             [sys.executable, *arguments],
             stdin=subprocess.PIPE,
@@ -58,14 +58,14 @@ class Children:
         self._running[name] = Child(name, process, reader, said)
 
     def ended(self) -> list[tuple[str, int]]:
-        """Name and exit code of those that have ended since; a signal's number is negative."""
+        """Remove the processes that have ended; return their names and exit codes (a signal's number is negative)."""
         done = [child for child in self._running.values() if child.process.poll() is not None]
         for child in done:
             self._forget(child)
         return [(child.name, child.process.returncode) for child in done]
 
     def last_words(self, name: str) -> str:
-        """The last line of one that has ended, which says why where it failed; told once."""
+        """Return and forget the last line of an ended process; after a failure, this is the reason."""
         return self._last_words.pop(name, "")
 
     def signal(self, number: signal.Signals) -> None:
@@ -75,14 +75,14 @@ class Children:
 
     def _forget(self, child: Child) -> None:
         del self._running[child.name]
-        child.reader.join(1)  # a process of it may hold stderr still; the others are not to wait for that
+        child.reader.join(1)  # a descendant may still hold stderr; other children must not wait for it
         assert child.process.stdin is not None
         child.process.stdin.close()
         self._last_words[child.name] = "".join(child.said)
 
 
 def _take_lines(name: str, stream: IO[bytes], said: list[str]) -> None:
-    """Log what a child says, line by line: its first word is the level."""
+    """Log the lines of a child; the first word of a line is its level."""
     with stream:
         for raw in stream:
             line = raw.decode("utf-8", "replace").rstrip()
@@ -91,4 +91,4 @@ def _take_lines(name: str, stream: IO[bytes], said: list[str]) -> None:
             if word in _LEVELS:
                 _log.log(_LEVELS[word], "%s: %s", name, rest)
             else:
-                _log.error("%s: %s", name, line)  # a traceback, or somebody else's complaint
+                _log.error("%s: %s", name, line)  # a traceback, or a message of another program

@@ -1,4 +1,4 @@
-"""Small files of JSON that are there whole or not at all, whatever dies when."""
+"""Small JSON files, replaced atomically: after a crash a file is whole or absent."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from webarcfs.archive.system.fsync import replacing
 
 
 def write(path: Path, content: dict[str, Any], *, durable: bool = True) -> None:
-    """Put `content` at `path` in one step. Durable: it is on the disk when this returns (fsync(2), both file and name).
+    """Replace `path` by `content` atomically. Durable: it is on the disk on return (fsync(2) of file and folder).
 
-    Raises OSError (the disk is full, the folder is gone); what was at `path` is there still.
+    Raises OSError (the disk is full, the folder does not exist); `path` is then unchanged.
     """
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.unlink(missing_ok=True)  # left by a process that died, and had our number
+    scratch.unlink(missing_ok=True)  # left by a dead process with the same process id
     try:
         with replacing(path, scratch, durable=durable) as file:
             file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
@@ -28,7 +28,7 @@ def write(path: Path, content: dict[str, Any], *, durable: bool = True) -> None:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """The content of `path`; None where there is no such file. Raises Damaged when it is no JSON object."""
+    """Return the content of `path`; None if the file does not exist. Raises Damaged if it is no JSON object."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):

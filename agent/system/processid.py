@@ -1,4 +1,4 @@
-"""Which process it is, so that a number that was given to another one since is not taken for it (proc(5))."""
+"""Identifies a process by its id and start time, since the kernel reuses process ids (proc(5))."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process by its number and when it began (clock ticks since boot)."""
+    """A process, identified by its id and its start time (clock ticks since boot)."""
 
     pid: int
     ticks: int
 
     @classmethod
     def current(cls) -> Process:
-        """This process."""
+        """Return the current process."""
         return cls(os.getpid(), _ticks(os.getpid()) or 0)
 
     def runs(self) -> bool:
-        """Whether it is alive: there, not another one of the same number, and no zombie."""
+        """Return whether it is alive: it exists with the same start time, and is no zombie."""
         return self.pid > 0 and _ticks(self.pid) == self.ticks
 
 
 def _ticks(pid: int) -> int | None:
-    """When a live process began; None where there is none."""
+    """Return the start time of a live process; None if it does not exist or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

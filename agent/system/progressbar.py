@@ -1,4 +1,4 @@
-"""Shows how far long work is, and how long the rest takes: bars on a terminal, a line now and then elsewhere."""
+"""Shows the progress of long work and the time left: bars on a terminal, periodic log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 class Display:
-    """A context manager that is called with (what, done, known). What is counted in bytes has a name that says so."""
+    """A context manager that is called with (what, done, known). For a count of bytes, `what` contains "(bytes)"."""
 
     def __init__(self, console: Console) -> None:
         self._bars: Progress | None = None
@@ -41,7 +41,7 @@ class Display:
             self._bars.stop()
 
     def __call__(self, what: str, done: int, known: int) -> None:
-        """Show that of `known` things of a kind `done` are done."""
+        """Show that `done` of `known` things of the work `what` are done."""
         now, speed = time.monotonic(), self._speeds[what]
         speed.note(now, done)
         told = described(speed.a_second, speed.left(known), in_bytes="(bytes)" in what)

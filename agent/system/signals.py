@@ -1,4 +1,4 @@
-"""Signals as a service takes them: noted, never lost, and awaited without polling (signal.set_wakeup_fd)."""
+"""Signal handling of a service: records signals without loss, and waits for them without polling (set_wakeup_fd)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Signals:
         os.close(self._write)
 
     def take_reload(self) -> bool:
-        """Whether SIGHUP came since the last call."""
+        """Return whether SIGHUP arrived since the last call."""
         asked, self._reload = self._reload, False
         return asked
 
     def wait(self, seconds: float) -> None:
-        """Sleep until a signal comes, SIGCHLD included, or the time is over."""
+        """Sleep until a signal arrives, SIGCHLD included, or the time has passed."""
         select.select([self._read], [], [], max(0.0, seconds))
         with contextlib.suppress(BlockingIOError):
             while os.read(self._read, 512):

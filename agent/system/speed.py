@@ -1,27 +1,27 @@
-"""How quick long work is, and how long the rest of it takes: from what was done in the last half minute. Pure."""
+"""The speed of long work and the time left, computed from the last half minute. Pure."""
 
 from __future__ import annotations
 
 from collections import deque
 
-#: Seconds that are looked back at: so long that one slow page means little, so short that a slower server is seen.
+#: Seconds over which the speed is averaged: long enough to smooth one slow page, short enough to show a slower server.
 WINDOW = 30.0
-#: Seconds of work before something can be told.
+#: Seconds of work before a speed is known.
 LEAST = 1.0
-# Of what is done within so many seconds the last is remembered; a crawl does thousands of things in a second.
+# Within so many seconds only the last call is stored: a crawl does thousands of things in a second.
 _APART = 0.1
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _SIZES = ("bytes", "kB", "MB", "GB", "TB")
 
 
 class Speed:
-    """The speed of one kind of work. `note` is called whenever something was done, with a clock in seconds."""
+    """The speed of one kind of work. Call `note` whenever something was done, with a clock in seconds."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, done: int) -> None:
-        """So much is done by now, in all. Less than before is taken back, and more work to do."""
+        """Record the total `done` at the time `now`. A smaller total than before lowers all earlier totals as well."""
         if self._seen and done < self._seen[-1][1]:
             back = self._seen[-1][1] - done
             self._seen = deque((time, max(0, before - back)) for time, before in self._seen)
@@ -33,20 +33,20 @@ class Speed:
 
     @property
     def a_second(self) -> float | None:
-        """How much is done in a second; None as long as it cannot be told."""
+        """The work done per second; None before it is known."""
         if not self._seen:
             return None
         (begin, before), (end, done) = self._seen[0], self._seen[-1]
         return (done - before) / (end - begin) if end - begin >= LEAST else None
 
     def left(self, known: int) -> float | None:
-        """Seconds until all that is known is done at this speed; None as long as they cannot be told."""
+        """Return the seconds until `known` is done at this speed; None before they are known."""
         speed = self.a_second
         return max(0, known - self._seen[-1][1]) / speed if speed else None
 
 
 def duration(seconds: float) -> str:
-    """A time in its two largest units, as `3 min 20 s`; `0 s` for less than a second."""
+    """Return a duration in its two largest units, such as `3 min 20 s`; `0 s` for less than a second."""
     rest, words = round(seconds), list[str]()
     for unit, length in _UNITS:
         count, rest = divmod(rest, length)
@@ -58,7 +58,7 @@ def duration(seconds: float) -> str:
 
 
 def described(a_second: float | None, left: float | None, *, in_bytes: bool = False) -> str:
-    """Speed and rest as people read them, as `12.3/s, 45 s left`; empty as long as neither can be told."""
+    """Return speed and time left as text, such as `12.3/s, 45 s left`; empty before the speed is known."""
     if a_second is None:
         return ""
     speed = f"{_size(a_second)}/s" if in_bytes else f"{a_second:.{1 if a_second < 100 else 0}f}/s"

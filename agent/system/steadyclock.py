@@ -1,7 +1,7 @@
-"""A steady clock for waits: seconds since 1970, read once when the process begins and then counted by CLOCK_BOOTTIME.
+"""A steady clock for waits: seconds since 1970, read once at the process's start and then counted by CLOCK_BOOTTIME.
 
-Setting the system's clock changes nothing, and the time that a machine sleeps counts (clock_gettime(2)). A time that is
-stored may be read by a later process with another offset; callers bound the wait.
+Setting the system's clock does not affect it; the time in suspend counts (clock_gettime(2)). A later process may read a
+stored time with another offset, so callers must bound the wait.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from pathlib import Path
 
 
 def since_boot() -> float:
-    """Seconds since the machine began; the same for all its processes."""
+    """Return the seconds since boot; the same for all processes of the machine."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-#: Added to seconds since the machine began, it gives seconds since 1970.
+#: Seconds since 1970 minus seconds since boot, at the start of this process.
 OFFSET = time.time() - since_boot()
 
 
 def steady() -> float:
-    """The time in seconds since 1970; never goes back, never leaps."""
+    """Return the time in seconds since 1970, by a clock that never jumps."""
     return OFFSET + since_boot()
 
 
 @cache
 def boot() -> str:
-    """Which run of the machine this is: `since_boot` of another one says nothing (random(4))."""
+    """Return the boot id (random(4)): values of `since_boot` are comparable only within one boot."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:

@@ -1,6 +1,6 @@
-"""Tells systemd how the service is: sd_notify(3)'s protocol, a datagram to the socket that NOTIFY_SOCKET names.
+"""Notifies systemd of the service's state: the protocol of sd_notify(3), a datagram to the socket in NOTIFY_SOCKET.
 
-Without that variable nothing is sent. Trouble with the socket is nobody's business: the service goes on.
+Without that variable nothing is sent. Errors of the socket are ignored: the service continues.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 
 
 def notify(*lines: str) -> None:
-    """Send such as `READY=1`, `STATUS=…`, all in one datagram."""
+    """Send lines such as `READY=1` and `STATUS=…` in one datagram."""
     name = os.environ.get("NOTIFY_SOCKET")
     if not name or name[0] not in "/@":
         return
@@ -23,12 +23,12 @@ def notify(*lines: str) -> None:
 
 
 def reloading() -> None:
-    """The settings are being read anew; systemd wants the monotonic time with it, and READY=1 afterwards."""
+    """Notify systemd of a reload of the settings. systemd requires the monotonic time, and READY=1 afterwards."""
     notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
 
 def watchdog_seconds() -> float | None:
-    """How often WATCHDOG=1 is to be sent: half of what systemd allows; None where it does not watch this process."""
+    """Return the interval for WATCHDOG=1: half of WATCHDOG_USEC; None if systemd does not watch this process."""
     pid = os.environ.get("WATCHDOG_PID", "")
     usec = os.environ.get("WATCHDOG_USEC", "")
     if not usec.isdecimal() or int(usec) == 0 or (pid and pid != str(os.getpid())):
@@ -37,7 +37,7 @@ def watchdog_seconds() -> float | None:
 
 
 def journal() -> bool:
-    """Whether stderr goes to the journal, which puts times to lines itself and understands `<priority>`."""
+    """Return whether stderr is the journal, which adds times to lines itself and parses `<priority>`."""
     stream = os.environ.get("JOURNAL_STREAM", "")
     try:
         info = os.fstat(2)

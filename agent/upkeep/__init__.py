@@ -1,5 +1,5 @@
 """Backups, verification and the daily maintenance of an archive.
 
-Public: `backups`, `verification`, `maintenance`. Called by commands and by the agent's chores. Imports indexing,
-jobfolder, frontier, system, and of webarcfs archive.
+Public: `backups`, `verification`, `maintenance`. Called by commands; the agent starts the maintenance. Imports
+indexing, jobfolder, frontier, system, and of webarcfs archive.
 """

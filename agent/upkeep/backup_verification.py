@@ -1,7 +1,7 @@
-"""`webarc-agent verify` of a backup: whether it could be restored, a line for each thing that could not.
+"""`webarc-agent verify` of a backup: checks whether it can be restored, with a line for each finding.
 
-It writes nothing, so a disk that is read-only will do. A backup has no feed and no database: there is nothing to hold
-against the repositories but themselves.
+It writes nothing, so the disk may be read-only. A backup contains no feed and no database, so each repository is only
+checked for its own consistency.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.repair import repository_files
 
-#: What the quick form does not read.
+#: The checks that the quick form leaves out.
 LEFT_OUT = "objects and documents one by one (but for the checksums of the files that hold them)"
 _AGAIN = "`webarc-agent backup`, from a sound archive, copies it anew"
 
 
 def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
-    """A line for each finding. `quick` reads all files of git's, but takes none apart.
+    """Yield a line for each finding. `quick` reads all files of git, but not the objects in them.
 
-    Raises Busy while a backup is being made or restored, UsageError where the mark cannot be read.
+    Raises Busy while a backup is being made or restored, UsageError if the mark cannot be read.
     """
     with read_only(folder) as mark:
         if mark["finished"] is None:
@@ -42,7 +42,7 @@ def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
             domains[name] = domain
             found += [*domain.findings, *_domain(domain, quick)]
             yield from (f"{name}: {line}; {_AGAIN}" for line in found)
-            domain.current = None  # memory stays flat
+            domain.current = None  # bounds memory
         if archive.journal.is_dir():
             yield from journal(archive, domains)
 

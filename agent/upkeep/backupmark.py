@@ -1,4 +1,4 @@
-"""Whose backup a folder is, and who is at it: the mark that makes it one, and its lock."""
+"""The mark that makes a folder a backup and names its archive, and the lock of the backup."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from webarcfs.archive.config.directory import LAYOUT, Archive
 from webarcfs.archive.model.errors import Damaged, UsageError
 from webarcfs.archive.system import locks
 
-#: The file that makes a folder a backup: whose, and when it was finished last.
+#: The file that makes a folder a backup: the archive's id, and when the backup was finished last.
 MARK = directory.BACKUP
 
 
 def is_backup(folder: Path) -> bool:
-    """Whether a folder is a backup, and no archive."""
+    """Return whether a folder is a backup and not an archive."""
     return (folder / MARK).is_file() and not (folder / "format").exists()
 
 
 def id_of(archive: Archive) -> str:
-    """What tells this archive from others; the first backup makes it."""
+    """Return the id of this archive; the first backup creates it."""
     path = archive.root / "id"
     if not path.exists():
         scratch = archive.root / f".id-{os.getpid()}"
@@ -33,7 +33,7 @@ def id_of(archive: Archive) -> str:
         try:
             os.link(scratch, path)
         except FileExistsError:
-            pass  # another backup was faster
+            pass  # another backup created it first
         finally:
             scratch.unlink()
     return path.read_text("ascii").strip()
@@ -41,8 +41,8 @@ def id_of(archive: Archive) -> str:
 
 @contextmanager
 def held(folder: Path, *, must_exist: bool = False) -> Iterator[dict[str, Any] | None]:
-    """Hold a backup alone; what its mark says, None for a new one. Raises UsageError where it is none."""
-    # What a first backup leaves that was killed at once: its lock, and a mark that is not finished.
+    """Hold a backup exclusively; yield its mark, None for a new one. Raises UsageError if the folder is no backup."""
+    # The files of a first backup that was killed at once: its lock, and a temporary mark.
     ours = (".lock", f".{MARK}.")
     there = folder.is_dir() and not all(each.name.startswith(ours) for each in folder.iterdir())
     if must_exist and not (folder / MARK).is_file():
@@ -56,7 +56,7 @@ def held(folder: Path, *, must_exist: bool = False) -> Iterator[dict[str, Any] |
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[dict[str, Any]]:
-    """Keep others from a backup, and write nothing to it, as far as flock(2) goes; yields what its mark says."""
+    """Lock a backup with flock(2), if it has a lock file, without writing to it; yield its mark."""
     lock = folder / ".lock"
     with locks.exclusive_or_busy(lock, f"{folder} is being written or read") if lock.exists() else nullcontext():
         yield _read(folder / MARK)

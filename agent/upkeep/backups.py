@@ -1,14 +1,14 @@
-"""Backups: a copy of an archive in another folder, brought up to date by what changed, and the way back.
+"""Backups: an incremental copy of an archive in another folder, and the restore from it.
 
-The order makes it whole: the journal first, then the repositories. What `close` confirmed before is in the journal's
-copy, or was committed since and is in a repository; what is in both is committed once (refs/additions). Repositories
-are copied without a lock; only if a domain never stands still its publications wait for one transfer. webarc.db and
-the feed derive from git, so that a backup has none. Left out as well: jobs that are not finished (the sites are still
-there, and an import's files are its user's), `log/` and locks.
+The order makes a backup consistent: the journal first, then the repositories. An addition that `close` confirmed before
+the backup is in the journal's copy, or was committed since and is in a repository; an addition in both is committed
+once (refs/additions). Repositories are copied without a lock; only if a domain keeps changing, its publications wait
+for one transfer. webarc.db and the feed derive from git and are left out. So are unfinished jobs (a crawl can be
+repeated, and the user has the files of an import), `log/` and locks.
 
-What a disk damaged in a backup shows when it is read, and not before. So each backup reads what it has, unless it is to
-be quick: git's own checksums, and plain files against the archive's. A repository that is damaged is copied anew, from
-an archive that can be read; the damaged one is put aside and never deleted.
+Damage by the disk is noticed only on reading. So each backup, unless `quick`, reads the existing copy: git's own
+checksums, and plain files against the archive's. A damaged repository is copied again from a readable archive; the
+damaged copy is renamed and never deleted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from webarcfs.archive.system import locks
 from webarcfs.archive.system.file_mirror import mirror, remove_others
 from webarcfs.archive.system.fsync import sync_folder
 
-#: Plain files and folders; of these nothing is deleted in a backup.
+#: Plain files and folders; a backup never deletes any of them.
 _PLAIN = ("webarc.toml", "filters", "xsd", "reports")
 _JOURNAL = "journal"
 _TRIES_WITHOUT_LOCK = 3
@@ -42,8 +42,9 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a backup or a restore came to: domains, those that something was new of; those that failed, with why; and
-    what was damaged in a backup and is whole again, a line each.
+    """The result of a backup or a restore: the number of domains, and of those with new data.
+
+    `failed` has a line for each failure with its reason, `mended` a line for each repaired damage of a backup.
     """
 
     domains: int
@@ -53,10 +54,10 @@ class Copied:
 
 
 def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None, *, quick: bool = False) -> Copied:
-    """Bring the backup in `target` up to date, or begin one there. Unless it is `quick`, what is there is read.
+    """Update the backup in `target`, or begin one there. Unless `quick`, the existing copy is read and checked.
 
-    Raises UsageError when the folder holds something else, or the backup of another archive; Busy when it is in use;
-    OSError. Killed or failed at any point it can be run again; what was there stays.
+    Raises UsageError if the folder contains anything else, or the backup of another archive; Busy if it is in use;
+    OSError. After a kill or a failure at any point it can be run again; existing data stays.
     """
     if target.resolve().is_relative_to(archive.root):
         raise UsageError(f"{target} lies in the archive itself; a backup belongs on another disk")
@@ -91,11 +92,11 @@ def _differs(copy: Path) -> str:
 def restore(
     source: Path, root: Path, progress: Progress = lambda *_: None, *, partial: bool = False
 ) -> tuple[Copied, Recovered, bool]:
-    """Make an archive in the empty folder `root` from a backup; webarc.db and the feed are made anew.
+    """Make an archive in the empty folder `root` from a backup; webarc.db and the feed are rebuilt.
 
-    Where something of the backup cannot be read, `root` is no archive yet, and the next call goes on there; with
-    `partial` it is one of what could be read, and says in `missing` what it lacks. The last of what it returns says
-    whether the backup had been finished. Raises UsageError when `root` is not empty or `source` is no backup.
+    If a part of the backup cannot be read, `root` is no archive yet, and the next call continues there. With `partial`
+    it becomes an archive of the readable parts, and its file `missing` lists the others. The last item returned tells
+    whether the backup was finished. Raises UsageError if `root` is not empty or `source` is no backup.
     """
     with held(source, must_exist=True) as mark:
         assert mark is not None
@@ -110,13 +111,13 @@ def restore(
         if missing and partial:
             (archive.root / MISSING).write_text("".join(f"{line}\n" for line in missing), "utf-8", "replace")
         if partial or not missing:
-            directory.finish(archive)  # a folder that was not restored to the end is no archive
+            directory.finish(archive)  # before this, the folder is no archive
             (archive.root / RESTORING).unlink()
         return copied, recovered, mark["finished"] is not None
 
 
 def _begin(root: Path, own: str) -> Archive:
-    """The folders of what is to be an archive; those of a restore that did not end are gone on with."""
+    """Create the folders of the archive to be restored; an unfinished restore of the same backup is continued."""
     begun = root / RESTORING
     if not begun.is_file() or (root / "format").exists():
         directory.refuse_full(root)
@@ -128,9 +129,9 @@ def _begin(root: Path, own: str) -> Archive:
 
 
 def _copy_all(source: Archive, target: Archive, progress: Progress, *, live: bool, check: bool) -> Copied:
-    """Copy every repository; one that cannot be copied is named, and does not keep the others."""
+    """Copy every repository. One failure is listed, and does not affect the others."""
     target.content.mkdir(exist_ok=True)
-    for left in target.content.glob(".*"):  # being made when something died; who holds the target has it alone
+    for left in target.content.glob(".*"):  # unfinished copies of a killed process; the caller holds the lock
         shutil.rmtree(left, ignore_errors=True)
     domains = list(source.domains()) if source.content.is_dir() else []
     moved, failed, mended = 0, [], []
@@ -151,9 +152,9 @@ def _copy_all(source: Archive, target: Archive, progress: Progress, *, live: boo
 
 
 def _bring(source: Archive, target: Archive, domain: str, *, live: bool, check: bool) -> tuple[bool, list[str]]:
-    """Copy what is new of a domain; returns whether something was, and what was damaged in the copy and is mended.
+    """Copy new data of a domain; return whether any was copied, and a line for each repaired damage of the copy.
 
-    Raises Damaged where the copy is not whole afterwards.
+    Raises Damaged if the copy is not whole afterwards.
     """
     path = target.repository(domain)
     if not path.is_dir():
@@ -164,14 +165,14 @@ def _bring(source: Archive, target: Archive, domain: str, *, live: bool, check: 
         try:
             return _copy(source, Repository(path), domain, live=live, check=check), mended
         except WebarcError:
-            damage = _damage(path)  # or it is the archive that cannot be read
+            damage = _damage(path)  # if empty, the archive cannot be read
             if not damage:
                 raise
     return True, [*mended, *_copy_anew(source, path, domain, damage, live=live)]
 
 
 def _copy_first(source: Archive, path: Path, domain: str, *, live: bool) -> bool:
-    """Copy a domain that was not there; nothing is there either where that fails, rather than an empty repository."""
+    """Copy a new domain; after a failure without any ref, remove the empty repository."""
     copy = Repository.create(path)
     try:
         return _copy(source, copy, domain, live=live, check=False)
@@ -182,7 +183,7 @@ def _copy_first(source: Archive, path: Path, domain: str, *, live: bool) -> bool
 
 
 def _damage(repository: Path) -> list[str]:
-    """What is damaged in a copy, a line each."""
+    """Return a line for each damage of a copy."""
     try:
         found = [*repository_files.faults(repository), *transfer.rotten(repository)]
         return found or transfer.connected(Repository(repository))
@@ -191,7 +192,7 @@ def _damage(repository: Path) -> list[str]:
 
 
 def _copy_anew(source: Archive, path: Path, domain: str, damage: list[str], *, live: bool) -> list[str]:
-    """Put a damaged copy aside, once there is another one; returns what is to be said of it, a line each."""
+    """Copy a damaged repository again, then rename the damaged one; return lines for the user."""
     scratch = path.with_name(f".again-{path.name}")
     shutil.rmtree(scratch, ignore_errors=True)
     try:
@@ -214,7 +215,7 @@ def _copy_anew(source: Archive, path: Path, domain: str, damage: list[str], *, l
 
 
 def _rescue(path: Path, copy: Repository) -> list[str]:
-    """Take over the refs that only the damaged copy has; returns those that cannot be read."""
+    """Fetch the refs that only the damaged copy contains; return those that cannot be read."""
     packed = repository_files.read_packed(path)
     names = sorted(
         {*(packed.refs if packed else ()), *repository_files.loose_refs(path)}
@@ -230,7 +231,7 @@ def _rescue(path: Path, copy: Repository) -> list[str]:
 
 
 def _copy(source: Archive, copy: Repository, domain: str, *, live: bool, check: bool) -> bool:
-    """Whether something was new; then, and with `check`, it was looked whether all is there. Raises Damaged."""
+    """Copy new refs and return whether there were any; if so, or with `check`, check connectivity. Raises Damaged."""
     original = Repository(source.repository(domain))
     is_new = bool(transfer.differing(original, copy))
     if is_new:
@@ -254,7 +255,7 @@ def _fetch(source: Archive, original: Repository, copy: Repository, domain: str,
 
 
 def _same(source: Archive, original: Repository, copy: Repository, domain: str, *, live: bool) -> bool:
-    """Whether all refs are where the original's are now, read together as nobody moves them."""
+    """Return whether all refs equal the original's, read under a lock that keeps publications from moving them."""
     if not live:
         return not transfer.differing(original, copy)
     with locks.Turnstile(source.lock(domain)).shared():

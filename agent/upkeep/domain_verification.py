@@ -1,4 +1,4 @@
-"""What `verify` looks at in one domain's repository: refs, history, documents."""
+"""The checks of `verify` in one domain's repository: refs, history, documents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INDEXED = ("url", "mimeType", "title", "createTime", *CAPTURE_FIELDS)
 
 @dataclass
 class Domain:
-    """A domain's refs as they were at one moment, and what is wrong with them."""
+    """A domain's refs at one moment, and the findings on them."""
 
     name: str
     store: Repository
@@ -30,12 +30,12 @@ class Domain:
     refs: dict[str, str] = field(default_factory=dict)  # of refs/crawls/
     sequence: dict[str, int] = field(default_factory=dict)  # commitTag → number
     findings: list[str] = field(default_factory=list)
-    #: path → what the database says of it; None where that cannot be told
+    #: path → the fields that the database should contain; None if not all documents were read, or one is faulty
     current: dict[str, dict[str, str]] | None = None
 
 
 def read_refs(store: Repository, name: str) -> Domain:
-    """The refs of a domain, each looked at. Raises Damaged where they cannot be listed."""
+    """Read and check the refs of a domain. Raises Damaged if they cannot be listed."""
     domain = Domain(name, store)
     domain.main = _target(domain, MAIN)
     targets = ((time, _target(domain, CRAWLS + time)) for time in store.ref_names(CRAWLS))
@@ -66,7 +66,7 @@ def read_refs(store: Repository, name: str) -> Domain:
 
 
 def _target(domain: Domain, ref: str) -> str | None:
-    """Where a ref is; None, and a finding, where that cannot be told."""
+    """Return the target of a ref; None, with a finding, if it cannot be read."""
     try:
         return domain.store.ref(ref)
     except Damaged as error:
@@ -90,7 +90,7 @@ def _read_crawl(domain: Domain, time: str, target: str) -> None:
 
 
 def fsck(store: Repository) -> Iterator[str]:
-    """What git finds wrong with the objects, all of which it reads."""
+    """Yield the findings of `git fsck`, which reads all objects."""
     lines = store.check()
     yield from (f"git fsck: {line}" for line in lines[:_MOST_LINES])
     if len(lines) > _MOST_LINES:
@@ -98,7 +98,7 @@ def fsck(store: Repository) -> Iterator[str]:
 
 
 def history(domain: Domain) -> Iterator[str]:
-    """Main's history is a line; each crawl in it has its ref."""
+    """Check that main's history is linear, and that each crawl in it has its ref."""
     for commit in domain.store.history(domain.main):
         if len(commit.parents) > 1:
             yield f"history is no line: commit {commit.oid} has {len(commit.parents)} parents"
@@ -107,9 +107,9 @@ def history(domain: Domain) -> Iterator[str]:
 
 
 def documents(domain: Domain, sound: str | None) -> Iterator[str]:
-    """Each data.xml of main is valid, speaks of its own ARC, and has its files beside it.
+    """Check that each data.xml of main is valid, names its own ARC, and has its files beside it.
 
-    With `sound`, a commit that was looked at before, those that are not as they were there.
+    With `sound`, a commit that was checked before, only the documents that differ from it are read.
     """
     store = domain.store
     head = store.head() if domain.main is None else store.commit(domain.main)

@@ -1,8 +1,8 @@
-"""Keeps an archive in good order, unasked: once a day by `webarc-agent start`, or by `webarc-agent maintain`.
+"""The maintenance of an archive: once a day by `webarc-agent start`, or by `webarc-agent maintain`.
 
-It never waits for a crawl: a domain or a job that somebody is at work on is left for the next time. A crawl that comes
-to publish on a domain which is just being put in order waits until that is done; readers are not concerned, but for the
-moment in which refs are packed, once in some fifty crawls.
+It never waits for a crawl: a domain or a job in use is left for the next time. A crawl that publishes on a domain under
+maintenance waits for its end. Readers wait only while refs are packed or stale files are removed, for a moment; refs
+are packed once in some fifty crawls.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.repair import repacking
 from webarcfs.archive.system import locks
 
-#: How often it is due.
+#: The interval after which it is due.
 INTERVAL = timedelta(days=1)
 _STAMP = "maintained"
 
 
 @dataclass
 class Maintained:
-    """What was done: the domains that were put in order, what was removed, what was busy, what failed and why."""
+    """The result: maintained domains, removed files and refs, busy domains and jobs, failures with their reasons."""
 
     domains: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Maintained:
 
 
 def due(archive: Archive, now: datetime) -> bool:
-    """Whether a day has passed since the last time, or it never was done."""
+    """Return whether a day has passed since the last maintenance, or none was done yet."""
     try:
         last = from_epoch((archive.log / _STAMP).stat().st_mtime)
     except FileNotFoundError:
@@ -48,7 +48,7 @@ def due(archive: Archive, now: datetime) -> bool:
 
 
 def maintain(archive: Archive) -> Maintained:
-    """Put everything in order that nobody is at work on. What is wrong with one domain costs no other."""
+    """Maintain all domains and jobs that are not in use. One failure does not affect the others."""
     done = Maintained()
     (archive.log / _STAMP).touch()
     for domain in archive.domains():
@@ -67,13 +67,16 @@ def maintain(archive: Archive) -> Maintained:
 
 
 def _maintain_domain(archive: Archive, domain: str) -> list[str]:
-    """The caller holds the publishing lock: no crawl is preparing a commit here, and what one left is nobody's."""
+    """Maintain one domain; return what was removed.
+
+    The caller holds the publishing lock: no crawl is preparing a commit, so leftovers of crawls are unused.
+    """
     store = Repository(archive.repository(domain))
     removed = [str(path.relative_to(archive.root)) for path in leftlocks.remove(store.path)]
     scratch = [f"{domain}: {INCOMING}{name}" for name in store.refs(INCOMING)]
     stale = repacking.stale_files(store.path)
     if scratch or stale:
-        # Nobody commits additions meanwhile either: a mount's unfinished pack looks like one that a crash left.
+        # Additions must not be committed meanwhile: a mount's unfinished pack looks like the leftover of a crash.
         with _refs_stand_still(archive, domain):
             if scratch:
                 store.drop_scratch()
@@ -91,33 +94,33 @@ def _maintain_domain(archive: Archive, domain: str) -> list[str]:
 
 @contextmanager
 def _refs_stand_still(archive: Archive, domain: str) -> Iterator[None]:
-    """Keep all from moving refs and storing packs; readers from looking for them, for a moment."""
+    """Block all writers of refs and packs; readers of refs wait, too."""
     with locks.exclusive(archive.committing_lock(domain)), locks.Turnstile(archive.lock(domain)).exclusive():
         yield
 
 
 def _remove_dead_jobs(archive: Archive, done: Maintained) -> None:
-    """Remove folders of jobs that were killed before they had begun: there is nothing in them to go on from.
+    """Remove the empty folders of jobs that were killed before they began: they cannot be resumed.
 
-    One that is prepared has a definition, one that was interrupted a frontier; one that is just being made is locked.
+    A prepared job has a definition, an interrupted job a frontier; a job that is just being created is locked.
     """
     for path in sorted(archive.jobs.iterdir()):
         if path.name.startswith(".") or not path.is_dir() or not repacking.is_stale(path) or any(path.iterdir()):
             continue
         with _job_if_free(archive, path.name, done) as free:
             if free:
-                with contextlib.suppress(OSError):  # something is in it now
+                with contextlib.suppress(OSError):  # the folder is no longer empty
                     path.rmdir()
                     done.removed.append(str(path.relative_to(archive.root)))
 
 
 def _remove_scratch(archive: Archive, done: Maintained) -> None:
-    """Remove what was being made when something died (reports, repositories), or being removed (jobs)."""
+    """Remove the temporary folders of killed processes: unfinished reports and repositories, partly removed jobs."""
     for folder in (archive.reports, archive.jobs, archive.content):
         for path in sorted(folder.iterdir()):
             if not path.name.startswith(".") or not repacking.is_stale(path):
                 continue
-            # Writing a large report does not touch the time of its folder.
+            # Writing a large report does not update the mtime of its folder, so the job's lock decides.
             with _job_if_free(archive, path.name, done) if folder != archive.content else nullcontext(True) as free:
                 if free:
                     shutil.rmtree(path, ignore_errors=True)
@@ -126,7 +129,7 @@ def _remove_scratch(archive: Archive, done: Maintained) -> None:
 
 @contextmanager
 def _job_if_free(archive: Archive, job: str, done: Maintained) -> Iterator[bool]:
-    """Hold a job, so that nobody begins or goes on with it; yields False, and says so, where a process is at it."""
+    """Lock a job, so that no process begins or resumes it; yield False, and list it as busy, if a process uses it."""
     with locks.if_free(archive.publication_lock(publication_of(job))) as free:
         if not free:
             done.busy.append(job)

@@ -1,7 +1,7 @@
-"""`webarc-agent verify`: whether an archive is what it says, a line for each thing that is not.
+"""`webarc-agent verify`: checks whether an archive is consistent, with a line for each finding.
 
-git is checked by git; each data.xml against the schema; refs, feed and database against each other. It changes nothing
-(but for a note of how far it came, for `--quick`), and a crawl may publish meanwhile.
+git checks its objects; each data.xml is validated against the schema; refs, feed and database are compared. It changes
+nothing, except for a note on checked commits for `--quick`. A crawl may publish meanwhile.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from webarcfs.archive.repair.mending import damaged_refs
 from webarcfs.archive.repair.ref_mending import MENDS
 from webarcfs.archive.system import locks
 
-#: How far the last verification came: domain → the commit whose documents were all sound.
+#: The note of the last verification: domain → a commit all of whose documents were valid.
 _NOTE = "verified.json"
-#: What the quick form does not read.
+#: The checks that the quick form leaves out.
 LEFT_OUT = "objects (but for data.xml that is new), commit-graphs, the databases' pages"
 _RECOVER = "`webarc-agent recover` makes it anew"
 
 
 @dataclass
 class _Seen:
-    """The archive's refs as they were at one moment."""
+    """The archive's refs and feed at one moment."""
 
     domains: list[Domain] = field(default_factory=list)
     feed: list[str] = field(default_factory=list)
 
     @property
     def tags(self) -> dict[str, int]:
-        """commitTag → its number in the order of the feed."""
+        """Each commitTag → its number in the order of the feed."""
         return {tag: number for domain in self.domains for tag, number in domain.sequence.items()}
 
 
 def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
-    """A line for each finding.
+    """Yield a line for each finding.
 
-    `quick` looks at the documents that came since the last verification, and does not read what `LEFT_OUT` says.
+    `quick` checks only documents changed since the last verification, and leaves out the checks in `LEFT_OUT`.
     """
     seen = _Seen()
     with suppress(FileNotFoundError):
@@ -63,7 +63,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
         yield from (f"{MISSING}: {line}" for line in missing)
     for name in archive.domains():
         yield from (f"{name}: {line}; {MENDS}" for line in repository_files.faults(archive.repository(name)))
-    # Under it no publication moves refs or writes to the feed.
+    # While it is held, no publication moves refs or writes to the feed.
     with sequence.hold(archive):
         for name in archive.domains():
             try:
@@ -77,7 +77,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
         found = list(_domain(archive, domain, sound.get(domain.name), quick))
         yield from (f"{domain.name}: {line}" for line in found)
         yield from _rows(archive, domain)
-        domain.current = None  # memory stays flat
+        domain.current = None  # bounds memory
         if not found and domain.main:
             now_sound[domain.name] = domain.main
         else:
@@ -101,7 +101,7 @@ def _known(archive: Archive) -> dict[str, str]:
 def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) -> Iterator[str]:
     yield from domain.findings
     if not domain.findings:
-        with suppress(WebarcError):  # it is named elsewhere
+        with suppress(WebarcError):  # another check reports it
             yield from damaged_refs(archive, domain.name)
     for path in leftlocks.left(domain.store.path):
         name = path.relative_to(domain.store.path)
@@ -116,7 +116,7 @@ def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) ->
 
 
 def _feed(seen: _Seen) -> Iterator[str]:
-    """Each crawl has its line and each line its crawl, in the order of the numbers."""
+    """Check that each crawl has one line and each line a crawl, in the order of the numbers."""
     tags = seen.tags
     damaged = {domain.name for domain in seen.domains if domain.findings}
     lines = set(seen.feed)
@@ -134,7 +134,7 @@ def _feed(seen: _Seen) -> Iterator[str]:
 
 
 def _database(archive: Archive, seen: _Seen, quick: bool) -> Iterator[str]:
-    """The file is there, and SQLite finds nothing wrong with it."""
+    """Check that webarc.db exists, and that SQLite finds no error in it."""
     if not archive.database.exists():
         if seen.tags:
             yield "webarc.db: it is missing; `webarc-agent recover` makes it anew"
@@ -147,7 +147,7 @@ def _database(archive: Archive, seen: _Seen, quick: bool) -> Iterator[str]:
 
 
 def _links(archive: Archive, quick: bool) -> Iterator[str]:
-    """Where there is a links.db, SQLite finds nothing wrong with it. It may be behind: crawls do not depend on it."""
+    """Check that SQLite finds no error in links.db, if it exists. It may lack snapshots: crawls do not wait for it."""
     if archive.links.exists() and not quick:
         try:
             with LinksDatabase(archive.links) as base:
@@ -157,9 +157,9 @@ def _links(archive: Archive, quick: bool) -> Iterator[str]:
 
 
 def _rows(archive: Archive, domain: Domain) -> Iterator[str]:
-    """The database has each snapshot of a domain and no other, and knows what the newest one holds.
+    """Check that the database contains exactly the snapshots of a domain, and the documents of the newest one.
 
-    While a crawl is at work on the domain, it may be behind.
+    Skipped while a crawl publishes on the domain, since the database may then lack snapshots.
     """
     with locks.if_free(archive.publishing_lock(domain.name)) as free:
         if not free or not archive.database.exists():
@@ -168,14 +168,14 @@ def _rows(archive: Archive, domain: Domain) -> Iterator[str]:
             with Database(archive.database) as database:
                 indexed, current = database.indexed(domain.name), database.current(domain.name)
         except DatabaseDamaged:
-            return  # said once, of the whole
+            return  # `_database` reports it once
         now = set(read_refs(domain.store, domain.name).sequence)
     for tag in sorted(domain.sequence.keys() - indexed):
         yield f"webarc.db: there is no snapshot {tag}; {_RECOVER}"
     for tag in sorted(indexed - now):
         yield f"webarc.db: it has a snapshot {tag}, which git has not; {_RECOVER}"
     if domain.current is None or now != domain.sequence.keys():
-        return  # not all was looked at, or it has changed meanwhile
+        return  # not all documents were checked, or the domain has changed meanwhile
     paths = domain.current.keys() | current.keys()
     wrong = sorted(path for path in paths if domain.current.get(path) != current.get(path))
     if wrong:
@@ -184,13 +184,13 @@ def _rows(archive: Archive, domain: Domain) -> Iterator[str]:
 
 
 def journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:
-    """What mounts confirmed and git has not yet can be committed: the logs can be read, and the bodies are there."""
+    """Check that confirmed additions can be committed: the logs can be read, and the bodies exist."""
     marks: dict[str, dict[str, int]] = {}
     for log in all_logs(archive):
         try:
             records = log.more() or []
         except FileNotFoundError:
-            continue  # git has it all
+            continue  # all its additions are committed
         name = f"journal/{log.path.name}"
         if log.newer:
             yield f"{name}: a newer version wrote it; use that to mount or crawl"
@@ -213,7 +213,7 @@ def _is_whole(bodies: Path, record: LogRecord) -> bool:
 
 
 def _jobs(archive: Archive) -> Iterator[str]:
-    """A job that nobody is at work on can be gone on with."""
+    """Check that each job without a running process can be resumed."""
     for folder in sorted(archive.jobs.iterdir()):
         if folder.name.startswith("."):
             continue  # it is being removed

@@ -1,5 +1,5 @@
--- A URL was found. One that is known changes only if this way to it is shorter, or lets it in where it was refused; or if
--- it was only asked for because a robots.txt leads to it (the robots.txt itself is no page).
+-- Adds a found URL. A known URL changes only if the new path to it is shorter, or accepts it after a refusal; or if it
+-- was fetched only because a robots.txt redirects to it (the robots.txt itself is no page).
 INSERT INTO url (url, domain, kind, depth, hops, found_on, state, status, note)
 VALUES (:url, :domain, :kind, :depth, :hops, :found_on, :state, :status, :note)
 ON CONFLICT (url) DO UPDATE

@@ -1,2 +1,2 @@
--- The first of a digest is as good as the others.
+-- Bodies with the same key are equal: the first one stays.
 INSERT OR IGNORE INTO capture (key, batch, position) VALUES (:key, :batch, :position);

@@ -1,4 +1,4 @@
--- Answers to be archived, in the order in which they lie in the WARC; some, from behind the last one on.
+-- Responses to be archived, in the order of the WARC: at most :most, starting after (:position, :id).
 SELECT * FROM url
  WHERE batch = :batch AND domain = :domain AND arc <> '' AND (position, id) > (:position, :id)
  ORDER BY position, id

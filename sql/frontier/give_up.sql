@@ -1,3 +1,3 @@
--- What is still to be fetched will not be.
+-- Refuses all URLs that are still to be fetched.
 UPDATE url SET state = 'refused', status = :status, note = :note
  WHERE state IN ('waiting', 'fetching') AND (:domain = '' OR domain = :domain);

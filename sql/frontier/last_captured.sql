@@ -1,2 +1,2 @@
--- When the last answer of a domain came.
+-- The time of a domain's last response.
 SELECT max(captured) FROM url WHERE domain = :domain;

@@ -1,8 +1,8 @@
--- frontier.db of a job: every URL that the crawl has seen, and what became of it. With the WARCs beside it, all that is
--- needed to go on after a crash.
+-- frontier.db of a job: every URL that the crawl has seen, with its state and outcome. Together with the WARCs beside
+-- it, this is sufficient to resume after a crash.
 BEGIN IMMEDIATE;
 
-CREATE TABLE job (                          -- what was decided when the job began, and how far it is
+CREATE TABLE job (                          -- facts of the job (agent/frontier/facts.py); values are JSON
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -12,24 +12,24 @@ CREATE TABLE url (
     url        TEXT NOT NULL UNIQUE,        -- canonical
     domain     TEXT NOT NULL,               -- host[:port]
     kind       TEXT NOT NULL,               -- seed, link, redirect, requisite, robots
-    depth      INTEGER NOT NULL,            -- links from a start URL, by the shortest way known (/Cr-1.1/)
-    hops       TEXT NOT NULL,               -- that way in Heritrix's letters: L link, E requisite, R redirect, P robots
+    depth      INTEGER NOT NULL,            -- links from a start URL, by the shortest path known (/Cr-1.1/)
+    hops       TEXT NOT NULL,               -- that path in Heritrix letters: L link, E requisite, R redirect, P robots
     found_on   INTEGER REFERENCES url,
-    state      TEXT NOT NULL,               -- waiting, fetching, done (answered whole), failed, refused (never asked)
+    state      TEXT NOT NULL,               -- waiting, fetching, done (whole), failed, refused (scope, robots, limits)
     tries      INTEGER NOT NULL DEFAULT 0,
     not_before REAL NOT NULL DEFAULT 0,     -- seconds since 1970: not to be tried again earlier
     status     INTEGER NOT NULL DEFAULT 0,  -- HTTP's or Heritrix's code
-    note       TEXT NOT NULL DEFAULT '',    -- annotations for crawl.log, with commas between
-    batch      INTEGER NOT NULL DEFAULT 0,  -- number of the WARC that holds the answer
+    note       TEXT NOT NULL DEFAULT '',    -- annotations for crawl.log, separated by commas
+    batch      INTEGER NOT NULL DEFAULT 0,  -- number of the WARC that contains the response
     position   INTEGER NOT NULL DEFAULT 0,  -- byte of the response record in it
     size       INTEGER NOT NULL DEFAULT 0,  -- of the body as it was sent
     mime       TEXT NOT NULL DEFAULT '',
     digest     TEXT NOT NULL DEFAULT '',    -- sha1 of the body as it was sent, base32
     captured   TEXT NOT NULL DEFAULT '',    -- yyyy-mm-ddThh:mm:ss, CET
-    arc        TEXT NOT NULL DEFAULT '',    -- the ARC inside the domain, of an answer that is to be archived
-    target     TEXT NOT NULL DEFAULT '',    -- where an answer that is a redirect leads
-    expanded   INTEGER NOT NULL DEFAULT -1, -- the depth at which its links were added; -1 when they were not
-    nested     INTEGER NOT NULL DEFAULT 0,  -- 1: the ARC's folder held folders, so that other ARCs may lie inside
+    arc        TEXT NOT NULL DEFAULT '',    -- the ARC inside the domain, of a response that is to be archived
+    target     TEXT NOT NULL DEFAULT '',    -- the target of a redirect
+    expanded   INTEGER NOT NULL DEFAULT -1, -- the depth at which its links were added; -1: not added
+    nested     INTEGER NOT NULL DEFAULT 0,  -- 1: the ARC's folder contained folders, so that other ARCs may be inside
     result     TEXT NOT NULL DEFAULT ''     -- added, changed, unchanged, filtered, duplicate, undecodable
 );
 
@@ -40,10 +40,10 @@ CREATE INDEX url_fetching ON url (batch) WHERE state = 'fetching';
 CREATE INDEX url_of_arc ON url (domain, arc) WHERE arc <> '';
 CREATE INDEX url_of_batch ON url (batch, position);
 
-CREATE TABLE robots (                       -- answers to requests for robots.txt, each good for a day
+CREATE TABLE robots (                       -- responses to requests for robots.txt, each valid for a day
     url     TEXT PRIMARY KEY,
     status  INTEGER NOT NULL,               -- HTTP's or Heritrix's code
-    body    BLOB NOT NULL,                  -- the rules; where they moved to, for a redirect
+    body    BLOB NOT NULL,                  -- the rules; the target, for a redirect
     fetched REAL NOT NULL                   -- seconds since 1970
 ) WITHOUT ROWID;
 
@@ -53,14 +53,14 @@ CREATE TABLE batch (                        -- a run of wget: NNNNNN.list, .log,
     state  TEXT NOT NULL                    -- running, read
 );
 
--- ARCs that the crawl got no page for, and that stay all the same: their pages failed or were refused.
+-- ARCs for which the crawl fetched no page, and which stay: their pages failed or were refused.
 CREATE TABLE held (
     domain TEXT NOT NULL,
     arc    TEXT NOT NULL,
     PRIMARY KEY (domain, arc)
 ) WITHOUT ROWID;
 
-CREATE TABLE query (                        -- how many URLs were let in that differ in nothing but their queries
+CREATE TABLE query (                        -- the number of accepted URLs that differ only in their queries
     path TEXT PRIMARY KEY,                  -- a URL without its query
     urls INTEGER NOT NULL
 ) WITHOUT ROWID;

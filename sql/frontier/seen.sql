@@ -1,5 +1,5 @@
--- The ARCs of a domain that the crawl saw, as a tree is walked: children right behind their folder, since U+0001 sorts
--- before all that a name can hold.
+-- The ARCs of a domain that the crawl saw, in the order of a tree walk: children directly after their folder, since
+-- U+0001 sorts before every character of a name.
 SELECT arc, max(nested) AS nested
   FROM (SELECT arc, nested FROM url
          WHERE domain = :domain AND arc <> '' AND result IN ('added', 'changed', 'unchanged')

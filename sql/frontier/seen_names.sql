@@ -1,4 +1,4 @@
--- The ARCs of a domain that the crawl saw, each once; in the order of an index, so that nothing is sorted.
+-- The ARCs of a domain that the crawl saw, each once, in the order of an index: no sorting.
 SELECT arc FROM url WHERE domain = :domain AND arc <> '' AND result IN ('added', 'changed', 'unchanged')
  UNION ALL
 SELECT arc FROM held

@@ -1,2 +1,2 @@
--- How many URLs of each domain wget was given, by the runs before this one.
+-- The number of URLs of each domain in batches, over all runs of the job.
 SELECT domain, count(*) AS urls FROM url WHERE batch > 0 GROUP BY domain;

@@ -1,3 +1,3 @@
--- Every answer is in a WARC before it is noted here, so the last transactions may be lost with the power.
+-- Every response is in a WARC before it is recorded here, so a power failure may lose the last transactions.
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;

@@ -1,5 +1,5 @@
--- Domains with something to fetch, and when the first of it may be. Walks from domain to domain along the index, so
--- that it costs nothing to have a million URLs waiting.
+-- Domains with waiting URLs, and when the first of them may be fetched. Walks the index from domain to domain, so that
+-- the cost does not depend on the number of waiting URLs.
 WITH RECURSIVE waiting (domain) AS (
     SELECT min(domain) FROM url WHERE state = 'waiting'
     UNION ALL

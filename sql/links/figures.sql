@@ -1,5 +1,5 @@
--- The links of the snapshot :seq of :domain by kind and by whether they leave the domain: how often they are there, and
--- to how many targets. Menus are on every page, so what pages say is summed before targets are looked at.
+-- The links of the snapshot :seq of :domain, grouped by kind and by whether they leave the domain: their number, and
+-- the number of their targets. Menus are on every page, so references are summed before targets are joined.
 WITH said AS (
     SELECT link.reference AS reference, sum(link.times) AS times
       FROM domain

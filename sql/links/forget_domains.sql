@@ -1,4 +1,4 @@
--- Hosts that nothing links to any more.
+-- Deletes the domains without URLs, pages and snapshots.
 DELETE FROM domain WHERE id NOT IN (
     SELECT domain FROM url WHERE domain IS NOT NULL UNION SELECT domain FROM page UNION SELECT domain FROM snapshot
 );

@@ -1,4 +1,4 @@
--- Narrows what from, to, word or all find, down to the state at :seq (NULL: every version).
+-- Restricts the results of from, to, word or all to the state at :seq (NULL: every version).
    AND (:seq IS NULL OR version.seq_from <= :seq AND version.seq_until > :seq)
    AND (:domain IS NULL OR domain.name = :domain)
    AND (:kind IS NULL OR reference.kind = :kind)

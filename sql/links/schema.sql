@@ -1,7 +1,7 @@
--- links.db: the links of every version of every HTML page (seed 4). Derived: `webarc-agent recover` makes it anew from
--- git. Links belong to a body, the bytes of a page under its URL; a version says from which snapshot to which a page had
--- that body. So a page that did not change costs no row, and one that changed costs the rows of that page. URLs, texts,
--- and what a link says (its kind, target and text) are there once: menus repeat them on every page.
+-- links.db: the links of every version of every HTML page (seed 4). Derived: `webarc-agent recover` rebuilds it from
+-- git. Links belong to a body, the bytes of a page under its URL. A version gives the snapshots in which a page had that
+-- body. So an unchanged page costs no row, and a changed page costs its own rows. URLs and references (kind, target and
+-- text of a link) are stored once: menus repeat them on every page.
 
 PRAGMA page_size = 8192;
 
@@ -22,7 +22,7 @@ CREATE TABLE snapshot (
 
 CREATE TABLE url (
     id     INTEGER PRIMARY KEY,
-    url    TEXT NOT NULL UNIQUE,            -- canonical; or mailto: and an address
+    url    TEXT NOT NULL UNIQUE,            -- canonical; or mailto:<address>
     domain INTEGER REFERENCES domain        -- NULL: a mail address
 );
 
@@ -35,8 +35,8 @@ CREATE TABLE page (
 CREATE TABLE body (
     id   INTEGER PRIMARY KEY,
     page INTEGER NOT NULL REFERENCES page,
-    url  INTEGER NOT NULL REFERENCES url,   -- what its links are relative to
-    blob BLOB NOT NULL,                     -- git's id of the bytes
+    url  INTEGER NOT NULL REFERENCES url,   -- the base of its relative links
+    blob BLOB NOT NULL,                     -- git's object id of the bytes
     UNIQUE (page, blob, url)
 );
 
@@ -45,8 +45,8 @@ CREATE INDEX body_by_url ON body (url);
 CREATE TABLE version (
     page      INTEGER NOT NULL REFERENCES page,
     domain    INTEGER NOT NULL REFERENCES domain,
-    seq_from  INTEGER NOT NULL,             -- the first snapshot that has it
-    seq_until INTEGER NOT NULL,             -- the first that no longer has it; 9223372036854775807 while it is current
+    seq_from  INTEGER NOT NULL,             -- the first snapshot that contains it
+    seq_until INTEGER NOT NULL,             -- the first that no longer contains it; 9223372036854775807: current
     body      INTEGER NOT NULL REFERENCES body,
     PRIMARY KEY (page, seq_from)
 ) WITHOUT ROWID;
@@ -54,17 +54,17 @@ CREATE TABLE version (
 CREATE INDEX version_by_body ON version (body, seq_until, seq_from);
 CREATE INDEX version_by_domain ON version (domain, seq_until, seq_from, body);
 
-CREATE TABLE reference (                    -- what a link says, on whichever page
+CREATE TABLE reference (                    -- the content of a link, independent of its page
     id     INTEGER PRIMARY KEY,
     kind   INTEGER NOT NULL,                -- 1 http, 2 mail, 3 image
     target INTEGER NOT NULL REFERENCES url,
-    text   TEXT NOT NULL,                   -- between <a> and </a>, or in alt; as it is written, white space folded
+    text   TEXT NOT NULL,                   -- between <a> and </a>, or in alt; original spelling, white space folded
     UNIQUE (target, kind, text)
 );
 
--- The words of each reference's text (rowid is its id), case and accents folded. A full-text index appends and merges:
--- a table of words and references would be written to all over with each page, since any text has any words.
--- Its tokenizer leaves what it is given as it is: words come folded, with blanks between.
+-- The words of each reference's text (rowid is its id), case and accents folded. A full-text index appends and merges;
+-- each page would change pages all over a table of words and references. The tokenizer does not fold: the words are
+-- given folded, separated by blanks.
 CREATE VIRTUAL TABLE naming USING fts5 (words, content = '', columnsize = 0, detail = none, tokenize = 'ascii');
 CREATE VIRTUAL TABLE word USING fts5vocab (naming, row);
 CREATE VIRTUAL TABLE named USING fts5vocab (naming, instance);
@@ -72,13 +72,13 @@ CREATE VIRTUAL TABLE named USING fts5vocab (naming, instance);
 CREATE TABLE link (
     body      INTEGER NOT NULL REFERENCES body,
     reference INTEGER NOT NULL REFERENCES reference,
-    times     INTEGER NOT NULL,             -- how often the page says it
+    times     INTEGER NOT NULL,             -- the number of occurrences on the page
     PRIMARY KEY (body, reference)
 ) WITHOUT ROWID;
 
 CREATE INDEX link_by_reference ON link (reference, body, times);
 
--- What goes takes with it what only it had. The writer has words_of: what naming was given.
+-- Deleting a row deletes the rows that only it referred to. The writer defines words_of: the words given to naming.
 
 CREATE TRIGGER body_goes AFTER DELETE ON body BEGIN
     DELETE FROM link WHERE body = OLD.id;
@@ -98,7 +98,7 @@ CREATE TRIGGER reference_goes AFTER DELETE ON reference BEGIN
     INSERT INTO naming (naming, rowid, words) VALUES ('delete', OLD.id, words_of(OLD.text));
 END;
 
--- A row for each link of each page in each snapshot; for any SQLite tool.
+-- One row for each link of each page in each snapshot; readable with any SQLite tool.
 CREATE VIEW links AS
 SELECT source.url         AS page,
        page.path          AS path,
@@ -121,7 +121,7 @@ SELECT source.url         AS page,
   JOIN reference     ON reference.id = link.reference
   JOIN url AS target ON target.id = reference.target;
 
--- Seed 4's table: how often a page names a target by a word. Fast where the word is given.
+-- Seed 4's table: the number of times that a page names a target with a word. Fast if the word is given.
 CREATE VIEW link_words AS
 SELECT named.term         AS word,
        source.url         AS page,

@@ -1,2 +1,2 @@
--- Changes when another process has written.
+-- The value changes when another process has written.
 PRAGMA data_version;

@@ -1,4 +1,4 @@
--- The links that lead to one of the URLs :targets (a JSON array). narrow.sql follows.
+-- The links to the URLs :targets (a JSON array). narrow.sql follows.
 SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url AS target, reference.text AS text,
        link.times AS times, version.seq_from AS since, version.seq_until AS until
   FROM url AS target

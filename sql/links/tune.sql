@@ -1,2 +1,2 @@
--- Pages of the file that the writer may hold, in KiB.
+-- The writer's page cache: 64 MiB (a negative value is in KiB).
 PRAGMA cache_size = -65536;

@@ -1,4 +1,4 @@
--- The links that all of :words name, each in quotation marks. narrow.sql follows.
+-- The links whose texts contain all of :words, each in quotation marks. narrow.sql follows.
 SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url AS target, reference.text AS text,
        link.times AS times, version.seq_from AS since, version.seq_until AS until
   FROM naming

@@ -1,2 +1,2 @@
--- What users ask (/Cl-6/); their condition and order follow.
+-- A user's query (/Cl-6/); the condition and order follow.
 SELECT url, mimeType, title, path, domain, crawlTime, createTime, commitTag, captureTime, status FROM metadata

@@ -1,2 +1,2 @@
--- What links to documents need of them; the user's condition and order follow (/Cl-6/).
+-- The columns that links to documents need; the user's condition and order follow (/Cl-6/).
 SELECT commitTag, path FROM metadata

@@ -1,4 +1,4 @@
--- The version at this path that was valid just before the snapshot :seq ends with it.
+-- Ends the version at this path that was valid directly before the snapshot :seq.
 UPDATE version
    SET seq_until = :seq
  WHERE seq_from < :seq AND seq_until > :seq

@@ -1,2 +1,2 @@
--- The same statement compiled and not run: whether SQLite takes the condition that follows.
+-- ask_places.sql, compiled and not run: whether SQLite accepts the condition that follows.
 EXPLAIN SELECT commitTag, path FROM metadata

@@ -1,4 +1,4 @@
--- Asked of webarc.db: whether the archive has something of :domain at :seq, and whether the document at :path or :folder.
+-- In webarc.db: whether the archive contains a snapshot of :domain at :seq, and the document at :path or :folder.
 SELECT EXISTS (SELECT 1 FROM domain JOIN snapshot ON snapshot.domain = domain.id
                 WHERE domain.name = :domain AND snapshot.seq <= :seq) AS domain,
        EXISTS (SELECT 1 FROM document JOIN version ON version.document = document.id

@@ -1,4 +1,4 @@
--- What is in the newest state of a domain.
+-- The documents in the newest state of a domain.
 SELECT document.path AS path, document.url AS url, version.mimeType AS mimeType, version.title AS title,
        version.createTime AS createTime, version.captureTime AS captureTime, CAST(version.status AS TEXT) AS status
   FROM domain

@@ -1,4 +1,4 @@
--- The snapshots that were published after a number of the archive's counter, in the order of the feed.
+-- The snapshots published after a value of the archive's counter, in the order of the feed.
 SELECT sequence, commitTag
   FROM snapshot
  WHERE sequence > :sequence

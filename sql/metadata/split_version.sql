@@ -1,4 +1,5 @@
--- A snapshot :seq is put in between: the version at this path that goes on at :next, the one behind it, becomes two.
+-- A snapshot :seq is inserted before :next: splits the version at this path that is valid in both, so that the second
+-- part begins at :next.
 INSERT INTO version (document, domain, seq_from, seq_until, stored, mimeType, title, createTime, captureTime, status, blob,
                      head, size)
 SELECT document, domain, :next, seq_until, stored, mimeType, title, createTime, captureTime, status, blob, head, size
