@@ -12,6 +12,7 @@ from collections import Counter
 import pytest
 
 from agent.jobs.publishing import STAGES
+from agent.upkeep.verification import verify
 from tests.kill.conftest import PAGES
 from tests.kill.victim import POINTS
 from tests.support.crawls import log_text
@@ -20,7 +21,8 @@ from tests.support.mounts import Mounted
 from tests.support.nasty import slow
 from tests.support.site import Site, page
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, Repository
+from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, SEEN, Repository
+from webarcfs.archive.history import versions
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import arc_path
@@ -31,10 +33,10 @@ pytestmark = [pytest.mark.crawl, pytest.mark.mount]
 _BEFORE_THE_SWAP = ("first-batch-read", "later-batch-read", "captured", "objects-written", "commit-written")
 
 
-def agent(archive: Archive, site: Site, point: str = "") -> subprocess.CompletedProcess[str]:
-    """One crawl of the site, killed at `point` if one is given."""
+def agent(archive: Archive, site: Site, point: str = "", *what: str) -> subprocess.CompletedProcess[str]:
+    """One crawl of the site, or of `what`, killed at `point` if one is given."""
     program = ["-m", "tests.kill.victim", point] if point else ["-c", "from agent.cli import main; main()"]
-    arguments = ["--quiet", "crawl", "--archive", str(archive.root), "--wait", "0", site.url("/")]
+    arguments = ["--quiet", "crawl", "--archive", str(archive.root), "--wait", "0", *(what or (site.url("/"),))]
     return subprocess.run(
         [sys.executable, *program, *arguments], capture_output=True, text=True, check=False, timeout=120
     )
@@ -78,6 +80,29 @@ def test_kill(archive: Archive, site: Site, point: str) -> None:
     assert done.returncode == 0, done.stderr
     assert [path for path, count in Counter(each.path for each in site.requests).items() if count > 1] == []
     _is_as_it_shall_be(archive)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [each for each in POINTS if each != "later-batch-read"]
+    if os.environ.get("WEBARC_SOAK")
+    else ("commit-written", "refs-moved"),
+)
+def test_what_a_killed_crawl_saw_is_kept_with_it_or_not_at_all(archive: Archive, site: Site, point: str) -> None:
+    """A publication that sees a part: refs/seen moves with its commit."""
+    assert agent(archive, site).returncode == 0
+    part = (site.url(Generated(PAGES).path(3)), "--depth", "0")
+    assert agent(archive, site, point, *part).returncode == -signal.SIGKILL
+    repository = store(archive)
+    assert len(repository.refs(SEEN)) == len(repository.refs(CRAWLS)) - 1 == int(point not in _BEFORE_THE_SWAP)
+    done = agent(archive, site, "", *part)
+    assert done.returncode == 0, done.stderr
+    head = repository.head()
+    assert head is not None and head.message.seen
+    assert repository.refs(SEEN) == {head.message.tag.seen_ref.removeprefix(SEEN): head.message.seen}
+    saw = {arc.path for arc in versions.arcs(repository, head.message.seen)}  # the page and its requisites
+    assert Generated(PAGES).path(3).strip("/") in saw and len(saw) == 3
+    assert list(verify(archive)) == []
 
 
 def test_a_page_that_kills_the_agent_is_read_by_another_process(archive: Archive, site: Site) -> None:
