@@ -1,4 +1,5 @@
-"""The options of `-o`: which are ours, which go to libfuse, which mount(8) passes and we ignore. Pure."""
+"""The options of `-o`: those of webarcfs, those for libfuse, and those of mount(8) that are ignored. Pure."""
+# Options that mount(8) handles itself, or the kernel's defaults (mount(8), "filesystem-independent mount options").
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _VALUES: Mapping[str, Callable[[Options, str], Options]] = {
     "group": lambda options, value: replace(options, group=value),
     "log": lambda options, value: replace(options, log=value),
 }
-#: What is ours, as help and man page name it → what it does.
+#: webarcfs' own options, as help and man page name them → their effect.
 OURS: Mapping[str, str] = {
     "ro": "for reading only",
     "rw": "for reading and adding (the default)",
@@ -44,7 +45,7 @@ OURS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `-o` asks for. Without a `binding` it is the best one that there is; without a `log` the archive's own."""
+    """The values of `-o`. Without `binding`, the first that can be loaded is used; without `log`, the archive's own."""
 
     read_only: bool = False
     allow_other: bool = False
@@ -57,9 +58,9 @@ class Options:
 
 
 def parse(texts: Iterable[str], *, sloppy: bool = False) -> Options:
-    """Options from the arguments of `-o`, each a list with commas; later ones win.
+    """Return the options from the arguments of `-o`, each a list with commas; later ones win.
 
-    Raises UsageError for one that is not known, unless `sloppy` (mount(8), -s).
+    Raises UsageError for an unknown option, unless `sloppy` (mount(8), -s).
     """
     options = Options()
     for word in (word for text in texts for word in text.split(",") if word):
@@ -73,7 +74,7 @@ def parse(texts: Iterable[str], *, sloppy: bool = False) -> Options:
 
 
 def _apply(options: Options, word: str) -> Options | None:
-    """`options` with one word more; None when it is not known."""
+    """Return `options` with one more word; None if it is unknown."""
     name, _, value = word.partition("=")
     if name in _VALUES and value:
         return _VALUES[name](options, value)
@@ -83,5 +84,5 @@ def _apply(options: Options, word: str) -> Options | None:
 
 
 def escaped(value: str | bool) -> str | bool:
-    """An option's value for libfuse, which takes commas and backslashes for its own."""
+    """Return an option's value with commas and backslashes escaped for libfuse."""
     return value.replace("\\", "\\\\").replace(",", "\\,") if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""What both adapters share: what they are given, how an exception becomes an errno, counts of requests.
+"""Shared by both adapters: the context of a mount, the map from exceptions to errno, the counts of requests.
 
 Public: every module. An adapter translates requests and answers, and decides nothing. It calls `live` once, registers
 as the view's listener, counts each request, and answers errors by `errno_map`. Imports view/, mount/writing and

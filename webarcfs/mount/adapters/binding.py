@@ -1,4 +1,4 @@
-"""What an adapter is given, and which adapters there are. Knows no FUSE itself; no state, no threads."""
+"""The context that an adapter receives, and the table of adapters. Without FUSE, state or threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webarcfs.view.node import NodeKind
 from webarcfs.view.tree.root import Tree
 from webarcfs.view.tree.view import ViewListener
 
-#: Extended attribute of the root that tells the process behind a mount; found by name, not listed.
+#: Extended attribute of the root with the id of the mount's process; not listed.
 PID = "user.webarc.pid"
 
 #: Binding (`-o binding=`) → the module whose `serve(AdapterContext)` mounts and answers until the mount is gone, and
@@ -33,12 +33,12 @@ Live = Callable[[ViewListener | None, Tell | None], None]
 
 @dataclass(frozen=True, slots=True)
 class AdapterContext:
-    """One mount to be served. `live` is called once, by the adapter, when the kernel has taken the mount over: with the
-    listener to publications and the function that has the kernel look up a name again, if the kernel keeps anything.
+    """One mount to be served. The adapter calls `live` once, when the kernel has accepted the mount, with the listener
 
-    All nodes belong to `uid` and `gid`, and folders have `folder_mode` (0775 for a group that may add). `options` are
-    the kernel's and libfuse's, true or with a value. With `requests`, the adapter counts there what reaches it.
-    `additions` takes what is written; a mount without is for reading.
+    to publications and the function that makes the kernel look up a name again; both None if the kernel caches nothing.
+    All nodes belong to `uid` and `gid`; folders have `folder_mode` (0775 for a group that may add). `options` are
+    those of the kernel and libfuse: true, or a value. The adapter counts its requests in `requests`, if given.
+    `additions` accepts writes; without it, the mount is read-only.
     """
 
     archive: Archive
@@ -57,9 +57,9 @@ Serve = Callable[[AdapterContext], None]
 
 
 def load(name: str = "") -> Serve:
-    """The `serve` of a binding; of the best that there is without a name.
+    """Return `serve` of the binding `name`; without a name, of the first binding that can be loaded.
 
-    Raises UsageError when there is none of that name, MountFailed without its library.
+    Raises UsageError for an unknown name, MountFailed if the library is missing.
     """
     if name:
         return _load(name)

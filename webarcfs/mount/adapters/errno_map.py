@@ -1,7 +1,7 @@
-"""What an adapter answers when an operation fails: the one place where an exception becomes an errno.
+"""Maps exceptions of operations to errno; the only place that does.
 
-Shared by all adapters; safe for any thread. What nobody expected is logged with its traceback and is EIO; no exception
-ends the mount.
+Shared by all adapters; safe for any thread. An unexpected exception is logged with its traceback and becomes EIO; no
+exception ends the mount.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import logging
 
 from webarcfs.archive.model.errors import WebarcError, errno_of
 
-# Errors of the system that mean to the caller what they mean to us. Any other is about files of the archive that the
-# caller never named, and ENOENT for one of those would tell him that *his* file is not there.
+# System errors that mean the same to the caller as to the mount. Any other error concerns files of the archive that the
+# caller did not name; its ENOENT, for example, would deny the existence of the *caller's* file.
 _RESOURCES = frozenset((errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EFBIG, errno.EIO))
 
 _HINTS = {
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def errno_for(error: BaseException, operation: str, where: object = "") -> int:
-    """The errno for `error`, raised by `operation` on `where`; what the archive is to blame for is logged."""
+    """Return the errno for `error`, raised by `operation` on `where`; log errors of the archive and the system."""
     number = errno_of(error)
     if isinstance(error, WebarcError):
         if number == errno.EIO:

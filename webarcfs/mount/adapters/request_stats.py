@@ -1,11 +1,11 @@
-"""Counts the requests that reach user space, by kind (`-o stats`). Each thread has its own counter, so none waits."""
+"""Counts the requests that reach user space, by kind (`-o stats`). Each thread has its own counter: no contention."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
 
-#: Extended attribute of the root that tells the counts; found by name, not listed.
+#: Extended attribute of the root with the counts; not listed.
 STATS = "user.webarc.stats"
 
 
@@ -17,7 +17,7 @@ class RequestStats:
         self._all: list[Counter[str]] = []
 
     def count(self, kind: str) -> None:
-        """One more of this kind."""
+        """Count one request of this kind."""
         try:
             mine: Counter[str] = self._local.counter
         except AttributeError:

@@ -1,7 +1,7 @@
-"""Names in the log the requests that took long, by operation and path: where to look when reading is slow.
+"""Logs slow requests, by operation and path.
 
 At most one line a second, so that a slow disk does not fill the log; the next line counts those left out. An answer
-that waits for the disk, as a close does, is measured until it is sent. Safe for any thread.
+that waits for the disk, such as a close's, is measured until it is sent. Safe for any thread.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-#: Seconds from which on a request is slow.
+#: Seconds from which a request is slow.
 SLOW: Final = 0.1
 _BETWEEN_LINES = 1.0
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class SlowRequests:
-    """The slow requests of one mount; `path_of` makes a path of what an operation is asked about."""
+    """The slow requests of one mount; `path_of` returns the path of an operation's argument."""
 
     def __init__(self, path_of: Callable[[object], str]) -> None:
         self._path_of = path_of
@@ -29,7 +29,7 @@ class SlowRequests:
         self._left_out = 0
 
     def note(self, operation: str, where: object, begun: float) -> None:
-        """Log a request that began at the monotonic time `begun` and ended now, if it was slow."""
+        """Log a request that began at the monotonic time `begun` and ends now, if it was slow."""
         now = time.monotonic()
         if now - begun < SLOW:
             return

@@ -1,7 +1,7 @@
-"""Contents of files that nobody opens: on a read-only mount the kernel reads a version without asking for it before.
+"""Contents of files without handles: on a read-only mount the kernel reads a version without an open before.
 
 Memory, and the temporary files of a few large blobs. Safe for any thread: each read has a content of its own, so none
-is closed under another; what is kept only keeps large ones from being written to a temporary file for each read.
+is closed under another; the kept ones only avoid a temporary file for each read of a large file.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Iterator
 from webarcfs.view.content import Content
 from webarcfs.view.node import File
 
-#: How many large files are kept readable when nobody reads them just now.
+#: Number of large files that are kept readable while no process reads them.
 HELD = 4
-#: Seconds for which one counts as being read after the last read, and how many of those there may be.
+#: Seconds after its last read for which a file counts as being read, and the most such files.
 BUSY = 10.0
 MOST = 64
 
 
 class OpenContents:
-    """The large files that were read last: all that are being read, and a few more."""
+    """The large files that were read last: all that are being read, and `HELD` idle ones."""
 
     def __init__(self, busy: float = BUSY) -> None:
         self._busy = busy
@@ -31,7 +31,7 @@ class OpenContents:
         self._lock = threading.Lock()
 
     def read(self, inode: int, file: File, offset: int, size: int) -> bytes:
-        """Bytes of a file."""
+        """Return bytes of a file."""
         content = file.open()
         try:
             return content.read(offset, size)
@@ -39,7 +39,7 @@ class OpenContents:
             self._keep(inode, content)
 
     def forget(self, inode: int) -> None:
-        """The kernel knows the file no more."""
+        """Close the content of a file that the kernel no longer knows."""
         with self._lock:
             content = self._contents.pop(inode, None)
             self._read.pop(inode, None)
@@ -59,7 +59,7 @@ class OpenContents:
             each.close()
 
     def _idle(self) -> Iterator[Content]:
-        """Those that go. With a fixed number, readers of one file more would make git write each anew for each read."""
+        """Yield the contents to close. A fixed limit would make git write a file anew for each read of one too many."""
         while len(self._contents) > HELD:
             inode = next(iter(self._contents))
             if len(self._contents) <= MOST and time.monotonic() - self._read[inode] < self._busy:

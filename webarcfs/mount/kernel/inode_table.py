@@ -1,8 +1,8 @@
-"""The inodes that the kernel knows: number → node, with how often the kernel was told of each.
+"""The inodes that the kernel knows: number → node, with the kernel's lookup count.
 
-Memory only, safe for any thread; its lock is held for moments and never across a call to the outside. A node stays
-until the kernel forgets it. Folders whose number stays while what lies in them changes are renewed when they are
-asked for, so that no request ever sees an older state than the one in force.
+Memory only, safe for any thread; its lock is held for moments and never across a call to another module. A node stays
+until the kernel forgets it. Folders whose inode number outlives their content are renewed on each access, so that no
+request sees an older state than the one in force.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from webarcfs.view.node import Folder, Node, NodeKind
 from webarcfs.view.tree.folders import Arc
 from webarcfs.view.tree.queries_folder import AnswerFolder, Beginning
 
-#: Set in the kernel's number of what is history. A version that is also current has one st_ino in both places, but what
-#: may be done to it differs, and so the kernel must know it as two.
+#: Set in the kernel's number of a node of history. A version that is also current has the same st_ino in both places,
+#: but other permissions, so the kernel needs two inodes.
 _OLD: Final = 1 << 63
-#: Names of a path that the log shows.
+#: The most names of a path in the log.
 _DEEPEST: Final = 100
-#: Folders that the kernel is made to forget, with all inside them, when it knows too many inodes.
+#: Folders that the kernel must drop, with all inside them, when it knows too many inodes.
 _TRIMMED: Final = (Arc, AnswerFolder, Beginning)
 
 
 def nodeid(node: Node) -> int:
-    """The number by which the kernel knows a node."""
+    """Return the number by which the kernel knows a node."""
     return node.ino | _OLD if node.old else node.ino
 
 
 def ino_of(number: int) -> int:
-    """What stat(2) calls the inode, whose number for the kernel this is."""
+    """Return the st_ino (stat(2)) of the inode with this number in the kernel."""
     return number & ~_OLD
 
 
 def old_nodeid(ino: int) -> int:
-    """The number by which the kernel knows what is history, by its st_ino."""
+    """Return the kernel's number of a node of history, from its st_ino."""
     return ino | _OLD
 
 
 class ListedEntry:
-    """What the kernel was told of a name in a listing: right as long as the name's stamp is this (`Folder.stamp`)."""
+    """An entry that the kernel received in a listing; valid while the name has this stamp (`Folder.stamp`)."""
 
     __slots__ = ("ino", "kind", "number", "stamp")
 
@@ -55,7 +55,7 @@ class ListedEntry:
 
 
 class LazyFile:
-    """A file that a folder told of without making its node (`Folder.child_attrs`)."""
+    """A file whose attributes a folder returned without making its node (`Folder.child_attrs`)."""
 
     __slots__ = ("folder", "name")
 
@@ -65,7 +65,7 @@ class LazyFile:
 
 
 class _Known:
-    """A node, how often the kernel was told of it, and where it was found last; of a folder, what it was told of it."""
+    """A node, its lookup count and last known place; of a folder, also the entries that the kernel received."""
 
     __slots__ = ("lookups", "name", "node", "parent", "told")
 
@@ -78,7 +78,7 @@ class _Known:
 
 
 class Inodes(Container[int]):
-    """The table of one mount. The root is always in it."""
+    """The table of one mount. It always contains the root."""
 
     def __init__(self, root: Folder) -> None:
         self._lock = threading.Lock()
@@ -94,7 +94,7 @@ class Inodes(Container[int]):
         return len(self._known)
 
     def node(self, number: int) -> Node:
-        """The node of an inode, as it is now. Raises Stale for one that is not known, and what `Folder.now` raises."""
+        """Return the current node of an inode. Raises Stale for an unknown inode, and the errors of `Folder.now`."""
         known = self._known.get(number)
         if known is None:
             raise LookAgain(f"inode {number} is not known")
@@ -106,7 +106,7 @@ class Inodes(Container[int]):
         return node
 
     def path(self, number: int) -> str:
-        """The path in the mount by which an inode was found last, as far as the folders above are known."""
+        """Return the path by which an inode was found last, as far as the folders above are known."""
         names: list[str] = []
         known = self._known.get(number)
         while known is not None and known.name and len(names) < _DEEPEST:
@@ -115,16 +115,16 @@ class Inodes(Container[int]):
         return "/" + "/".join(reversed(names))
 
     def parent(self, number: int) -> int:
-        """Inode of the folder in which an inode was found last."""
+        """Return the inode of the folder in which an inode was found last."""
         known = self._known.get(number)
         return known.parent if known else self._root
 
     def add(self, node: Node, parent: int, name: str) -> int:
-        """Count that the kernel is being told of a node; its number."""
+        """Count one lookup of a node by the kernel; return its number."""
         return self._add(nodeid(node), node, parent, name)
 
     def add_briefed(self, child_of: LazyFile, ino: int, parent: int) -> int:
-        """The same of a file whose node is made when somebody asks for it; `ino` is what stat(2) calls it."""
+        """Count one lookup of a file whose node is made on demand; `ino` is its st_ino."""
         return self._add(ino | _OLD if child_of.folder.old else ino, child_of, parent, child_of.name)
 
     def _add(self, number: int, node: Node | LazyFile, parent: int, name: str) -> int:
@@ -138,7 +138,7 @@ class Inodes(Container[int]):
         return number
 
     def forget(self, number: int, lookups: int) -> bool:
-        """Subtract `lookups` from the count of a node; True if the kernel no longer knows it."""
+        """Subtract `lookups` from the node's count; return True if the kernel no longer knows it."""
         with self._lock:
             known = self._known.get(number)
             if known is None or number == self._root:
@@ -152,19 +152,19 @@ class Inodes(Container[int]):
 
     @property
     def remembered(self) -> int:
-        """How many names of folders there are of which is remembered what was told of them."""
+        """The number of remembered entries of listings."""
         return self._remembered
 
     # -- listings ----------------------------------------------------------------------------------------------------
 
     def told(self, folder: int, name: str, stamp: str) -> ListedEntry | None:
-        """What was told of a name in a folder, if it is right and the kernel knows it: it need not be told again."""
+        """Return the entry that the kernel received for a name, if it is valid and the kernel still knows its node."""
         known = self._known.get(folder)
         told = known.told.get(name) if known is not None and known.told is not None else None
         return told if told is not None and told.stamp == stamp and told.number in self._known else None
 
     def remember(self, folder: int, name: str, told: ListedEntry) -> None:
-        """Remember what was told of a name in a folder, as long as the folder is known."""
+        """Remember the entry that the kernel receives for a name, as long as the kernel knows the folder."""
         with self._lock:
             known = self._known.get(folder)
             if known is None:
@@ -177,12 +177,12 @@ class Inodes(Container[int]):
             names[name] = told
 
     def retain_listed(self, folder: int, names: Collection[str]) -> None:
-        """Forget what was told of other names in a folder than these."""
+        """Forget the entries of a folder under other names than these."""
         known = self._known.get(folder)
         if known is None or known.told is None or len(known.told) <= len(names):
             return
         with self._lock:
-            if self._known.get(folder) is not known:  # the kernel forgot it meanwhile, and these were counted off then
+            if self._known.get(folder) is not known:  # the kernel forgot it meanwhile, and `forget` subtracted these
                 return
             for name in set(known.told).difference(names):
                 del known.told[name]
@@ -191,15 +191,15 @@ class Inodes(Container[int]):
     # ----------------------------------------------------------------------------------------------------------------
 
     def folders_of(self, domain: str) -> list[int]:
-        """The known folders of a domain's trees."""
+        """Return the known folders of a domain's trees."""
         with self._lock:
             known = list(self._known.items())
         return [number for number, each in known if _domain_of(each.node) == domain]
 
     def oldest_arcs(self, count: int) -> list[tuple[int, int, str]]:
-        """Inode, parent and name of up to `count` ARCs that have been known longest; asked again, it tells others.
+        """Return inode, parent and name of up to `count` ARCs, those known longest first; the next call returns others.
 
-        Answers to conditions count as such, and beginnings of conditions: they have many links in them.
+        Answers and beginnings of conditions count as ARCs: they contain many links.
         """
         with self._lock:
             found = list(itertools.islice(self._trimmed(), count))
@@ -215,7 +215,7 @@ class Inodes(Container[int]):
 
 
 def undo(inodes: Inodes, numbers: Iterable[int]) -> None:
-    """The kernel was not told of these after all."""
+    """Take back one lookup of each inode: the kernel did not receive the answer."""
     for number in numbers:
         inodes.forget(number, 1)
 

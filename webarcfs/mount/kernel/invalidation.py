@@ -1,19 +1,17 @@
-"""Tells the kernel what a publication made untrue, exactly that, so that all else stays in its caches.
+"""Invalidates what a publication changed in the kernel's caches, and nothing else.
 
-Called by the view's thread when the new states are in force and their lines do not show yet; returns when the kernel
-has dropped what was old. The kernel keeps names and attributes for ever (wire.ALWAYS), so what is not expired here
-stays wrong.
+The view's thread calls it when the new states are in force, but before `.changes` shows their lines; it returns when
+the kernel has dropped the old data. The kernel keeps names and attributes for ever (protocol.ALWAYS), so what is not
+invalidated here stays wrong.
 
-Why this cannot deadlock: to expire a name, the kernel waits until the requests in that folder are answered. The
-threads that answer requests never wait for this one: it holds no lock here, neither the view's mutexes, which it lets
-go before it calls, nor the table's. What a request thread may wait for is a publisher's lock, and publishers do not
-wait for mounts.
+Why this cannot deadlock: to invalidate a name, the kernel waits until the requests in that folder are answered. The
+request threads never wait for this thread: it holds neither the view's mutexes, which it releases before the call, nor
+the table's. A request thread may wait for a publisher's lock, and publishers do not wait for mounts.
 
-Why nothing old survives: states are in force first, and folders are looked at as they are now (inode_table.py), so an
-answer that is computed later is right. One that was computed before is either waited for, because expiring a name
-takes the folder's lock, or, for attributes and listings, ignored by the kernel, which counts the changes of an inode.
-So names go first, then the folder; and a name is expired whether or not it was there, since the kernel also remembers
-that it was not.
+Why no old data survive: states come into force first, and folders are always read in their current state
+(inode_table.py), so a later answer is right. An earlier answer is either waited for, because invalidating a name takes
+the folder's lock, or, for attributes and listings, ignored by the kernel, which counts the changes of an inode. So
+names come first, then the folder; and a name is invalidated even if it did not exist, since the kernel caches that too.
 """
 
 from __future__ import annotations
@@ -38,18 +36,18 @@ _log = logging.getLogger(__name__)
 
 
 class Kernel(Protocol):
-    """What can be told to the kernel; both return when it is done, and what it does not know is no error."""
+    """Invalidations; both methods return when the kernel is done, and ignore what it does not know."""
 
     def forget_name(self, folder: int, name: str) -> None:
-        """Drop a name, and what is below it unless it is in use."""
+        """Invalidate a name, and the nodes below it unless they are in use."""
 
     def forget_inode(self, inode: int) -> None:
-        """Drop the attributes, the listing and the pages."""
+        """Invalidate the attributes, the listing and the pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name in a folder that means something else now."""
+    """A name in a folder that now means something else."""
 
     folder: int
     name: str
@@ -63,15 +61,15 @@ class Inode:
 
 
 def differences(old: StoredFolder, new: StoredFolder, known: Container[int]) -> Iterator[Name | Inode]:
-    """What changed from one to the other, both the same inode, as far as the kernel may know of it.
+    """Yield the differences between two states of the same inode, as far as the kernel may know them.
 
-    What lies in a folder that it does not know, it does not know either.
+    The kernel knows nothing inside a folder that it does not know.
     """
     folder = nodeid(new)
     if old.tree == new.tree or folder not in known:
         return
     relisted = False
-    before, after = old.items, new.items  # once: each asking goes through the whole folder
+    before, after = old.items, new.items  # once: each access reads the whole folder
     for name in {name for name, _ in before.items() ^ after.items()}:
         folders = _one_folder((old, before.get(name)), (new, after.get(name)))
         if folders is None:
@@ -91,8 +89,8 @@ def differences(old: StoredFolder, new: StoredFolder, known: Container[int]) -> 
 
 
 def _alternates(old: tuple[StoredFolder, OverlayEntry | None], new: tuple[StoredFolder, OverlayEntry | None]) -> bool:
-    """Whether a name is the same version of an ARC in both, which began or ceased to lead to others: with either it has
-    an inode that comes back."""
+    """Return whether a name is the same version of an ARC in both, which began or ceased to lead to other ARCs: in
+    either form its inode number comes back."""
     was, now = (above.in_state(item.name, item) if isinstance(item, Entry) else None for above, item in (old, new))
     return isinstance(was, Arc) and isinstance(now, Arc) and was.place == now.place
 
@@ -100,8 +98,9 @@ def _alternates(old: tuple[StoredFolder, OverlayEntry | None], new: tuple[Stored
 def _inside(
     above: StoredFolder, item: OverlayEntry | None, known: Container[int], *, alternates: bool = False
 ) -> Iterator[Name | Inode]:
-    """All names in a folder that went or came, if its inode may come back, or has: while somebody is in it, the kernel
-    keeps that, and what it knows of what is below. Such are those that lead to ARCs: they have one inode per path."""
+    """Yield all names in a folder that appeared or disappeared, if its inode number comes back: while a process is
+    inside, the kernel keeps the folder and its cache of what is below. Folders that lead to ARCs have one inode per
+    path."""
     if not (isinstance(item, Entry) and item.is_tree):
         return
     inner = above.in_state(item.name, item)
@@ -118,7 +117,7 @@ def _inside(
 def _one_folder(
     old: tuple[StoredFolder, OverlayEntry | None], new: tuple[StoredFolder, OverlayEntry | None]
 ) -> tuple[StoredFolder, StoredFolder] | None:
-    """A name in two states of a folder, if it is one and the same inode in both."""
+    """Return a name's folder in two states, if it is the same inode in both."""
     (above, before), (beside, after) = old, new
     if not (isinstance(before, Entry) and isinstance(after, Entry) and before.is_tree and after.is_tree):
         return None
@@ -138,14 +137,14 @@ class Expiry:
         self._snapshots = nodeid(Table(tree.view, "/.snapshots"))
 
     def moved(self, changes: Sequence[DomainChange], tags: Sequence[CommitTag]) -> None:
-        """Expire what differs between the states, and each new tag as a name that may have been looked for."""
+        """Invalidate what differs between the states, and each new tag as a name that the kernel may have looked up."""
         expired = [each for change in changes for each in self._of_change(change)]
         for tag in tags:
             expired += self._of_tag(str(tag), tag.domain)
-        self._tell(dict.fromkeys(expired))  # a new tag is among the changes of its domain, too
+        self._tell(dict.fromkeys(expired))  # a new tag is also among the changes of its domain
 
     def files_superseded(self, state: DomainState, paths: Sequence[str]) -> None:
-        """Expire files of which git has another version than this mount thought when it confirmed them."""
+        """Invalidate files that git stores in another version than this mount confirmed."""
         for path in paths:
             folder, _, name = path.rpartition("/")
             try:
@@ -153,16 +152,16 @@ class Expiry:
                 for each in folder.split("/"):
                     node = Tree.child(node, each)
             except WebarcError:
-                continue  # its ARC is gone, and expired with it
+                continue  # its ARC is gone, and was invalidated with it
             self._tell([Name(nodeid(node), name), Inode(nodeid(node))])
 
     def shown(self) -> None:
-        """What tells of the last publication: `.changes`, and the times of the folders above the domains."""
+        """Invalidate what shows the last publication: `.changes`, and the times of the folders above the domains."""
         for inode in (number("changes"), ROOT, self._snapshots):
             self._kernel.forget_inode(inode)
 
     def schemas(self, names: Sequence[str]) -> None:
-        """Expire names in `.schemas`."""
+        """Invalidate names in `.schemas`."""
         folder = number("schemas")
         self._tell([*(Name(folder, name) for name in names), Inode(folder)])
 
@@ -192,7 +191,7 @@ class Expiry:
                 yield from differences(was, now, self._inodes)
 
     def _all_of(self, change: DomainChange) -> Iterator[Name | Inode]:
-        """The names of a domain, and its folders: somebody may be inside one."""
+        """Yield the names of a domain, and its folders: a process may be inside one."""
         for table in (ROOT, self._snapshots):
             yield Name(table, change.name)
             yield Inode(table)

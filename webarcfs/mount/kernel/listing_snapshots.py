@@ -1,9 +1,8 @@
-"""Listings under way: what a folder held when somebody began to read it, so that a long listing is one state
-throughout.
+"""Listings under way: the names of a folder when a reader began, so that a long listing shows one state.
 
-The kernel asks for a folder in pieces and, since opendir is not answered, without a handle; the offset that it hands
-back names the listing and the place in it. Memory only, safe for any thread. The names of the last listings are kept;
-one that was pushed out is begun anew at the same place.
+The kernel reads a folder in pieces and, since opendir is not implemented, without a handle; the offset that it sends
+back identifies the listing and the place in it. Memory only, safe for any thread. The names of the latest listings are
+kept; an evicted one is restarted at the same place.
 """
 
 from __future__ import annotations
@@ -14,21 +13,21 @@ from typing import Final
 from webarcfs.archive.system.cache import Cache
 from webarcfs.view.node import Folder
 
-#: Names that are kept in all, about 8 bytes each.
+#: Names that are kept in total, about 8 bytes each.
 HELD: Final = 500_000
-#: As many names does the folder weigh that is kept with them, with all that it holds: a few KB.
+#: Weight, in names, of the folder that is kept with a listing, including its data: a few KB.
 _FOLDER: Final = 500
-#: What every listing begins with: the folder itself and the one above it.
+#: The first names of every listing: the folder itself and its parent.
 DOTS: Final = (".", "..")
 _PLACE_BITS: Final = 32
-#: Set in the offset behind the last name: who goes on from there has read all, whatever the listing was.
+#: Set in the offset after the last name: the reader has read all, whatever the listing was.
 END: Final = 1 << 31
 _PLACE: Final = END - 1
 _NUMBERS: Final = (1 << 30) - 1
 
 
 class Listing:
-    """The names of a folder and the folder as it was then."""
+    """The names of a folder, and the folder at that time."""
 
     __slots__ = ("folder", "names", "number")
 
@@ -38,7 +37,7 @@ class Listing:
         self.names = names
 
     def offset(self, place: int) -> int:
-        """What the kernel hands back to go on at `place`."""
+        """Return the offset by which the kernel continues at `place`."""
         return self.number << _PLACE_BITS | place | (END if place == len(self.names) else 0)
 
 
@@ -50,7 +49,7 @@ class Listings:
         self._held: Cache[int, Listing] = Cache(HELD, lambda listing: len(listing.names) + _FOLDER)
 
     def at(self, folder: Folder, offset: int) -> tuple[Listing, int]:
-        """The listing and the place in it that an offset means; offset 0 begins one."""
+        """Return the listing and the place in it that an offset means; offset 0 begins one."""
         number = offset >> _PLACE_BITS or (next(self._numbers) & _NUMBERS) + 1
         if offset:
             listing = self._held.get(number, lambda: folder.in_force(lambda now: _begun(number, now)))

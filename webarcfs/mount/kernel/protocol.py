@@ -1,7 +1,7 @@
-"""Replies as the bytes that the kernel reads (linux/fuse.h, protocol 7.31 and later). Pure.
+"""Replies in the kernel's own format (linux/fuse.h, protocol 7.31 and later). Pure.
 
-This is the interface that never changes between versions of libfuse, and packing it costs a tenth of what it costs to
-fill a ctypes structure, which counts where a listing has 60,000 entries.
+This interface is the same for all versions of libfuse, and packing it costs a tenth of filling a ctypes structure,
+which matters for a listing of 60,000 entries.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Final
 
 from webarcfs.view.node import FILE, FOLDER, Attrs, NodeKind
 
-#: What st_blksize says.
+#: st_blksize.
 BLOCK: Final = 128 * 1024
-#: Seconds for which the kernel may keep what it is not told to drop: for ever.
+#: Seconds for which the kernel may keep what is not invalidated: for ever.
 ALWAYS: Final = 10**9
 #: Flags of an answer to open.
 DIRECT_IO: Final = 1 << 0
@@ -30,7 +30,7 @@ _DIRENT_LINK: Final = stat.S_IFLNK >> 12
 
 _TIMES_AND_ATTR: Final = "QQQqqq10I"
 _ENTRY: Final = Struct("=QQQQII" + _TIMES_AND_ATTR)
-# An entry in two parts: what differs from node to node, and what most of a kind share.
+# An entry in two parts: the members of one node, and those that most nodes of a kind share.
 _NODE: Final = Struct("=QQQQIIQQQqqq")
 _SHARED: Final = Struct("=10I")
 _ATTR: Final = Struct("=QII" + _TIMES_AND_ATTR)
@@ -42,12 +42,12 @@ _STATFS: Final = Struct("=5Q4I24x")
 #: Bytes of struct fuse_entry_out.
 ENTRY_SIZE: Final = _ENTRY.size
 _UNKNOWN: Final = bytes(ENTRY_SIZE)
-#: What follows a name, so that the next entry begins at a multiple of eight.
+#: The padding of a name, so that the next entry begins at a multiple of eight.
 _PADDING: Final = tuple(bytes(-size % 8) for size in range(8))
 
 
 class Owned:
-    """Packs what has an owner, who is the same for all nodes of a mount."""
+    """Packs structures with the owner, which is the same for all nodes of a mount."""
 
     def __init__(self, uid: int, gid: int, folder_mode: int = NodeKind.FOLDER.value) -> None:
         self._uid = uid
@@ -62,12 +62,12 @@ class Owned:
         self._of_folders = self._tail(self._modes[FOLDER, False], 1, uid)
 
     def _tail(self, mode: int, nlink: int, uid: int) -> bytes:
-        """What stands behind the times of an entry."""
+        """Return the members of an entry after the times."""
         return _SHARED.pack(0, 0, 0, mode, nlink, uid, self._gid, 0, BLOCK, 0)
 
     def entry(self, nodeid: int, attrs: Attrs, attr_valid: int = ALWAYS, valid: int = ALWAYS) -> bytes:
-        """struct fuse_entry_out: a name that was found; it may be kept for `valid` seconds."""
-        # Not by way of _attr: a listing packs thousands.
+        """struct fuse_entry_out of an existing name; the kernel may keep it for `valid` seconds."""
+        # Without _attr: a listing packs thousands.
         size, time = attrs.size, attrs.mtime
         tail, blocks = self._last(attrs), -(-size // 512)
         return _NODE.pack(nodeid, 0, valid, attr_valid, 0, 0, attrs.ino, size, blocks, time, time, time) + tail
@@ -76,7 +76,7 @@ class Owned:
         if attrs.owner is None and attrs.nlink == 1:
             if attrs.kind is FILE:
                 return self._of_documents if attrs.writable else self._of_files
-            if attrs.kind is FOLDER:  # it is never writable by this word
+            if attrs.kind is FOLDER:  # `writable` concerns files only
                 return self._of_folders
         owner = self._uid if attrs.owner is None else attrs.owner
         return self._tail(self._modes[attrs.kind, attrs.writable], attrs.nlink, owner)
@@ -94,7 +94,7 @@ class Owned:
 
 
 def no_entry() -> bytes:
-    """struct fuse_entry_out: a name that is not there, and is asked for no more until it is expired."""
+    """struct fuse_entry_out of a missing name; the kernel caches that until it is invalidated."""
     return _ENTRY.pack(0, 0, ALWAYS, *(0,) * (2 + 1 + 6 + 10))
 
 
@@ -106,18 +106,18 @@ def dirent(name: bytes, ino: int, kind: NodeKind, following: int) -> bytes:
 
 
 def room(name: bytes) -> int:
-    """What the entry of a name takes in a listing, without the ENTRY_SIZE for what is told of its node."""
+    """Return the size of a name's entry in a listing, without the ENTRY_SIZE of its node's attributes."""
     size = len(name)
     return _DIRENT.size + size + -size % 8
 
 
 def direntplus(entry: bytes | None, dirent: bytes) -> bytes:
-    """struct fuse_direntplus; without an entry the kernel learns the name only."""
+    """struct fuse_direntplus; without `entry` the kernel receives the name only."""
     return (entry or _UNKNOWN) + dirent
 
 
 def nodeids(listing: bytes) -> Iterator[int]:
-    """The inodes that a listing of struct fuse_direntplus made known."""
+    """Yield the inodes that a listing of struct fuse_direntplus made known."""
     at = 0
     while at < len(listing):
         nodeid = _ENTRY.unpack_from(listing, at)[0]
@@ -128,13 +128,13 @@ def nodeids(listing: bytes) -> Iterator[int]:
 
 
 def first_number(reply: bytes) -> int:
-    """The inode of an entry, the handle of an answer to open."""
+    """Return the inode of an entry, or the handle of an answer to open."""
     number: int = _NUMBER.unpack_from(reply)[0]
     return number
 
 
 def handle_of_create(reply: bytes) -> int:
-    """The handle of an answer to create: an entry, and behind it the answer to open."""
+    """Return the handle of an answer to create: an entry, then the answer to open."""
     return first_number(reply[_ENTRY.size :])
 
 

@@ -1,10 +1,9 @@
-"""Answers readdir and readdirplus: as many entries of a folder as fit, each behind what tells the kernel of its node.
+"""Answers readdir and readdirplus: as many entries of a folder as fit.
 
-When one ARC of a large folder changed, the kernel asks for the whole folder again. Entries that did not change are sent
-as names without attributes, and nothing is read of them; the kernel keeps the attributes that it has.
-
-A listing that began before a publication goes on with the names that it began with. Of what is another node by now it
-tells the name only: the kernel has dropped the old node already, and would keep it for good if it were told again.
+When one ARC of a large folder changed, the kernel reads the whole folder again. Unchanged entries are sent as names
+without attributes, and no node is read for them; the kernel keeps the attributes that it has.
+A listing that began before a publication continues with its names. For a name whose node changed it sends the name
+only: the kernel has dropped the old node already, and would keep it for good if it received it again.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from webarcfs.mount.kernel.inode_table import Inodes, LazyFile, ListedEntry, ino
 from webarcfs.mount.kernel.listing_snapshots import DOTS, Listing, Listings
 from webarcfs.view.node import FOLDER, Folder, Node
 
-#: How os.fsencode encodes: a walk has it do so for each name, and its way there costs as much again.
+#: The arguments of os.fsencode: a walk encodes each name, and the call to it costs as much again.
 _CODING: Final = sys.getfilesystemencoding()
 _ERRORS: Final = sys.getfilesystemencodeerrors()
 
-#: Tells the kernel of a node under a name in the folder of an inode: the entry that says so.
+#: Returns the entry of a node under a name in the folder of an inode, and counts the lookup.
 Tell = Callable[[Node, int, str], bytes]
 
 
 class _ListingCursor:
-    """A listing that goes on: the folder's inode, the folder as it is now, the listing; whether they still agree."""
+    """A listing under way: the folder's inode, the current folder, the listing, and whether the two agree."""
 
     __slots__ = ("agree", "folder", "inode", "listing")
 
@@ -39,7 +38,7 @@ class _ListingCursor:
         self.agree = folder is listing.folder or folder == listing.folder
 
     def is_same(self, name: str, stamp: str | None) -> bool:
-        """Whether a name with that stamp in the listing is the same node in the folder as it is now."""
+        """Return whether a listed name with that stamp is the same node in the current folder."""
         return self.agree or (stamp is not None and stamp == self.folder.stamp(name))
 
 
@@ -53,11 +52,11 @@ class Lister:
         self._listings = Listings()
 
     def names(self, inode: int, size: int, offset: int) -> bytes:
-        """The answer to readdir. Raises NotADirectory, and whatever the folder raises."""
+        """Return the answer to readdir. Raises NotADirectory, and the folder's errors."""
         return b"".join(self._pieces(inode, size, offset, plus=False))
 
     def nodes(self, inode: int, size: int, offset: int) -> bytes:
-        """The answer to readdirplus, whose nodes the kernel knows from then on. Raises the same."""
+        """Return the answer to readdirplus; the kernel then knows its nodes. Raises the same errors."""
         return b"".join(self._pieces(inode, size, offset, plus=True))
 
     def _pieces(self, inode: int, size: int, offset: int, *, plus: bool) -> list[bytes]:
@@ -83,9 +82,9 @@ class Lister:
                 pieces.append(
                     self._node(going, name, raw, following) if plus else self._name(going, name, raw, following)
                 )
-            except NotFound:  # it was renamed since the listing began; an error would hide what stands behind it
+            except NotFound:  # it was renamed since the listing began; an error would hide the names after it
                 continue
-            except BaseException:  # the kernel learns of none of them
+            except BaseException:  # the kernel receives none of the entries
                 if plus:
                     undo(self._inodes, protocol.nodeids(b"".join(pieces)))
                 raise
@@ -119,7 +118,7 @@ class Lister:
         ino, kind = node.ino, node.kind
         try:
             entry = self._tell(node, inode, name)
-        except WebarcError:  # whoever looks the name up is told
+        except WebarcError:  # a lookup of the name returns the error
             return protocol.direntplus(None, protocol.dirent(raw, ino, kind, following))
         if stamp is not None:
             self._inodes.remember(inode, name, ListedEntry(stamp, ino, kind, nodeid(node)))
@@ -130,7 +129,7 @@ class Lister:
 
 
 def _listed(folder: Folder, name: str) -> Node:
-    """The node of a name that was listed; in what the folder has become, if it went from where it was (`in_force`)."""
+    """Return the node of a listed name; from the folder's current state if it was removed since (`in_force`)."""
     try:
         return folder.listed(name)
     except NotFound:

@@ -1,7 +1,7 @@
-"""Keeps what the kernel knows, and so what is in memory for it, within bounds: the ARCs known longest go first.
+"""Bounds the inodes that the kernel knows, and so the memory for them: it drops the ARCs known longest first.
 
-One thread of its own, because telling the kernel waits for requests; it holds no lock meanwhile. The kernel answers by
-forgetting, and looks up again what somebody asks for.
+One thread of its own, because a notification waits for requests; it holds no lock meanwhile. The kernel replies with
+forgets, and looks up again what a process needs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from webarcfs.mount.kernel.inode_table import Inodes
 from webarcfs.mount.kernel.invalidation import Kernel
 from webarcfs.view import limits
 
-#: Seconds between two looks at how many there are.
+#: Seconds between two checks of the number of inodes.
 _INTERVAL = 0.5
 _AT_ONCE = 2_000
 
@@ -28,12 +28,12 @@ class Trimmer(threading.Thread):
         self._end = threading.Event()
 
     def run(self) -> None:
-        """Look again and again."""
+        """Trim repeatedly."""
         while not self._end.wait(_INTERVAL):
             self.trim()
 
     def trim(self) -> None:
-        """Bring the number of inodes back to nine tenths of the most, as far as the kernel can do without them."""
+        """Reduce the number of inodes to nine tenths of the limit, as far as the kernel can drop them."""
         if len(self._inodes) <= self._most:
             return
         tries = 2 * len(self._inodes) // _AT_ONCE + 1

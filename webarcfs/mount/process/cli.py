@@ -1,4 +1,4 @@
-"""The commands `mount.webarcfs` and `umount.webarcfs`, as mount(8) and umount(8) call them and as people do.
+"""The commands `mount.webarcfs` and `umount.webarcfs`, for mount(8), umount(8) and people.
 
 Here errors become exit codes and one line on stderr. The fork happens here, before there is any thread.
 """
@@ -39,12 +39,12 @@ class _Mount(click.Command):
 
 
 def _folders(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """For the Tab key: any folder."""
+    """Complete any folder (Tab key)."""
     return [CompletionItem(incomplete, type="dir")]
 
 
 def _options(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """For the Tab key: the last of a list with commas."""
+    """Complete the last word of a list with commas (Tab key)."""
     before, comma, last = incomplete.rpartition(",")
     words = (f"{name.partition('=')[0]}{'=' * ('=' in name)}" for name in options.OURS)
     return [CompletionItem(f"{before}{comma}{word}") for word in words if word.startswith(last)]
@@ -133,7 +133,7 @@ def umount_main(arguments: Sequence[str] | None = None) -> int:
 def _run(command: click.Command, arguments: Sequence[str] | None) -> int:
     name = command.name
     try:
-        # click before 8.2 would have a dot in the variable by which shells ask for completions.
+        # click before 8.2 would put a dot into the variable by which shells request completions.
         asked = f"_{str(name).replace('.', '_')}_COMPLETE".upper()
         command.main(arguments, prog_name=name, standalone_mode=False, complete_var=asked)
     except click.ClickException as error:
@@ -151,7 +151,7 @@ def _run(command: click.Command, arguments: Sequence[str] | None) -> int:
 
 
 def _order(names: tuple[str, ...], wanted: options.Options, foreground: bool) -> MountRequest:
-    """What is to be mounted, checked as far as it can be before mounting."""
+    """Return the requested mount, checked as far as possible before mounting."""
     if len(names) > 2:
         raise UsageError(f"one archive and one mount point, not {len(names)} names")
     try:
@@ -172,10 +172,10 @@ def _order(names: tuple[str, ...], wanted: options.Options, foreground: bool) ->
 
 
 def _placed(wanted: options.Options) -> options.Options:
-    """The options with a log file's place made absolute: the process that writes it will be in another folder."""
+    """Return the options with an absolute path of the log file: the process that writes it changes its folder."""
     if wanted.log in ("", mount_log.JOURNAL):
         return wanted
-    return replace(wanted, log=os.path.abspath(wanted.log))  # noqa: PTH100 # its links are its own
+    return replace(wanted, log=os.path.abspath(wanted.log))  # noqa: PTH100 # keep symbolic links
 
 
 def _check_device() -> None:
@@ -186,7 +186,7 @@ def _check_device() -> None:
 
 
 def _in_background(order: MountRequest) -> None:
-    """Serve in a child process and return when it is live. Raises MountFailed with what the child says."""
+    """Serve in a child process; return when the mount is live. Raises MountFailed with the child's reason."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -202,7 +202,7 @@ def _in_background(order: MountRequest) -> None:
 
 
 def _serve_and_exit(order: MountRequest, status: int) -> None:
-    """The child's life. The parent hears one byte when it is live, or else why not; its terminal is let go."""
+    """Run the child: write one byte to the parent when the mount is live, or else the error; leave its terminal."""
     pipe = os.fdopen(status, "wb", buffering=0)
 
     def ready() -> None:
@@ -225,7 +225,7 @@ def _serve_and_exit(order: MountRequest, status: int) -> None:
 
 
 def _process_behind(point: Path) -> int | None:
-    """A descriptor of the process that serves the mount; None when it cannot be told (it is dead, or not ours).
+    """Return a descriptor of the process that serves the mount; None if it is dead or belongs to another user.
 
     Raises MountFailed when the mount does not answer.
     """

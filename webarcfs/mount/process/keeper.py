@@ -1,12 +1,11 @@
-"""A small process beside the mount's: it unmounts on request, and ends all waiting when the mount is killed.
+"""A small process beside the mount's: it unmounts on request, and aborts the connection when the mount is killed.
 
-Two things need another process. When root mounted, the mount has become the archive's owner and may not unmount any
-more. And when the mount is killed while one of its threads waits inside the kernel (to expire something that a reader
-has locked, who waits for the mount), the kernel cannot end that thread, so it does not close /dev/fuse, and all of them
-wait for ever: aborting the connection is the only way out, and the dead cannot do it.
-
-The process is made before there are threads, holds no file but its end of a socket, /dev/null and the handle of that
-abort (which names this connection for good, whatever is mounted later), and goes when the mount's process has gone.
+Two tasks need another process. A mount that root started runs as the archive's owner and may not unmount any more. And
+a mount may be killed while one of its threads waits inside the kernel: to invalidate a name that a reader has locked,
+while that reader waits for the mount. The kernel cannot end that thread, so it does not close /dev/fuse, and all of
+them wait for ever, unless another process aborts the connection.
+The process is forked before any thread starts. It holds only its end of a socket, /dev/null and the handle of that
+abort (which identifies this connection for good, whatever is mounted later), and ends after the mount's process.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from webarcfs.archive.model.errors import MountFailed, WebarcError
 from webarcfs.archive.system.processes import lives
 from webarcfs.mount.process import mountpoint
 
-#: Seconds between two looks whether the mount's process lives. Its socket closes with it, but not if a thread is stuck.
+#: Seconds between two checks of the mount's process. Its socket closes with it, but not if a thread is stuck.
 LOOK_EVERY = 1.0
 _MOUNTED, _UNMOUNT, _DONE, _FAILED = b"m", b"u", b"d", b"f"
 
 
 class Watchdog:
-    """The mount's hold on it. Every method is for one thread at a time."""
+    """The mount's side of the keeper. One thread at a time may call its methods."""
 
     def __init__(self, point: Path) -> None:
         mine, its = socket.socketpair()
@@ -39,15 +38,15 @@ class Watchdog:
         its.close()
 
     def mounted(self) -> bool:
-        """Tell it that the mount is there; whether it can abort the connection (needs the kernel's fusectl)."""
+        """Report that the mount exists; return whether the keeper can abort the connection (needs fusectl)."""
         return self._ask(_MOUNTED)
 
     def unmount(self) -> bool:
-        """Have it unmounted, detached if it is busy; whether that was done."""
+        """Request unmounting, detached if it is busy; return whether that succeeded."""
         return self._ask(_UNMOUNT)
 
     def close(self) -> None:
-        """Let the process go."""
+        """End the process."""
         self._socket.close()
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._pid, 0)
@@ -56,12 +55,12 @@ class Watchdog:
         try:
             self._socket.sendall(what)
             return self._socket.recv(1) == _DONE
-        except OSError:  # somebody killed it
+        except OSError:  # the keeper was killed
             return False
 
 
 def _keep(point: Path, parent: int, fd: int) -> None:
-    """All that the process does."""
+    """Run the keeper's process."""
     try:
         _let_go(fd)
         abort = -1
@@ -77,7 +76,7 @@ def _keep(point: Path, parent: int, fd: int) -> None:
                 with contextlib.suppress(OSError):
                     master.sendall(_DONE if done else _FAILED)
         if abort >= 0:
-            os.write(abort, b"1")  # means nothing where the connection has ended
+            os.write(abort, b"1")  # no effect if the connection has ended
     except OSError:
         pass
     finally:
@@ -85,7 +84,7 @@ def _keep(point: Path, parent: int, fd: int) -> None:
 
 
 def _let_go(fd: int) -> None:
-    """Keep no descriptor of the parent's but the socket, as 3; no folder, and no terminal's signals."""
+    """Keep no descriptor of the parent's but the socket, as 3; leave its folder, and ignore its terminal's signals."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.chdir("/")
@@ -100,7 +99,7 @@ def _let_go(fd: int) -> None:
 
 
 def _next(master: socket.socket, parent: int) -> bytes | None:
-    """What is asked next; None when the mount's process is gone."""
+    """Return the next request; None when the mount's process is gone."""
     while True:
         try:
             return master.recv(1) or None
@@ -112,7 +111,7 @@ def _next(master: socket.socket, parent: int) -> bytes | None:
 
 
 def _handle(point: Path) -> int:
-    """A descriptor by which the mount's connection can be aborted; -1 when there is none to be had."""
+    """Return a descriptor that aborts the mount's connection; -1 if none is available."""
     try:
         return os.open(mountpoint.abort_file(point), os.O_WRONLY)
     except (OSError, MountFailed):

@@ -1,4 +1,4 @@
-"""Where a mount logs: stderr in front, else the archive's own log, a file of the administrator's, or the system's log.
+"""Where a mount logs: stderr in the foreground, else the archive's own log, the file of `-o log=`, or the system's log.
 
 Called once, when the mount is live and its process is the archive's owner. No state.
 """
@@ -17,16 +17,16 @@ from webarcfs.archive.system.rotating_log import RotatingLog
 
 #: The word for the system's log in `-o log=`.
 JOURNAL = "journal"
-#: Where the system takes log lines: journald and syslogd alike.
+#: The socket for the system's log lines, of journald and syslogd alike.
 DEVICE = Path("/dev/log")
 _FORMAT = "%(asctime)s %(levelname)s mount[%(process)d]: %(message)s"
 _PLAIN = "mount.webarcfs[%(process)d]: %(message)s"
-#: Level → the priority that sd-daemon(3) reads at the beginning of a line.
+#: Level → the priority that sd-daemon(3) specifies for the beginning of a line.
 _PRIORITIES: Mapping[int, int] = {logging.NOTSET: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3}
 
 
 def start(log: str, archive_log: Path, *, foreground: bool, debug: bool) -> None:
-    """Log from now on where `log` says (a file, `journal`, or nothing). Raises MountFailed when that cannot be had."""
+    """Log from now on to `log` (a file, `journal`, or empty). Raises MountFailed if that is not possible."""
     handlers = _chosen(log, archive_log, foreground=foreground)
     logging.basicConfig(level=logging.INFO, handlers=handlers)
     logging.getLogger("webarcfs").setLevel(logging.DEBUG if debug else logging.INFO)
@@ -43,11 +43,11 @@ def _chosen(log: str, archive_log: Path, *, foreground: bool) -> list[logging.Ha
     if foreground:
         return [_stderr()]
     try:
-        with archive_log.open("ab"):  # it opens itself with the first line, too late for what follows
+        with archive_log.open("ab"):  # RotatingLog opens it with the first line, too late for the error below
             usual = [_file(RotatingLog(archive_log))]
-    except OSError:  # somebody who may read the archive only
+    except OSError:  # this user may only read the archive
         return [_system() if DEVICE.exists() else logging.NullHandler()]
-    # What asks for an administrator is said where administrators look.
+    # Warnings need an administrator, who reads the system's log.
     return [*usual, _system(logging.WARNING)] if DEVICE.exists() else usual
 
 
@@ -72,7 +72,7 @@ def _stderr() -> logging.Handler:
 
 
 class _Watched(logging.handlers.WatchedFileHandler):
-    """A file that others may rotate; when it cannot be opened anew, requests are answered all the same."""
+    """A file that other programs may rotate; requests are answered even if it cannot be reopened."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -82,7 +82,7 @@ class _Watched(logging.handlers.WatchedFileHandler):
 
 
 class _Prefixed(logging.Formatter):
-    """Lines with their priority, as sd-daemon(3) has it; the journal adds time and process itself."""
+    """Lines with their priority (sd-daemon(3)); the journal adds time and process itself."""
 
     def format(self, record: logging.LogRecord) -> str:
         priority = min(number for level, number in _PRIORITIES.items() if level <= record.levelno)
@@ -90,6 +90,6 @@ class _Prefixed(logging.Formatter):
 
 
 def _is_journal(fd: int) -> bool:
-    """Whether a descriptor leads to the journal (systemd.exec(5), JOURNAL_STREAM)."""
+    """Return whether a descriptor leads to the journal (systemd.exec(5), JOURNAL_STREAM)."""
     found = os.fstat(fd)
     return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"

@@ -1,6 +1,6 @@
-"""Mount points: whether one can be mounted on, what is mounted, and unmounting it with the system's own commands.
+"""Mount points: checks before mounting, the mount table, and unmounting with the system's own commands.
 
-No state, no threads of its own; used by the commands and by the thread of a mount that waits for signals.
+No state, no threads of its own; called by the commands and by the thread of a mount that waits for signals.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pathlib import Path
 
 from webarcfs.archive.model.errors import Busy, MountFailed
 
-#: The type that the mount table shows for a webarcfs mount.
+#: The type of a webarcfs mount in the mount table.
 TYPE = "fuse.webarcfs"
-#: Where the kernel shows the connections of FUSE, when fusectl is mounted there.
+#: The kernel's folder of FUSE connections, if fusectl is mounted there.
 CONNECTIONS = Path("/sys/fs/fuse/connections")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 def check(point: Path, archive: Path) -> None:
-    """Raise MountFailed, with what to do, unless an archive can be mounted on `point` (absolute, links resolved)."""
+    """Raise MountFailed with a remedy unless an archive can be mounted on `point` (absolute, links resolved)."""
     try:
-        os.statvfs(point)  # asks whoever serves it; the kernel may know the rest by heart
+        os.statvfs(point)  # a request to the serving process; the kernel may have the rest in its caches
         is_folder = (point.stat().st_mode & 0o170000) == 0o040000
     except FileNotFoundError:
         raise MountFailed(f"the mount point {point} does not exist; make it with `mkdir {point}`") from None
@@ -45,7 +45,7 @@ def check(point: Path, archive: Path) -> None:
 
 
 def _is_inside(point: Path, archive: Path) -> bool:
-    """Whether a folder is one of an archive, by its path or by that of the same folder elsewhere (mount --bind)."""
+    """Return whether a folder belongs to an archive, by its path or as the same folder elsewhere (mount --bind)."""
     root = Path(os.path.realpath(archive))
     if point.is_relative_to(root):
         return True
@@ -56,7 +56,7 @@ def _is_inside(point: Path, archive: Path) -> bool:
 
 
 def is_stale(point: Path) -> bool:
-    """Whether a mount point's process is gone, so that everything on it is ENOTCONN."""
+    """Return whether a mount point's process is gone, so that every access fails with ENOTCONN."""
     try:
         os.statvfs(point)
     except OSError as error:
@@ -65,14 +65,14 @@ def is_stale(point: Path) -> bool:
 
 
 def mounted(point: Path) -> str | None:
-    """Type of the file system mounted on `point`, the topmost one; None when nothing is."""
+    """Return the type of the topmost file system on `point`; None if nothing is mounted."""
     found = _found(point)
     return found[0] if found else None
 
 
 def resolved(point: str) -> Path:
-    """The mount point that is meant, links resolved; what is mounted there is not asked, since it may hang."""
-    absolute = Path(os.path.abspath(point))  # noqa: PTH100 # without looking at it
+    """Return the mount point with links resolved, without a request to the mount, which may hang."""
+    absolute = Path(os.path.abspath(point))  # noqa: PTH100 # without a request to it
     beside = Path(os.path.realpath(absolute.parent)) / absolute.name
     for each in (absolute, beside):
         if mounted(each) is not None:
@@ -81,9 +81,9 @@ def resolved(point: str) -> Path:
 
 
 def abort_file(point: Path) -> Path:
-    """The kernel's file that aborts the connection of the FUSE mount on `point` when it is written to.
+    """Return the kernel's file that aborts the connection of the FUSE mount on `point` when it is written to.
 
-    Raises MountFailed when there is no such mount, or the kernel's control of them is not mounted.
+    Raises MountFailed if there is no such mount, or fusectl is not mounted.
     """
     found = _found(point)
     if found is None or not found[0].startswith("fuse"):
@@ -97,7 +97,7 @@ def abort_file(point: Path) -> Path:
 
 
 def abort(point: Path) -> None:
-    """End the connection of a mount that hangs: whoever waits for it gets an error. Raises MountFailed."""
+    """Abort the connection of a mount that hangs: every waiting process gets an error. Raises MountFailed."""
     file = abort_file(point)
     try:
         file.write_bytes(b"1")
@@ -106,7 +106,7 @@ def abort(point: Path) -> None:
 
 
 def _found(point: Path) -> tuple[str, str] | None:
-    """Type of what is mounted on `point`, the topmost one, and the number of its device, by which FUSE counts."""
+    """Return type and minor device number of the topmost mount on `point`; FUSE numbers connections by the latter."""
     found = None
     for line in Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines():
         fields, _, rest = line.partition(" - ")
@@ -117,7 +117,7 @@ def _found(point: Path) -> tuple[str, str] | None:
 
 
 def unmount(point: Path, *, lazy: bool = False) -> None:
-    """Unmount. `lazy` detaches what is busy; otherwise raises Busy for it, unless it is stale, and serves nobody.
+    """Unmount. `lazy` detaches a busy mount; otherwise raises Busy, but detaches a stale one, which serves no process.
 
     Raises MountFailed for any other reason.
     """
@@ -138,7 +138,7 @@ def unmount(point: Path, *, lazy: bool = False) -> None:
 
 
 def unmount_or_detach(point: Path) -> None:
-    """Unmount, and detach what is busy."""
+    """Unmount; detach a busy mount."""
     try:
         unmount(point)
     except Busy:
@@ -147,7 +147,7 @@ def unmount_or_detach(point: Path) -> None:
 
 def _unmount_command() -> list[str]:
     if os.geteuid() == 0:
-        return ["umount", "--internal-only"]  # not by way of umount.webarcfs
+        return ["umount", "--internal-only"]  # without umount.webarcfs
     return [shutil.which("fusermount3") or "fusermount", "-u"]
 
 

@@ -1,6 +1,6 @@
-"""The program `mount.webarcfs`: has the compiled form of the modules in front, if there is one, and then runs `cli.py`.
+"""The program `mount.webarcfs`: it prefers the compiled modules, if there are any, and then runs `cli.py`.
 
-A module of its own, since whatever imports `cli.py` imports the modules that it is about.
+A module of its own, since an import of `cli.py` also imports the modules that have a compiled form.
 """
 
 from __future__ import annotations

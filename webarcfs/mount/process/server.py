@@ -1,8 +1,8 @@
 """The life of a mount's process: mount, become the archive's owner, show the archive, end on a signal.
 
-The main thread is libfuse's loop. `_live` runs in one of libfuse's threads when the kernel has taken the mount over;
-only from then on are there threads of ours: the view's, and one that waits for signals, which are blocked everywhere
-else. Order in `_live`: the repositories are opened only as their owner.
+The main thread is libfuse's loop. `_live` runs in one of libfuse's threads when the kernel has accepted the mount; only
+then start the view's thread and the one that waits for signals, which are blocked in all others. Order in `_live`: the
+process must be the repositories' owner before it opens them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from webarcfs.view.node import NodeKind
 from webarcfs.view.tree.root import Tree
 from webarcfs.view.tree.view import View, ViewListener
 
-#: Seconds for which a mount that was told to end serves the files that are still open.
+#: Seconds for which a mount that received a signal serves the files that are still open.
 LINGER = 10.0
 
-#: Objects that are made until Python looks for cycles among them; by default it is after 700.
+#: Allocations between two searches for garbage cycles; Python's default is 700.
 _YOUNG = 50_000
 
 _log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MountRequest:
-    """A mount as it was ordered on the command line."""
+    """A mount as requested on the command line."""
 
     archive: Archive
     point: Path
@@ -54,7 +54,7 @@ class MountRequest:
 
 
 class Server:
-    """The process of one mount. `ready` is called when it is live."""
+    """The process of one mount. It calls `ready` when the mount is live."""
 
     def __init__(self, order: MountRequest, ready: Callable[[], None]) -> None:
         owner = order.archive.root.stat()
@@ -67,7 +67,7 @@ class Server:
         self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 # until the process ends
         self._stderr = os.dup(2)
         self._keeper: Watchdog | None = None
-        #: Nobody can ask anything any more; what is left is to drain, however long that takes.
+        #: No request can arrive any more; only the drain is left, however long it takes.
         self._served = threading.Event()
         self._signals = {signal.SIGTERM, signal.SIGINT} | ({signal.SIGHUP} if order.foreground else set())
 
@@ -76,15 +76,15 @@ class Server:
         privileges.allow_many_files()
         limits.share_pools()
         self._keeper = Watchdog(self._order.point)  # before there are threads
-        # Blocked here, and so in every thread to come but the one that waits for them.
+        # Blocked here, and so in every later thread except the one that waits for them.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         if not self._order.foreground:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        os.dup2(self._complaints.fileno(), 2)  # libfuse says there why it cannot mount
+        os.dup2(self._complaints.fileno(), 2)  # libfuse writes there why it cannot mount
         _search_for_garbage_less()
         try:
             self._order.serve(self._mount())
-        except (RuntimeError, MountFailed):  # fusepy says the one, ours the other
+        except (RuntimeError, MountFailed):  # RuntimeError is fusepy's, MountFailed ours
             self._failure = self._failure or MountFailed(self._complaint())
         finally:
             self._served.set()
@@ -147,7 +147,7 @@ class Server:
             self._ready()
         except BaseException as error:
             self._failure = error
-            # Not from here: the kernel waits for the answer to this very request.
+            # In another thread: the kernel waits for the answer to this request.
             threading.Thread(target=self._end, name="end", daemon=True).start()
 
     def _open_log(self) -> None:
@@ -169,7 +169,7 @@ class Server:
                 mountpoint.unmount_or_detach(self._order.point)
         except Exception:
             _log.exception("%s cannot be unmounted", self._order.point)
-        # The loop ends by itself when the last open file is closed, and the process with it.
+        # The loop ends by itself when the last open file is closed; then the process ends.
         if self._served.wait(LINGER):
             return
         self._drain()
@@ -178,7 +178,7 @@ class Server:
         os._exit(0)
 
     def _drain(self) -> None:
-        """What was written is confirmed and committed."""
+        """Confirm and commit all writes."""
         if self._additions is not None:
             self._additions.stop()
 
@@ -191,6 +191,6 @@ class Server:
 
 
 def _search_for_garbage_less() -> None:
-    """What a mount remembers is no garbage; to look through it again and again is a tenth of a walk."""
+    """Search less often for garbage: a mount's caches contain none, and searching takes a tenth of a walk."""
     gc.freeze()
     gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])

@@ -1,6 +1,6 @@
-"""The names of additions: where a new one may be, renames inside an ARC, and who may change what (/Ar-1/).
+"""The names of additions: rules for new names, renames inside an ARC, and permissions (/Ar-1/).
 
-`rename` waits for the journal, so it is called by threads that take no requests (workers.py). Locks as in writer.py.
+`rename` waits for the journal, so the threads that call it take no requests (workers.py). Locks as in writer.py.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ParentAndName = tuple[Node, str]
 
 
 class NewNames:
-    """The names that one mount gives to additions. `drafts` are the files that are open for writing."""
+    """The names that one mount gives to additions. `drafts` are the files open for writing."""
 
     def __init__(
         self, view: View, journal: Journal, committer: Committer, documents: DocumentWriter, drafts: Drafts
@@ -49,9 +49,9 @@ class NewNames:
         self._drafts = drafts
 
     def free(self, folder: Node, name: str) -> tuple[ArcVersion, str]:
-        """The ARC that a new name in a folder belongs to, and the path in it.
+        """Return the ARC that a new name in a folder belongs to, and the path in it.
 
-        Raises Exists, the folder's refusal, Stale, and what `names.check` raises.
+        Raises Exists, the folder's refusal, Stale, and the errors of `name_rules.check`.
         """
         if has(folder, name):
             raise Exists(f"{name!r} is there")
@@ -62,16 +62,16 @@ class NewNames:
         return folder.place, _join(folder.inner, name)
 
     def mkdir(self, folder: Node, name: str, caller: Caller) -> None:
-        """A new folder. It is remembered by this mount only, until there is a file in it: git keeps no empty folder."""
+        """Make a folder. Only this mount remembers it until it contains a file: git stores no empty folder."""
         place, path = self.free(folder, name)
         if not self._view.overlay.reserve(place, path, Entry(name, "", True), Ownership(caller.uid)):
             raise Exists(f"{name!r} is there")
 
     def rename(self, source: ParentAndName, target: ParentAndName, flags: int, caller: Caller) -> list[ParentAndName]:
-        """Give an addition another name in its ARC; waits for the journal. What to tell the kernel after the answer.
+        """Rename an addition inside its ARC; wait for the journal; return the names to invalidate after the answer.
 
-        Onto data.xml, it is a rewrite of that. Raises the refusal of what may not be renamed, NotPermitted or Exists
-        for a name that is there, and what makes the new name impossible.
+        A rename onto data.xml rewrites that document. Raises the refusal of a node that may not be renamed,
+        NotPermitted or Exists for an existing name, and the errors of the new name.
         """
         (folder, name), (above, new_name) = source, target
         node = lookup(folder, name)
@@ -94,7 +94,7 @@ class NewNames:
         return [source, target]
 
     def may_change(self, node: Node, caller: Caller) -> None:
-        """Whether mode, owner and times of a node may be set, which changes nothing. Raises its refusal, and Stale."""
+        """Allow setting mode, owner and times of a node, without effect. Raises its refusal, and Stale."""
         if isinstance(node, DraftFile):
             return
         self.check_given(node)
@@ -104,7 +104,7 @@ class NewNames:
         self._check_owner(place, node.inner, caller, node)
 
     def is_recent(self, node: Node) -> bool:
-        """Whether a file or folder is somebody's own addition, whose mode, owner and times may be set."""
+        """Return whether a node is a user's recent addition, whose mode, owner and times may be set."""
         place = node.place if isinstance(node, StoredFile | StoredFolder) else None
         if place is None or not isinstance(node, StoredFile | StoredFolder):
             return isinstance(node, DraftFile)
@@ -123,16 +123,16 @@ class NewNames:
             raise node.refusal()
 
     def _rewrite(self, place: ArcVersion, old: str, file: File, caller: Caller) -> None:
-        """The file `old` becomes data.xml."""
+        """Turn the file `old` into data.xml."""
         draft = file.draft if isinstance(file, DraftFile) else self._drafts.get((place, old))
-        # No close may confirm it meanwhile: it would be taken for a file that never was, and come back from git.
+        # No close may confirm it meanwhile: the removed file would come back from git.
         with draft.lock if draft is not None else nullcontext():
             new = whole(file)
             confirmed = not isinstance(file, DraftFile) or bool(file.draft.blob)
             self._documents.rewrite(place, new, caller.uid, old if confirmed else "")
             if draft is not None and self._drafts.get((place, old)) is draft:
                 del self._drafts[place, old]
-                draft.dirty, draft.gone = False, True  # whoever has it open still has written what there was to write
+                draft.dirty, draft.gone = False, True  # open handles have nothing left to confirm
                 if not confirmed:
                     self._view.overlay.removed(place, old)
 
@@ -147,7 +147,7 @@ class NewNames:
             else:
                 self._view.overlay.renamed(place, old, new)
             draft.path = new
-            if self._drafts.pop((place, old), None) is draft:  # its last handle may be gone since
+            if self._drafts.pop((place, old), None) is draft:  # unless its last handle was closed since
                 self._drafts[place, new] = draft
 
     def _move_confirmed(
@@ -158,7 +158,7 @@ class NewNames:
         if draft is not None:
             blob, size = draft.blob, draft.blob_size
         else:
-            file = lookup(*spot)  # anew: it may have been closed since it was looked up, and is a version now
+            file = lookup(*spot)  # again: a close since the first lookup has made it a version
             if not isinstance(file, StoredFile):
                 raise Replaced(f"{old!r} is not what it was")
             blob, size = file.version.blob, file.attrs().size
@@ -171,14 +171,14 @@ class NewNames:
 
 
 def lookup(folder: Node, name: str) -> Node:
-    """The node of a name. Raises NotFound, also where it is looked for in something that is no folder."""
+    """Return the node of a name. Raises NotFound, also if `folder` is no folder."""
     if not isinstance(folder, Folder):
         raise NotFound(f"there is no {name!r}")
     return folder.in_force(lambda each: each.lookup(name))
 
 
 def has(folder: Node, name: str) -> bool:
-    """Whether a name is there."""
+    """Return whether a name exists."""
     try:
         lookup(folder, name)
     except NotFound:

@@ -1,8 +1,8 @@
 """The thread that puts confirmed additions into git, many in one commit.
 
-It commits each domain when that is due (pacing.py), at once for whoever waits in an fsync of a folder, and in the end
-whatever is left. It tells the kernel nothing: what is committed shows the same as before. What fails is tried again;
-the journal has it meanwhile.
+It commits each domain when that is due (pacing.py), at once for an fsync of a folder, and the rest at the end. It never
+notifies the kernel: a committed addition looks the same as before. A failed commit is repeated; the journal keeps the
+additions meanwhile.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from webarcfs.archive.model.committed import Cost
 from webarcfs.view import limits
 from webarcfs.view.state.overlay import Overlay
 
-#: Seconds until a commit that failed is tried again.
+#: Seconds until a failed commit is repeated.
 AGAIN = 5.0
-#: Is told that what was confirmed is in git, or why it is not.
+#: Receives None when the confirmed additions are in git, or the error.
 Done = Callable[[BaseException | None], None]
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Domain:
-    """What is known of one domain: what waits, and what the last commit cost. Times are monotonic seconds."""
+    """The state of one domain: waiting additions, cost of the last commit. Times are monotonic seconds."""
 
     waiting: int = 0
     busy: bool = False
@@ -43,7 +43,7 @@ class _Domain:
 
 
 class Committer(threading.Thread):
-    """The thread."""
+    """The thread of one mount."""
 
     def __init__(self, archive: Archive, journal: Journal, overlay: Overlay, interval: float) -> None:
         super().__init__(name="committer", daemon=True)
@@ -57,7 +57,7 @@ class Committer(threading.Thread):
         self._ending = False
 
     def added(self, name: str, number: int = 1) -> None:
-        """More additions to a domain were confirmed."""
+        """Count `number` more confirmed additions of a domain."""
         if not number:
             return
         with self._changed:
@@ -68,7 +68,7 @@ class Committer(threading.Thread):
             domain.waiting += number
 
     def sync(self, name: str, done: Done) -> None:
-        """Commit at once; `done` is called, by this thread, when what was confirmed until now is in git."""
+        """Commit at once; this thread calls `done` when the additions confirmed until now are in git."""
         with self._changed:
             domain = self._domains.setdefault(name, _Domain())
             if (domain.waiting and not self._ending) or domain.busy:
@@ -78,7 +78,7 @@ class Committer(threading.Thread):
         done(None)
 
     def run(self) -> None:
-        """Commit what is due, again and again."""
+        """Commit due domains repeatedly."""
         memory = limits.Memory()
         while (name := self._next()) is not None:
             self._commit(name)
@@ -86,14 +86,14 @@ class Committer(threading.Thread):
             memory.give_back()
 
     def stop(self) -> None:
-        """Commit what is left, and end. What cannot be committed now stays in the journal."""
+        """Commit the rest, and end. Additions that cannot be committed now stay in the journal."""
         with self._changed:
             self._ending = True
             self._changed.notify()
         self.join()
 
     def _next(self) -> str | None:
-        """Wait until a domain is due; None at the end."""
+        """Wait until a domain is due; return None at the end."""
         with self._changed:
             while True:
                 due = {name: self._due(each) for name, each in self._domains.items() if each.waiting}
@@ -131,7 +131,7 @@ class Committer(threading.Thread):
             failure = None
         with self._changed:
             domain.busy = False
-            if failure is not None or not domain.waiting:  # who came meanwhile waited for nothing but this commit
+            if failure is not None or not domain.waiting:  # later calls of `sync` waited for this commit only
                 synced, domain.synced = synced + domain.synced, []
         for done in synced:
             done(failure)

@@ -1,9 +1,9 @@
-"""Takes additions of one domain into the journal, as many together as are there.
+"""Confirms additions of one domain in the journal, all that wait in one batch.
 
-Each costs the domain's lock, a look at its main, its names' lock and a sync; those that are confirmed together share
-them. One failure does not affect the others. Any thread may confirm. Locks, in this order: those of the additions, the
-domain's (shared, from "is this ARC current?" until the journal has them all), the overlay's. A thread that holds the
-locks of one addition never waits for another's, so no two threads can wait for each other.
+A batch shares the costs: the domain's lock, a read of its main, its names' lock and a sync. One failure does not affect
+the others. Any thread may confirm. Locks, in this order: those of the additions, the domain's (shared, from "is this
+ARC current?" until the journal has them all), the overlay's. A thread that holds the locks of one addition never waits
+for another's, so no two threads can wait for each other.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from webarcfs.view.caller import author
 from webarcfs.view.state.overlay import PendingFile
 from webarcfs.view.tree.view import View
 
-#: What became of an addition: whether there was anything new, or what it was refused for.
+#: Result of an addition: True if it contained anything new, False if not, or the error.
 Outcome = bool | BaseException
 
 
 class Lock(Protocol):
     """A lock of a thread."""
 
-    def acquire(self, blocking: bool = True) -> bool:  # as threading has it
+    def acquire(self, blocking: bool = True) -> bool:  # as in threading
+        """Take it; return whether that succeeded."""
         """Take it; whether that was done."""
 
     def release(self) -> None:
-        """Give it back."""
+        """Release it."""
 
 
 class Confirmable:
-    """An addition that is to be confirmed. One thread calls its methods, in their order, while it holds `locks`."""
+    """An addition to be confirmed. One thread calls its methods, in their order, while it holds `locks`."""
 
     place: ArcVersion
 
@@ -50,27 +51,27 @@ class Confirmable:
 
     @property
     def locks(self) -> Sequence[Lock]:
-        """What is held from `prepare` on, in this order."""
+        """The locks to hold from `prepare` on, in this order."""
         raise NotImplementedError
 
     def prepare(self) -> bool:
-        """Do what needs no look at the archive; whether there is anything new. Raises what it is refused for."""
+        """Do the work that needs no read of the archive; return whether there is anything new. Raises the refusal."""
         raise NotImplementedError
 
     def judged(self, main: LockedHead) -> Wanted:
-        """What the journal is to take, if that may be there. Raises what it is refused for."""
+        """Return the journal's record, if the addition is permitted. Raises the refusal."""
         raise NotImplementedError
 
     def confirmed(self, ticket: JournalPosition) -> None:
-        """The journal has it: show it."""
+        """Show the addition: the journal has it."""
         raise NotImplementedError
 
     def refused(self, error: BaseException) -> None:
-        """It was not confirmed."""
+        """Handle the refusal: the addition was not confirmed."""
 
 
 class NewFile(Confirmable):
-    """What is new of a draft."""
+    """The unconfirmed content of a draft."""
 
     def __init__(self, draft: Draft, view: View) -> None:
         self.place = draft.place
@@ -89,13 +90,13 @@ class NewFile(Confirmable):
         return (self._draft.lock,)
 
     def prepare(self) -> bool:
-        """Name the bytes as git will. Raises what a write failed with."""
+        """Compute the blob id. Raises the error of a failed write."""
         if self._draft.dirty:
             self._blob, self._body = self._draft.body()
         return self._draft.dirty
 
     def judged(self, main: LockedHead) -> Wanted:
-        """Raises Stale, Exists."""
+        """Return the record of a new file. Raises Stale, Exists."""
         draft = self._draft
         main.check_free(draft.place, draft.path, draft.blobs)
         by = author(draft.maker.uid)
@@ -103,7 +104,7 @@ class NewFile(Confirmable):
         return AddFile(draft.place, draft.path, self._blob, size, by, int(time.time()), draft.blob), self._body
 
     def confirmed(self, ticket: JournalPosition) -> None:
-        """Git will have this version; its name means the draft until its handles are closed."""
+        """Show the version that git will have; the name means the draft until its handles are closed."""
         draft = self._draft
         pending = PendingFile(self._blob, self._body.size, (ticket.log, ticket.number))
         self._overlay.confirmed(draft.place, draft.path, pending, DraftFile(draft) if draft.shown else None)
@@ -113,7 +114,7 @@ class NewFile(Confirmable):
 
 @dataclass(slots=True)
 class _Attempt:
-    """An addition on its way."""
+    """An addition under way."""
 
     addition: Confirmable
     wanted: Wanted | None = None
@@ -132,7 +133,7 @@ class _Attempt:
         try:
             self.addition.confirmed(ticket)
             self.outcome = True
-        except BaseException as error:  # the journal has the others, too: they are not to be told that they failed
+        except BaseException as error:  # the journal has the others, too: their writers must not see this error
             self.fail(error)
 
 
@@ -145,9 +146,9 @@ class Confirmer:
         self._committer = committer
 
     def confirm(self, additions: Sequence[Confirmable]) -> list[Outcome]:
-        """Additions of one domain, which are durable and shown when this returns; what became of each.
+        """Confirm additions of one domain; return the outcome of each. They are then durable and shown.
 
-        Those whose locks others hold are confirmed afterwards, alone.
+        Additions whose locks other threads hold are confirmed afterwards, alone.
         """
         attempts = [_Attempt(addition) for addition in additions]
         self._together(attempts, wait=len(attempts) == 1)
@@ -157,7 +158,7 @@ class Confirmer:
         return [each.outcome if each.outcome is not None else False for each in attempts]
 
     def one(self, addition: Confirmable) -> bool:
-        """One addition; whether there was anything new. Raises what it was refused for."""
+        """Confirm one addition; return whether it contained anything new. Raises the refusal."""
         [outcome] = self.confirm([addition])
         if isinstance(outcome, BaseException):
             raise outcome
@@ -186,7 +187,7 @@ class Confirmer:
         self._committer.added(domain, sum(each.outcome is True for each in attempts))
 
     def _put(self, attempts: Sequence[_Attempt], main: LockedHead) -> None:
-        """Into the journal, and the overlay. Under the domain's lock."""
+        """Write the additions to the journal and the overlay. Under the domain's lock."""
         for each in attempts:
             try:
                 each.wanted = each.addition.judged(main)
@@ -202,7 +203,7 @@ class Confirmer:
 
 
 def _take(locks: Sequence[Lock], held: ExitStack, *, wait: bool) -> bool:
-    """Take all locks, to be given back with `held`; False, and none, if one is not free and `wait` is not said."""
+    """Take all locks, to be released with `held`; without `wait`, take none and return False if one is not free."""
     with ExitStack() as taken:
         for lock in locks:
             if not lock.acquire(wait):
@@ -213,7 +214,7 @@ def _take(locks: Sequence[Lock], held: ExitStack, *, wait: bool) -> bool:
 
 
 def _is_new(each: _Attempt) -> bool:
-    """Whether there is anything to confirm; if not, that is what became of it."""
+    """Return whether there is anything to confirm; otherwise set the outcome."""
     try:
         if each.addition.prepare():
             return True

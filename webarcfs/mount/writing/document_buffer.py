@@ -1,7 +1,7 @@
-"""What writers of data.xml have of it: private buffers (/Xm-3/).
+"""Private buffers of data.xml for its writers (/Xm-3/).
 
-A writer gets a copy of the document; what is appended or rewritten there nobody sees. Its close makes data nodes of it
-(document_close.py). What can be told while it is written fails the write: shells lose what close says.
+A writer gets a copy of the document; its changes there are private. Its close turns them into data nodes
+(document_close.py). Errors that a write can detect fail the write: shells ignore the result of close.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from webarcfs.view.state.ownership import Ownership
 
 
 class DocumentBuffer:
-    """The private buffer of one handle. Its methods are those of a draft (draft.py)."""
+    """The private buffer of one handle, with the methods of a draft (draft.py)."""
 
     path = DATA_XML
-    #: No blob of it is confirmed as a file.
+    #: It is never confirmed as a file.
     blob = ""
 
     def __init__(self, place: ArcVersion, old: bytes, maker: Ownership, *, rewriting: bool) -> None:
         self.place = place
         self.maker = maker
         self.old = old
-        #: The buffer as it was confirmed last.
+        #: The buffer as it was last confirmed.
         self.seen = b""
         self.lock = threading.RLock()
         self.handles = 1
         self.dirty = False
         self.failed = False
         self._bytes = bytearray() if rewriting else bytearray(old)
-        # What is written in order can be judged as it comes.
+        # Data written in order are checked at once.
         self._judge: data_nodes.IncrementalCheck | None = data_nodes.IncrementalCheck(old, rewriting=rewriting)
         self._refused: WebarcError | None = None
 
@@ -45,11 +45,11 @@ class DocumentBuffer:
         return len(self._bytes)
 
     def read(self, offset: int, size: int) -> bytes:
-        """What the writer sees."""
+        """Return the writer's view of the document."""
         return bytes(self._bytes[offset : offset + size])
 
     def write(self, data: bytes, offset: int | None) -> int:
-        """Write at `offset`, or at the end. Raises what it is refused for, as early as it is certain."""
+        """Write at `offset`, or at the end. Raises the refusal as early as it is certain."""
         with self.lock:
             at = len(self._bytes) if offset is None else offset
             _check_size(at + len(data))
@@ -67,7 +67,7 @@ class DocumentBuffer:
         return len(data)
 
     def truncate(self, size: int) -> None:
-        """Cut it, or lengthen it with NULs. Raises InvalidDocument when it is too large."""
+        """Cut the buffer, or extend it with NULs. Raises InvalidDocument when it is too large."""
         with self.lock:
             _check_size(size)
             if size != len(self._bytes):
@@ -77,24 +77,24 @@ class DocumentBuffer:
                 self._bytes.extend(bytes(size - len(self._bytes)))
 
     def allocate(self, _mode: int, _offset: int, _length: int) -> None:
-        """There is nothing to reserve."""
+        """Raise NotSupported: a document has no space to reserve."""
         raise NotSupported("no space is reserved for a document")
 
     def hold(self) -> None:
-        """Handles are counted only."""
+        """Do nothing: a buffer needs no count of its users."""
 
     def let_go(self) -> None:
-        """Handles are counted only."""
+        """Do nothing: a buffer needs no count of its users."""
 
     def written(self) -> bytes:
-        """The document as it was written. Raises what a write was refused for."""
+        """Return the document as written. Raises the refusal of a write."""
         if self._refused is not None:
             raise self._refused.with_traceback(None)
         return bytes(self._bytes)
 
 
 def whole(file: File) -> bytes:
-    """All of a file that becomes, or is, a document. Raises InvalidDocument when it is too large for one."""
+    """Return the content of a file that becomes, or is, a document. Raises InvalidDocument when it is too large."""
     _check_size(file.attrs().size)
     content = file.open()
     try:

@@ -1,7 +1,7 @@
-"""Closes of data.xml: which data nodes are new, and that they become part of it (/Xm-3/).
+"""Closes of data.xml: finds the new data nodes and adds them to the document (/Xm-3/).
 
 New nodes go into the journal, and the document with them is a new version of the file. A refusal stores nothing, and is
-written down.
+logged.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from webarcfs.view.caller import author
 from webarcfs.view.state.overlay import Number, PendingFile
 from webarcfs.view.tree.view import View
 
-#: Locks that keep two threads from extending one document at once: many, so that few documents share one.
+#: Locks that keep two threads from extending one document at once; many, so that few documents share one.
 _STRIPES = 1024
 
 
 class NodeAddition(Confirmable):
-    """The nodes that a document `new` has beyond an old one; the addition `source` goes with them."""
+    """The nodes that the document `new` has beyond `old`; the addition `source` is removed with them."""
 
     def __init__(
         self, documents: DocumentWriter, place: ArcVersion, uid: int, texts: tuple[bytes, bytes] = (b"", b"")
@@ -43,12 +43,12 @@ class NodeAddition(Confirmable):
 
     @property
     def key(self) -> Hashable:
-        """The ARC: each addition to its document is merged with those before."""
+        """The ARC: each addition to its document is merged with the earlier ones."""
         return self.place
 
     @property
     def locks(self) -> Sequence[Lock]:
-        """The ARC's, as good as: two threads must not extend one document at once."""
+        """The lock of the ARC's stripe: two threads must not extend one document at once."""
         return (self._documents.stripe(self.place),)
 
     def prepare(self) -> bool:
@@ -57,13 +57,13 @@ class NodeAddition(Confirmable):
         return bool(self.nodes or self.source)
 
     def judged(self, main: LockedHead) -> Wanted:
-        """Raises Stale, Exists."""
+        """Merge the nodes with the current document. Raises Stale, Exists."""
         document, before = self._documents.merged(self.place, main)
         self._merged = data_nodes.merge_nodes(document, self.nodes), (*before, self.nodes)
         return AddNodes(self.place, self.nodes, author(self._uid), int(time.time()), self.source), None
 
     def confirmed(self, ticket: JournalPosition) -> None:
-        """The document with the nodes is a new version of the file."""
+        """Show the document with the nodes as a new version of the file."""
         document, nodes = self._merged
         number = ticket.log, ticket.number
         self._documents.show(self.place, PendingFile(blob_id(document), len(document), number, document, nodes))
@@ -71,13 +71,13 @@ class NodeAddition(Confirmable):
             self._documents.hide(self.place, self.source, number)
 
     def refused(self, error: BaseException) -> None:
-        """Write down what is the writer's fault (/Xm-4/)."""
+        """Log an error of the writer's (/Xm-4/)."""
         if isinstance(error, InvalidDocument | Exists | NotPermitted):
             self._documents.refused(self.place, self._uid, error)
 
 
 class BufferClose(NodeAddition):
-    """What is new of a buffer."""
+    """The unconfirmed nodes of a buffer."""
 
     def __init__(self, documents: DocumentWriter, document: DocumentBuffer) -> None:
         super().__init__(documents, document.place, document.maker.uid)
@@ -86,16 +86,16 @@ class BufferClose(NodeAddition):
 
     @property
     def locks(self) -> Sequence[Lock]:
-        """The buffer's as well."""
+        """The buffer's lock, too."""
         return (self._document.lock, *super().locks)
 
     def prepare(self) -> bool:
-        """Raises what a write was refused for, too."""
+        """Also raises the refusal of a write."""
         document = self._document
         if not document.dirty:
             return False
         self._buffer = document.written()
-        # What was confirmed before is in `old`, in its place; in the buffer it may stand behind the end.
+        # Confirmed nodes are in `old`, in their place; in the buffer they may follow the end of the document.
         more = bool(document.seen) and self._buffer.startswith(document.seen)
         self.old = document.old
         self.new = self.old + self._buffer[len(document.seen) :] if more else self._buffer
@@ -105,7 +105,7 @@ class BufferClose(NodeAddition):
         return False
 
     def confirmed(self, ticket: JournalPosition) -> None:
-        """The next close of the buffer goes on from here."""
+        """Also make the next close of the buffer continue from here."""
         super().confirmed(ticket)
         self._document.old = data_nodes.merge_nodes(self.old, self.nodes)
         self._seen()
@@ -124,7 +124,7 @@ class DocumentWriter:
         self._stripes = [threading.Lock() for _ in range(_STRIPES)]
 
     def rewrite(self, place: ArcVersion, new: bytes, uid: int, source: str) -> None:
-        """Add the nodes that a document has beyond the one that is there; the addition `source` goes with that.
+        """Add the nodes that a document has beyond the current one; remove the addition `source` in the same step.
 
         Raises InvalidDocument, Exists, NotPermitted, Stale, OSError.
         """
@@ -133,27 +133,27 @@ class DocumentWriter:
         self._confirmer.one(addition)
 
     def refused(self, place: ArcVersion, uid: int, error: WebarcError) -> None:
-        """Write down what was wrong (/Xm-4/)."""
+        """Log the refusal (/Xm-4/)."""
         who = author(uid)
         path = f"/{place.domain}/{place.arc}/{DATA_XML}"
         validation_log.refused(self._view.archive, f"{who.name} <{who.mail}>", path, error)
 
     def current(self, place: ArcVersion) -> bytes:
-        """The document as this mount shows it now. Raises Stale."""
+        """Return the document as this mount shows it now. Raises Stale."""
         return self.merged(place, LockedHead.now(self._view, place.domain))[0]
 
     # -- for the additions -------------------------------------------------------------------------------------------
 
     def stripe(self, place: ArcVersion) -> threading.Lock:
-        """The lock of a place, and of some others."""
+        """Return the lock of a place; several places share one."""
         return self._stripes[hash(place) % _STRIPES]
 
     def nodes(self, old: bytes, new: bytes) -> bytes:
-        """What is new in a document, if it is as schemas want it. Raises InvalidDocument, Exists, NotPermitted."""
+        """Return the new nodes of a document that fits its schemas. Raises InvalidDocument, Exists, NotPermitted."""
         return data_nodes.extended(old, new, self._schemas.judge)
 
     def merged(self, place: ArcVersion, main: LockedHead) -> tuple[bytes, tuple[bytes, ...]]:
-        """Main's document with what is pending here; and that, without what main has by now. Raises Stale."""
+        """Return main's document with the pending nodes, and those nodes that main does not have yet. Raises Stale."""
         document, kept = main.document(place), []
         for nodes in self._view.overlay.nodes(place):
             try:
@@ -164,9 +164,9 @@ class DocumentWriter:
         return document, tuple(kept)
 
     def show(self, place: ArcVersion, pending: PendingFile) -> None:
-        """A document is in the journal."""
+        """Show a document that is in the journal."""
         self._view.overlay.confirmed(place, DATA_XML, pending)
 
     def hide(self, place: ArcVersion, path: str, number: Number) -> None:
-        """An addition became nodes of the document."""
+        """Hide an addition that became nodes of the document."""
         self._view.overlay.gone(place, path, number)

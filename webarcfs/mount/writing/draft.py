@@ -1,12 +1,12 @@
-"""A file being written, and what its handles do to it: bytes in an unnamed file on the journal's disk.
+"""A file being written, and the operations of its handles: bytes in an unnamed file on the journal's disk.
 
-A draft is seen under its name by everybody on the mount from the start, as on any file system; what a close or fsync
-confirms becomes a version of the file, and the draft goes on as long as a handle is open (dup, fork, mmap). Safe for
-any thread: its lock is held while bytes change or are put into the journal, and never while the kernel is told
-something.
+Every process on the mount sees a draft under its name from the start, as on any file system. A close or fsync confirms
+its bytes as a version of the file, and the draft continues as long as a handle is open (dup, fork, mmap). Safe for any
+thread: its lock is held while bytes change or are written to the journal, and never during a notification of the
+kernel.
 """
 
-# ruff: noqa: D102 # what the methods of a node mean stands in view/node.py
+# ruff: noqa: D102 # view/node.py specifies the methods of a node
 from __future__ import annotations
 
 import errno
@@ -28,14 +28,14 @@ from webarcfs.view.state.ownership import Ownership
 _PIECE = 1 << 20
 _numbers = itertools.count(1)
 
-#: Bytes of a hole that are taken without a look at the room on the disk.
+#: Bytes of a hole that are accepted without a check of the free space.
 LARGE_HOLE = 1 << 30
 #: fallocate(2): reserve space beyond the end without making the file longer.
 KEEP_SIZE = 1
 
 
 class Draft:
-    """A new file of `maker` at `path` in the ARC `place`; `new_file` makes unnamed files. One handle is open."""
+    """A new file of `maker` at `path` in the ARC `place`, with one open handle; `new_file` makes unnamed files."""
 
     def __init__(self, place: ArcVersion, path: str, maker: Ownership, mtime: int, new_file: Callable[[], int]) -> None:
         self.place = place
@@ -45,25 +45,25 @@ class Draft:
         self.number = next(_numbers)
         self.lock = threading.RLock()
         self.handles = 1
-        #: Whether there is something that no close or fsync has confirmed; the empty file is, too.
+        #: Whether it differs from what was last confirmed; also True for a new, empty file.
         self.dirty = True
-        #: The blob that was confirmed last, and its size.
+        #: The blob confirmed last, and its size.
         self.blob = ""
         self.blob_size = 0
-        #: All that were: git may have any of them by now.
+        #: All confirmed blobs: git may have any of them by now.
         self.blobs: set[str] = set()
-        #: Whether it was renamed onto data.xml, and is no file any more.
+        #: Whether it was renamed onto data.xml, and is no longer a file.
         self.gone = False
-        #: Whether its name means the draft, and not the version that was confirmed last: from the start until all its
-        #: handles were closed, as far as a close can tell, and again when one of them is used all the same (dup, mmap).
+        #: Whether its name means the draft, and not the version confirmed last: from the start until the close of all
+        #: its handles, as far as a close can tell, and again when one of them is used after that (dup, mmap).
         self.shown = True
-        #: The handles that were used since they were closed last (a close cannot tell whether it is the last one).
+        #: The handles used since their last close (a close cannot tell whether it is the last one).
         self.in_use: set[object] = set()
         #: Whether confirming failed since the last write.
         self.failed = False
         self._new_file = new_file
         self._fd = new_file()
-        self._users = 1  # readers as well
+        self._users = 1  # including readers
         self._lent = False
         self._size = 0
         self._fault: OSError | None = None
@@ -84,7 +84,7 @@ class Draft:
             try:
                 write_all_at(self._fd, data, at)
             except OSError as error:
-                if error.errno != errno.EFBIG:  # of that nothing was written: what is there is whole
+                if error.errno != errno.EFBIG:  # an EFBIG wrote nothing: the content is intact
                     self._fault = error
                 raise
         return len(data)
@@ -99,7 +99,7 @@ class Draft:
                 self._fault = None
 
     def allocate(self, mode: int, offset: int, length: int) -> None:
-        """Reserve space (fallocate(2)). Raises OSError, and NotSupported for what is no reservation."""
+        """Reserve space (fallocate(2)). Raises OSError, and NotSupported for any other mode."""
         if mode not in (0, KEEP_SIZE):
             raise NotSupported(f"fallocate of mode {mode}")
         if mode == 0:
@@ -110,18 +110,18 @@ class Draft:
                 try:
                     os.posix_fallocate(self._fd, offset, length)
                 except OSError:
-                    os.ftruncate(self._fd, size)  # of what there was no room for, the disk keeps what it took
+                    os.ftruncate(self._fd, size)  # the disk keeps what it reserved before the failure
                     raise
 
     def body(self) -> tuple[str, StoredBody]:
-        """The blob that it is now, and its bytes, which are not changed any more. The caller holds the lock.
+        """Return the current blob and its bytes, which no longer change. The caller holds the lock.
 
-        Raises what a write failed with: nobody can remove or mend a file that would be kept in part.
+        Raises the error of a failed write: no user can remove or mend a file that was stored in part.
         """
         if self._fault is not None:
             raise self._fault.with_traceback(None)
         size = self.size
-        if size <= INLINE:  # the journal takes the bytes, and not the file
+        if size <= INLINE:  # the journal stores the bytes, and not the file
             data = os.pread(self._fd, size, 0)
             return blob_id(data), StoredBody(len(data), data)
         digest = blob_hash(size)
@@ -131,13 +131,13 @@ class Draft:
         return digest.hexdigest(), StoredBody(size, fd=self._fd)
 
     def hold(self) -> None:
-        """One user more. Raises Stale when its name means a version by now: it is closed for good, or is data.xml."""
+        """Add a user. Raises Stale when its name means a version by now: it is closed for good, or is data.xml."""
         with self.lock:
             self._check_there()
             self._users += 1
 
     def let_go(self) -> None:
-        """One user fewer; the last one takes the file."""
+        """Remove a user; the last one closes the file."""
         with self.lock:
             self._size = self.size
             self._users -= 1
@@ -145,15 +145,15 @@ class Draft:
                 os.close(self._fd)
 
     def _check_there(self) -> None:
-        if not self._users:  # its descriptor is somebody else's by now (truncate(2) by way of an O_PATH descriptor)
+        if not self._users:  # its descriptor may be another file's (truncate(2) by way of an O_PATH descriptor)
             raise Replaced(f"{self.path} is closed")
         if self.gone:
             raise Replaced(f"{self.path} was renamed onto data.xml")
 
     def _check_room(self, end: int, unasked: int) -> None:
-        """Raise EFBIG or ENOSPC for a file that the disk has no room for up to `end`, unless so few bytes are new.
+        """Raise EFBIG or ENOSPC if the disk has no room up to `end` and more than `unasked` bytes are new.
 
-        Git keeps no holes, and hashes all their bytes. A disk fills up before it says that a reservation is too large.
+        Git stores no holes, and hashes all their bytes. A disk fills up before it refuses a reservation as too large.
         """
         more = end - self.size
         if more > unasked:
@@ -166,7 +166,7 @@ class Draft:
     def _change(self) -> None:
         self._check_there()
         self.dirty, self.failed = True, False
-        if self._lent:  # the journal has this file now: go on with another
+        if self._lent:  # the journal has this file now: continue with a copy
             self._copy()
 
     def _copy(self) -> None:
@@ -181,7 +181,7 @@ class Draft:
         self._lent = False
 
 
-#: The files that are open for writing: the ARC, the path in it, the draft.
+#: The files open for writing: the ARC, the path in it, the draft.
 Drafts = dict[tuple[ArcVersion, str], Draft]
 
 
@@ -206,7 +206,7 @@ class DraftFile(File):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Who reads a draft sees it grow."""
+    """The content of a draft for a reader, who sees it grow."""
 
     draft: Draft
     dear = False

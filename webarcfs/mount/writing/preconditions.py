@@ -1,6 +1,6 @@
-"""Whether an addition may still be made: is its ARC the version that it was begun in, is its name free (/Ar-10/)?
+"""Conditions of an addition: its ARC is still the version that it was begun in, and its name is free (/Ar-10/).
 
-Judged per ARC: a crawl that left it alone changes nothing for who writes to it. Any thread may ask.
+Checked per ARC: a crawl that left an ARC alone does not affect its writers. Safe for any thread.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from webarcfs.view.tree.view import View
 
 
 def check_known(view: View, place: ArcVersion) -> None:
-    """Raise Stale when this mount knows already that the ARC was replaced."""
+    """Raise Stale if this mount already knows that the ARC was replaced."""
     state = view.domain(place.domain)
     _arc(state.reader, state.main, place)
 
 
 @dataclass(frozen=True, slots=True)
 class LockedHead:
-    """A domain's main as it is on disk, which stays so while the domain's lock is held."""
+    """A domain's main on disk, which does not change while the domain's lock is held."""
 
     view: View
     reader: DomainReader
@@ -33,14 +33,14 @@ class LockedHead:
 
     @classmethod
     def now(cls, view: View, domain: str) -> LockedHead:
-        """As it is now. Under the domain's lock."""
+        """Return the current main. Under the domain's lock."""
         reader = view.domain(domain).reader
         return cls(view, reader, reader.store.head())
 
     def check_free(self, place: ArcVersion, path: str, own: Container[str] = ()) -> None:
-        """Raise Stale or Exists; a blob of `own` may be there.
+        """Raise Stale or Exists if `path` is taken; a blob in `own` is no obstacle.
 
-        What this mount has given another name is there until that is committed, before what takes its old name.
+        A renamed addition keeps its old name in git until the rename is committed, before any successor at that name.
         """
         reader, at = self.reader, _arc(self.reader, self.main, place)
         parts = path.split("/")
@@ -57,7 +57,7 @@ class LockedHead:
         raise Exists(f"{path!r} is there")
 
     def document(self, place: ArcVersion) -> bytes:
-        """The ARC's data.xml. Raises Stale."""
+        """Return the ARC's data.xml. Raises Stale."""
         arc = _arc(self.reader, self.main, place)
         return self.reader.document(self.reader.entries(arc.oid)[DATA_XML].oid)
 
@@ -66,7 +66,7 @@ class LockedHead:
 
 
 def _arc(reader: DomainReader, main: Commit | None, place: ArcVersion) -> Entry:
-    """The folder of the ARC in a state, if it is that version."""
+    """Return the folder of the ARC in a state. Raises Stale if it is another version."""
     arc = reader.arc(main.tree, place) if main is not None else None
     if arc is None:
         raise Replaced(f"{place.arc} of {place.domain} was replaced or removed by a crawl")

@@ -1,7 +1,7 @@
-"""New schemas, written through `.schemas/`: a file there must be a valid schema by its close, or it never was.
+"""New schemas, written through `.schemas/`: a file there must be a valid schema at its close, or it is discarded.
 
-Not additions of an ARC, so they take no way through the journal: a schema is a plain file of the archive. Safe for any
-thread; `store` waits for the disk and is called by threads that take no requests.
+They are no additions of an ARC, and bypass the journal: a schema is a plain file of the archive. Safe for any thread;
+`store` waits for the disk, so the threads that call it take no requests.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class SchemaDraft(Draft):
             raise InvalidDocument(f"{name!r} is no name for a schema; it is called <element>.xsd")
         super().__init__(ArcVersion("", SCHEMAS, ""), name, maker, folder.attrs().mtime, new_file)
         self.folder = folder
-        self.shown = False  # by the overlay; the folder does that
+        self.shown = False  # not in the overlay: the folder shows it
         self._stored = False
         self._node: Node | None = None
 
     def show(self, node: Node) -> None:
-        """Let it be seen. Raises Exists."""
+        """Show the draft in the listing. Raises Exists."""
         if self.drafts.setdefault(self.path, node) is not node:
             raise Exists(f"{self.path!r} is there")
         self._node = node
@@ -46,11 +46,11 @@ class SchemaDraft(Draft):
 
     @property
     def drafts(self) -> MutableMapping[str, Node]:
-        """All that are being written, by name."""
+        """All schemas being written, by name."""
         return self.folder.drafts
 
     def store(self, schemas: Schemas) -> None:
-        """Put it into the folder, for good. Raises InvalidDocument, Exists, NotPermitted, OSError."""
+        """Store it in the folder, for good. Raises InvalidDocument, Exists, NotPermitted, OSError."""
         with self.lock:
             if self._stored:
                 raise NotPermitted(f"{self.path} is stored; a schema is never changed")
@@ -62,7 +62,7 @@ class SchemaDraft(Draft):
 
 
 def _put(folder: Path, name: str, body: bytes) -> None:
-    """A new file that is there whole or not at all, and synced."""
+    """Store a new file, synced, completely or not at all."""
     new = folder / f".new-{os.getpid()}-{name}"
     try:
         with new.open("xb") as file:

@@ -1,7 +1,7 @@
-"""What a mount that takes additions has beside its view: a journal, the thread that commits, the writer.
+"""The parts of a mount that accepts additions: a journal, the committer, the writer.
 
-Started when the mount is its archive's owner and before anything is shown, so that what dead mounts left is in git by
-then; stopped when nobody can write any more. Where the disk is full at the start, it begins when there is room.
+It starts when the process is the archive's owner and before anything is shown, so that the additions of dead mounts are
+in git by then; it stops when no process can write any more. If the disk is full at the start, it starts later.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from webarcfs.mount.writing.writer import Writer
 from webarcfs.view.node import Folder
 from webarcfs.view.tree.view import View
 
-#: Seconds between looks whether there is room, where there was none at the start.
+#: Seconds between two checks for room, if there was none at the start.
 _AGAIN = 1.0
-#: A disk with less room than that, in bytes, is full: whatever failed, it was for that.
+#: A disk with less room than this, in bytes, is full, and the cause of any failure.
 _FULL = 1 << 20
 
 _log = logging.getLogger(__name__)
-#: Has the kernel look up a name of a folder again.
+#: Makes the kernel look up a name of a folder again.
 Tell = Callable[[Folder, str], None]
 
 
 class Additions:
-    """The additions of one mount. `writer` is None before `start`, and while the archive cannot be written to.
+    """The additions of one mount. `writer` is None before `start`, and while the archive is not writable.
 
-    Raises SettingsError when webarc.toml cannot be understood.
+    Raises SettingsError for an invalid webarc.toml.
     """
 
     def __init__(self, view: View) -> None:
@@ -51,7 +51,7 @@ class Additions:
         self.writer: Writer | None = None
 
     def ready(self) -> Writer:
-        """The writer. Raises ReadOnly when nothing can be written, OSError while the disk is full."""
+        """Return the writer. Raises ReadOnly if nothing can be written, OSError while the disk is full."""
         if self.writer is None and self._waits_for_room:
             raise OSError(errno.ENOSPC, "the disk was full when the archive was mounted, and is still")
         if self.writer is None:
@@ -59,9 +59,9 @@ class Additions:
         return self.writer
 
     def start(self, tell: Tell | None = None) -> None:
-        """Commit what dead mounts left, and take additions, unless the archive cannot be written to.
+        """Commit what dead mounts left, and accept additions, unless the archive is not writable.
 
-        `tell` has the kernel look up again what a writer changes.
+        `tell` makes the kernel look up again what a writer changes.
         """
         self._tell = tell
         try:
@@ -76,11 +76,11 @@ class Additions:
             threading.Thread(target=self._wait_for_room, name="additions", daemon=True).start()
 
     def read_blob(self, blob: str) -> bytes | int | None:
-        """What is pending of the journal, as that has it; while there is none, nothing is."""
+        """Return a pending blob from the journal; None without a journal."""
         return self._journal.read_blob(blob) if self._journal is not None else None
 
     def _is_full(self, error: BaseException) -> bool:
-        """Whether something failed because the archive's disk has no room."""
+        """Return whether an operation failed because the archive's disk has no room."""
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
         try:
@@ -90,7 +90,7 @@ class Additions:
         return disk.f_bavail * disk.f_frsize < _FULL
 
     def _wait_for_room(self) -> None:
-        """Begin as soon as that is possible."""
+        """Start as soon as possible."""
         while not self._stopped.wait(_AGAIN):
             try:
                 self._begin()
@@ -101,7 +101,7 @@ class Additions:
                 return
 
     def _begin(self) -> None:
-        """Make the writer and what it needs. Raises OSError, WebarcError."""
+        """Make the writer and its parts. Raises OSError, WebarcError."""
         archive = self._view.archive
         for committed in commit_additions.replay(archive):
             _log.info("%s: committed what an earlier mount had confirmed", committed.domain)
@@ -120,7 +120,7 @@ class Additions:
             self.writer = Writer(self._view, journal, self._committer, schemas, self._tell)
 
     def stop(self) -> None:
-        """Confirm and commit what is left."""
+        """Confirm and commit the rest."""
         self._stopped.set()
         with self._lock:
             journal, self._journal = self._journal, None

@@ -1,8 +1,8 @@
 """Writing, for every adapter: new files in current ARCs from create to last close, and data.xml (/Ar-1/, /Ar-10/).
 
-`confirm` and `release` wait for the journal, and `tell` (the adapter's) for the kernel, so they are called by threads
-that take no requests (workers.py). Everything else returns at once. Locks as in confirm.py; the kernel is told under
-none.
+`confirm` and `release` wait for the journal, and `tell` (the adapter's) for the kernel, so the threads that call them
+take no requests (workers.py). All other methods return at once. Locks as in confirm.py; no lock is held during a
+notification of the kernel.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from webarcfs.view.tree.root import current_folder
 from webarcfs.view.tree.schemas_folder import SchemaFolder
 from webarcfs.view.tree.view import View
 
-#: Folders that are remembered of one state.
+#: Folders of one state that are remembered.
 _NEAR = 1_000
 #: Files up to this size, in bytes, are released on the request's thread.
 LITTLE = 1 << 20
@@ -46,9 +46,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """A handle that writes. `direct`: the kernel may not keep its pages. `append`: whatever the offset says.
+    """A handle for writing. `direct`: the kernel may not cache its pages. `append`: writes ignore the offset.
 
-    Each is another one, whatever it is a handle of.
+    Each is distinct, even if two belong to the same file.
     """
 
     draft: Draft | DocumentBuffer
@@ -57,14 +57,14 @@ class Opened:
 
     @property
     def is_dear(self) -> bool:
-        """Whether to confirm it may take long, and nobody else should wait for that."""
+        """Whether confirming it may take long, and no other close should wait for it."""
         return isinstance(self.draft, SchemaDraft) or self.draft.size > LITTLE
 
 
 class Writer:
-    """The additions of one mount; what is about their names is `names`'.
+    """The additions of one mount; `names` has the operations on their names.
 
-    `tell` has the kernel drop a name in a folder, and the folder's listing.
+    `tell` makes the kernel drop a name in a folder, and the folder's listing.
     """
 
     def __init__(
@@ -82,15 +82,15 @@ class Writer:
         self._documents = DocumentWriter(view, self._confirmer, schemas)
         self._schemas = schemas
         self._drafts: Drafts = {}
-        #: Files that mknod(2) made: a handle that keeps each open for its maker, and when that was (monotonic).
+        #: Files made by mknod(2): a handle that keeps each open for its maker, and the time (monotonic).
         self._made: dict[Draft, tuple[Opened, float]] = {}
         self.names = NewNames(view, journal, committer, self._documents, self._drafts)
-        #: Has the kernel look up a name of a folder again.
+        #: Makes the kernel look up a name of a folder again.
         self.tell = tell or _tell_nobody
         self._near: tuple[DomainState | None, dict[str, Node]] = (None, {})
 
     def create(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
-        """A new file, open for writing. Raises Exists, the folder's refusal, and what `names` refuses."""
+        """Make a new file, open for writing. Raises Exists, the folder's refusal, and the errors of `names`."""
         maker = Ownership(caller.uid)
         if isinstance(folder, SchemaFolder) and not has(folder, name):
             return self._create_schema(folder, name, maker)
@@ -105,9 +105,9 @@ class Writer:
         return _in_use(Opened(draft)), node
 
     def make(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
-        """A new file that nobody opens (mknod(2)): for a while its maker may open it to write. `confirm` is next.
+        """Make a new file without opening it (mknod(2)): for a while its maker may open it to write; then `confirm`.
 
-        Raises what `create` does, and the refusal of `.schemas/`, where an empty file would never become a schema.
+        Raises the errors of `create`, and the refusal of `.schemas/`, where an empty file is never a schema.
         """
         if isinstance(folder, SchemaFolder):
             raise Exists(f"{name!r} is there") if has(folder, name) else folder.refusal()
@@ -138,15 +138,15 @@ class Writer:
         return Opened(draft), node
 
     def open(self, node: Node, flags: int, caller: Caller) -> Opened:
-        """Open what is there for writing: one's own new file (`open_draft` tells its node), or data.xml.
+        """Open a node for writing: the caller's own draft (see `open_draft`), or data.xml.
 
-        Raises the node's refusal, and Stale for what has another name by now.
+        Raises the node's refusal, and Stale for a file that was renamed since.
         """
         append = bool(flags & os.O_APPEND)
         if isinstance(node, StoredFile) and node.is_document and node.place is not None:
             try:
                 old = whole(node)
-            except Stale:  # others extended it since it was looked up
+            except Stale:  # other writers extended it since the lookup
                 old = self._documents.current(node.place)
             document = DocumentBuffer(node.place, old, Ownership(caller.uid), rewriting=bool(flags & os.O_TRUNC))
             return Opened(document, direct=True, append=append)
@@ -169,7 +169,7 @@ class Writer:
         return _in_use(opened)
 
     def open_draft(self, node: Node, caller: Caller) -> DraftFile | None:
-        """The draft of a version that its maker still has open, which its name means again from now on; or None."""
+        """Return the draft of a version that its maker still has open, and show it under its name again; or None."""
         draft = self._draft_of(node)
         if draft is None or draft.maker.uid != caller.uid:
             return None
@@ -178,7 +178,7 @@ class Writer:
         return DraftFile(draft)
 
     def is_open(self, node: Node) -> bool:
-        """Whether a version is that of a file that somebody still has open: its name may mean the draft again."""
+        """Return whether a version belongs to a file that is still open: its name may mean the draft again."""
         return bool(self._drafts) and self._draft_of(node) is not None
 
     def _draft_of(self, node: Node) -> Draft | None:
@@ -187,13 +187,13 @@ class Writer:
         return self._drafts.get((node.place, node.inner))
 
     def _show(self, draft: Draft) -> None:
-        """Have the name of a draft mean it again, and not the version that was confirmed last. Under its lock."""
+        """Make the name of a draft mean the draft, and not the version confirmed last. Under its lock."""
         if not draft.shown and draft.blob and not draft.gone:
             self._view.overlay.shown(draft.place, draft.path, DraftFile(draft))
             draft.shown = True
 
     def _hide(self, draft: Draft) -> bool:
-        """Have the name of a draft mean the version confirmed last; whether it meant the draft. Under its lock."""
+        """Make the name of a draft mean the version confirmed last; return whether that changed. Under its lock."""
         if not draft.shown or not draft.blob or draft.gone:
             return False
         self._view.overlay.closed(draft.place, draft.path, DraftFile(draft))
@@ -201,16 +201,16 @@ class Writer:
         return True
 
     def write(self, opened: Opened, data: bytes, offset: int | None, *, mapped: bool = False) -> int:
-        """Write at `offset`, or at the end; Stale as soon as it is known that it is in vain.
+        """Write at `offset`, or at the end. Raises Stale as soon as the ARC is known to be replaced.
 
-        What was `mapped` comes from the kernel's pages, by any handle of the file: that one need not be in use.
+        `mapped` data come from the kernel's pages, by any handle of the file: that handle need not be in use.
         """
         draft = opened.draft
         try:
             if not isinstance(draft, SchemaDraft):
                 preconditions.check_known(self._view, draft.place)
         except Stale:
-            draft.dirty = True  # so that its close says so, too
+            draft.dirty = True  # so that its close fails, too
             raise
         try:
             with draft.lock:
@@ -222,7 +222,7 @@ class Writer:
             raise
 
     def truncate(self, opened: Opened, size: int) -> None:
-        """Give a file another length (ftruncate(2)). Raises OSError, Stale, InvalidDocument."""
+        """Change a file's length (ftruncate(2)). Raises OSError, Stale, InvalidDocument."""
         with opened.draft.lock:
             self._use(opened)
             opened.draft.truncate(size)
@@ -234,32 +234,32 @@ class Writer:
             opened.draft.allocate(mode, offset, length)
 
     def _use(self, opened: Opened, *, mapped: bool = False) -> None:
-        """Note that a handle is used, though all may have been closed. Under the draft's lock."""
+        """Mark a handle as used, even after its close. Under the draft's lock."""
         if isinstance(opened.draft, Draft):
             if not mapped:
                 _in_use(opened)
             self._show(opened.draft)
 
     def closing(self, opened: Opened) -> None:
-        """Note that a handle is being closed: unless it was copied, it is not used any more. `confirm` is next."""
+        """Mark a handle as closed: unless it was copied, it is no longer used. `confirm` follows."""
         if isinstance(opened.draft, Draft):
             opened.draft.in_use.discard(opened)
 
     def is_confirmed(self, opened: Opened) -> bool:
-        """Whether a close or fsync has nothing to do."""
+        """Return whether a close or fsync has nothing to do."""
         draft = opened.draft
         return not draft.dirty and not (isinstance(draft, Draft) and draft.shown and not draft.in_use)
 
     def confirm(self, opened: Opened) -> None:
-        """A close or an fsync: what is new becomes durable, and then visible. Raises Stale, Exists, OSError."""
+        """Confirm a close or an fsync: new data become durable, then visible. Raises Stale, Exists, OSError."""
         for error in self.confirm_all([opened]):
             if error is not None:
                 raise error
 
     def confirm_all(self, opened: Sequence[Opened]) -> Iterator[BaseException | None]:
-        """The same for several of one domain, at the price of one; for each in turn, when it is visible, its error.
+        """Confirm several handles of one domain, at the cost of one; yield each error or None when it is visible.
 
-        All are durable before the first. A schema is confirmed alone.
+        All are durable before the first is yielded. A schema is confirmed alone.
         """
         drafts = [each.draft for each in opened]
         if isinstance(drafts[0], SchemaDraft):
@@ -273,7 +273,7 @@ class Writer:
         return BufferClose(self._documents, draft) if isinstance(draft, DocumentBuffer) else NewFile(draft, self._view)
 
     def _confirmed(self, draft: Draft | DocumentBuffer, outcome: Outcome) -> BaseException | None:
-        """Let the kernel know what became of it. A file that nobody uses any more is a version from now on."""
+        """Notify the kernel of the outcome. A file without a used handle becomes a version."""
         error, closed = None, False
         if isinstance(outcome, BaseException):
             error = outcome
@@ -286,17 +286,17 @@ class Writer:
                 closed = not draft.dirty and not draft.in_use and self._hide(draft)
         elif outcome is True:
             closed = True
-        # Of what was refused, too: the kernel thinks that there is a file, or that data.xml is as long as was written.
+        # Also after a refusal: the kernel caches a file, or the written size of data.xml.
         if closed or (error is not None and (isinstance(draft, DocumentBuffer) or not draft.blob)):
             self._tell(draft.place, draft.path)
         return error
 
     def release_at_once(self, opened: Opened) -> bool:
-        """Release a handle if that means to wait for nothing; whether it was done."""
+        """Release a handle if that needs no wait; return whether it was released."""
         draft = opened.draft
         if isinstance(draft, SchemaDraft):
             if draft.failed and draft.handles == 1:
-                draft.hide()  # whoever was told that it was refused may take the name at once
+                draft.hide()  # a writer that saw the refusal may use the name at once
             return False
         if draft.size > LITTLE or not draft.lock.acquire(blocking=False):
             return False
@@ -309,7 +309,7 @@ class Writer:
         return True
 
     def release(self, opened: Opened) -> None:
-        """A handle is no more; with the last one the file is final. Takes in what was written after the last close."""
+        """Release a handle; the last one makes the file final. Confirms what was written after the last close."""
         draft = opened.draft
         self.closing(opened)
         with draft.lock:
@@ -325,14 +325,14 @@ class Writer:
             elif last and isinstance(draft, Draft) and self._drafts.get((draft.place, draft.path), draft) is draft:
                 with draft.lock:
                     hidden = self._hide(draft)
-                    self._drafts.pop((draft.place, draft.path), None)  # and not one that came after it
+                    self._drafts.pop((draft.place, draft.path), None)  # `draft` itself, not a successor
                 self._view.overlay.makers.closed(draft.place, draft.path)
                 if hidden:
                     self._tell(draft.place, draft.path)
             draft.let_go()
 
     def sync_folder(self, folder: Node, done: Done) -> None:
-        """Have git take in what was added to the domain of `folder`; `done` is told."""
+        """Commit the additions to the domain of `folder`, then call `done`."""
         place = folder.place if isinstance(folder, StoredFolder) else None
         if place is None:
             done(None)
@@ -340,8 +340,8 @@ class Writer:
             self._committer.sync(place.domain, done)
 
     def finish(self) -> None:
-        """Nobody can write any more: take in what files that were never closed have."""
-        self.tell = _tell_nobody  # the kernel's session may have ended, and its descriptor be somebody else's
+        """Confirm the files that were never closed: no process can write any more."""
+        self.tell = _tell_nobody  # the kernel's session may have ended, and its descriptor may be another file's
         for draft in list(self._drafts.values()):
             draft.handles = 1
             try:
@@ -352,7 +352,7 @@ class Writer:
     # ----------------------------------------------------------------------------------------------------------------
 
     def _confirm_schema(self, draft: SchemaDraft) -> BaseException | None:
-        """Put a schema into its folder, if it is one."""
+        """Store a schema in its folder, if it is valid."""
         if draft.dirty:
             try:
                 draft.store(self._schemas)
@@ -364,7 +364,7 @@ class Writer:
         return None
 
     def _tell(self, place: ArcVersion, path: str) -> None:
-        """Have the kernel drop what it knows of a name."""
+        """Make the kernel drop its entry of a name."""
         folder, _, name = path.rpartition("/")
         try:
             node = self._folder(place, f"{place.arc}/{folder}".rstrip("/"))
@@ -374,7 +374,7 @@ class Writer:
             self.tell(node, name)
 
     def _folder(self, place: ArcVersion, path: str) -> Node:
-        """A folder of an ARC as it is in the state in force; who adds to an ARC once often does so again."""
+        """Return a folder of an ARC in the state in force; cached, since additions often share an ARC."""
         state = self._view.domain(place.domain)
         known, folders = self._near
         if known is not state or len(folders) >= _NEAR:
@@ -388,11 +388,11 @@ class Writer:
 
 
 def _in_use(opened: Opened) -> Opened:
-    """A handle that is used from now on."""
+    """Mark a handle as used."""
     if isinstance(opened.draft, Draft):
         opened.draft.in_use.add(opened)
     return opened
 
 
 def _tell_nobody(_folder: Folder, _name: str) -> None:
-    """There is no kernel that keeps anything."""
+    """Do nothing: no kernel caches anything."""

@@ -1,11 +1,11 @@
-"""Adapter on fusepy, libfuse 2's high-level API: paths in, nodes asked, numbers out.
+"""Adapter on fusepy, libfuse 2's high-level API: it turns paths into nodes, and nodes into replies.
 
-libfuse calls from threads of its own, several at once. This API knows one inode per path, so the kernel would mix the
+libfuse calls from threads of its own, several at once. This API has one inode per path, so the kernel would mix the
 pages of an old and a new version of a file: files are therefore opened with direct I/O, and neither names nor
-attributes are cached. An open file is a handle that keeps its node, and with it its version.
+attributes are cached. The handle of an open file keeps its node, and with it its version.
 """
 
-# ruff: noqa: D102 # the methods are fusepy's operations; SEMANTICS.md says what each answers
+# ruff: noqa: D102 # the methods are fusepy's operations; SEMANTICS.md specifies their answers
 from __future__ import annotations
 
 import errno
@@ -38,7 +38,7 @@ from webarcfs.view.node import Attrs, File, Folder, Node, NodeKind
 from webarcfs.view.tree.root import Tree
 from webarcfs.view.tree.symlink import Symlink
 
-#: What st_blksize says; also the most that the kernel asks for at once.
+#: st_blksize; also the largest read that the kernel requests.
 BLOCK = 128 * 1024
 _TYPES = {NodeKind.FILE: stat.S_IFREG, NodeKind.FOLDER: stat.S_IFDIR, NodeKind.LINK: stat.S_IFLNK}
 _STATVFS = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail", "f_namemax")
@@ -46,17 +46,17 @@ _STATVFS = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files",
 
 @dataclass(slots=True)
 class Handle:
-    """An open file or folder: the node it was opened as, and a file's bytes."""
+    """An open file or folder: the node as it was at open, and a file's content."""
 
     node: Node
     content: Content | None = None
 
 
 class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
-    """The operations of one mount. Those that are None here are left to the kernel."""
+    """The operations of one mount. The kernel handles those that are None here."""
 
     use_ns = True
-    #: What is open needs no path: its name may have been given to another file since (by a rename onto data.xml).
+    #: Open files need no path: a rename onto data.xml may have given the name to another file.
     flag_nullpath_ok = True
     access = bmap = ioctl = lock = None
     flush: Any = None
@@ -71,7 +71,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
         self._slow = SlowRequests(lambda path: str(path or "an open file"))
 
     def __call__(self, op: str, *args: Any) -> Any:
-        """Every operation comes through here; the only place where an exception ends."""
+        """Dispatch every operation, and turn every exception into an errno."""
         begun, where = time.monotonic(), args[0] if args else ""
         try:
             if self._mount.requests:
@@ -91,7 +91,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
         node = self._tree.find(path) if fi is None else self._handles[fi.fh].node
         try:
             return self._stat(node.attrs())
-        except Stale:  # somebody added to it since it was found, and git never had it as it was then
+        except Stale:  # an addition replaced it after the lookup, and git never stored that version
             return self._stat(self._tree.find(path).attrs())
 
     def readlink(self, path: str) -> str:
@@ -143,7 +143,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
     def getxattr(self, path: str, name: str) -> bytes:
         node = self._tree.find(path)
         if not name.startswith("user."):
-            # Said once, ls and cp stop asking for access control lists and capabilities.
+            # After this answer, ls and cp stop asking for access control lists and capabilities.
             raise NotSupported(name)
         if node is self._tree.root and name == PID:
             return b"%d" % os.getpid()
@@ -158,7 +158,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
         below = os.statvfs(self._mount.archive.root)
         return {name: getattr(below, name) for name in _STATVFS}
 
-    # -- attempts to write: all refused, each as SEMANTICS.md says ---------------------------------------------------
+    # -- attempts to write: all refused (SEMANTICS.md) ---------------------------------------------------------------
 
     def _refuse_change(self, path: str, *_: Any) -> None:
         raise self._tree.find(path).refusal()
@@ -190,9 +190,10 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
     # ----------------------------------------------------------------------------------------------------------------
 
     def _looked_up(self, path: str) -> Node:
-        """What the kernel has looked up by this path just now. Raises Stale if it went since: the kernel looks again.
+        """Return the node that the kernel has just looked up by this path.
 
-        ENOENT would reach the program, even one that may create the file.
+        Raises Stale if it was removed since: the kernel then looks again. ENOENT would reach the program, even one that
+        may create the file.
         """
         try:
             return self._tree.find(path)

@@ -1,6 +1,6 @@
-"""The loop of the fusepy adapter: libfuse 2's own, with its options, and names as they are on disk.
+"""The loop of the fusepy adapter: libfuse 2's own, with its options, and names as bytes of the disk.
 
-`serve` runs in the main thread; libfuse makes the threads that call the operations.
+`serve` runs in the main thread; libfuse starts the threads that call the operations.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _CODEC = "webarcfs-filenames"
 
 
 def serve(mount: AdapterContext) -> None:
-    """Mount and answer until it is unmounted. Raises RuntimeError when libfuse could not mount."""
-    # fusepy decodes names strictly, and a name that is no UTF-8 would be an error instead of a name nobody has.
+    """Mount, and answer requests until the mount is unmounted. Raises RuntimeError if libfuse could not mount."""
+    # fusepy decodes names strictly: a name that is not UTF-8 would be an error instead of ENOENT.
     codecs.register(lambda name: _FILENAMES if name == _CODEC.replace("-", "_") else None)
     fuse.FUSE(
         WritingOperations(mount, mount.additions) if mount.additions is not None else Operations(mount),
@@ -34,7 +34,7 @@ def serve(mount: AdapterContext) -> None:
         entry_timeout=0,
         negative_timeout=0,
         nonempty=True,
-        hard_remove=True,  # or libfuse renames behind our back what is removed or replaced while it is open
+        hard_remove=True,  # else libfuse renames open files that are removed or replaced, unseen by the mount
         big_writes=True,
         atomic_o_trunc=True,
         **{name: escaped(value) for name, value in mount.options.items()},

@@ -1,10 +1,10 @@
-"""The fusepy adapter's operations of a mount that takes additions; reading is operations.py's.
+"""The fusepy adapter's operations of a mount that accepts additions; operations.py has those that read.
 
-libfuse calls from threads of its own, as many as it takes, and the kernel keeps nothing that could be expired: so a
-close simply waits for the journal, where the low-level adapter answers later.
+libfuse calls from any number of its own threads, and the kernel caches nothing that needs invalidation: so a close
+simply waits for the journal, where the low-level adapter replies later.
 """
 
-# ruff: noqa: D102 # the methods are fusepy's operations; SEMANTICS.md says what each answers
+# ruff: noqa: D102 # the methods are fusepy's operations; SEMANTICS.md specifies their answers
 from __future__ import annotations
 
 import os
@@ -22,7 +22,7 @@ from webarcfs.mount.writing.writer import Opened, Writer
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Node
 
-#: How libfuse creates a file for mknod(2); the kernel never asks for exactly this.
+#: Flags by which libfuse creates a file for mknod(2); the kernel never sends exactly these.
 _MKNOD = os.O_CREAT | os.O_EXCL | os.O_WRONLY
 
 
@@ -72,7 +72,7 @@ class WritingOperations(Operations):
         node.draft.truncate(length)
 
     def _draft(self, node: Node) -> Node:
-        """The draft of a version that its maker still writes to; else the node itself."""
+        """Return the draft of a version whose maker has it open for writing; else the node itself."""
         return self._writer.open_draft(node, _caller()) or node
 
     def setxattr(self, path: str, name: str, *_: Any) -> None:
@@ -99,7 +99,7 @@ class WritingOperations(Operations):
         return opened.draft.read(offset, size) if opened else super().read(path, size, offset, fi)
 
     def write(self, _path: str, data: bytes, offset: int, fi: Any) -> int:
-        # The kernel's own offset is that of the size it knows, which others may have changed since.
+        # The kernel computes its own offset from the size that it knows, which other writers may have changed since.
         return self._writer.write(self._opened[fi.fh], data, None if fi.flags & os.O_APPEND else offset)
 
     def flush(self, path: str, fi: Any) -> int:

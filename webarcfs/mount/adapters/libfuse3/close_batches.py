@@ -1,7 +1,7 @@
-"""Closes and fsyncs that come at once are confirmed together (confirm.py), those of one domain by one thread.
+"""Confirms closes and fsyncs that arrive together in one batch (confirm.py), one thread for each domain.
 
-While the disk is at the first ones, others come, and are the next; so the more there are, the less each costs. What may
-take long goes its own way, and a domain that a publisher holds keeps no other waiting.
+Closes that arrive during a batch form the next one; so the more arrive, the less each costs. Large files are confirmed
+alone, and a domain that a publisher has locked delays no other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from webarcfs.mount.adapters.libfuse3.workers import Answer, DeferredReply, Workers
 from webarcfs.mount.writing.writer import Opened, Writer
 
-#: How many are confirmed together: their bodies are in memory, none larger than a journal's records have.
+#: Largest batch: the bodies are in memory, none larger than a journal's record holds.
 MOST = 64
 
 _Close = tuple[Opened, Answer]
@@ -28,11 +28,11 @@ class CloseBatcher:
         self._writer = writer
         self._workers = workers
         self._lock = threading.Lock()
-        #: What waits, by domain; a domain is there as long as a thread is at it.
+        #: The waiting closes by domain; a domain is a key as long as a thread works on it.
         self._waiting: dict[str, list[_Close]] = {}
 
     def close(self, opened: Opened) -> DeferredReply:
-        """The answer is that what was written is durable, and visible; or what it was refused for."""
+        """Return the reply to a close: that the written bytes are durable and visible, or the error."""
         return DeferredReply(lambda answer: self._add((opened, answer)))
 
     def _add(self, close: _Close) -> None:
@@ -45,7 +45,7 @@ class CloseBatcher:
         self._workers.release(lambda: self._confirm(domain))
 
     def _confirm(self, domain: str) -> None:
-        """Confirm whatever waits, until nothing does."""
+        """Confirm the waiting closes until none is left."""
         while closes := self._next(domain):
             together = [close for close in closes if not close[0].is_dear]
             for opened, answer in closes:
@@ -74,5 +74,5 @@ class CloseBatcher:
                 next(answers)(0 if error is None else error)
         except BaseException as error:
             _log.exception("closes were not confirmed")
-            for answer in answers:  # whoever asked waits for one, and others for this thread
+            for answer in answers:  # every caller waits for an answer, and other closes for this thread
                 answer(error)

@@ -1,8 +1,8 @@
-"""The fast lane: requests that come by the thousand are read and answered here as the kernel's bytes (linux/fuse.h).
+"""Fast path: frequent requests are parsed and answered here, in the kernel's own format (linux/fuse.h).
 
-Libfuse takes every request from the kernel; those of a few kinds are then answered without it, since its way through
-ctypes and back costs more than what they ask for. All others are libfuse's. The layouts are those of protocol 7.31 and
-later, which only ever grow at their ends.
+Libfuse receives every request from the kernel; requests of a few kinds are then answered without it, since its way
+through ctypes and back costs more than the work. All others are libfuse's. The layouts are those of protocol 7.31 and
+later, whose structures only grow at their ends.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from webarcfs.mount.adapters.slow_requests import SLOW
 from webarcfs.view.caller import Caller
 
 Answer = bytes | int | BaseException
-#: Does what sends an answer, unless the session is over.
+#: Calls a function that sends an answer, unless the session has ended.
 ReplyLater = Callable[[Callable[[], None]], None]
 
-# struct fuse_in_header: length, opcode, unique, nodeid, uid, gid; the process and what is reserved are not read.
+# struct fuse_in_header: length, opcode, unique, nodeid, uid, gid; the process id and the padding are not read.
 _HEADER: Final = Struct("=IIQQII")
 _BODY: Final = 40
 _OUT: Final = Struct("=IiQ")  # struct fuse_out_header: length, error, unique
@@ -33,24 +33,24 @@ _READ: Final = Struct("=QQI")  # struct fuse_read_in: handle, offset, size
 _FLAGS: Final = Struct("=I")  # struct fuse_open_in begins so
 _NUMBER: Final = Struct("=Q")  # struct fuse_release_in begins with the handle
 _WRITE: Final = Struct("=QQII")  # struct fuse_write_in begins so: handle, offset, size, flags of the write
-_MAPPED: Final = 1  # FUSE_WRITE_CACHE: of a page that was mapped
+_MAPPED: Final = 1  # FUSE_WRITE_CACHE: the data come from a mapped page
 _WRITTEN: Final = 40  # its size; the data follow
 _NAMED: Final = 8  # size of struct fuse_getxattr_in; the name follows
 _CREATED: Final = 16  # size of struct fuse_create_in; the name follows
 _WRITING: Final = 16
-#: That the kernel has let an inode go. It wants no answer.
+#: FUSE_FORGET: the kernel has dropped an inode. It needs no answer.
 _FORGET: Final = 2
-#: That somebody no longer waits for an answer; it needs none itself. Nothing here can be interrupted, and libfuse would
-#: remember for which request it came, though it may never see that.
+#: FUSE_INTERRUPT: a process no longer waits for an answer. It needs none itself. No operation here can be interrupted,
+#: and libfuse would keep the interrupt for a request that may never pass through it.
 _INTERRUPT: Final = 36
-#: Up to this size head and body of an answer are joined, which is cheaper than to name both to the kernel.
+#: Up to this size, head and body of an answer are joined: cheaper than a writev of both.
 _JOINED: Final = 16384
 
 _log = logging.getLogger(__name__)
 
 
 class FileInfoShim:
-    """What operations read of libfuse's `struct fuse_file_info *`."""
+    """The members that operations read of libfuse's `struct fuse_file_info *`."""
 
     __slots__ = ("fh", "flags")
 
@@ -60,13 +60,13 @@ class FileInfoShim:
 
     @property
     def contents(self) -> FileInfoShim:
-        """Itself: ctypes has the structure behind the pointer here."""
+        """Itself: a ctypes pointer has the structure as its `contents`."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of request: the operation's name, how it is asked, what to do if the kernel does not take the answer."""
+    """A kind of request: the operation's name, its parser, and the undo for an answer that the kernel rejects."""
 
     name: str
     ask: Callable[[memoryview, int], Any]
@@ -74,10 +74,10 @@ class _Kind:
 
 
 class FastPath:
-    """The fast lane of one session, whose requests come from the descriptor `fd`. Safe for any thread.
+    """The fast path of one session, whose requests come from the descriptor `fd`. Safe for any thread.
 
-    `late` sends an answer that comes from another thread, unless the session is over by then. `slow` is told of
-    requests that took long: operation, inode, and when they began by the monotonic clock.
+    `late` sends an answer from another thread, unless the session has ended by then. `slow` receives each slow
+    request: operation, inode, and its beginning by the monotonic clock.
     """
 
     def __init__(
@@ -116,13 +116,13 @@ class FastPath:
         }
 
     def answer(self, request: memoryview) -> bool:
-        """Answer a request, or have it answered later; False if it is of another kind, and libfuse's."""
+        """Answer a request, now or later; return False if its kind is libfuse's to answer."""
         length, opcode, unique, inode, _, _ = _HEADER.unpack_from(request)
         kind = self._kinds.get(opcode)
         if kind is None:
             return self._unanswered(request, opcode, inode)
         if opcode == _WRITING and length > len(request):
-            return False  # only libfuse has all of it
+            return False  # only libfuse's buffer holds all of it
         answer: Any
         begun = time.monotonic()
         try:
@@ -138,7 +138,7 @@ class FastPath:
         return True
 
     def _unanswered(self, request: memoryview, opcode: int, inode: int) -> bool:
-        """What the kernel wants no answer to; False if it is libfuse's."""
+        """Handle a request that needs no answer; return False if it is libfuse's."""
         if opcode == _FORGET:
             try:
                 self._operations.forget(inode, _NUMBER.unpack_from(request, _BODY)[0])
@@ -161,19 +161,19 @@ class FastPath:
                 os.write(self._fd, _OUT.pack(_OUT.size + len(answer), 0, unique) + answer)
             else:
                 os.writev(self._fd, (_OUT.pack(_OUT.size + len(answer), 0, unique), answer))
-        except OSError:  # whoever asked was killed meanwhile, or the mount is gone
+        except OSError:  # the process that waited was killed meanwhile, or the mount is gone
             if kind.undone is not None and isinstance(answer, bytes):
                 self._take_back(kind.undone, answer)
 
     @staticmethod
     def _take_back(undone: Callable[[bytes], None], answer: bytes) -> None:
-        """Whatever fails of it: a thread that ended would never pass its turn on, and nobody be answered any more."""
+        """Undo an answer, and log any exception: a thread that ended would not pass its turn on, and all would wait."""
         try:
             undone(answer)
         except Exception:
             _log.exception("an answer that the kernel did not take was not taken back")
 
-    # -- each kind of request, read ------------------------------------------------------------------------------------
+    # -- one parser for each kind of request ---------------------------------------------------------------------------
 
     def _lookup(self, request: memoryview, parent: int) -> Any:
         name = bytes(request[_BODY : _HEADER.unpack_from(request)[0] - 1])
@@ -193,15 +193,13 @@ class FastPath:
 
     def _release(self, request: memoryview, inode: int) -> Any:
         handle = _NUMBER.unpack_from(request, _BODY)[0]
-        return (
-            self._operations.release(inode, FileInfoShim(0, handle)) if handle else 0
-        )  # of most files nothing is held
+        return self._operations.release(inode, FileInfoShim(0, handle)) if handle else 0  # most files have no handle
 
     def _readdirplus(self, request: memoryview, inode: int) -> Any:
         _, offset, size = _READ.unpack_from(request, _BODY)
         return self._operations.readdirplus(inode, size, offset, None)
 
-    # -- of those who write --------------------------------------------------------------------------------------------
+    # -- requests that write -------------------------------------------------------------------------------------------
 
     def _create(self, request: memoryview, parent: int) -> Any:
         length, _, _, _, uid, gid = _HEADER.unpack_from(request)

@@ -1,8 +1,8 @@
 """libfuse 3's low-level API as ctypes declares it: the library, its structures and functions, without any logic.
 
-Loaded once, before the fork; the functions may be called by any thread (ctypes lets the interpreter go meanwhile).
-Replies are sent as the bytes that the kernel reads (wire.py), because libfuse's own structures for them, the bit
-fields of `fuse_file_info` above all, changed their layout between 3.10 and 3.17; what is declared here did not.
+Loaded once, before the fork; any thread may call the functions (ctypes releases the interpreter lock meanwhile).
+Replies are sent in the kernel's own format (protocol.py), because libfuse's structures for them, the bit fields of
+`fuse_file_info` above all, changed their layout between 3.10 and 3.17; the structures declared here did not.
 x86_64 and aarch64.
 """
 
@@ -19,14 +19,14 @@ from typing import Any
 
 from webarcfs.archive.model.errors import MountFailed
 
-#: File of the library → lowest and highest version in it whose layout is known.
+#: File of the library → lowest and highest version with a known layout.
 KNOWN: Mapping[str, tuple[int, int]] = {"libfuse3.so.3": (310, 316), "libfuse3.so.4": (317, 317)}
 _MACHINES = ("x86_64", "aarch64")
 
-#: Bit of setattr's `to_set` for the size; where st_size lies in struct stat, on both machines.
+#: Bit of setattr's `to_set` for the size; offset of st_size in struct stat, on both machines.
 SET_SIZE = 1 << 3
 _ST_SIZE = 48
-#: Bytes that the buffer for a request has at least (FUSE_MIN_READ_BUFFER).
+#: Smallest size in bytes of the buffer for a request (FUSE_MIN_READ_BUFFER).
 _LEAST = 8192
 
 #: Capabilities of `ConnInfo.want` (fuse_common.h).
@@ -44,7 +44,7 @@ class Args(ctypes.Structure):
 
 
 class Buf(ctypes.Structure):
-    """struct fuse_buf, with room for the member that 3.17 put at its end."""
+    """struct fuse_buf, with room for the member that 3.17 appended."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -65,9 +65,9 @@ class ConnInfo(ctypes.Structure):
 
 
 class FileInfo(ctypes.Structure):
-    """struct fuse_file_info, what we read of it; the other bits are left alone.
+    """struct fuse_file_info: the members that are read here; the other bits are left alone.
 
-    `writepage`: the write is of a page that was mapped, and the handle one of those that the file has.
+    `writepage`: the write comes from a mapped page, and the handle is any of the file's.
     """
 
     _fields_ = [("flags", c_int), ("writepage", c_uint32, 1), ("more", c_uint32 * 2), ("fh", c_uint64)]
@@ -144,7 +144,7 @@ _KINDS = {name: ctypes.CFUNCTYPE(None, *types) for name, types in OPERATIONS.ite
 
 
 class Ops(ctypes.Structure):
-    """struct fuse_lowlevel_ops. What is not set is answered with ENOSYS by libfuse."""
+    """struct fuse_lowlevel_ops. libfuse answers an operation that is not set with ENOSYS."""
 
     _fields_ = [*_KINDS.items()]
 
@@ -171,9 +171,9 @@ _FUNCTIONS: Mapping[str, tuple[Any, Sequence[Any]]] = {
 
 @cache
 def load(file: str | None = None) -> Any:
-    """The library, its functions declared; `file` instead of those that are known.
+    """Return the library with its functions declared; `file` replaces the known file names.
 
-    Raises MountFailed when there is none, or none whose layout is known.
+    Raises MountFailed without a library of a known layout.
     """
     if not sys.platform.startswith("linux") or platform.machine() not in _MACHINES:
         raise MountFailed(f"the binding libfuse3 is for Linux on {' and '.join(_MACHINES)}; use -o binding=fusepy")
@@ -202,7 +202,7 @@ def _opened(names: Sequence[str]) -> tuple[Any, str]:
 
 
 def new_session(arguments: Sequence[bytes], operations: Mapping[str, Callable[..., None]]) -> tuple[int | None, object]:
-    """A session, None if libfuse refuses the arguments; and what must be kept alive as long as the session is."""
+    """Return a session (None if libfuse rejects the arguments) and the objects to keep alive as long as it lives."""
     library = load()
     argv = (c_char_p * len(arguments))(*arguments)
     args = Args(len(arguments), argv, 0)
@@ -217,26 +217,26 @@ def new_session(arguments: Sequence[bytes], operations: Mapping[str, Callable[..
 
 
 def caller(request: int) -> tuple[int, int]:
-    """Uid and gid of the process behind a request."""
+    """Return uid and gid of the process that sent a request."""
     context = load().fuse_req_ctx(request).contents
     return context.uid, context.gid
 
 
 def memory(address: int, size: int) -> bytes:
-    """What lies in memory there: the data of a write."""
+    """Return `size` bytes of memory at `address`: the data of a write."""
     return ctypes.string_at(address, size) if size else b""
 
 
 def size_of_stat(address: int) -> int:
-    """st_size of a struct stat."""
+    """Return st_size of the struct stat at `address`."""
     return c_int64.from_address(address + _ST_SIZE).value
 
 
 class RequestBuffer:
-    """One thread's buffer for requests, made by libfuse with the first of them."""
+    """One thread's buffer for requests; libfuse allocates it with the first request."""
 
     def __init__(self, session: int, shortcut: Callable[[memoryview], bool]) -> None:
-        """`shortcut` answers a request, or says that libfuse is to do it."""
+        """`shortcut` answers a request, or returns False to leave it to libfuse."""
         self._session = session
         self._shortcut = shortcut
         self._buffer = Buf()
@@ -246,21 +246,21 @@ class RequestBuffer:
         self._view = memoryview(b"")
 
     def receive(self) -> bool:
-        """Wait for a request and take it. False at the end of the session."""
+        """Wait for a request and receive it. Returns False at the end of the session."""
         self._size = self._library.fuse_session_receive_buf(self._session, self._buffer)
-        if self._size > 0:  # almost always: no more is asked then
+        if self._size > 0:  # almost always: skip the call below
             return True
         return self._size == -errno.EINTR and not self._library.fuse_session_exited(self._session)
 
     def process(self) -> bool:
-        """Have the one that was taken answered. False at the end of the session."""
+        """Answer the received request. Returns False at the end of the session."""
         if self._size > 0 and not self._shortcut(self._begin()):
             self._library.fuse_session_process_buf(self._session, self._buffer)
             return not self._library.fuse_session_exited(self._session)
         return True
 
     def _begin(self) -> memoryview:
-        """How the request begins, in libfuse's buffer."""
+        """Return the first bytes of the request, in libfuse's buffer."""
         address = self._buffer.mem
         if address != self._seen:
             self._seen = address

@@ -1,11 +1,11 @@
-"""Adapter on libfuse 3's low-level API: inodes in, nodes asked, the kernel's own bytes out.
+"""Adapter on libfuse 3's low-level API: it turns inodes into nodes, and nodes into the kernel's own bytes.
 
 A file's inode is one version of it for ever, so the kernel keeps names, attributes, listings and pages without asking,
-until invalidation.py drops what a publication changed. Requests come from several threads (session.py); none of them
-waits for that. On a read-only mount not even open reaches us: a version is then what the kernel looked up.
+until invalidation.py drops what a publication changed. Several threads bring requests (session.py); none waits for
+that. On a read-only mount not even open arrives here: the version is then the one that the kernel looked up.
 """
 
-# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md says what each answers
+# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md specifies their answers
 from __future__ import annotations
 
 import errno
@@ -31,20 +31,20 @@ from webarcfs.view.node import Attrs, File, Folder, Node
 from webarcfs.view.tree.root import Table, Tree
 from webarcfs.view.tree.symlink import Symlink
 
-#: Operations that are told who asks.
+#: Operations whose first argument is the caller.
 CALLED = frozenset(("create", "mkdir", "mknod", "open", "rename", "setattr"))
 
-#: The answer to open where no handle is needed: the inode says which version is read.
+#: The answer to open where no handle is needed: the inode identifies the version.
 _OPENED = protocol.opened(0, protocol.KEEP_CACHE | protocol.NOFLUSH)
 
 
 class Operations:
     """The operations of one mount: each returns its answer as bytes, or raises.
 
-    Those in `CALLED` are told first who asks.
+    Those in `CALLED` take the caller as their first argument.
     """
 
-    #: Whether anything can be written.
+    #: Whether the mount accepts writes.
     writes: ClassVar[bool] = False
 
     def __init__(
@@ -59,7 +59,7 @@ class Operations:
         self._numbers = itertools.count(1)
         self._handles: dict[int, Content] = {}
         self._kept = OpenContents()
-        # Called before what may take long: another thread takes requests meanwhile.
+        # Called before work that may take long: another thread then receives requests.
         self._hand_over: Callable[[], None] = hand_over or _go_on
 
     # -- names -------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class Operations:
         if _is_slow(folder, text):
             return self._workers.ask(lambda: self._lookup(folder, parent, text))
         if isinstance(folder, Table):
-            self._hand_over()  # to take a domain over may mean to wait for its lock
+            self._hand_over()  # taking over a domain may wait for its lock
         return self._lookup(folder, parent, text)
 
     def _lookup(self, folder: Node, parent: int, name: str) -> bytes:
@@ -78,17 +78,17 @@ class Operations:
             node = Tree.child(folder, name)
         except NotFound:
             if not names_cacheable:
-                raise  # an error is kept by nobody
+                raise  # the kernel does not cache an error
             return protocol.no_entry()
         return self._entry(node, parent, name, ALWAYS if names_cacheable else 0)
 
     def _entry(self, node: Node, parent: int, name: str, valid: int = ALWAYS) -> bytes:
-        """`valid` says how many seconds the kernel may keep the name."""
-        attrs = node.attrs()  # first: what cannot be read is not told of
+        """Return the entry of a node; the kernel may keep the name for `valid` seconds."""
+        attrs = node.attrs()  # first: if it raises, the node must not be counted
         return self._owned.entry(self._inodes.add(node, parent, name), attrs, _valid(node, attrs), valid)
 
     def lookup_undone(self, reply: bytes) -> None:
-        """The kernel did not take the answer: the process that asked was killed meanwhile."""
+        """Undo a lookup whose answer the kernel rejected: the calling process was killed meanwhile."""
         undo(self._inodes, [protocol.first_number(reply)])
 
     def forget(self, inode: int, lookups: int) -> None:
@@ -109,7 +109,7 @@ class Operations:
     # -- folders -----------------------------------------------------------------------------------------------------
 
     def opendir(self, _inode: int, _fi: Any) -> int:
-        return errno.ENOSYS  # from now on the kernel opens folders without asking, and keeps their listings
+        return errno.ENOSYS  # from now on the kernel opens folders without a request, and keeps their listings
 
     def readdir(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | DeferredReply:
         if offset & END:
@@ -119,14 +119,14 @@ class Operations:
         return self._lister.names(inode, size, offset)
 
     def readdirplus(self, inode: int, size: int, offset: int, _fi: Any) -> bytes | DeferredReply:
-        if offset & END:  # the kernel always asks once more
+        if offset & END:  # the kernel always sends one more request after the last entry
             return b""
         if _is_slow(self._inodes.node(inode)):
             return self._workers.ask(lambda: self._lister.nodes(inode, size, offset))
         return self._lister.nodes(inode, size, offset)
 
     def readdirplus_undone(self, reply: bytes) -> None:
-        """The kernel did not take the answer."""
+        """Undo an answer that the kernel rejected."""
         undo(self._inodes, protocol.nodeids(reply))
 
     # -- contents ----------------------------------------------------------------------------------------------------
@@ -138,9 +138,9 @@ class Operations:
         if not isinstance(node, File):
             raise IsADirectory(f"inode {inode}")
         if self._read_only:
-            return errno.ENOSYS  # from now on the kernel opens files without asking
+            return errno.ENOSYS  # from now on the kernel opens files without a request
         content = node.open()
-        if isinstance(content, Small):  # is opened for each read; there is nothing to remember, and nothing to release
+        if isinstance(content, Small):  # each read opens it again; there is no handle to keep or release
             content.close()
             return _OPENED
         handle = next(self._numbers)
@@ -148,7 +148,7 @@ class Operations:
         return protocol.opened(handle, protocol.KEEP_CACHE | protocol.NOFLUSH)
 
     def open_undone(self, reply: bytes) -> None:
-        """The kernel did not take the answer."""
+        """Undo an answer that the kernel rejected."""
         handle = protocol.first_number(reply)
         if handle:
             self._handles.pop(handle).close()
@@ -156,7 +156,7 @@ class Operations:
     def read(self, inode: int, size: int, offset: int, fi: Any) -> bytes:
         content = self._handles.get(fi.contents.fh)
         if content is not None:
-            self._hand_over()  # git may have to be asked for all of it
+            self._hand_over()  # the read may have to fetch the whole file from git
             return content.read(offset, size)
         node = self._inodes.node(inode)
         if not isinstance(node, File):
@@ -176,7 +176,7 @@ class Operations:
     def ioctl(self, *_: Any) -> int:
         return errno.ENOTTY
 
-    # -- about it ----------------------------------------------------------------------------------------------------
+    # -- attributes --------------------------------------------------------------------------------------------------
 
     def statfs(self, _inode: int) -> bytes:
         return protocol.statfs(os.statvfs(self._mount.archive.root))
@@ -185,7 +185,7 @@ class Operations:
         text = os.fsdecode(name)
         node = self._inodes.node(inode)
         if not text.startswith("user."):
-            # Said once, ls and cp stop asking for access control lists and capabilities.
+            # After this answer, ls and cp stop asking for access control lists and capabilities.
             raise NotSupported(text)
         value = self._of_root(text) if node is self._mount.tree.root else None
         value = node.xattrs().get(text) if value is None else value
@@ -201,9 +201,9 @@ class Operations:
             return b"%d" % os.getpid()
         return str(self._mount.requests).encode() if name == STATS and self._mount.requests else None
 
-    # -- attempts to write: all refused, each as SEMANTICS.md says ---------------------------------------------------
+    # -- attempts to write: all refused (SEMANTICS.md) ---------------------------------------------------------------
 
-    # A method each, though they are alike: compiled classes have no other names for one (native/loader.py).
+    # One method each, though they are alike: a compiled class cannot alias methods (native/loader.py).
 
     def setattr(self, _caller: Caller, inode: int, _attr: int, _to_set: int, _fi: Any) -> bytes:
         raise self._inodes.node(inode).refusal()
@@ -243,7 +243,7 @@ class Operations:
     def link(self, _inode: int, parent: int, name: bytes) -> bytes:
         return self._refuse_new(parent, name)
 
-    def rename(  # as libfuse has it
+    def rename(  # libfuse's arguments
         self, _caller: Caller, parent: int, name: bytes, new_parent: int, _new_name: bytes, _flags: int
     ) -> bytes | DeferredReply:
         node = Tree.child(self._known(parent, name), os.fsdecode(name))
@@ -254,11 +254,11 @@ class Operations:
         return errno.EBADF
 
     def take(self, _handle: int, _data: bytes, _offset: int, _mapped: bool) -> bytes | int:
-        """A write, its data at hand; `_mapped`: of a page that was mapped, by any handle of the file."""
+        """Write `_data`; `_mapped`: it comes from a mapped page, by any handle of the file."""
         return errno.EBADF
 
     def _known(self, folder: int, name: bytes) -> Node:
-        """The folder of a name that is to be changed. What takes long to find can be refused without."""
+        """Return the folder of a name to be changed. Raises its refusal where a lookup would take long."""
         node = self._inodes.node(folder)
         if _is_slow(node, os.fsdecode(name)):
             raise node.refusal()
@@ -270,19 +270,19 @@ def _is_slow(folder: Node, name: str = "") -> bool:
 
 
 def _go_on() -> None:
-    """Nobody else waits for requests."""
+    """Keep the turn: no other thread waits for it."""
 
 
 def _valid(node: Node, attrs: Attrs) -> int:
-    """Seconds for which the kernel may keep a node's attributes."""
+    """Return the seconds for which the kernel may keep a node's attributes."""
     if node.attrs_cacheable and attrs.owner is None:
         return ALWAYS
-    # A draft changes by what the kernel asks for, and all its handles are of one inode: it keeps count of the size.
+    # A draft changes only through the kernel, and all its handles share one inode: the kernel keeps its size itself.
     return ALWAYS if isinstance(node, DraftFile) else 0
 
 
 def _sized(value: bytes, size: int) -> bytes | int:
-    """The answer to who asks for a value with room for `size` bytes; 0 asks how many there are."""
+    """Return a value for a buffer of `size` bytes, or ERANGE; for size 0, the value's size."""
     if size == 0:
         return protocol.size_of_xattr(len(value))
     return value if len(value) <= size else errno.ERANGE

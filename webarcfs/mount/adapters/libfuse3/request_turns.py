@@ -1,9 +1,9 @@
-"""Whose turn it is to take a request: one thread's at a time, until it says that it will be busy.
+"""Turns of the request threads: one thread at a time receives requests, until it reports that it will be busy.
 
-Two threads that wait for requests at once take every other one each: the kernel wakes them in turn, and in Python each
-then waits for the interpreter that the other holds, which doubles what a short request costs (measured). So one thread
-takes all requests, and the others stand by. What may take long says so (`pass_on`), and another thread goes on
-meanwhile; what takes long and did not say so is found by `SlowRequestWatcher`.
+If two threads wait for requests at once, the kernel wakes them alternately, and each then waits for the interpreter
+lock that the other holds; this doubles the cost of a short request (measured). So one thread receives all requests, and
+the others stand by. Work that may take long calls `pass_on`, and another thread goes on meanwhile;
+`SlowRequestWatcher` finds slow work that did not call it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-#: Seconds between two looks at whether a request takes long.
+#: Seconds between two checks for a slow request.
 INTERVAL = 0.1
 
 
@@ -26,15 +26,15 @@ class ReceiverTurn:
         self._requests = 0
 
     def work(self, receive: Callable[[], bool], process: Callable[[], bool]) -> None:
-        """Take requests and have them answered whenever it is this thread's turn, until there are no more.
+        """Receive and process requests whenever it is this thread's turn, until the session ends.
 
-        Any number of threads may call it. `receive` and `process` say whether it goes on.
+        Any number of threads may call it. `receive` and `process` return False at the end.
         """
         me = threading.get_ident()
         going = True
         while going:
             if self._holder != me:
-                self._taken.acquire()  # given back by pass_on, maybe in another thread
+                self._taken.acquire()  # released by pass_on, maybe in another thread
                 self._holder = me
             going = receive()
             if going:
@@ -43,14 +43,14 @@ class ReceiverTurn:
                 going = process()
                 if self._holder == me:
                     self._busy = False
-        self.pass_on()  # the others, too, are to learn that it is over
+        self.pass_on()  # the other threads must see the end, too
 
     def pass_on(self) -> None:
-        """The calling thread is busy for a while, if it was its turn."""
+        """Pass the calling thread's turn on, if it has it: the thread will be busy."""
         self._pass_on(threading.get_ident())
 
     def look(self, before: int) -> int:
-        """Pass the turn on if the request taken last was under way at the last look; a number for the next look."""
+        """Pass the turn on if the latest request was under way at the last check; return a number for the next."""
         holder, requests = self._holder, self._requests
         if self._busy and requests == before:
             self._pass_on(holder)
@@ -66,7 +66,7 @@ class ReceiverTurn:
 
 
 class SlowRequestWatcher(threading.Thread):
-    """The thread that finds what takes long."""
+    """The thread that finds slow requests."""
 
     def __init__(self, turn: ReceiverTurn, interval: float = INTERVAL) -> None:
         super().__init__(name="lookout", daemon=True)
@@ -75,7 +75,7 @@ class SlowRequestWatcher(threading.Thread):
         self._end = threading.Event()
 
     def run(self) -> None:
-        """Look again and again."""
+        """Check repeatedly."""
         seen = 0
         while not self._end.wait(self._interval):
             seen = self._turn.look(seen)

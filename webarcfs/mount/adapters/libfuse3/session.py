@@ -1,9 +1,8 @@
-"""The loop of the low-level adapter: a session, the threads that take its requests, what goes to the kernel unasked.
+"""The loop of the low-level adapter: a session, the threads that receive its requests, and notifications to the kernel.
 
-`serve` runs in the main thread, after every fork. The first request is the kernel's greeting; when it was answered
-there are `THREADS` threads that take requests in turn, this one among them, one that looks out for requests that take
-long, and one that keeps the table of inodes within its bounds. All have ended when `serve` returns. No exception leaves
-a callback: it becomes an errno here.
+`serve` runs in the main thread, after every fork. The first request is FUSE_INIT; after its answer there are `THREADS`
+threads that receive requests in turn (the main thread is one), one that watches for slow requests, and one that bounds
+the table of inodes. All have ended when `serve` returns. No exception leaves a callback: it becomes an errno here.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from webarcfs.mount.options import escaped
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Folder
 
-#: Threads that take requests, one at a time; the others wait for locks, git or the disk meanwhile (request_turns.py).
+#: Threads that receive requests, one at a time; the others wait for locks, git or the disk (request_turns.py).
 THREADS = 4
-#: The oldest protocol that has all we need (opendir without a request: Linux 5.1).
+#: The oldest protocol with all needed features (opendir without a request: Linux 5.1).
 _PROTOCOL = (7, 29)
 _NEEDED = library.CAP_NO_OPEN | library.CAP_NO_OPENDIR | library.CAP_READDIRPLUS
 
 _log = logging.getLogger(__name__)
 
-library.load()  # whoever imports this learns at once whether it can be used
+library.load()  # an import fails at once if the library cannot be used
 
 
 def serve(mount: AdapterContext) -> None:
-    """Mount and answer until it is unmounted. Raises MountFailed when libfuse could not mount."""
+    """Mount, and answer requests until the mount is unmounted. Raises MountFailed if libfuse could not mount."""
     Loop(mount).run()
 
 
@@ -92,7 +91,7 @@ class Loop:
             if not (first.receive() and first.process()):
                 return
         fd = self._library.fuse_session_fd(self._session)
-        if not self._mount.options.get("debug"):  # libfuse tells of each request that it sees
+        if not self._mount.options.get("debug"):  # with debug, libfuse logs each request that it sees
             self._shortcut = FastPath(fd, self._operations, self._answer_late, self._count, self._slow.note).answer
         lookout, trimmer = SlowRequestWatcher(self._turn), Trimmer(self._inodes, KernelCaches(self._session))
         threads = [threading.Thread(target=self._take, name=f"requests-{number}") for number in range(1, THREADS)]
@@ -102,7 +101,7 @@ class Loop:
         for thread in threads:
             thread.join()
         lookout.stop()
-        # Whoever still tells the kernel something needs the session.
+        # Threads that still notify the kernel need the session.
         self._workers.stop()
         trimmer.stop()
         self._mount.tree.view.stop()
@@ -135,7 +134,7 @@ class Loop:
         return mine | {name: self._answered(name) for name in answered}
 
     def _answered(self, name: str) -> Callable[..., None]:
-        """An operation as libfuse calls it: with the request first, and no result."""
+        """Return an operation as libfuse calls it: with the request first, and no result."""
         operation: Callable[..., bytes | int | DeferredReply] = getattr(self._operations, name)
         called = name in CALLED
         count, slow = self._count, self._slow.note
@@ -163,7 +162,7 @@ class Loop:
         return call
 
     def _finisher(self, name: str) -> Callable[[int, bytes | int | BaseException], None]:
-        """Sends the answer to an operation, from whatever thread."""
+        """Return a function that sends the answer to an operation, from any thread."""
         undone: Callable[[bytes], None] | None = getattr(self._operations, f"{name}_undone", None)
         reply, reply_error = self._library.fuse_reply_buf, self._library.fuse_reply_err
 
@@ -178,7 +177,7 @@ class Loop:
         return finish
 
     def _answer_late(self, answer: Callable[[], None]) -> None:
-        """Answer from a thread that may outlive the session: an fsync of a folder is answered by the last commit."""
+        """Answer from a thread that may outlive the session: the last commit answers an fsync of a folder."""
         with self._answering:
             if not self._ended:
                 answer()
@@ -193,14 +192,14 @@ class Loop:
         self._library.fuse_reply_none(request)
 
     def _init(self, _data: Any, connection: Any) -> None:
-        """The kernel's greeting; its next requests come when this has returned."""
+        """Handle FUSE_INIT; the kernel's next requests come when this has returned."""
         self._safely(self._greet, connection.contents)
 
     def _greet(self, connection: Any) -> None:
         protocol = (connection.proto_major, connection.proto_minor)
         if protocol < _PROTOCOL or connection.capable & _NEEDED != _NEEDED:
             _log.error("the kernel speaks FUSE %d.%d only; use -o binding=fusepy", *protocol)
-        # Always with attributes: whoever lists a folder here goes on to what is in it.
+        # Always with attributes: a program that lists a folder usually goes on to its entries.
         connection.want &= ~library.CAP_READDIRPLUS_AUTO
         connection.want |= library.CAP_READDIRPLUS | (connection.capable & library.CAP_CACHE_SYMLINKS)
         kernel = KernelCaches(self._session)
@@ -214,14 +213,14 @@ class Loop:
 
 
 class KernelCaches(Kernel):
-    """What is told to the kernel unasked. Not from a thread that takes requests: that would wait for itself."""
+    """Notifications to the kernel. Not for a thread that receives requests: it would wait for itself."""
 
     def __init__(self, session: int) -> None:
         self._session = session
         self._library = library.load()
 
     def forget(self, folder: Folder, name: str) -> None:
-        """Drop a name in a folder, and the folder's listing."""
+        """Invalidate a name in a folder, and the folder's listing."""
         self.forget_name(nodeid(folder), name)
         self.forget_inode(nodeid(folder))
 
@@ -233,7 +232,7 @@ class KernelCaches(Kernel):
         self._check(self._library.fuse_lowlevel_notify_inval_inode(self._session, inode, 0, 0))
 
     def _check(self, result: int) -> None:
-        # It does not know it, has put something on it, or is not there any more: nothing to expire.
+        # The kernel does not know it, has a mount on it, or is gone: nothing to invalidate.
         if result not in (
             0,
             -errno.ENOENT,

@@ -1,10 +1,8 @@
-"""Threads that answer what takes long: closes wait for the journal, and for the kernel to drop what is old; conditions
-take as long as they take.
+"""Threads for slow answers: closes wait for the journal and for invalidations by the kernel; conditions take any time.
 
-A request thread that waited for the kernel would wait for itself (the kernel waits until requests in that folder are
-answered), and so would a worker that waits for the kernel while a rename, whose folder the kernel holds until it is
-answered, stands in line behind it. Renames therefore have a thread of their own, which tells the kernel nothing before
-it has answered.
+A request thread must not wait for an invalidation: the kernel holds it back until the requests in that folder are
+answered. Nor may a worker, if a rename is queued behind it: the kernel holds a rename's folder until its answer.
+Renames therefore have a thread of their own, which notifies the kernel only after the answer.
 """
 
 from __future__ import annotations
@@ -14,12 +12,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-#: Sends an answer; may be called by any thread, once.
+#: Sends an answer; any thread may call it, once.
 Answer = Callable[[bytes | int | BaseException], None]
 
-#: Closes under way at a time: one of each large file, and one for all others of a domain (close_batches.py).
+#: Concurrent closes: one for each large file, and one for all others of a domain (close_batches.py).
 THREADS = 16
-#: Requests that wait for an answer to a condition; most of them wait for their turn (query_answers.py).
+#: Requests that wait for the answer to a condition; most of them wait for their turn (query_answers.py).
 ASKING = 64
 
 _log = logging.getLogger(__name__)
@@ -27,13 +25,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DeferredReply:
-    """An answer that comes later: `start` returns at once."""
+    """An answer that is sent later: `start` returns at once."""
 
     start: Callable[[Answer], None]
 
 
 class Workers:
-    """The threads of one mount, started when there is something to do."""
+    """The threads of one mount, started on demand."""
 
     def __init__(self) -> None:
         self._closes = ThreadPoolExecutor(THREADS, "closes")
@@ -41,26 +39,26 @@ class Workers:
         self._asking = ThreadPoolExecutor(ASKING, "asking")
 
     def close(self, work: Callable[[], None]) -> DeferredReply:
-        """The answer is that `work` was done, or what it raised."""
+        """Run `work`; the answer is 0, or the exception that it raised."""
         return DeferredReply(lambda answer: self._submit(self._closes, answer, work))
 
     def ask(self, work: Callable[[], bytes]) -> DeferredReply:
-        """The answer is what `work` returns, or raises. It must wait for nothing that the kernel is told."""
+        """Run `work`; the answer is its result or exception. It must not wait for a notification of the kernel."""
         return DeferredReply(lambda answer: self._submit(self._asking, answer, work))
 
     def rename(self, work: Callable[[], Callable[[], None]]) -> DeferredReply:
-        """The same for what holds a folder in the kernel; what `work` returns is done when it is answered."""
+        """Run `work`, which holds a folder in the kernel; call its result after the answer."""
         return DeferredReply(lambda answer: self._submit(self._renames, answer, lambda: self._renamed(work)))
 
     def _renamed(self, work: Callable[[], Callable[[], None]]) -> None:
         self._closes.submit(_safely, work())
 
     def release(self, work: Callable[[], None]) -> None:
-        """Work that nobody waits for."""
+        """Run `work` without an answer."""
         self._closes.submit(_safely, work)
 
     def stop(self) -> None:
-        """Finish all of it; who still asks is told that nobody answers."""
+        """Finish all work; conditions that wait for their turn get no answer."""
         self._asking.shutdown(cancel_futures=True)
         self._renames.shutdown()
         self._closes.shutdown()

@@ -1,12 +1,12 @@
-"""The low-level adapter's operations of a mount that takes additions; reading is operations.py's.
+"""The low-level adapter's operations of a mount that accepts additions; operations.py has those that read.
 
-A close is answered by a worker (workers.py), when the journal has the file and the kernel has dropped the name: the
-kernel then looks it up as the version that it became. Until then the name means the draft, an inode of its own. Where a
-copy of the handle (dup) goes on writing, the name means the draft again; so until the last release the kernel keeps no
-name of the version, and asks.
+A worker (workers.py) answers a close, when the journal has the file and the kernel has dropped the name: the kernel's
+next lookup finds the new version. Until then the name means the draft, an inode of its own. If a copy of the handle
+(dup) goes on writing, the name means the draft again; so until the last release the kernel caches no name of the
+version, and asks.
 """
 
-# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md says what each answers
+# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md specifies their answers
 from __future__ import annotations
 
 import os
@@ -61,7 +61,7 @@ class WritingOperations(Operations):
         return self._entry(node, parent, text) + protocol.opened(self._keep(opened), protocol.KEEP_CACHE)
 
     def create_undone(self, reply: bytes) -> None:
-        """The kernel did not take the answer."""
+        """Undo an answer that the kernel rejected."""
         self.lookup_undone(reply)
         self._release(protocol.handle_of_create(reply))
 
@@ -78,11 +78,11 @@ class WritingOperations(Operations):
                 writer.release(opened)
 
         reply = self._entry(node, parent, text)
-        self._workers.release(close)  # the kernel holds the folder until it has the answer
+        self._workers.release(close)  # the kernel holds the folder until the answer
         return reply
 
     def mknod_undone(self, reply: bytes) -> None:
-        """The kernel did not take the answer."""
+        """Undo an answer that the kernel rejected."""
         self.lookup_undone(reply)
 
     def mkdir(self, caller: Caller, parent: int, name: bytes, _mode: int) -> bytes:
@@ -92,10 +92,10 @@ class WritingOperations(Operations):
         return self._entry(Tree.child(folder, text), parent, text)
 
     def mkdir_undone(self, reply: bytes) -> None:
-        """The kernel did not take the answer."""
+        """Undo an answer that the kernel rejected."""
         self.lookup_undone(reply)
 
-    def rename(  # noqa: PLR0917 # as libfuse has it
+    def rename(  # noqa: PLR0917 # libfuse's arguments
         self, caller: Caller, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int
     ) -> DeferredReply:
         source = self._known(parent, name), os.fsdecode(name)
@@ -154,18 +154,18 @@ class WritingOperations(Operations):
     def _look_again(self, node: Node, caller: Caller) -> None:
         """Raise Stale for a version that its maker still writes to: the kernel looks the name up, and finds the draft.
 
-        Of one file, the kernel thus writes to one inode, so that all handles see one size and one page cache.
+        The kernel thus writes to one inode of a file, so that all handles share one size and one page cache.
         """
         if self._writer.open_draft(node, caller) is not None:
             raise LookAgain("the file is still open; its name means what is being written")
 
     def _entry(self, node: Node, parent: int, name: str, valid: int = protocol.ALWAYS) -> bytes:
-        # Its maker may write to it once more, without waiting for the kernel to drop the name.
+        # Its maker may write again before the kernel has dropped the name.
         writer = self._additions.writer
         return super()._entry(node, parent, name, 0 if writer is not None and writer.is_open(node) else valid)
 
     def open_undone(self, reply: bytes) -> None:
-        """The kernel did not take the answer."""
+        """Undo an answer that the kernel rejected."""
         if not self._release(protocol.first_number(reply)):
             super().open_undone(reply)
 
@@ -210,7 +210,7 @@ class WritingOperations(Operations):
         return handle
 
     def _release(self, handle: int) -> bool:
-        """Let a handle that writes go; False if it is none."""
+        """Release a handle for writing; return False if `handle` is none."""
         opened = self._opened.pop(handle, None)
         if opened is None:
             return False
