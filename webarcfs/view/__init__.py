@@ -1,5 +1,5 @@
-"""The archive as nodes, without FUSE: what every node answers, bodies of files, the caller, bounds of memory.
+"""The archive as nodes, without FUSE: attributes and content of nodes, the caller, bounds of memory.
 
-Public: `node` (what a node answers), `content` (bodies), `caller`, `limits`. `state/` is what each domain holds now,
-`tree/` what lies where. Nodes are immutable and may be used by any thread. Imports archive/; never imports mount/.
+Public: `node` (the interface of every node), `content` (bodies), `caller`, `limits`. `state/` has the current state of
+each domain, `tree/` the kinds of nodes. Nodes are immutable and safe for any thread. Imports archive/; never mount/.
 """

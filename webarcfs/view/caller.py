@@ -1,4 +1,4 @@
-"""Who writes: the user behind a request, as commits name authors."""
+"""Authors of additions: the user behind a request, as commits name authors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webarcfs.archive.model.addition import Author
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The user of a process that asks."""
+    """The user of the process that sent a request."""
 
     uid: int
     gid: int
@@ -20,7 +20,7 @@ class Caller:
 
 @lru_cache(maxsize=1000)
 def author(uid: int) -> Author:
-    """`name <login@host>`: the full name if there is one. A number without a user is `uid<n>`."""
+    """Return `name <login@host>`, with the full name if there is one. A number without a user is `uid<n>`."""
     try:
         user = pwd.getpwuid(uid)
         login, name = user.pw_name, user.pw_gecos.partition(",")[0]
@@ -30,5 +30,5 @@ def author(uid: int) -> Author:
 
 
 def _clean(text: str) -> str:
-    """`text` without what an author's line of a commit cannot hold."""
+    """Return `text` without the characters that are invalid in a commit's author line."""
     return "".join(each for each in text if each.isprintable() and each not in "<>").strip()

@@ -1,7 +1,7 @@
 """The contents of files: small blobs from a bounded cache, large ones through an unlinked temporary file.
 
 Safe for any thread. A `Content` belongs to one open file and is closed once; contents of the same large blob share one
-temporary file, which goes with the last of them. Blobs are named by their content, so what is cached never goes stale.
+temporary file, removed with the last of them. Blobs are named by their content, so cached ones never become stale.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from webarcfs.archive.system.cache import Cache
 
 #: Up to this size a blob is read in this process; above, git writes it to a file (pygit2 holds the GIL meanwhile).
 SMALL = 4 * 1024 * 1024
-#: What the cache holds at most, in bytes.
+#: Capacity of the cache, in bytes.
 HELD = 64 * 1024 * 1024
 
 
 class Content(Protocol):
-    """What an open file reads from."""
+    """The content of an open file."""
 
     @property
     def dear(self) -> bool:
-        """Whether it is dear to open again when nobody else has it open."""
+        """Whether opening it again is expensive when no other handle has it open."""
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`; fewer only at the end."""
+        """Return up to `size` bytes from `offset`; fewer only at the end."""
 
     def close(self) -> None:
-        """Give it back."""
+        """Release it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FromMemory:
-    """A content that is in memory anyway."""
+    """A content that is already in memory."""
 
     body: bytes
     dear = False
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`."""
+        """Return up to `size` bytes from `offset`."""
         return self.body[offset : offset + size]
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class FromFile:
     dear = True
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`."""
+        """Return up to `size` bytes from `offset`."""
         return os.pread(self.fd, size, offset)
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class Blobs:
         self._lock = threading.Lock()
 
     def open(self, store: Repository, blob: str, size: int) -> Content:
-        """The content of `blob`, which has `size` bytes; nothing of it is read before the first `read`."""
+        """Return the content of `blob`, which has `size` bytes; it is read with the first `read`."""
         if size <= SMALL:
             return Small(self._cache, store, blob)
         with self._lock:
@@ -84,11 +84,11 @@ class Blobs:
         return _Handle(self, large)
 
     def whole(self, store: Repository, blob: str) -> bytes:
-        """All of a `blob` that is small enough to be in memory whole."""
+        """Return all of a `blob` that is small enough for memory."""
         return self._cache.get(blob, lambda: store.read(blob))
 
     def give_back(self, large: _Large) -> None:
-        """One user fewer; the last one takes the temporary file with it."""
+        """Remove a user; the last one removes the temporary file."""
         with self._lock:
             large.users -= 1
             if large.users:
@@ -98,14 +98,14 @@ class Blobs:
 
     @property
     def open_files(self) -> int:
-        """How many large blobs are in use."""
+        """The number of large blobs in use."""
         return len(self._large)
 
 
 class Small:
-    """A blob that is read through the cache each time, so that ten thousand open files hold no ten thousand bodies.
+    """A blob that every read fetches through the cache, so that ten thousand open files hold no ten thousand bodies.
 
-    It is in git for good: whoever opens the same version again reads the same.
+    It is in git for good: every open of the same version reads the same bytes.
     """
 
     def __init__(self, cache: Cache[str, bytes], store: Repository, blob: str) -> None:
@@ -115,16 +115,16 @@ class Small:
 
     @property
     def dear(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`."""
+        """Return up to `size` bytes from `offset`."""
         body = self._cache.get(self._blob, lambda: self._store.read(self._blob))
         return body[offset : offset + size]
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to release."""
 
 
 class _Handle:
@@ -146,7 +146,7 @@ class _Handle:
 
 
 class _Large:
-    """A large blob and its temporary file, written by whoever reads first; the others wait for it."""
+    """A large blob and its temporary file, written by the first reader; the others wait for it."""
 
     def __init__(self, store: Repository, blob: str, size: int) -> None:
         self.blob = blob
@@ -169,7 +169,7 @@ class _Large:
     def _copied(self) -> IO[bytes]:
         file = tempfile.TemporaryFile(prefix="webarcfs-")  # noqa: SIM115 # closed by `drop`
         try:
-            # Reserved first: a full disk is then ENOSPC at once, and not a git that fails for some reason.
+            # Reserved first: a full disk then fails with ENOSPC at once, instead of a git that fails for some reason.
             os.posix_fallocate(file.fileno(), 0, self._size)
             self._store.copy(self.blob, file.fileno())
         except BaseException:

@@ -1,8 +1,8 @@
-"""What every node of the mount answers, whatever its kind; the kinds are files.py's, folders.py's and root.py's.
+"""The interface of every node of the mount; files.py, folders.py and root.py implement the kinds.
 
-Nodes are made when asked for and thrown away again; they are immutable and safe for any thread. A node belongs to one
-state of one domain for ever: what a crawl publishes meanwhile is other nodes. Folders have `children` and `lookup`,
-files `open`, links `target`; all have `attrs` and `xattrs`. Knows no FUSE, no absolute path and no handle.
+Nodes are made on demand and discarded; they are immutable and safe for any thread. A node belongs to one state of one
+domain for ever: a later publication makes other nodes. Folders have `children` and `lookup`, files `open`, links
+`target`; all have `attrs` and `xattrs`. Knows no FUSE, no absolute path and no handle.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ from webarcfs.view.content import Content
 T = TypeVar("T")
 
 _NUMBER: Final = Struct(">Q")
-#: A copy of it is made in a third of the time that a new one takes.
+#: Copying it takes a third of the time of making a new one.
 _HASHER: Final = blake2b(digest_size=8)
 
 
 def remember(node: object, name: str, value: T) -> T:
-    """Set a field of a frozen dataclass that a property computes when it is first asked for, unset until then.
+    """Set a field of a frozen dataclass that a property computes on first access; return `value`.
 
-    functools.cached_property locks and makes each instance a dictionary, which costs more than what is computed here.
+    functools.cached_property locks and gives each instance a dictionary, which costs more than the values here.
     """
     object.__setattr__(node, name, value)
     return value
 
 
 class NodeKind(Enum):
-    """What stat(2) calls the type; the value is the permission bits that all nodes of the kind have."""
+    """The type of a node in stat(2); the value is the permission bits that all nodes of the kind have."""
 
     FILE = 0o444
     FOLDER = 0o755
     LINK = 0o777
 
-    __hash__ = object.__hash__  # Enum's is a function in Python, and kinds are looked up for each entry of a listing
+    __hash__ = object.__hash__  # Enum's is a Python function, and each entry of a listing looks up its kind
 
 
-#: The kinds themselves: to ask an Enum for a member is a call of a function in Python, and a listing asks thousands.
+#: The kinds as constants: access to an Enum's member calls a Python function, and a listing needs thousands.
 FILE: Final = NodeKind.FILE
 FOLDER: Final = NodeKind.FOLDER
 
 
 class Attrs:
-    """What stat(2) tells of a node. `mtime` is seconds since 1970.
+    """The attributes of a node in stat(2). `mtime` is in seconds since 1970.
 
-    nlink is 1 for folders too, which says "not counted", as on btrfs. The owner is the same for all nodes, but for what
-    a user makes just now: that is theirs (`owner`, a uid), so that the kernel lets them set its times and mode.
-    A file that takes writes is `writable`. Never changed; no dataclass, since a listing makes thousands.
+    nlink is 1 for folders too, which means "not counted", as on btrfs. All nodes have the same owner, except recent
+    additions: those belong to their maker (`owner`, a uid), so that the kernel lets the maker set times and mode.
+    A file that accepts writes is `writable`. Immutable; no dataclass, since a listing makes thousands.
     """
 
     __slots__ = ("ino", "kind", "mtime", "nlink", "owner", "size", "writable")
 
-    def __init__(  # noqa: PLR0917 # as many as stat(2) tells
+    def __init__(  # noqa: PLR0917 # the fields of stat(2)
         self,
         kind: NodeKind,
         size: int,
@@ -91,45 +91,45 @@ class Attrs:
         return self.kind, self.size, self.mtime, self.ino, self.nlink, self.owner, self.writable
 
     def mode(self, folder_mode: int) -> int:
-        """The permission bits, where those of folders are `folder_mode`: what its group may do, it may with files."""
+        """Return the permission bits, with `folder_mode` for folders: if a group may write folders, then also files."""
         if self.kind is NodeKind.FOLDER:
             return folder_mode
         return int(self.kind.value) | (0o200 | folder_mode & 0o020 if self.writable else 0)
 
 
-# Some kinds of node are compiled and some are not (native/loader.py), whichever of them inherits.
+# Some subclasses are compiled and some are not (native/loader.py).
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Node:
-    """Anything that has a name in the mount.
+    """Anything with a name in the mount.
 
-    Not of ABCMeta, which makes isinstance many times as dear; mypy holds subclasses to the abstract methods without.
+    Not of ABCMeta, which makes isinstance many times slower; mypy checks the abstract methods without it.
     """
 
     kind: ClassVar[NodeKind]
-    #: Whether its attributes stay as they are until the mount is told of a publication; those of what has an owner of
-    #: its own do not, whatever this says.
+    #: Whether its attributes stay the same until the mount learns of a publication; those of a node with an owner of
+    #: its own may change at any time.
     attrs_cacheable: ClassVar[bool] = True
 
     @property
     def old(self) -> bool:
-        """Whether it is part of history and not of the current state."""
+        """Whether it belongs to history and not to the current state."""
         return False
 
     @property
     @abstractmethod
     def ino(self) -> int:
-        """Number of this version of this thing, the same in every mount, at any time."""
+        """The inode number of this version, the same in every mount, at any time."""
 
     @abstractmethod
     def attrs(self) -> Attrs:
-        """Its attributes."""
+        """Return its attributes."""
 
     def xattrs(self) -> Mapping[str, bytes]:
-        """Its extended attributes."""
+        """Return its extended attributes."""
         return {}
 
     def refusal(self) -> WebarcError:
-        """Why it cannot be changed, and nothing made in it (/Ar-1/)."""
+        """Return the error for attempts to change it or to create a name in it (/Ar-1/)."""
         if self.old:
             return ReadOnly("older states take no changes")
         return NotPermitted("what is archived is never changed")
@@ -137,58 +137,59 @@ class Node:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Folder(Node):
-    """A node with names in it."""
+    """A node that contains names."""
 
     kind: ClassVar[NodeKind] = NodeKind.FOLDER
-    #: Whether its names mean the same until the mount is told of a publication.
+    #: Whether its names mean the same until the mount learns of a publication.
     names_cacheable: ClassVar[bool] = True
 
-    def is_slow(self, name: str = "") -> bool:  # noqa: ARG002 # of most folders it is known
+    def is_slow(self, name: str = "") -> bool:  # noqa: ARG002 # most folders need no name to answer
+        """Return whether finding `name` (or, without one, the names) takes so long that no other request may wait."""
         """Whether a name in it (without one: its names) takes long to find, so that no other request may wait."""
         return False
 
     @abstractmethod
     def names(self) -> Iterator[str]:
-        """The names that a listing shows."""
+        """Return the names that a listing shows."""
 
     @abstractmethod
     def lookup(self, name: str) -> Node:
-        """The node of that name, listed or not. Raises NotFound."""
+        """Return the node of a name, listed or not. Raises NotFound."""
 
     def listed(self, name: str) -> Node:
-        """The node of a name that a listing shows; one that cannot be read is a node all the same."""
+        """Return the node of a listed name; also a node for one that cannot be read."""
         return self.lookup(name)
 
     def child_attrs(self, name: str) -> Attrs | None:  # noqa: ARG002
-        """Attributes of a child file, without making its node (a listing needs thousands); None if that is impossible.
+        """Return the attributes of a child file without making its node (a listing needs thousands).
 
-        The node is made when somebody asks for more (`child_of`). None for what is no such file.
+        None if that is impossible, or `name` is no such file. `child_of` makes the node on demand.
         """
         return None
 
     def child_of(self, name: str) -> Node:
-        """The node of a name that `child_attrs` has told of: that version, whatever came since."""
+        """Return the node of a name whose attributes `child_attrs` returned: that version, whatever came since."""
         return self.lookup(name)
 
     def stamp(self, name: str) -> str | None:  # noqa: ARG002
-        """What the node of a name is made of: with the same stamp it is the same. None when that cannot be told."""
+        """Return what identifies the node of a name: an equal stamp means the same node. None if unknown."""
         return None
 
     def children(self) -> Iterator[tuple[str, Node]]:
-        """What a listing shows, without what was renamed meanwhile."""
+        """Yield the listed names and nodes, without names that were renamed meanwhile."""
         for name in self.names():
             with suppress(NotFound):
                 yield name, self.listed(name)
 
     def now(self) -> Folder:
-        """This folder in the state now in force: itself, or another node with the same inode number."""
+        """Return this folder in the state now in force: `self`, or another node with the same inode number."""
         return self
 
     def in_force(self, ask: Callable[[Folder], T]) -> T:
-        """The answer of `ask` about this folder, or about its node in the state that came into force meanwhile.
+        """Return `ask` of this folder, or of its node in the state that came into force meanwhile.
 
-        For who takes the answer for what is so now. What was added through a mount is laid over its states until one
-        has it, and then goes: who still asks the one before would find it in neither.
+        Use this when the answer must be current. An addition leaves the overlay as soon as a state contains it; a
+        lookup in the previous state could then miss it in both.
         """
         try:
             found, missing = [ask(self)], None
@@ -204,17 +205,17 @@ class Folder(Node):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class File(Node):
-    """A node with bytes in it."""
+    """A node that contains bytes."""
 
     kind: ClassVar[NodeKind] = NodeKind.FILE
 
     @abstractmethod
     def open(self) -> Content:
-        """Its bytes: of this version to the end, whatever is published meanwhile."""
+        """Return its content: always of this version, whatever is published meanwhile."""
 
 
 def number(*parts: str) -> int:
-    """An inode number from what the thing is: 63 bits, so that a collision in a billion files is unlikely."""
+    """Return an inode number from the parts of an identity: 63 bits make a collision in a billion files unlikely."""
     hasher = _HASHER.copy()
     hasher.update("\0".join(parts).encode("utf-8", "surrogateescape"))
     found: int = _NUMBER.unpack(hasher.digest())[0]
@@ -224,5 +225,5 @@ def number(*parts: str) -> int:
 
 @lru_cache(4096)
 def seconds(time: datetime) -> int:
-    """A time as stat(2) has it."""
+    """Return a time in stat(2)'s whole seconds."""
     return int(time.timestamp())

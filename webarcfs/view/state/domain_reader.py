@@ -1,7 +1,7 @@
 """Reads one domain's repository for the nodes: trees, metadata of ARCs, contents; through bounded caches.
 
-Safe for any thread; holds no lock while git reads. All domains share the caches, which is right because everything in
-git is named by its content.
+Safe for any thread; holds no lock while git reads. All domains share the caches, since git names every object by its
+content.
 """
 
 from __future__ import annotations
@@ -24,20 +24,19 @@ from webarcfs.view.state.overlay import Overlay
 
 Entries = Mapping[str, Entry]
 
-#: Documents whose metadata are held, 2 KB each: of a file whose extended attributes are asked for, one after another.
+#: Documents whose metadata are cached, 2 KB each: for a file whose extended attributes are read one after another.
 _DESCRIBED = 1_000
 
 _log = logging.getLogger(__name__)
 
 
 class ArcTimes:
-    """When an ARC's version was stored, as its data.xml has it, that in seconds, and the createTime in seconds; and how
-    large that data.xml is."""
+    """The times of an ARC and the size of its data.xml: crawlTime as text and in seconds, createTime in seconds."""
 
     __slots__ = ("crawl", "crawled", "created", "size")
 
     def __init__(self, crawl: str, create: str, size: int) -> None:
-        """Raises Damaged for what is no time."""
+        """Raises Damaged for an invalid time."""
         self.crawl = crawl
         self.crawled = seconds(parse_time(crawl))
         self.created = seconds(parse_time(create))
@@ -45,9 +44,9 @@ class ArcTimes:
 
 
 class Caches:
-    """What the readers of one mount share: enough for as many inodes as the mount may know, `most`.
+    """The caches that the readers of one mount share, sized for the inodes that the mount may know, `most`.
 
-    So what the kernel looks up again, once it had to let it go, is not read from git again.
+    A node that the kernel dropped and looks up again is therefore not read from git again.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -57,13 +56,13 @@ class Caches:
         self.metadata: Cache[str, MetaData | None] = Cache(_DESCRIBED)
         self.commits: Cache[str, Commit] = Cache(2_000)
         self.leads: Cache[str, bool] = Cache(most // limits.OF_AN_ARC)
-        # Each addition asks for its ARC several times.
+        # Each addition reads its ARC several times.
         self.arcs: Cache[tuple[str, ArcVersion], Entry | None] = Cache(1_000)
         self.blobs = Blobs()
 
 
 class DomainReader:
-    """The repository of `domain`, read. `overlay` is what this mount added that is not yet in the states it shows."""
+    """A reader of the repository of `domain`. `overlay` has the additions of this mount that its states lack."""
 
     def __init__(self, domain: str, store: Repository, caches: Caches, overlay: Overlay) -> None:
         self.domain = domain
@@ -72,40 +71,40 @@ class DomainReader:
         self._caches = caches
 
     def entries(self, tree: str) -> Entries:
-        """What lies in a tree, by name; nothing in a folder that git does not have yet."""
+        """Return the entries of a tree, by name; none for a folder that git does not have yet."""
         if not tree:
             return {}
         return self._caches.trees.get(tree, lambda: {entry.name: entry for entry in self.store.entries(tree)})
 
     def find(self, tree: str, path: str) -> Entry | None:
-        """What git has at `path` below `tree`."""
+        """Return git's entry at `path` below `tree`, or None."""
         entry: Entry | None = Entry("", tree, True)
         for name in path.split("/"):
             entry = self.entries(entry.oid).get(name) if entry is not None and entry.is_tree else None
         return entry
 
     def commit(self, oid: str) -> Commit:
-        """A commit. Raises Damaged when it is none."""
+        """Return a commit. Raises Damaged for any other object."""
         return self._caches.commits.get(oid, lambda: self.store.commit(oid))
 
     def is_arc(self, tree: str) -> bool:
-        """Whether a folder is an ARC: it has a file data.xml."""
+        """Return whether a folder is an ARC: it contains a file data.xml."""
         document = self.entries(tree).get(arc_paths.DATA_XML)
         return document is not None and document.is_document
 
     def leads_to_arcs(self, tree: str) -> bool:
-        """Whether an ARC lies somewhere below; only that tells a folder above ARCs from a folder of additions."""
+        """Return whether an ARC lies somewhere below: this distinguishes a folder above ARCs from one of additions."""
         return self.leads(tree, self.entries(tree))
 
     def leads(self, tree: str, entries: Entries) -> bool:
-        """The same of a tree whose entries are known."""
+        """Return the same for a tree whose entries are known."""
         for entry in entries.values():
             if entry.is_tree:
                 return self._caches.leads.get(tree, lambda: self._leads_to_arcs(tree))
         return False
 
     def arc(self, tree: str, place: ArcVersion) -> Entry | None:
-        """The folder of an ARC below `tree`; None where it is none, or not that version."""
+        """Return the folder of an ARC below `tree`; None if there is no ARC, or another version."""
         return self._caches.arcs.get((tree, place), lambda: self._arc(tree, place))
 
     def _arc(self, tree: str, place: ArcVersion) -> Entry | None:
@@ -117,37 +116,37 @@ class DomainReader:
         return None
 
     def dates(self, document: str) -> ArcTimes | None:
-        """The times of the ARC whose data.xml is the blob `document`; None, and a line in the log, as `described`."""
+        """Return the times of the ARC whose data.xml is the blob `document`; None, with a log line, as `described`."""
         return self._caches.dates.get(document, lambda: self._dated(document))
 
     def described(self, document: str) -> MetaData | None:
-        """The metadata of that ARC; None, and a line in the log, when its data.xml cannot be understood."""
+        """Return the metadata of that ARC; None, with a line in the log, if its data.xml is not understood."""
         return self._caches.metadata.get(document, lambda: self._parse(document))
 
     def size(self, blob: str) -> int:
-        """A blob's size."""
+        """Return a blob's size."""
         pending = self.overlay.size(blob)
         return pending if pending is not None else self.store.size(blob)
 
     def open(self, blob: str, size: int) -> Content:
-        """The content of a blob of `size` bytes, to be closed.
+        """Return the content of a blob of `size` bytes, to be closed.
 
-        Raises Stale for a version that the next one replaced before git had it, and that is not kept here any more.
+        Raises Stale for a version that was replaced before git had it, and is no longer kept here.
         """
         pending = self._pending(blob)
         if pending is None and self.overlay.is_superseded(blob):
             try:
                 self.store.size(blob)
-            except Damaged:  # who comes too late is told now, and not when it is read
+            except Damaged:  # fail now, and not at the first read
                 raise LookAgain("there is a newer version of it") from None
         return pending or self._caches.blobs.open(self.store, blob, size)
 
     def document(self, blob: str) -> bytes:
-        """A data.xml that git has."""
+        """Return a data.xml that git has."""
         return self._caches.blobs.whole(self.store, blob)
 
     def _pending(self, blob: str) -> Content | None:
-        """The content of a blob that is not in git yet."""
+        """Return the content of a blob that is not in git yet, or None."""
         found = self.overlay.read_blob(blob)
         return None if found is None else FromFile(found) if isinstance(found, int) else FromMemory(found)
 
@@ -162,7 +161,7 @@ class DomainReader:
             if times is not None:
                 return ArcTimes(times[0], times[1], len(document))
         except Damaged:
-            pass  # `described` says so
+            pass  # `described` logs it
         meta = self.described(blob)
         if meta is None:
             return None

@@ -1,8 +1,8 @@
-"""The states of domains as they were taken over, and when to do that again.
+"""The states of domains that were taken over, and the detection of moves.
 
-A state is taken over under the domain's shared lock (/Ar-2/): the refs are read once, the lock is let go; all that is
-read later is found from those refs. A domain is taken over when somebody first asks for it, and again when its refs
-moved. Any thread may ask; whether something moved, one at a time.
+A state is taken over under the domain's shared lock (/Ar-2/): the refs are read once, and the lock is released; all
+later reads start from those refs. A domain is taken over on first access, and again when its refs have moved. Safe for
+any thread; only one thread at a time may detect moves.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ Signature = tuple[object, ...]
 
 
 class StateToken:
-    """Tells one state from all others, by its identity."""
+    """Identifies one state, by object identity."""
 
 
 @dataclass(frozen=True)
 class DomainState:
-    """What was found when a domain was taken over: the newest commit, and the commit of each commitTag in order.
+    """A domain as it was taken over: the newest commit, and the commit of each commitTag in order.
 
-    It grows with the number of snapshots, and goes when the next one is in force: nodes, which stay as long as the
-    kernel knows them, know it again by its `mark`.
+    It grows with the number of snapshots, and is freed when the next one is in force: nodes, which live as long as the
+    kernel knows them, keep only its `mark`.
     """
 
     name: str
@@ -52,9 +52,9 @@ class DomainState:
 
 @dataclass(frozen=True, slots=True)
 class DomainChange:
-    """A domain that may have moved: its state before, None if nobody had asked for it, and the one in force now.
+    """A domain that may have moved: its state before (None if it was never read), and the one in force now.
 
-    That is None if nobody asked, or it cannot be read.
+    `new` is None if the domain was never read, or cannot be read.
     """
 
     name: str
@@ -63,7 +63,7 @@ class DomainChange:
 
 
 class DomainStates:
-    """The newest state of each domain of an archive, as far as somebody asked for it."""
+    """The newest state of each domain of an archive that was read so far."""
 
     def __init__(self, archive: Archive, overlay: Overlay) -> None:
         self._caches = Caches()
@@ -75,7 +75,7 @@ class DomainStates:
         self._mutexes: dict[str, threading.Lock] = {}
 
     def domains(self) -> Iterator[str]:
-        """The domains that have been crawled, in order, with those that cannot be read."""
+        """Yield the domains that have been crawled, in order, including those that cannot be read."""
         for name in self._archive.domains():
             try:
                 if self.domain(name).main is not None:
@@ -86,40 +86,40 @@ class DomainStates:
                 yield name
 
     def domain(self, name: str) -> DomainState:
-        """The state of a domain. Raises NotFound, or Damaged when its repository cannot be read."""
+        """Return the state of a domain. Raises NotFound, or Damaged when its repository cannot be read."""
         state = self._states.get(name)
         return state if state is not None else self._take_over(name)
 
     def known(self, name: str) -> DomainState | None:
-        """The state of a domain in force; None if nobody asked for it yet, or it cannot be read."""
+        """Return the state of a domain in force; None if it was not read yet, or cannot be read."""
         return self._states.get(name)
 
     # -- what moved --------------------------------------------------------------------------------------------------
 
     def moved(self) -> set[str]:
-        """Domains that moved since they were taken over, appeared or went. Only one thread at a time may call it."""
+        """Return the domains that moved since they were taken over, appeared or disappeared. One thread at a time."""
         return {name for name, state in self._states.copy().items() if self._has_moved(state)} | self._come_or_gone()
 
     def renewed(self, name: str) -> DomainChange:
-        """Take a domain over once more, if anybody asked for it."""
+        """Take a domain over once more, if it was ever read."""
         old, new = self._states.get(name), None
-        # Domains that nobody ever asked for are read when somebody does, and then as they are by then. The mutex tells,
-        # and not the state: a take-over may be under way that read the refs before they moved.
+        # A domain that was never read is read on first access, in its state by then. The mutex shows that, and not the
+        # state: a take-over may be under way that read the refs before they moved.
         if name in self._mutexes:
-            # It is in the log, and answered when somebody asks. Whatever it is: others that moved must be told of.
+            # The error is logged, and the next access returns it. Other moved domains must be handled in any case.
             with contextlib.suppress(Exception):
                 new = self._take_over(name)
         return DomainChange(name, old, new)
 
     def let_go(self) -> None:
-        """A mount lives for months: packs that a repack removed must not stay open, and on the disk, so long."""
+        """Close packs that a repack removed: a mount lives for months, and open files would keep them on the disk."""
         for state in self._states.copy().values():
-            with contextlib.suppress(OSError, WebarcError):  # it is gone or damaged; whoever reads it is told
+            with contextlib.suppress(OSError, WebarcError):  # it is gone or damaged; the next read fails
                 if state.reader.store.let_go():
                     _log.debug("%s: repacked", state.name)
 
     def _come_or_gone(self) -> frozenset[str]:
-        """Domains whose repositories appeared or went since the last look: not each one is announced by the feed."""
+        """Return the domains whose repositories appeared or disappeared: the feed does not announce each of them."""
         time, known = self._repositories
         now = self._archive.content.stat().st_mtime_ns
         if now == time:
@@ -153,7 +153,7 @@ class DomainStates:
 
     def _read(self, name: str) -> DomainState:
         path = self._archive.repository(name)
-        signature = _signature(path)  # first: what moves after it is noticed by the next look
+        signature = _signature(path)  # first: a later move is then detected by the next check
         store = self._store(name, path, signature)
         with self._shared(name):
             main, crawls = store.head(), store.refs(CRAWLS)
@@ -164,7 +164,7 @@ class DomainStates:
 
     def _store(self, name: str, path: Path, signature: Signature) -> Repository:
         old = self._states.get(name)
-        # The same folder, not one that was put in its place meanwhile (by a restore, say).
+        # Only for the same folder, not for a replacement (by a restore, say).
         return old.reader.store if old is not None and old.signature[0] == signature[0] else Repository(path)
 
     @contextlib.contextmanager
@@ -173,7 +173,7 @@ class DomainStates:
             try:
                 stack.enter_context(Turnstile(self._archive.lock(name)).shared())
             except OSError as error:
-                # An archive on read-only media, or one that we may not write to and nobody ever locked.
+                # An archive on read-only media, or not writable and without a lock file.
                 _log.info("%s: read without its lock: %s", name, error)
             yield
 
@@ -188,7 +188,7 @@ def _is_domain(name: str) -> bool:
 
 
 def _signature(repository: Path) -> Signature:
-    """Changes when main moves: the folder's identity, and that of the file that holds the ref."""
+    """Return a value that changes when main moves: the identity of the folder, and of the file that holds the ref."""
     folder = repository.stat()
     for name in ("refs/heads/main", "packed-refs"):
         with contextlib.suppress(FileNotFoundError):

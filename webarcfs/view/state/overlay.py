@@ -1,9 +1,9 @@
 """Additions of this mount that its states do not have yet: pending ones, files being written, new folders.
 
-Nodes see git's tree with this laid over it. An entry belongs to one version of an ARC (`ArcVersion`) and names its
-content as git will, so a file is the same version whether it is read from here or from git, and the kernel's caches
-stay right when it is committed. An entry goes when a state that has it is in force. Memory only, safe for any thread;
-its lock is held for moments and never across a call to the outside (the owners' is taken under it).
+Nodes show git's tree with this laid over it. An entry belongs to one version of an ARC (`ArcVersion`) and names its
+content by git's id, so a file is the same version whether it is read from here or from git, and the kernel's caches
+stay right when it is committed. An entry is removed when a state with it is in force. Memory only, safe for any thread;
+its lock is held for moments and never across a call to another module (the owners' lock is taken under it).
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from webarcfs.archive.system.cache import Cache
 from webarcfs.view.node import Node
 from webarcfs.view.state.ownership import Owners, Ownership
 
-#: Blobs that are remembered as superseded, and bytes of data.xml among them that only this mount ever has: long enough
-#: for whoever has just looked one up.
+#: Superseded blobs that are remembered, and bytes of data.xml among them that only this mount ever has: long enough
+#: for a reader that has just looked one up.
 MOST_SUPERSEDED = 10_000
 SUPERSEDED_BYTES = 16 << 20
 
-#: A name in the overlay: what git will hold (nothing, if it is a file without an id: the name went), or a node that
-#: there is no version of yet.
+#: A name in the overlay: an entry that git will have (without an id, if the file was removed), or a node without a
+#: version yet.
 OverlayEntry = Entry | Node
-#: An addition that git has: the ARC, the path in it, what it is there.
+#: An addition that git has: the ARC, the path in it, its entry.
 CommittedFile = tuple[ArcVersion, str, Entry]
-#: What the journal calls an addition: the log and the number in it.
+#: The journal's key of an addition: the log and the number in it.
 Number = tuple[str, int]
 _NOTHING: Mapping[str, OverlayEntry] = {}
 
 
 @dataclass(slots=True)
 class PendingFile:
-    """A confirmed addition, which the journal calls `number`. When `committed`, it is in git.
+    """A confirmed addition with its journal `number`. When `committed`, it is in git.
 
-    A data.xml with new nodes has its `body` here only, and the `nodes` that make it. Without a `blob` it is a name that
-    went.
+    A data.xml with new nodes has its `body` only here, with the `nodes` that were added. Without a `blob` it is a
+    removed name.
     """
 
     blob: str
@@ -53,19 +53,19 @@ class PendingFile:
 
 
 def is_gone(item: OverlayEntry | None) -> bool:
-    """Whether an item says that the name is not there any more."""
+    """Return whether an item means that the name was removed."""
     return isinstance(item, Entry) and not item.oid and not item.is_tree
 
 
 class PendingBodies(Protocol):
-    """Where bodies of pending additions are read: the journal."""
+    """The source of bodies of pending additions: the journal."""
 
     def read_blob(self, blob: str) -> bytes | int | None:
-        """Its bytes, or, of a large one, a descriptor that the caller closes; None once it is in git."""
+        """Return its bytes, or, for a large one, a descriptor that the caller closes; None once it is in git."""
 
 
 class Overlay:
-    """The overlay of one mount. Paths are inside the ARC; the ARC itself is the empty path."""
+    """The overlay of one mount. Paths are relative to the ARC, which is the empty path itself."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -79,39 +79,39 @@ class Overlay:
         self._bodies: dict[str, bytes] = {}
         self._superseded: dict[str, int] = {}
         self._past: Cache[str, bytes] = Cache(SUPERSEDED_BYTES, len)
-        #: Whose they are.
+        #: The owners of its entries.
         self.makers = Owners()
 
     @property
     def takes_additions(self) -> bool:
-        """Whether the mount can be written to."""
+        """Whether the mount accepts additions."""
         return self._journal is not None
 
     def begin(self, journal: PendingBodies) -> None:
-        """From now on there may be pending additions, whose bodies are read there."""
+        """Accept additions from now on; `journal` has the bodies of pending ones."""
         self._journal = journal
 
-    # -- what nodes ask ----------------------------------------------------------------------------------------------
+    # -- queries of nodes --------------------------------------------------------------------------------------------
 
     def get(self, place: ArcVersion | None, folder: str, name: str) -> OverlayEntry | None:
-        """What a name in a folder of an ARC is, if it is from here."""
+        """Return the overlay's entry of a name in a folder of an ARC, or None."""
         folders = self._folders.get(place) if self._folders and place is not None else None
         found = folders.get(folder) if folders is not None else None
         return found.get(name) if found is not None else None
 
     def listing(self, place: ArcVersion | None, folder: str) -> Mapping[str, OverlayEntry]:
-        """All names from here in a folder."""
+        """Return all overlay entries of a folder."""
         folders = self._folders.get(place) if self._folders and place is not None else None
         found = folders.get(folder) if folders is not None else None
         return dict(found) if found else _NOTHING
 
     def size(self, blob: str) -> int | None:
-        """The size of a pending blob, also of one that the next has superseded."""
+        """Return the size of a pending or superseded blob, or None."""
         size = self._sizes.get(blob)
         return size if size is not None else self._superseded.get(blob)
 
     def read_blob(self, blob: str) -> bytes | int | None:
-        """The bytes of a pending blob, or a descriptor that the caller closes; None where it is not pending."""
+        """Return the bytes of a pending blob, or a descriptor that the caller closes; None if it is not pending."""
         if self._journal is None or self.size(blob) is None:
             return None
         body = self._bodies.get(blob)
@@ -120,13 +120,13 @@ class Overlay:
         return body if body is not None else self._journal.read_blob(blob)
 
     def is_superseded(self, blob: str) -> bool:
-        """Whether a blob was the content of a file until its next one came: git may never have it."""
+        """Return whether a newer version of its file replaced a blob: git may never have it."""
         return blob in self._superseded
 
-    # -- what writing tells ------------------------------------------------------------------------------------------
+    # -- events of writing -------------------------------------------------------------------------------------------
 
     def reserve(self, place: ArcVersion, path: str, item: OverlayEntry, made: Ownership) -> bool:
-        """Put a new name; False if it is taken here."""
+        """Add a new name; return False if the overlay already has it."""
         folder, name = _split(path)
         with self._lock:
             items = self._folders.setdefault(place, {}).setdefault(folder, {})
@@ -137,7 +137,7 @@ class Overlay:
         return True
 
     def confirmed(self, place: ArcVersion, path: str, pending: PendingFile, shown: Node | None = None) -> None:
-        """A file is in the journal: from now on its name means this version, or `shown`, which is still written to."""
+        """Note a file in the journal: its name means this version, or `shown`, which is still being written."""
         folder, name = _split(path)
         with self._lock:
             known = self._pending.setdefault(place.domain, {})
@@ -154,41 +154,41 @@ class Overlay:
             self._folders.setdefault(place, {}).setdefault(folder, {})[name] = item
 
     def shown(self, place: ArcVersion, path: str, node: Node) -> None:
-        """A file is written to again: its name means `node`, whatever was confirmed of it."""
+        """Note that a file is written to again: its name means `node`, whatever was confirmed of it."""
         folder, name = _split(path)
         with self._lock:
             self._folders.setdefault(place, {}).setdefault(folder, {})[name] = node
 
     def closed(self, place: ArcVersion, path: str, node: Node) -> None:
-        """A file is not written to any more: its name, if it means `node`, means the version confirmed last."""
+        """Note that a file is no longer written: if its name means `node`, it now means the version confirmed last."""
         folder, name = _split(path)
         with self._lock:
             if self._item(place, path) != node:
                 return
             pending = self._pending.get(place.domain, {}).get((place, path))
-            if pending is None:  # a state is in force that has it
+            if pending is None:  # a state with it is in force
                 self._remove(place, path)
             else:
                 self._folders[place][folder][name] = Entry(name, pending.blob, False)
 
     def nodes(self, place: ArcVersion) -> tuple[bytes, ...]:
-        """The data nodes that were added to an ARC, as far as states do not show them yet."""
+        """Return the data nodes added to an ARC that no state shows yet."""
         with self._lock:
             pending = self._pending.get(place.domain, {}).get((place, DATA_XML))
             return pending.nodes if pending else ()
 
     def removed(self, place: ArcVersion, path: str) -> None:
-        """A file that was being written is no more."""
+        """Remove a file that was being written."""
         folder, name = _split(path)
         with self._lock:
             self._remove(place, path)
             before = self._pending.get(place.domain, {}).get((place, path))
-            if before is not None and not before.blob:  # and git has still what was renamed before that
+            if before is not None and not before.blob:  # git still has the file that was renamed before
                 self._folders.setdefault(place, {}).setdefault(folder, {})[name] = Entry(name, "", False)
             self.makers.removed(place, path)
 
     def renamed(self, place: ArcVersion, old: str, new: str) -> None:
-        """A file that is being written, and was never confirmed, has another name now."""
+        """Rename a file that is being written, and was never confirmed."""
         (folder, name), (new_folder, new_name) = _split(old), _split(new)
         with self._lock:
             item = self._folders.get(place, {}).get(folder, {}).pop(name, None)
@@ -197,13 +197,13 @@ class Overlay:
             self.makers.renamed(place, old, new)
 
     def moved(self, place: ArcVersion, old: str, new: str, pending: PendingFile, shown: Node | None = None) -> None:
-        """A confirmed file has another name now, and its old one is not there, whatever states say."""
+        """Rename a confirmed file; its old name is removed, whatever states contain."""
         self.confirmed(place, new, pending, shown)
         self.gone(place, old, pending.number)
         self.makers.renamed(place, old, new)
 
     def gone(self, place: ArcVersion, path: str, number: Number) -> None:
-        """A confirmed file is not there any more; the folders that it lay in are, though git keeps no empty ones."""
+        """Remove a confirmed file; keep the folders above it, though git stores no empty ones."""
         self.confirmed(place, path, PendingFile("", 0, number))
         with self._lock:
             self._leaving[place, path] = number
@@ -212,13 +212,13 @@ class Overlay:
                 self._folders.setdefault(place, {}).setdefault(folder, {}).setdefault(name, Entry(name, "", True))
 
     def is_leaving(self, place: ArcVersion, path: str) -> bool:
-        """Whether git may have a file under a name that was given up through this mount."""
+        """Return whether git may still have a file under a name that this mount removed."""
         return (place, path) in self._leaving
 
-    # -- what commits and states tell --------------------------------------------------------------------------------
+    # -- events of commits and states --------------------------------------------------------------------------------
 
     def committed(self, domain: str, numbers: Container[Number]) -> None:
-        """Git has what the journal calls so; the states do not show it yet."""
+        """Note that git has the additions with these journal numbers; the states do not show them yet."""
         with self._lock:
             for each in self._pending.get(domain, {}).values():
                 each.committed = each.committed or each.number in numbers
@@ -227,18 +227,18 @@ class Overlay:
             self._note_committed(domain)
 
     def late(self) -> set[str]:
-        """Domains of which git has something that still comes from here."""
+        """Return the domains with additions that git has, but that are still shown from here."""
         with self._lock:
             return set(self._late)
 
     def committed_files(self, domain: str) -> list[CommittedFile]:
-        """What git has by now: a state that is read after this may take its place."""
+        """Return the additions that git has: a state that is read after this call may replace them."""
         with self._lock:
             found = [(key, each.blob) for key, each in self._pending.get(domain, {}).items() if each.committed]
         return [(place, path, Entry(_split(path)[1], blob, False)) for (place, path), blob in found]
 
     def drop(self, files: Sequence[CommittedFile]) -> None:
-        """A state is in force that has these."""
+        """Remove these files: a state with them is in force."""
         with self._lock:
             for place, path, entry in files:
                 each = self._pending.get(place.domain, {}).get((place, path))
@@ -252,7 +252,7 @@ class Overlay:
                 self._note_committed(domain)
 
     def forget_empty(self, domain: str, is_current: Callable[[ArcVersion], bool]) -> None:
-        """Forget folders that users made and left empty in ARCs that are not current any more: git keeps none."""
+        """Forget empty folders of users in ARCs that are no longer current: git stores none."""
         with self._lock:
             bare = dict(self._bare(domain))
         for place in [place for place in bare if not is_current(place)]:
@@ -263,7 +263,7 @@ class Overlay:
                         self._remove(place, path)
 
     def _bare(self, domain: str) -> Iterator[tuple[ArcVersion, list[str]]]:
-        """The ARCs of which nothing is here but folders, and those."""
+        """Yield the ARCs that have only folders here, with the paths of those."""
         for place, folders in self._folders.items():
             if place.domain == domain:
                 items = [(folder, name, item) for folder, names in folders.items() for name, item in names.items()]
@@ -277,7 +277,7 @@ class Overlay:
     # ----------------------------------------------------------------------------------------------------------------
 
     def _drop_folders(self, place: ArcVersion, path: str) -> None:
-        """Git has a file, and so the folders that it lies in."""
+        """Remove the folders above a file that git has."""
         while path := path.rpartition("/")[0]:
             item = self._item(place, path)
             if isinstance(item, Entry) and item.is_tree:
@@ -297,7 +297,7 @@ class Overlay:
             self._folders.pop(place, None)
 
     def _supersede(self, pending: PendingFile) -> None:
-        """Before it is let go: readers hold no lock, and must find it either way."""
+        """Remember a blob before it is removed: readers hold no lock, and must find it either way."""
         self._superseded[pending.blob] = pending.size
         if len(self._superseded) > MOST_SUPERSEDED:
             del self._superseded[next(iter(self._superseded))]

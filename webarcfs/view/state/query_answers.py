@@ -1,8 +1,8 @@
-"""Answers conditions for the mount: which documents they find, as the links of `.query/` need it (/Cl-6/).
+"""Answers conditions for the mount: finds their documents for the links of `.query/` (/Cl-6/).
 
-A condition is checked when it is named, and answered when somebody looks into it: the check takes a millisecond, the
-answer up to `query_seconds` of `[mount]`. An answer is of one state of webarc.db, which its `Stamp` tells from others,
-and never changes. Safe for any thread; who asks for an answer that is not there yet waits for it, and holds nobody up.
+A condition is checked on lookup, and answered on the first access to its links: the check takes a millisecond, the
+answer up to `query_seconds` of `[mount]`. An answer belongs to one state of webarc.db, which its `Stamp` identifies,
+and never changes. Safe for any thread; a thread that needs a missing answer waits for it, and delays no other.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from webarcfs.archive.model.errors import (
 
 #: Most hits of an answer.
 ROWS = 100_000
-#: Answers that are being looked for at a time: the rest of the mount wants the processor, too.
+#: Answers that are computed at a time: the rest of the mount needs the processor, too.
 AT_ONCE = 4
-#: Hits that are kept in all, some 200 bytes each, and conditions.
+#: Hits that are kept in total, some 200 bytes each, and conditions.
 KEPT_HITS, KEPT = 250_000, 1_000
-#: With how many bytes SQLite counts the changes of a database file, and where (sqlite.org/fileformat, 1.3.8).
+#: Size and offset of SQLite's change counter in a database file (sqlite.org/fileformat, 1.3.8).
 _COUNTER = (4, 24)
-#: What helps who wrote one that ends too early.
+#: The remedy for a condition that ends too early.
 SLASH = "a / in a condition is written %2F"
 
 _log = logging.getLogger(__name__)
 
-#: `<commitTag>/<path of the ARC in its domain>`, in the order that was asked for.
+#: `<commitTag>/<path of the ARC in its domain>`, in the requested order.
 Hits = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A state of webarc.db: its inode, size, time in nanoseconds, and SQLite's own count of changes."""
+    """A state of webarc.db: its inode, size, time in nanoseconds, and SQLite's change counter."""
 
     inode: int
     size: int
@@ -59,12 +59,12 @@ class Stamp:
 
     @property
     def mtime(self) -> int:
-        """When it came to be, in seconds since 1970."""
+        """The time of the last change, in seconds since 1970."""
         return self.time // 10**9
 
 
 class QueryAnswer:
-    """What one condition finds in one state; looked for when it is first needed."""
+    """The hits of one condition in one state; computed on first use."""
 
     def __init__(self, look: Callable[[], Hits]) -> None:
         self._look = look
@@ -75,16 +75,16 @@ class QueryAnswer:
 
     @property
     def is_there(self) -> bool:
-        """Whether nobody has to wait for it."""
+        """Whether `hits` returns without a wait."""
         return self._hits is not None or self._dropped
 
     @property
     def size(self) -> int:
-        """How many hits are held."""
+        """The number of hits in memory."""
         return len(self._hits or ())
 
     def hits(self) -> Hits:
-        """The hits. Raises what `Queries` says, and Stale when others needed the room: who asks anew gets a new one.
+        """Return the hits. Raises the errors of `Queries`, and Stale if they were evicted: a new lookup finds new ones.
 
         Threads that waited for another thread's run share its result, including its error: each run takes as long.
         """
@@ -110,7 +110,7 @@ class QueryAnswer:
             raise
 
     def drop(self) -> None:
-        """Let go of what it holds."""
+        """Free the hits."""
         self._dropped = True
         self._hits = None
 
@@ -121,7 +121,7 @@ Key = tuple[str, Stamp]
 class Queries:
     """The conditions of one mount.
 
-    A bad one is NotFound, and the log says why; TookTooLong, TooMany and Busy are answers to good ones.
+    An invalid one raises NotFound, and the log has the reason; TookTooLong, TooMany and Busy concern valid ones.
     """
 
     def __init__(self, archive: Archive) -> None:
@@ -134,26 +134,26 @@ class Queries:
 
     @cached_property
     def seconds(self) -> float:
-        """How long an answer may take, and how long one waits for its turn."""
+        """The longest time for an answer, and for the wait before it."""
         try:
             return settings.load(self._settings)[0].mount.query_seconds
-        except SettingsError as error:  # a mount for reading needs none, and looks for none
+        except SettingsError as error:  # a read-only mount needs no settings, and does not check them
             _log.warning("conditions may take the usual time: %s", error)
             return settings.MountSettings().query_seconds
 
     def stamp(self) -> Stamp:
-        """The state of webarc.db now. Raises NotFound when there is none, Damaged while the archive is gone."""
+        """Return webarc.db's current state. Raises NotFound if it is missing, Damaged while the archive is gone."""
         return self._counter.stamp()
 
     def is_known(self, name: str) -> bool:
-        """Whether `find` has found this condition in this state before."""
+        """Return whether `find` has found this condition in this state before."""
         try:
             return (name, self.stamp()) in self._answers
         except WebarcError:
-            return True  # nothing takes long then
+            return True  # `find` then fails at once
 
     def find(self, name: str) -> tuple[QueryAnswer, Stamp]:
-        """What the condition of that name finds, and in which state. Raises NotFound, Busy, Damaged."""
+        """Return the answer of the condition of that name, and the state. Raises NotFound, Busy, Damaged."""
         with _told(name):
             stamp = self.stamp()
             with self._lock:
@@ -183,7 +183,7 @@ class Queries:
         return hits
 
     def _make_room(self, size: int) -> None:
-        """Drop the answers that were asked for longest ago, until so many more hits may be kept."""
+        """Drop the least recently used answers, until `size` more hits may be kept."""
         with self._lock:
             held = size + sum(answer.size for answer in self._answers.values())
             for key, answer in list(self._answers.items()):
@@ -207,8 +207,8 @@ class Queries:
 class _Counter:
     """Reads the state of a database without SQLite.
 
-    The file stays open as long as it is the one of that name: closing it would take SQLite's own locks on it from other
-    threads of this process (sqlite.org/howtocorrupt, 2.2).
+    The file stays open as long as the name leads to it: closing it would release SQLite's locks on it in other threads
+    of this process (sqlite.org/howtocorrupt, 2.2).
     """
 
     def __init__(self, archive: Archive) -> None:
@@ -241,24 +241,24 @@ class _Counter:
 
 @contextmanager
 def _told(name: str) -> Iterator[None]:
-    """A condition that cannot be answered is in the log with the reason; a bad one is a name that is not there."""
+    """Log the reason why a condition cannot be answered; turn BadCondition into NotFound."""
     try:
         yield
     except (BadCondition, NotFound, TookTooLong, TooMany, Busy) as error:
-        # One line, whatever the condition holds, and without the mark below it that a terminal would show.
+        # One line, whatever the condition contains, and without the mark below it that a terminal would show.
         said = " | ".join(line for line in str(error).splitlines() if not line.startswith("  "))
-        if "never closed" in said:  # what is behind a slash is another name
+        if "never closed" in said:  # the text after a slash is another name
             said += f" | {SLASH}"
         refused = unanswered(name, said)
         raise (refused if isinstance(error, BadCondition) else error) from None
 
 
 def unanswered(name: str, why: str) -> NotFound:
-    """Say in the log why a condition is not answered; the error for who asked."""
+    """Log why a condition is not answered; return the error for the caller."""
     _log.info("the condition %r is not answered: %s", name, why)
     return NotFound(why)
 
 
 def _inner(path: str) -> str:
-    """`/<domain>/<path>` without the domain."""
+    """Return `/<domain>/<path>` without the domain."""
     return path[1:].partition("/")[2]

@@ -1,11 +1,11 @@
-"""`.changes`: the archive's feed, as far as this mount has taken over what it announces.
+"""`.changes`: the archive's feed, up to the publications that this mount has taken over.
 
-The view's thread asks `pending` for new lines, takes their states over, and then lets them be seen with `release`; any
-thread reads. A feed that `recover` wrote anew is another file with the same lines; one that is missing leaves the last
-one standing, so that whoever follows it does not see everything again.
+The view's thread reads new lines with `pending`, takes over their states, and then shows the lines with `release`; any
+thread reads. A feed that `recover` rewrote is another file with the same lines; while the feed is missing, the last one
+remains, so that its readers do not see everything again.
 """
 
-# ruff: noqa: D102 # what the methods of a node mean stands in view/node.py
+# ruff: noqa: D102 # view/node.py specifies the methods of a node
 from __future__ import annotations
 
 import os
@@ -22,7 +22,7 @@ from webarcfs.view.node import Attrs, File, number
 
 @dataclass(frozen=True, slots=True)
 class PendingLines:
-    """Whole lines of the feed that are not shown yet: the tags they name, the file, where they end."""
+    """Complete lines of the feed that are not shown yet: their tags, the file, the offset of their end."""
 
     tags: tuple[CommitTag, ...]
     fd: int
@@ -30,7 +30,7 @@ class PendingLines:
 
 
 class Changes:
-    """The file as readers see it. It serves as its own content: one for all handles."""
+    """The file as readers see it. It is also its own content: one for all handles."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -46,26 +46,26 @@ class Changes:
 
     @property
     def mtime(self) -> int:
-        """When the feed last grew; 0 when there is none."""
+        """The time of the feed's last growth; 0 without a feed."""
         with self._lock:
             return int(os.fstat(self._fd).st_mtime) if self._fd >= 0 else 0
 
     @property
     def dear(self) -> bool:
-        """It is open as long as the mount."""
+        """Return False: it is open as long as the mount."""
         return False
 
     def read(self, offset: int, size: int) -> bytes:
-        """Bytes of the lines that are shown."""
+        """Return bytes of the shown lines."""
         with self._lock:
             size = min(size, self._end - offset)
             return os.pread(self._fd, size, offset) if size > 0 else b""
 
     def close(self) -> None:
-        """A handle's close: nothing, the file belongs to the mount."""
+        """Do nothing: the file belongs to the mount, not to a handle."""
 
     def pending(self) -> PendingLines | None:
-        """What the feed holds beyond what is shown; None when nothing changed. Only the view's thread calls it."""
+        """Return the lines that are not shown yet; None without a change. Only the view's thread calls it."""
         try:
             found = self._path.stat()
         except FileNotFoundError:
@@ -88,7 +88,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class ChangesFile(File):
-    """`.changes`: the feed as far as this mount shows its states. It grows under an open file."""
+    """`.changes`: the feed up to the states that this mount shows. It grows under an open file."""
 
     changes: Changes
     attrs_cacheable: ClassVar[bool] = False

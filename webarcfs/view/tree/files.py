@@ -4,7 +4,7 @@ Knows no FUSE, no absolute path and no handle. A file names its version (domain,
 can address it. Immutable, safe for any thread.
 """
 
-# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
+# ruff: noqa: D102 # view/node.py specifies the methods
 from __future__ import annotations
 
 import os
@@ -22,9 +22,9 @@ from webarcfs.view.state.domain_reader import DomainReader
 
 @dataclass(frozen=True, slots=True)
 class ShownState:
-    """A state of a domain, as one place of the mount shows it: `place` is empty for the current one, else the tag.
+    """A state of a domain in one place of the mount: `place` is empty for the current state, else the tag.
 
-    `now` tells the state that this place shows now.
+    `now` returns the state that this place shows now.
     """
 
     reader: DomainReader
@@ -34,7 +34,7 @@ class ShownState:
     place: str = ""
 
     def shows_what(self, other: ShownState) -> bool:
-        """Whether both hold the same, read from the same repository."""
+        """Return whether both have the same tree, in the same repository."""
         return self.tree == other.tree and self.reader.store is other.reader.store
 
 
@@ -48,20 +48,20 @@ class Version(NamedTuple):
 
     @property
     def ino(self) -> int:
-        """Number of this version."""
+        """The inode number of this version."""
         return version_ino(self.domain, self.path, self.blob, self.mtime)
 
 
 def version_ino(domain: str, path: str, blob: str, mtime: int) -> int:
-    """Number of a version that is not made for it: listings tell of thousands."""
+    """Return the inode number of a version without making it: a listing needs thousands."""
     return number("file", domain, path, blob, str(mtime))
 
 
 @dataclass(frozen=True)
 class StoredFile(File):
-    """A file of the repository; `document` is its ARC's data.xml if it is the data file, `place` the ARC that it is in.
+    """A file of the repository; `document` is its ARC's data.xml if it is the data file, `place` its ARC.
 
-    What `place` is None for takes no additions: history, and what lies in no ARC.
+    A file without a `place` accepts no additions: it belongs to history, or to no ARC.
     """
 
     state: ShownState
@@ -84,7 +84,7 @@ class StoredFile(File):
 
     @property
     def inner(self) -> str:
-        """Its path inside the ARC `place`."""
+        """Its path relative to the ARC `place`."""
         assert self.place is not None
         return self.version.path[len(self.place.arc) + 1 :]
 
@@ -99,7 +99,7 @@ class StoredFile(File):
         made = self.state.reader.overlay.makers.of(self.place, self.inner)
         if made is None:
             return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, None, self.is_document)
-        # While it is open, its maker may open it again: the kernel looks at the mode before it asks.
+        # While it is open, its maker may open it again: the kernel checks the mode before its request.
         writable = made.is_open or self.is_document
         return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, made.uid, writable)
 
@@ -118,7 +118,7 @@ class StoredFile(File):
 
 
 def metadata_xattrs(meta: MetaData | None) -> dict[str, bytes]:
-    """The extended attributes of an ARC and its data file."""
+    """Return the extended attributes of an ARC and its data file."""
     if meta is None:
         return {}
     named = {f"user.webarc.{field}": value for field, value in meta.as_fields().items()}

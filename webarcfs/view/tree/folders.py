@@ -1,13 +1,13 @@
-"""The folders of a domain's tree: one small class per kind, from those that lead to ARCs down to those of users.
+"""The folders of a domain's tree: one small class per kind, from those above ARCs down to those of users.
 
-Knows no FUSE, no absolute path and no handle. view/node.py says what the methods mean; root.py has the folders above
-the domains' trees. Immutable, safe for any thread.
+Knows no FUSE, no absolute path and no handle. view/node.py specifies the methods; root.py has the folders above the
+domains' trees. Immutable, safe for any thread.
 
-No dataclasses: where one that is frozen inherits the fields of another, mypyc shows them twice to Python's garbage
-collector, which then takes what somebody still has for garbage, and empties it.
+No dataclasses: if a frozen one inherits fields, mypyc reports them twice to Python's garbage collector, which then
+takes a referenced object for garbage, and clears it.
 """
 
-# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
+# ruff: noqa: D102 # view/node.py specifies the methods
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ from webarcfs.view.tree.files import ShownState, StoredFile, Version, metadata_x
 
 
 class StoredFolder(Folder):
-    """A folder of the repository that leads to ARCs; `path` is inside the domain, empty for the domain's own."""
+    """A folder of the repository above ARCs; `path` is relative to the domain, empty for the domain's own folder."""
 
     _ino: int
     _entries: Mapping[str, Entry]
@@ -36,7 +36,7 @@ class StoredFolder(Folder):
         self.tree: Final = tree
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same folder in the same state: all else follows from these."""
+        """Return whether it is the same folder in the same state: all else follows from these."""
         return (
             isinstance(other, StoredFolder)
             and type(other) is type(self)
@@ -65,22 +65,22 @@ class StoredFolder(Folder):
 
     @property
     def has_permanent_inode(self) -> bool:
-        """Whether its number is for good, whatever comes to lie in it."""
+        """Whether its inode number is permanent, whatever it contains later."""
         return self.enclosing is None
 
     @property
     def enclosing(self) -> Arc | None:
-        """The ARC that this folder is, or is an addition to."""
+        """The ARC that this folder is, or was added to."""
         return None
 
     @property
     def place(self) -> ArcVersion | None:
-        """The version of the ARC that takes what is made in this folder; None where nothing can be made."""
+        """The version of the ARC to which additions in this folder belong; None where none are possible."""
         return None
 
     @property
     def inner(self) -> str:
-        """This folder's path inside the ARC `place`."""
+        """This folder's path relative to the ARC `place`."""
         return ""
 
     def attrs(self) -> Attrs:
@@ -88,12 +88,12 @@ class StoredFolder(Folder):
 
     @property
     def mtime(self) -> int:
-        """Of a folder that leads to ARCs: when the crawl began that made the state."""
+        """The start of the crawl that made the state."""
         return seconds(self.state.tag.crawl_time)
 
     @property
     def _stored(self) -> Mapping[str, Entry]:
-        """What git holds in it, by name."""
+        """Git's entries of it, by name."""
         try:
             return self._entries
         except AttributeError:
@@ -101,12 +101,12 @@ class StoredFolder(Folder):
 
     @property
     def _taking(self) -> ArcVersion | None:
-        """`place`, if this mount takes additions at all: only then may there be something over what git has."""
+        """`place`, if this mount accepts additions: only then can the overlay have entries."""
         return self.place if self.state.reader.overlay.takes_additions else None
 
     @property
     def items(self) -> Mapping[str, OverlayEntry]:
-        """What git holds in it, in its state, what is on its way there, and what is being written, by name."""
+        """Its entries by name: git's in its state, pending additions, and files being written."""
         stored, taking = self._stored, self._taking
         added = self.state.reader.overlay.listing(taking, self.inner) if taking is not None else None
         if not added:
@@ -136,7 +136,7 @@ class StoredFolder(Folder):
             return None
         try:
             size = self._size(entry)
-        except Damaged:  # whoever looks its node up is told
+        except Damaged:  # a lookup of the name returns the error
             return None
         mtime = self._modified(name)
         ino = version_ino(state.reader.domain, self._path(name), entry.oid, mtime)
@@ -146,7 +146,7 @@ class StoredFolder(Folder):
         return self.in_state(name, None)
 
     def _is_overlaid(self, place: ArcVersion, name: str) -> bool:
-        """Whether a name may be something else than what git has, or somebody's own."""
+        """Return whether a name may differ from git's entry, or belong to a maker."""
         overlay, inner = self.state.reader.overlay, self.inner
         return (
             overlay.get(place, inner, name) is not None
@@ -154,11 +154,11 @@ class StoredFolder(Folder):
         )
 
     def _grows(self, name: str) -> bool:
-        """Whether a file in it takes data nodes."""
+        """Return whether a file in it accepts data nodes."""
         return name == arc_paths.DATA_XML and not self.inner
 
     def in_state(self, name: str, item: OverlayEntry | None) -> Node:
-        """What a name is in the state of this folder, whichever there is since, under `item` from the overlay."""
+        """Return the node of a name in this folder's state, whatever is in force now, under `item` of the overlay."""
         stored = self._stored
         if item is None or _is_in(stored, item):
             item = stored.get(name)
@@ -167,7 +167,7 @@ class StoredFolder(Folder):
         return item if isinstance(item, Node) else self._node(item)
 
     def stamp(self, name: str) -> str | None:
-        # In an ARC, what a name is depends on what was added; above ARCs, on what git has and nothing else.
+        # In an ARC, the node of a name depends on additions; above ARCs, on git only.
         entry = self._stored.get(name) if self.enclosing is None else None
         return entry.oid if entry is not None and entry.is_tree else None
 
@@ -182,7 +182,7 @@ class StoredFolder(Folder):
         return found if isinstance(found, Folder) and found.ino == self.ino else self
 
     def _newer(self) -> StoredFolder | None:
-        """This folder in a newer state, if there is one: what that has is no longer in the overlay, which was asked."""
+        """Return this folder in a newer state, if there is one: its entries may have left the overlay meanwhile."""
         now = self.now() if self._taking is not None else self
         return now if now is not self and isinstance(now, StoredFolder) else None
 
@@ -197,22 +197,22 @@ class StoredFolder(Folder):
         return node
 
     def _top(self, state: ShownState) -> StoredFolder:
-        """What the domain's own folder is in another state."""
+        """Return the domain's own folder in another state."""
         return StoredFolder(state, "", state.tree)
 
     def _path(self, name: str) -> str:
         return f"{self.path}/{name}" if self.path else name
 
     def _version(self, entry: Entry) -> Version:
-        """A file in it, as it is in this state."""
+        """Return the version of a file in it, in this state."""
         return Version(self.state.reader.domain, self._path(entry.name), entry.oid, self._modified(entry.name))
 
     def _size(self, entry: Entry) -> int:
-        """The size of a file in it."""
+        """Return the size of a file in it."""
         return self.state.reader.size(entry.oid)
 
-    def _modified(self, name: str) -> int:  # noqa: ARG002 # in most folders they are all alike
-        """The mtime of a file in it."""
+    def _modified(self, name: str) -> int:  # noqa: ARG002 # in most folders, all files share it
+        """Return the mtime of a file in it."""
         return self.mtime
 
     def _node(self, entry: Entry) -> Node:
@@ -222,7 +222,7 @@ class StoredFolder(Folder):
 
     def _folder(self, path: str, tree: str) -> Folder:
         reader = self.state.reader
-        if not tree and self.enclosing is not None:  # made just now, and empty as far as git is concerned
+        if not tree and self.enclosing is not None:  # new, and empty in git's terms
             return AddedFolder(self.state, path, tree, self.enclosing)
         entries = reader.entries(tree)
         document = entries.get(arc_paths.DATA_XML)
@@ -236,15 +236,15 @@ class StoredFolder(Folder):
 
 
 class Arc(StoredFolder):
-    """The folder of an archived file. Its version is the crawl that stored it: additions do not make it another.
+    """The folder of an archived file. Its version is the crawl that stored it; additions do not change it.
 
-    One that leads to other ARCs is also a folder above those, and has its number for good like any such folder: they
-    and all that is known of them stay where they are when it is replaced.
+    An ARC above other ARCs has a permanent inode number like any folder above ARCs: those ARCs, and the kernel's caches
+    of them, stay in place when it is replaced.
     """
 
     _place: ArcVersion | None
 
-    def __init__(  # noqa: PLR0917 # what is read of a tree, in order
+    def __init__(  # noqa: PLR0917 # the parts read from a tree, in order
         self, state: ShownState, path: str, tree: str, document: str, dates: ArcTimes | None, leads: bool
     ) -> None:
         super().__init__(state, path, tree)
@@ -264,7 +264,7 @@ class Arc(StoredFolder):
 
     @property
     def meta(self) -> MetaData | None:
-        """Its metadata; None when they cannot be read."""
+        """Its metadata; None if they cannot be read."""
         return self.state.reader.described(self.document) if self.dates is not None else None
 
     @property
@@ -342,6 +342,6 @@ class AddedFolder(StoredFolder):
 
 
 def _is_in(stored: Mapping[str, Entry], added: OverlayEntry) -> bool:
-    """Whether git has a folder by now that was made through this mount (and not still a file that was renamed)."""
+    """Return whether git now has a folder that was made through this mount (and not still a renamed file)."""
     found = stored.get(added.name) if isinstance(added, Entry) and added.is_tree else None
     return found is not None and found.is_tree

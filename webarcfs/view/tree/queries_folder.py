@@ -1,13 +1,13 @@
-"""`.query/<condition>/`: what a condition finds, as links into `.snapshots` (/Cl-6/).
+"""`.query/<condition>/`: the documents of a condition, as links into `.snapshots` (/Cl-6/).
 
-The kernel takes paths apart at each slash, also within the quotes of a condition. So a name that ends within quotes is
-the beginning of a condition, a folder in which the next name goes on with it.
-
-A folder of links is one answer (query_answers.py), and its number says so: in another state of the archive the same
-condition is another folder. Whoever is inside one, or reads its listing, keeps that answer. Safe for any thread.
+The kernel splits paths at each slash, also inside the quotes of a condition. So a name that ends inside quotes is the
+beginning of a condition: a folder in which the next name continues it.
+A folder of links is one answer (query_answers.py), and its inode number identifies it: in another state of the archive,
+the same condition is another folder. A process inside one, or reading its listing, keeps that answer. Safe for any
+thread.
 """
 
-# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
+# ruff: noqa: D102 # view/node.py specifies the methods
 from __future__ import annotations
 
 import os
@@ -25,14 +25,14 @@ from webarcfs.view.tree.symlink import Symlink
 
 #: Its name in the mount's root.
 QUERY = ".query"
-#: Most bytes of a condition, as of a path (PATH_MAX); SQLite would take sixteen times as many from us (asking.py).
+#: Most bytes of a condition, as of a path (PATH_MAX); SQLite would accept sixteen times as many (asking.py).
 LONGEST = 4096
 _NUMBER = re.compile(r"[0-9]{6}")
 
 
 @dataclass(frozen=True)
 class QueryFolder(Folder):
-    """`.query`: lists nothing, and finds a folder for every condition that SQLite takes."""
+    """`.query`: lists no names, and contains a folder for every condition that SQLite accepts."""
 
     queries: Queries
     names_cacheable: ClassVar[bool] = False
@@ -68,14 +68,14 @@ class QueryFolder(Folder):
         return AnswerFolder(condition, stamp, answer)
 
     def _with(self, name: str) -> tuple[str, str]:
-        """The condition as far as it goes with a name in this folder, and the quote that it ends within."""
+        """Return the condition up to and including a name in this folder, and the quote that it ends inside."""
         return name, _open_quote(name)
 
 
 @dataclass(frozen=True)
 class Beginning(QueryFolder):
-    """`.query/path LIKE '`: the beginning of a condition, up to a slash within quotes. Whoever lists it finds nothing,
-    and the log says that it is not a whole one.
+    """`.query/path LIKE '`: the beginning of a condition, up to a slash inside quotes. Its listing is empty, and logs
+    that the condition is incomplete.
     """
 
     begun: str
@@ -93,7 +93,7 @@ class Beginning(QueryFolder):
         condition, _ = self._with(name)
         if len(os.fsencode(condition)) > LONGEST:
             raise NameTooLong(f"a condition of more than {LONGEST} bytes")
-        if self.begun.lower().endswith(("http:", "https:")):  # no URL is like that: the kernel drops one of two slashes
+        if self.begun.lower().endswith(("http:", "https:")):  # no URL begins so: the kernel drops one of two slashes
             raise unanswered(condition, "// within quotes comes here as one slash; it is written %2F%2F")
         return super().lookup(name)
 
@@ -102,7 +102,7 @@ class Beginning(QueryFolder):
 
 
 def _open_quote(name: str, before: str = "") -> str:
-    """The quote that a name ends within. What is no text ends within none: as a condition it is refused."""
+    """Return the quote that a name ends inside. Invalid text ends inside none: it is refused as a condition."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -112,9 +112,9 @@ def _open_quote(name: str, before: str = "") -> str:
 
 @dataclass(frozen=True)
 class AnswerFolder(Folder):
-    """`.query/<condition>/`: `000001` and so on, a link for each hit, in the order that was asked for.
+    """`.query/<condition>/`: `000001` and so on, a link for each hit, in the requested order.
 
-    Each slash in the condition is a folder more above them.
+    Each slash in the condition adds a folder above them.
     """
 
     condition: str
@@ -134,7 +134,7 @@ class AnswerFolder(Folder):
     def attrs(self) -> Attrs:
         return Attrs(self.kind, 0, self.moment.mtime, self.ino)
 
-    def is_slow(self, name: str = "") -> bool:  # noqa: ARG002 # whichever hit is asked for, all are looked for
+    def is_slow(self, name: str = "") -> bool:  # noqa: ARG002 # any hit needs the whole answer
         return not self.answer.is_there
 
     def names(self) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""The shape of the mount, in one table: `SHAPE` says what lies where, above the trees of the domains.
+"""The shape of the mount above the trees of the domains, in one table: `SHAPE`.
 
-Pure, but for the view that it asks; safe for any thread. `Tree` finds the node of a path for adapters that work with
-paths, and hands out the root to those that work with inodes.
+Pure, apart from the view that it reads; safe for any thread. `Tree` finds the node of a path for adapters that use
+paths, and has the root for those that use inodes.
 """
 
-# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
+# ruff: noqa: D102 # view/node.py specifies the methods
 from __future__ import annotations
 
 import os
@@ -23,16 +23,16 @@ from webarcfs.view.tree.schemas_folder import SCHEMAS, SchemaFolder
 from webarcfs.view.tree.snapshots_folder import SnapshotsFolder, snapshot_folder
 from webarcfs.view.tree.view import View
 
-#: Number of the root.
+#: Inode number of the root.
 ROOT = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What lies in a folder above the domains.
+    """The content of a folder above the domains.
 
-    `fixed` are names with the way to their node, `listed` those of them that a listing shows, before the domains. All
-    other names are asked of `found`, which raises NotFound.
+    `fixed` maps names to functions that return their nodes; a listing shows the names in `listed`, then the domains.
+    `found` returns the node of any other name, or raises NotFound.
     """
 
     fixed: Mapping[str, Callable[[View], Node]]
@@ -46,7 +46,7 @@ def _current(view: View, name: str) -> Node:
 
 
 def current_folder(view: View, domain: DomainState) -> StoredFolder:
-    """`<domain>/` in a state of the domain. Raises NotFound when it has none."""
+    """Return `<domain>/` in a state of the domain. Raises NotFound if the domain was not crawled yet."""
     state = _current_state(view, domain)
     return StoredFolder(state, "", state.tree)
 
@@ -74,8 +74,7 @@ def _snapshot(view: View, name: str) -> Node:
     return SnapshotsFolder(view, name)
 
 
-#: Folder → what lies in it. Names that are not listed are found all the same: history is not walked by find, grep -r
-#: and tar.
+#: Folder → its content. Lookups also find names that are not listed: find, grep -r and tar do not walk history.
 SHAPE: Mapping[str, Shape] = {
     "/": Shape(
         {
@@ -93,7 +92,7 @@ SHAPE: Mapping[str, Shape] = {
 
 @dataclass(frozen=True)
 class Table(Folder):
-    """A folder that `SHAPE` describes."""
+    """A folder in `SHAPE`."""
 
     view: View
     place: str
@@ -129,7 +128,7 @@ class Table(Folder):
 
 @dataclass(frozen=True)
 class Unreadable(Folder):
-    """A folder that is there and cannot be read: it is listed, and whoever uses it learns why."""
+    """A folder that exists and cannot be read: it is listed, and every access raises the reason."""
 
     inode: int
     error: WebarcError
@@ -149,14 +148,14 @@ class Unreadable(Folder):
 
 
 class Tree:
-    """The mount as a whole."""
+    """The whole mount."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self.root: Folder = Table(view, "/")
 
     def find(self, path: str) -> Node:
-        """The node of an absolute path in the mount; links are not followed. Raises NotFound, NotADirectory."""
+        """Return the node of an absolute path in the mount; links are not followed. Raises NotFound, NotADirectory."""
         node: Node = self.root
         for name in path.split("/"):
             if name:
@@ -165,7 +164,7 @@ class Tree:
 
     @staticmethod
     def child(parent: Node, name: str) -> Node:
-        """The node of one name in a folder."""
+        """Return the node of one name in a folder. Raises NotFound, NotADirectory, NameTooLong."""
         if len(os.fsencode(name)) > LONGEST_NAME:
             raise NameTooLong(f"a name of {len(os.fsencode(name))} bytes; at most {LONGEST_NAME} are possible")
         if not isinstance(parent, Folder):

@@ -1,10 +1,10 @@
 """`.schemas/`: the archive's folder of schemas for data nodes, `ARCHIVE/xsd` (/Xm-3.3/).
 
-Not in git: a schema is a plain file that anyone may put there, through a mount or not. So the view's thread looks for
-what changed (`Watch`), and the kernel is told as it is of publications. Safe for any thread.
+Not in git: a schema is a plain file that any user may put there, through a mount or not. So the view's thread checks
+for changes (`Watch`), and notifies the kernel as for publications. Safe for any thread.
 """
 
-# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
+# ruff: noqa: D102 # view/node.py specifies the methods
 from __future__ import annotations
 
 import os
@@ -26,10 +26,10 @@ SCHEMAS = ".schemas"
 
 @dataclass(frozen=True)
 class SchemaFolder(Folder):
-    """The folder. Other files than schemas, and folders in it, are not shown."""
+    """The folder. It shows no files other than schemas, and no folders."""
 
     archive: Archive
-    #: New ones that are being written through this mount, by name.
+    #: New schemas that are being written through this mount, by name.
     drafts: MutableMapping[str, Node] = field(default_factory=dict, compare=False)
     attrs_cacheable: ClassVar[bool] = False
 
@@ -67,7 +67,7 @@ class SchemaFolder(Folder):
 
 @dataclass(frozen=True)
 class SchemaFile(File):
-    """One schema, as it was when it was found."""
+    """One schema, as it was at its lookup."""
 
     path: Path
     stamp: Stamp
@@ -105,20 +105,20 @@ class _Opened:
 
 
 class Watch:
-    """Tells what changed in the folder. Only one thread at a time may ask."""
+    """Detects changes in the folder. For one thread at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._seen: dict[str, Stamp] | None = None
 
     def changed(self) -> list[str]:
-        """Names that mean something else than when this was asked last; at first, none."""
+        """Return the names that changed since the last call; none at the first."""
         old, self._seen = self._seen, stamps(self._folder)
         return sorted({name for name, _ in old.items() ^ self._seen.items()}) if old is not None else []
 
 
 def stamps(folder: Path) -> dict[str, Stamp]:
-    """The schemas of the folder; none if there is no such folder."""
+    """Return the schemas of the folder; none if the folder is missing."""
     try:
         names = [path.name for path in folder.iterdir() if NAME.fullmatch(path.name)]
     except OSError:
@@ -127,7 +127,7 @@ def stamps(folder: Path) -> dict[str, Stamp]:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """Of a regular file: what lies elsewhere is not read for others."""
+    """Return the stamp of a regular file; None for a link, which might lead to files outside."""
     try:
         found = path.lstat()
     except OSError:

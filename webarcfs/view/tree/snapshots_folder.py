@@ -1,6 +1,6 @@
 """`.snapshots/`: the tree of a crawl by its commitTag, and the tags of a domain as links to those."""
 
-# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
+# ruff: noqa: D102 # view/node.py specifies the methods
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from webarcfs.view.tree.view import View
 
 
 def snapshot_folder(view: View, domain: DomainState, tag: str) -> StoredFolder:
-    """`.snapshots/<commitTag>/` in a state of the domain. Raises NotFound when it has no such tag."""
+    """Return `.snapshots/<commitTag>/` in a state of the domain. Raises NotFound for an unknown tag."""
     state = _snapshot_state(view, domain, tag)
     return SnapshotFolder(state, "", state.tree)
 
@@ -84,7 +84,7 @@ class SnapshotsFolder(Folder):
 
 
 def history_ino(domain: str) -> int:
-    """Number of `.snapshots/<domain>/`."""
+    """Return the inode number of `.snapshots/<domain>/`."""
     return number("history", domain)
 
 

@@ -1,6 +1,6 @@
 """The symbolic links of the history folders."""
 
-# ruff: noqa: D102 # what the methods mean stands in view/node.py, once
+# ruff: noqa: D102 # view/node.py specifies the methods
 from __future__ import annotations
 
 import os
@@ -11,7 +11,7 @@ from webarcfs.view.node import Attrs, Node, NodeKind, number
 
 @dataclass(frozen=True)
 class Symlink(Node):
-    """A link. `key` makes its inode number."""
+    """A link. `key` determines its inode number."""
 
     key: str
     target: str

@@ -1,9 +1,9 @@
-"""Which state of each domain the mount shows, and since when.
+"""The states of domains that the mount shows, and the thread that follows publications.
 
-A domain is taken over (domain_states.py) when somebody first asks for it, and again when its refs moved. One background
-thread watches for that: the feed names what was published, and the ref of main moves for additions too. Only when a
-state is taken over does its line appear in `.changes`, so that whoever read a commitTag there finds that state or a
-newer one. Any thread may ask; the thread is started with `start`, after every fork.
+A domain is taken over (domain_states.py) on first access, and again when its refs have moved. One background thread
+watches for that: the feed names publications, and the ref of main also moves for additions. A line appears in
+`.changes` only after its state was taken over, so that a reader of a commitTag finds that state or a newer one. Safe
+for any thread; `start` starts the thread, after every fork.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from webarcfs.view.state.query_answers import Queries
 from webarcfs.view.tree.changes_file import Changes
 from webarcfs.view.tree.schemas_folder import Watch
 
-#: Seconds between two looks at the feed; a publication must show within a second.
+#: Seconds between two checks of the feed; a publication must show within a second.
 FEED_INTERVAL = 0.05
-#: Looks at the feed between two looks at the refs of all domains in use (additions make no line in the feed).
+#: Checks of the feed between two checks of the refs of all domains in use (additions add no line to the feed).
 REFS_EVERY = 16
 
 _log = logging.getLogger(__name__)
 
 
 class ViewListener(Protocol):
-    """Hears of publications by the view's thread, which holds no lock meanwhile."""
+    """Receives publications from the view's thread, which holds no lock meanwhile."""
 
     def moved(self, changes: Sequence[DomainChange], tags: Sequence[CommitTag]) -> None:
-        """These states are in force; the lines of `tags` appear in `.changes` when this returns."""
+        """Handle changed states, now in force; the lines of `tags` appear in `.changes` when this returns."""
 
     def files_superseded(self, state: DomainState, paths: Sequence[str]) -> None:
-        """These files of the domain are other versions in git than this mount showed until now."""
+        """Handle files of the domain whose versions in git differ from those that this mount showed until now."""
 
     def shown(self) -> None:
-        """`.changes` has grown."""
+        """Handle new lines of `.changes`."""
 
     def schemas(self, names: Sequence[str]) -> None:
-        """These names in `.schemas` mean something else now."""
+        """Handle changed names in `.schemas`."""
 
 
 class View:
-    """The states that a mount of `archive` shows. `overlay` is what this mount added that they do not have yet."""
+    """The states that a mount of `archive` shows. `overlay` has the additions of this mount that they lack."""
 
     def __init__(self, archive: Archive, overlay: Overlay | None = None) -> None:
         self.archive = archive
@@ -58,7 +58,7 @@ class View:
         self._schemas = Watch(archive.schemas)
         #: Schemas that are being written, by name.
         self.schema_drafts: dict[str, Node] = {}
-        #: What conditions find.
+        #: The answers to conditions.
         self.queries = Queries(archive)
         self._states = DomainStates(archive, self.overlay)
         self._looks = 0
@@ -66,33 +66,33 @@ class View:
         self._watcher = threading.Thread(target=self._watch, name="view", daemon=True)
 
     def start(self, listener: ViewListener | None = None) -> None:
-        """Show what has been published so far, and watch for more, of which `listener` hears."""
+        """Show the publications so far, and watch for later ones, which `listener` receives."""
         self.refresh()
         self.listener = listener
         self._watcher.start()
 
     def stop(self) -> None:
-        """End the thread; what is shown stays readable."""
+        """End the thread; the states stay readable."""
         self._stop.set()
         if self._watcher.is_alive():
             self._watcher.join(timeout=5)
-        self.listener = None  # should the thread still wait for a lock: there is no kernel to be told of it
+        self.listener = None  # if the thread still waits for a lock: there is no kernel to notify
 
     @property
     def mtime(self) -> int:
-        """When the archive last changed: the time of the folders above the domains."""
+        """The time of the archive's last change: that of the folders above the domains."""
         return self.changes.mtime or int(self.archive.format.stat().st_mtime)
 
     def domains(self) -> Iterator[str]:
-        """The domains that have been crawled, in order, with those that cannot be read."""
+        """Return the domains that have been crawled, in order, including those that cannot be read."""
         return self._states.domains()
 
     def domain(self, name: str) -> DomainState:
-        """The state of a domain. Raises NotFound, or Damaged when its repository cannot be read."""
+        """Return the state of a domain. Raises NotFound, or Damaged when its repository cannot be read."""
         return self._states.domain(name)
 
     def refresh(self) -> None:
-        """One look at the archive. Only one thread at a time may call it."""
+        """Check the archive once. For one thread at a time."""
         pending = self.changes.pending()
         tags = pending.tags if pending else ()
         try:
@@ -105,7 +105,7 @@ class View:
                     self.listener.shown()
 
     def _looked(self, after: contextlib.ExitStack) -> set[str]:
-        """Now and then, the domains that moved without a line in the feed; and what else is looked at.
+        """Every REFS_EVERY-th call: return the domains that moved without a line in the feed; check schemas and packs.
 
         Exceptions are deferred to `after`, so that new lines of the feed are followed although a check failed.
         """
@@ -122,7 +122,7 @@ class View:
         return moved
 
     def _look_at_refs(self, moved: set[str]) -> None:
-        # Another mount may have committed what came by this one, and main was seen to move before we knew.
+        # Another mount may have committed this one's additions, in a state that was taken over before we knew.
         moved |= self.overlay.late()
         moved |= self._states.moved()
 
@@ -132,7 +132,7 @@ class View:
             self.listener.schemas(schemas)
 
     def _follow(self, moved: set[str], tags: Sequence[CommitTag]) -> None:
-        """Take the states over that moved, those of `tags` among them, and expire what they made untrue."""
+        """Take over the states that moved, those of `tags` among them, and invalidate what changed."""
         committed = [(name, found) for name in moved if (found := self.overlay.committed_files(name))]
         changes = [self._states.renewed(name) for name in moved]
         if self.listener is not None and changes:
@@ -143,7 +143,7 @@ class View:
             self._forget_empty(change)
 
     def _forget_empty(self, change: DomainChange) -> None:
-        """After a crawl: what users made in ARCs that it replaced, and left empty, can nobody find any more."""
+        """Forget empty folders of users in ARCs that a crawl replaced: no process can find them any more."""
         old, new = (state.main if state else None for state in (change.old, change.new))
         if change.new is None or new is None or (old is not None and old.message.tag == new.message.tag):
             return
@@ -151,7 +151,7 @@ class View:
         self.overlay.forget_empty(change.name, lambda place: reader.arc(tree, place) is not None)
 
     def _settle(self, name: str, committed: Sequence[CommittedFile]) -> None:
-        """What git had before the state was read is shown from git now."""
+        """Show from git the additions that git had before the state was read."""
         state = self._states.known(name)
         if state is None or state.main is None:
             return
