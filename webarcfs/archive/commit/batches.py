@@ -1,6 +1,6 @@
-"""Which pending additions make which commit: one for each author, as far as their order allows. Pure.
+"""Groups pending additions into commits: one for each author, as far as their order allows. Pure.
 
-A commit writes the trees above the ARCs anew; so authors that take turns must not make a commit for each addition.
+A commit rewrites the trees above the ARCs; so authors that alternate must not cause a commit for each addition.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, Author, Move
 
-#: Additions in one commit at most: its message has a line for each.
+#: Most additions in one commit: its message has a line for each.
 MOST = 20_000
 
 
@@ -21,7 +21,7 @@ class _Group:
 
 
 def groups(additions: Sequence[Addition]) -> list[list[int]]:
-    """Indexes of `additions`, in commits, each of one author; two that touch one name keep their order."""
+    """Return the indexes of `additions`, grouped by commit and author; two that touch one name keep their order."""
     made: list[_Group] = []
     last: dict[Author, int] = {}
     touched: dict[Hashable, int] = {}
@@ -39,7 +39,7 @@ def groups(additions: Sequence[Addition]) -> list[list[int]]:
 
 
 def newest(additions: Iterable[Addition]) -> dict[int, Addition]:
-    """The additions to commit, by index: of several versions that one writer confirmed for a file, the last.
+    """Return the additions to commit, by index: of several versions of a file by one writer, only the last.
 
     It inherits `replaces` of the first, since git may have that blob and none in between.
     """

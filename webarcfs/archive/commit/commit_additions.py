@@ -1,7 +1,7 @@
 """Commits the additions that the logs of all mounts hold for a domain, each exactly once.
 
-The commit that main is moved to records how far each log is done, so after a crash every addition is either committed
-and recorded, or neither. The refs in refs/additions (progress.py) are updated afterwards. Objects are made before the
+The commit that main moves to records the progress of each log, so after a crash every addition is either committed and
+recorded, or neither. The refs in refs/additions (progress.py) are updated afterwards. Objects are made before the
 domain's lock is taken, which is held for moving main only. Locks, in this order: committing, the domain's; none inside.
 """
 
@@ -25,23 +25,22 @@ from webarcfs.archive.model.errors import Busy
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.fsync import sync_folder
 
-#: How often a commit is prepared anew, since another one came first, before all is done under the domain's lock.
+#: Attempts to prepare a commit, if another one came first, before all is done under the domain's lock.
 TRIES = 3
 __all__ = ["Committed", "Dropped", "Read", "commit_additions", "fold_in", "replay"]
 
-#: Domain → log → up to which byte it was read and done for that domain, and the number of the last addition there.
+#: Domain → log → offset in bytes up to which it was read and done for that domain, and the number of its last addition.
 Read = dict[str, dict[str, tuple[int, int]]]
 
 _log = logging.getLogger(__name__)
 
 
 def commit_additions(archive: Archive, domain: str, read: Read | None = None) -> Committed:
-    """Commit what is pending for a domain in the logs of all mounts, living or dead. Takes the domain's locks.
+    """Commit the pending additions to a domain from the logs of all mounts, living or dead. Takes the domain's locks.
 
-    Who commits often hands over `read` again and again, so that what was committed before is not read again.
-
-    Raises OSError on a full disk, Damaged when the repository cannot be used; then nothing has happened, or all but the
-    marks, which the next one moves.
+    A caller that commits often passes the same `read`, so that committed records are not read again.
+    Raises OSError on a full disk, Damaged for an unusable repository; then nothing has happened, or everything except
+    the marks, which the next call moves.
     """
     begun = time.monotonic()
     store = Repository(archive.repository(domain))
@@ -57,7 +56,7 @@ def commit_additions(archive: Archive, domain: str, read: Read | None = None) ->
 
 
 def fold_in(archive: Archive, store: Repository, domain: str) -> Committed:
-    """The same for a caller who holds the domain's lock alone: a publication, right before its swap."""
+    """Commit as above for a caller that holds the domain's lock exclusively: a publication, right before its swap."""
     logs, waiting = pending(archive, store, domain, {})
     plan = planned(store, waiting)
     with plan.pack.stored():
@@ -67,14 +66,14 @@ def fold_in(archive: Archive, store: Repository, domain: str) -> Committed:
 
 
 def _try(archive: Archive, store: Repository, domain: str, read: Read) -> Committed | None:
-    """Commit what is pending; None when something else was committed meanwhile."""
+    """Commit the pending additions; return None if another commit was made meanwhile."""
     logs, waiting = pending(archive, store, domain, read.get(domain, {}))
     plan = planned(store, waiting)
     moves = _moves(store, plan)
     with plan.pack.stored():
         if moves or waiting.found:
             with locks.Turnstile(archive.lock(domain)).exclusive():
-                # Now no addition is being confirmed; one whose sync failed was taken back.
+                # Now no addition is being confirmed; one whose sync failed was removed.
                 if any(log.was_cut() for log in logs):
                     return None
                 try:
@@ -90,7 +89,7 @@ def _try(archive: Archive, store: Repository, domain: str, read: Read) -> Commit
 def replay(archive: Archive) -> list[Committed]:
     """Commit what dead mounts left, and remove their logs; mounts and agents call it when they start.
 
-    It raises nothing for what is wrong with a log or a repository: that is logged, and left for the next time.
+    Faults of a log or a repository raise nothing: they are logged, and left for the next time.
     """
     sequence.mend(archive)
     return journal_replay.replay(archive, commit_additions)
@@ -99,7 +98,7 @@ def replay(archive: Archive) -> list[Committed]:
 def pending(
     archive: Archive, store: Repository, domain: str, read: Mapping[str, tuple[int, int]]
 ) -> tuple[list[LogReader], Waiting]:
-    """All logs, and what they hold for a domain beyond what is done; `read` as in `Read`."""
+    """Return all logs, and their records for a domain that are not done yet; `read` as in `Read`."""
     head, known = store.head(), marks(store)
     so_far = done(store, head.oid if head else None, known)
     logs, found = [], []
@@ -109,11 +108,11 @@ def pending(
             log.end = end
         try:
             records = log.more()
-            if records is None:  # what failed to become durable was cut off
+            if records is None:  # a failed sync was cut off
                 log.end = 0
                 records = log.more() or []
         except FileNotFoundError:
-            continue  # git has all of it, and its owner removed it
+            continue  # git has all its additions, and its owner removed it
         logs.append(log)
         for start, end in log.damage:
             _log.error("%s is damaged: bytes %d to %d cannot be read", log.path, start, end)
@@ -126,7 +125,7 @@ def pending(
 
 
 def _moves(store: Repository, plan: Plan) -> list[RefUpdate]:
-    """Main, and the commitTag's ref, which follows it: after a power cut it may have stayed behind."""
+    """Return the moves of main and of the commitTag's ref, which a power cut may have left behind."""
     if plan.head is None:
         return []
     tag, newest = plan.head.message.tag.ref, plan.commits[-1] if plan.commits else plan.head.oid
@@ -141,20 +140,20 @@ def _move(store: Repository, moves: list[RefUpdate]) -> None:
 
 
 def _follow(archive: Archive, store: Repository, plan: Plan, logs: list[LogReader], waiting: Waiting) -> None:
-    """Main has moved, durably: now the marks; those of logs that are gone go, for good.
+    """Update the marks after main has moved, durably; remove those of logs that no longer exist.
 
-    Not in one transaction with main: after a power cut the disk may have any of its refs, and a mark that is ahead of
-    main would be an addition lost.
+    Not in one transaction with main: after a power cut the disk may have any subset of its refs, and a mark ahead of
+    main would lose an addition.
     """
     updates = [moved(log, waiting.marks.get(log), blob) for log, blob in plan.marks.items()]
     orphans = waiting.marks.keys() - {log.id for log in logs}
     if orphans:
-        # Their removal must be on disk first, or a log might come back without its mark.
+        # The logs' removal must be on disk first, or a log might come back without its mark.
         sync_folder(archive.journal)
         left = {log.id for log in all_logs(archive)}
         gone = sorted(orphans - left)
         updates += [moved(name, waiting.marks[name], None) for name in gone]
-    with contextlib.suppress(Busy):  # a publication was quicker: it found in main what is done
+    with contextlib.suppress(Busy):  # a publication came first: it read the progress from main
         _move(store, updates)
 
 

@@ -1,6 +1,6 @@
-"""What dead mounts left in the journal: committed once, by whoever comes first, and removed.
+"""Replays the logs of dead mounts: the first process commits them once, and removes them.
 
-A log is dead when nobody holds its lock. What cannot be read of it is reported and set aside, never deleted; a log of a
+A log is dead when no process holds its lock. Unreadable parts are reported and set aside, never deleted; a log of a
 newer version of this program is left alone.
 """
 
@@ -23,7 +23,7 @@ from webarcfs.archive.model.committed import Committed
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.system.fsync import sync_folder
 
-#: Commits what is pending for a domain.
+#: Commits the pending additions to a domain.
 Commit = Callable[[Archive, str], Committed]
 
 #: Seconds, for all logs together, to wait for locks that outlive their owners.
@@ -36,7 +36,7 @@ def replay(archive: Archive, commit: Commit) -> list[Committed]:
     """Commit what dead mounts left, and remove their logs."""
     commits: list[Committed] = []
     if not os.access(archive.journal, os.W_OK):
-        return commits  # a reader's mount
+        return commits  # a read-only user's mount
     until = time.monotonic() + PATIENCE
     for log in all_logs(archive):
         fd = take_from_dead(log.path, until)
@@ -78,7 +78,7 @@ def _is_done(archive: Archive, domain: str, log: LogReader, records: list[LogRec
 
 
 def _is_damaged(log: LogReader, commits: list[Committed]) -> bool:
-    """Whether something in the log could not be read, and must be kept for somebody who can."""
+    """Return whether part of the log could not be read, and must be kept for repair."""
     lost = [each for part in commits for each in part.dropped if each.log == log.id and each.damaged]
     spans = [f"bytes {start} to {end}" for start, end in log.damage]
     spans += [f"what follows byte {log.end}"] if log.tail == "damaged" else []
@@ -106,7 +106,7 @@ def _remove(log: LogReader, files: list[str], *, damaged: bool) -> None:
 
 
 def _sweep(archive: Archive, until: float) -> None:
-    """Remove folders of bodies that no log has any more, and what was being made when its owner died."""
+    """Remove folders of bodies without a log, and files that their dead owner was making."""
     with os.scandir(archive.journal) as found:
         entries = list(found)
     # After the folders: a journal makes its log before its folder, so a folder that was seen has its log.
@@ -119,5 +119,5 @@ def _sweep(archive: Archive, until: float) -> None:
             if fd is not None:
                 (archive.journal / entry.name).unlink(missing_ok=True)
                 os.close(fd)
-        elif entry.name.startswith(DRAFT):  # its owner, should it live, was about to do the same
+        elif entry.name.startswith(DRAFT):  # a living owner would do the same next
             (archive.journal / entry.name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Where an addition may go: the rules of names and places against a domain's tree, and putting it there."""
+"""Places additions in a domain's tree, by the rules of names and places."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webarcfs.archive.model.name_rules import LONGEST_NAME
 
 
 class AdditionTree:
-    """A domain's tree, to judge additions by and to put them into. For one thread at a time."""
+    """A domain's tree, which checks additions and accepts them. For one thread at a time."""
 
     def __init__(self, store: Repository, tree: str, keep: Callable[[bytes], str] | None = None) -> None:
         """`keep` stores a new data.xml and returns its blob."""
@@ -32,8 +32,8 @@ class AdditionTree:
     def judge(self, addition: Addition) -> None:
         """Check an addition.
 
-        Raises Stale when the ARC is not the version that it was made for (/Ar-10/), Exists when its name is taken,
-        NotPermitted where no addition may be.
+        Raises Stale for another version of the ARC than the addition's (/Ar-10/), Exists for a taken name, NotPermitted
+        where no addition is allowed.
         """
         arc = self._current(addition.place)
         match addition:
@@ -42,10 +42,10 @@ class AdditionTree:
             case Move():
                 self._check_name(arc, addition.new, ())
             case AddNodes():
-                pass  # the nodes are compared when they are merged
+                pass  # the merge compares the nodes
 
     def place(self, addition: Addition) -> None:
-        """Put an addition that was judged into the tree. Raises InvalidDocument for nodes that cannot be merged."""
+        """Put a checked addition into the tree. Raises InvalidDocument for nodes that cannot be merged."""
         arc = addition.place.arc
         match addition:
             case AddFile():
@@ -73,7 +73,7 @@ class AdditionTree:
             self.tree.remove(f"{addition.place.arc}/{addition.source}")
 
     def _current(self, place: ArcVersion) -> TreeFolder:
-        """The ARC's folder. Raises Stale when it is not there in this version."""
+        """Return the ARC's folder. Raises Stale if it is missing or another version."""
         arc = self.tree.folder(place.arc) if place.arc else None
         if arc is None or not arc.is_arc:
             raise Replaced(f"/{place.domain}/{place.arc} is no ARC any more")
@@ -94,7 +94,7 @@ class AdditionTree:
         known = self._documents.get(blob)
         if known is not None:
             return known
-        if self._last[0] != blob:  # it was read for its version, and is extended next
+        if self._last[0] != blob:  # the caller has read its version, and extends it next
             self._last = blob, self._store.read(blob)
         return self._last[1]
 
@@ -120,7 +120,7 @@ class AdditionTree:
 def check_names(parts: list[str]) -> None:
     """Check the names of a path inside an ARC. Raises NotPermitted.
 
-    Not `name_rules.check`: journals of older mounts come through here, which knew fewer rules.
+    Not `name_rules.check`: journals of older mounts are checked here, too, which had fewer rules.
     """
     if is_reserved(parts[0]) or parts[-1] == DATA_XML:
         raise NotPermitted(f"{'/'.join(parts)} is a name that ARCs keep for themselves")

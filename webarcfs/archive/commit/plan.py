@@ -1,4 +1,4 @@
-"""What a commit of pending additions will be: its trees and commits as objects in a pack, before any ref moves."""
+"""Plans a commit of pending additions: its trees and commits as objects in a pack, before any ref moves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from webarcfs.archive.model.metadata import CommitTag, now
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What is pending for a domain on `head`, in order; how far each log is done there, and what its mark says."""
+    """The pending additions to a domain on `head`, in order; the progress of each log there, and its mark."""
 
     head: Commit | None
     found: tuple[tuple[LogReader, LogRecord], ...]
@@ -43,7 +43,7 @@ class Plan:
 
 
 def planned(store: Repository, waiting: Waiting) -> Plan:
-    """Plan the commits of what is pending. Raises OSError, Damaged when the repository cannot be read."""
+    """Plan the commits of pending additions. Raises OSError, Damaged when the repository cannot be read."""
     plan = Plan(waiting.head, Pack(store.path))
     plan.upto = {log: number for log, number in waiting.done.items() if number > waiting.marks.get(log, 0)}
     if waiting.found and plan.head is not None:
@@ -66,7 +66,7 @@ def _plan_commits(store: Repository, waiting: Waiting, plan: Plan, head: Commit)
 
 
 class _Writer:
-    """Makes the objects of commits, one on top of the other."""
+    """Makes the objects of successive commits."""
 
     def __init__(self, store: Repository, head: Commit, plan: Plan) -> None:
         pack = self._pack = plan.pack
@@ -77,7 +77,7 @@ class _Writer:
         self.dropped: list[Dropped] = []
 
     def commit(self, found: Sequence[tuple[LogReader, LogRecord]]) -> str | None:
-        """One commit of these additions, all of one author; None when nothing came of them."""
+        """Make one commit of these additions, all of one author; return its id, None if it changed nothing."""
         placed = [record.addition for log, record in found if self._place(log, record)]
         arcs = {addition.place.arc for addition in placed}
         above = {"/".join(parts[:depth]) for parts in (arc.split("/") for arc in arcs) for depth in range(len(parts))}
@@ -127,7 +127,7 @@ def _message(tag: CommitTag, placed: Sequence[Addition], upto: Mapping[str, int]
 
 
 def _commit(tree: str, parent: str, author: Author, when: int, message: str) -> bytes:
-    """Git's bytes of a commit; times are in CET."""
+    """Return git's bytes of a commit; times are in CET."""
     name, mail = COMMITTER
     lines = (
         f"tree {tree}",
@@ -141,5 +141,5 @@ def _commit(tree: str, parent: str, author: Author, when: int, message: str) -> 
 
 
 def _plain(text: str) -> str:
-    """`text` as it may stand in a commit's head (git-fast-import(1), "author")."""
+    """Return `text` in the form allowed in a commit's head (git-fast-import(1), "author")."""
     return "".join(char for char in text if char.isprintable() and char not in "<>").strip(" .,:;'\"\\") or "unknown"

@@ -1,8 +1,8 @@
-"""How far each log of additions is committed, as the repository says.
+"""The progress of each log of additions, as recorded in the repository.
 
-A commit of additions names the logs and numbers that were done with it, and main moves in one step; so whatever dies
-when, main and what is done agree. Crawls come on top of it: so that nobody has to search far, the same is in
-`refs/additions/<log>`, a blob with a number, which follows main.
+A commit of additions names the logs and the numbers that it completed, and main moves in one step; so main and the
+progress agree after any crash. Later crawls hide that commit: to keep the search short, `refs/additions/<log>`, a blob
+with a number, repeats it, and follows main.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from webarcfs.archive.git.repository import RefUpdate, Repository
 from webarcfs.archive.model.addition import blob_id
 from webarcfs.archive.model.errors import Damaged
 
-#: Where the marks are.
+#: Prefix of the marks' refs.
 ADDITIONS = "refs/additions/"
 
 
-#: How many commits are looked at for the newest one of additions. The refs have followed whatever is below a crawl.
+#: Commits that are searched for the newest one of additions. The refs are up to date with all commits before a crawl.
 _NEAR = 20
 
 
 def done(store: Repository, head: str | None, known: Mapping[str, int]) -> dict[str, int]:
-    """Log → the number of the last of its additions that was committed or dropped below `head`; `known` are the marks.
+    """Return log → the number of its last addition that was committed or dropped below `head`; `known` are the marks.
 
     Raises Damaged.
     """
@@ -33,23 +33,23 @@ def done(store: Repository, head: str | None, known: Mapping[str, int]) -> dict[
 
 
 def marks(store: Repository) -> dict[str, int]:
-    """The same as the refs have it, which may be less. Raises Damaged."""
+    """Return the same from the refs, which may be behind. Raises Damaged."""
     found = {name: store.ref(ADDITIONS + name) for name in sorted(_names(store))}
     return {name: number(store, blob) for name, blob in found.items() if blob is not None}
 
 
 def body(upto: int) -> bytes:
-    """The bytes of a mark."""
+    """Return the bytes of a mark."""
     return b"%d\n" % upto
 
 
 def moved(log: str, old: int | None, new: str | None) -> RefUpdate:
-    """Moves a mark from the number that was read to the blob `new`, or removes it; not if it moved meanwhile."""
+    """Return the move of a mark from the number that was read to the blob `new`, or its removal; fails if it moved."""
     return RefUpdate(ADDITIONS + log, new, None if old is None else blob_id(body(old)))
 
 
 def _names(store: Repository) -> set[str]:
-    # Not by `store.refs`, which would read the refs of all crawls for each commit.
+    # Without `store.refs`, which would read the refs of all crawls for each commit.
     names = {path.name for path in (store.path / ADDITIONS).glob("*") if not path.name.endswith(".lock")}
     try:
         packed = (store.path / "packed-refs").read_text("utf-8", "replace")
@@ -60,7 +60,7 @@ def _names(store: Repository) -> set[str]:
 
 
 def number(store: Repository, blob: str) -> int:
-    """What a mark says. Raises Damaged."""
+    """Return the number in a mark. Raises Damaged."""
     text = store.read(blob).strip()
     if not text.isdigit():
         raise Damaged(f"{store.path}: the mark {blob} of a log of additions is no number")

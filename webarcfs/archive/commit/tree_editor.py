@@ -1,7 +1,7 @@
-"""A domain's tree while additions are put into it: folders are read when they are looked at, and written once.
+"""A domain's tree while additions are put into it: folders are read on first access, and written once.
 
-So many additions cost what they change, however large the folders around them are. Trees are handled as git's bytes: a
-folder of 60,000 ARCs must not become 60,000 objects for each commit.
+So many additions cost what they change, however large the folders around them are. Trees are kept as git's bytes: a
+commit must not make 60,000 objects of a folder of 60,000 ARCs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DATA_XML = DATA_XML.encode()
 
 
 class TreeFolder:
-    """One folder: name → (mode, id in 20 bytes), and those folders inside that were looked at."""
+    """One folder: name → (mode, id in 20 bytes), and the inner folders read so far."""
 
     __slots__ = ("changed", "entries", "inside", "leads")
 
@@ -30,12 +30,12 @@ class TreeFolder:
         self.leads: bool | None = None
 
     def is_folder(self, name: bytes) -> bool:
-        """Whether it has a folder of that name."""
+        """Return whether it contains a folder of that name."""
         found = self.entries.get(name)
         return name in self.inside or (found is not None and found[0] == FOLDER)
 
     def is_file(self, name: bytes) -> bool:
-        """Whether it has a file of that name."""
+        """Return whether it contains a file of that name."""
         return name in self.entries and not self.is_folder(name)
 
     @property
@@ -53,21 +53,21 @@ class LazyTree:
         self._root = TreeFolder(read(tree))
 
     def folder(self, path: str) -> TreeFolder | None:
-        """The folder at `path`; None when there is none."""
+        """Return the folder at `path`, or None."""
         folder: TreeFolder | None = self._root
         for name in os.fsencode(path).split(b"/") if path else []:
             folder = self.inside(folder, name) if folder is not None else None
         return folder
 
     def blob(self, path: str) -> str | None:
-        """The blob at `path`; None when there is no file."""
+        """Return the blob at `path`; None if there is no file."""
         above, _, name = path.rpartition("/")
         folder = self.folder(above)
         raw = os.fsencode(name)
         return folder.entries[raw][1].hex() if folder is not None and folder.is_file(raw) else None
 
     def put(self, path: str, blob: str) -> None:
-        """Place a file; the folders above it are made."""
+        """Place a file; make the folders above it."""
         *above, name = os.fsencode(path).split(b"/")
         folder = self._root
         folder.changed = True
@@ -81,7 +81,7 @@ class LazyTree:
         folder.entries[name] = (FILE, bytes.fromhex(blob))
 
     def remove(self, path: str) -> None:
-        """Take a file away, and folders that are left empty."""
+        """Remove a file, and folders that become empty."""
         folder, row = self._root, []
         *above, name = os.fsencode(path).split(b"/")
         for each in above:
@@ -99,20 +99,20 @@ class LazyTree:
                 del outer.inside[each], outer.entries[each]
 
     def write(self, store: Callable[[str, bytes], str]) -> str:
-        """Store what changed with `store` (path, git's bytes → id), inner folders first; returns the root's id."""
+        """Store the changes with `store` (path, git's bytes → id), inner folders first; return the root's id."""
         if self._root.changed:
             self._tree = _write(self._root, "", store)
         return self._tree
 
     def leads_to_arcs(self, folder: TreeFolder) -> bool:
-        """Whether a folder is an ARC or has one inside; additions never change that, so it is looked at once."""
+        """Return whether a folder is an ARC or contains one; computed once, since additions never change it."""
         if folder.leads is None:
             inner = (self.inside(folder, name) for name, (mode, _) in folder.entries.items() if mode == FOLDER)
             folder.leads = folder.is_arc or any(each is not None and self.leads_to_arcs(each) for each in inner)
         return folder.leads
 
     def inside(self, folder: TreeFolder, name: bytes) -> TreeFolder | None:
-        """The folder `name` in a folder of this tree; None when there is none."""
+        """Return the folder `name` in a folder of this tree, or None."""
         inner = folder.inside.get(name)
         if inner is None and folder.is_folder(name):
             inner = folder.inside[name] = TreeFolder(self._read(folder.entries[name][1].hex()))
@@ -129,6 +129,6 @@ def _write(folder: TreeFolder, path: str, store: Callable[[str, bytes], str]) ->
 
 
 def serialised(folder: TreeFolder) -> bytes:
-    """Git's bytes of a tree: entries in the order of their names, folders as if their names ended in a slash."""
+    """Return git's bytes of a tree: entries in the order of their names, folders as if their names ended in a slash."""
     rows = sorted((name + b"/" if mode == FOLDER else name, mode, oid) for name, (mode, oid) in folder.entries.items())
     return b"".join(b"%s %s\0%s" % (mode, key[:-1] if mode == FOLDER else key, oid) for key, mode, oid in rows)

@@ -1,6 +1,6 @@
-"""The archive as a directory: where each thing lies, how a new one is made, and which layouts are understood.
+"""The archive as a directory: its paths, the making of a new one, and the supported layouts.
 
-Everything else asks an `Archive` for paths; nothing else puts one together.
+All other modules take paths from an `Archive`; none composes one.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UsageError, WebarcError
 from webarcfs.archive.system.fsync import replacing, sync_tree
 
-#: Version of the layout that this program writes, and the oldest that it reads and goes on with.
+#: Layout that this program writes, and the oldest that it reads and continues.
 LAYOUT = 2
 OLDEST = 1
-#: Where the commands look when they are given no archive.
+#: The commands' default archive.
 DEFAULT = "/srv/webarc"
 
-#: The file that makes a folder a backup; and the one by which a folder is known whose restore has not ended.
+#: The file that marks a backup; and the one that marks an unfinished restore.
 BACKUP = "backup.json"
 RESTORING = ".restoring"
-#: What a restore in part could not bring back, a line each, until somebody removes it.
+#: What a partial restore could not bring back, a line each, until a user removes it.
 MISSING = "missing"
 _FOLDERS = ("content", "filters", "xsd", "journal", "jobs", "reports", "lock", "log")
 _SUFFIX = ".git"
@@ -37,7 +37,7 @@ class Archive:
 
     @property
     def format(self) -> Path:
-        """Holds the version of the layout."""
+        """Contains the version of the layout."""
         return self.root / "format"
 
     @property
@@ -82,7 +82,7 @@ class Archive:
 
     @property
     def journal(self) -> Path:
-        """The logs of additions that mounts confirmed and git has not yet, and their large bodies."""
+        """The logs of confirmed additions that git does not have yet, and their large bodies."""
         return _journal(self.root)
 
     @property
@@ -97,12 +97,12 @@ class Archive:
 
     @property
     def sequence(self) -> Path:
-        """The counter of publications, its lock, and what was begun under it; no domain can have this name."""
+        """The counter of publications, its lock, and the publications under way; no domain can have this name."""
         return self.root / "lock" / ".sequence"
 
     @property
     def links_lock(self) -> Path:
-        """The lock file that lets one process at a time make links.db anew."""
+        """The lock file that lets one process at a time rebuild links.db."""
         return self.root / "lock" / ".links"
 
     def repository(self, domain: str) -> Path:
@@ -110,7 +110,7 @@ class Archive:
         return self.content / f"{domain}{_SUFFIX}"
 
     def lock(self, domain: str) -> Path:
-        """The lock file that guards what readers of `domain` see (/Ar-2.2/)."""
+        """The lock file of the state of `domain` that readers see (/Ar-2.2/)."""
         return _lock(self.root, domain)
 
     def publishing_lock(self, domain: str) -> Path:
@@ -126,7 +126,7 @@ class Archive:
         return _lock(self.root, f".names-{domain}")
 
     def server_lock(self, domain: str) -> Path:
-        """The lock file that keeps a server to one wget at a time; its mtime is when it was last asked."""
+        """The lock file that limits a server to one wget at a time; its mtime is the time of its last request."""
         return self.root / "lock" / f".server-{domain}"
 
     def publication_lock(self, publication: str) -> Path:
@@ -135,27 +135,27 @@ class Archive:
 
     @property
     def is_there(self) -> bool:
-        """Whether the archive can be found where it was: not removed, and its disk mounted."""
+        """Whether the archive still exists at its path: not removed, and its disk mounted."""
         return self.content.is_dir()
 
     def missing(self, what: str) -> WebarcError:
-        """The error for something that is not in the archive: NotFound, or Damaged while the archive itself is gone.
+        """Return the error for something missing in the archive: NotFound, or Damaged while the archive itself is gone.
 
-        A program that mirrors a mount takes the first for deleted.
+        A program that mirrors a mount takes NotFound for deleted.
         """
         if self.is_there:
             return NotFound(what)
         return Damaged(f"{self.root} is gone: it was removed, or its disk is not mounted")
 
     def domains(self) -> Iterator[str]:
-        """The domains that have a repository, in order."""
+        """Return the domains with a repository, in order."""
         names = (entry.name for entry in os.scandir(self.content) if entry.name.endswith(_SUFFIX) and entry.is_dir())
         return iter(sorted(name[: -len(_SUFFIX)] for name in names if not name.startswith(".")))
 
 
 @lru_cache(maxsize=1000)
 def _lock(root: Path, name: str) -> Path:
-    """Asked for several times with each addition, and made anew a path costs more than what it is for."""
+    """Cached: each addition needs it several times, and a Path costs more than its use."""
     return root / "lock" / name
 
 
@@ -167,7 +167,7 @@ def _journal(root: Path) -> Path:
 def create(root: Path) -> Archive:
     """Make a new, empty archive in `root`, which may exist if it is an empty folder.
 
-    Raises UsageError when there is something in it already, OSError when it cannot be made.
+    Raises UsageError when `root` is not empty, OSError when the archive cannot be made.
     """
     refuse_full(root)
     archive = make_folders(root)
@@ -177,27 +177,27 @@ def create(root: Path) -> Archive:
 
 
 def refuse_full(root: Path) -> None:
-    """Raises UsageError when there is something at `root` already, and it is no empty folder."""
+    """Raises UsageError if `root` exists and is not an empty folder."""
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{root} is not an empty folder; give a new one, so that nothing of yours is mixed with it")
 
 
 def make_folders(root: Path) -> Archive:
-    """Make the folders of an archive, those that are not there; without `format` it is none yet."""
+    """Make the missing folders of an archive; without `format` it is no archive yet."""
     for name in _FOLDERS:
         (root / name).mkdir(parents=True, exist_ok=True)
     return Archive(root.resolve())
 
 
 def finish(archive: Archive) -> None:
-    """Make an archive of its folders, durably."""
-    # Last: a folder without it is no archive, so an interrupted `init` or `restore` is told from a finished one.
+    """Turn the folders into an archive, durably."""
+    # Last: a folder without it is no archive, which distinguishes an interrupted `init` or `restore`.
     archive.format.write_text(f"{LAYOUT}\n", "ascii")
     sync_tree(archive.root)
 
 
 def open_archive(root: Path) -> Archive:
-    """The archive in `root`. Raises NotAnArchive when there is none, or one of a layout that is not understood."""
+    """Return the archive in `root`. Raises NotAnArchive when there is none, or for an unsupported layout."""
     layout = layout_of(root)
     if layout > LAYOUT:
         raise NotAnArchive(
@@ -209,22 +209,22 @@ def open_archive(root: Path) -> Archive:
 
 
 def raise_layout(archive: Archive) -> bool:
-    """Bring an archive to this program's layout, durably; returns whether it was of an older one.
+    """Raise an archive to this program's layout, durably; return whether it had an older one.
 
-    Called before anything is written that older programs do not know, by the process that holds lock/.sequence: from
+    The process that holds lock/.sequence calls it before it writes anything that older programs do not understand: from
     then on they refuse the archive. Nothing else changes, since this program reads both. Raises OSError.
     """
     if layout_of(archive.root) >= LAYOUT:
         return False
     scratch = archive.root / ".format.new"
-    scratch.unlink(missing_ok=True)  # of a process that was killed here
+    scratch.unlink(missing_ok=True)  # left by a process that was killed here
     with replacing(archive.format, scratch) as file:
         file.write(f"{LAYOUT}\n".encode())
     return True
 
 
 def layout_of(root: Path) -> int:
-    """The layout of the archive in `root`. Raises NotAnArchive when there is none."""
+    """Return the layout of the archive in `root`. Raises NotAnArchive when there is none."""
     try:
         text = (root / "format").read_text("ascii").strip()
     except (FileNotFoundError, NotADirectoryError):
@@ -237,7 +237,7 @@ def layout_of(root: Path) -> int:
 
 
 def _instead(root: Path) -> str:
-    """What a folder holds that is no archive, and what to do."""
+    """Return what a folder that is no archive contains, and the remedy."""
     if (root / RESTORING).exists():
         return f"its restore has not ended: `webarc-agent restore BACKUP {root}` goes on with it"
     if (root / BACKUP).exists():
@@ -246,5 +246,5 @@ def _instead(root: Path) -> str:
 
 
 def default_root(given: str | None) -> Path:
-    """The archive that a command works on: its argument, else `$WEBARC_ARCHIVE`, else `/srv/webarc`."""
+    """Return the archive of a command: its argument, else `$WEBARC_ARCHIVE`, else `/srv/webarc`."""
     return Path(given or os.environ.get("WEBARC_ARCHIVE") or DEFAULT)

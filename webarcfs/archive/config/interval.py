@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 _FORM = re.compile(r"\s*(\d{1,6})\s*(second|minute|hour|day|week|month|year)s?\s*", re.IGNORECASE)
-_LONGEST = timedelta(days=36525)  # so that every date one interval away can be written
-_DAYS = {"month": 30, "year": 365}  # where these are lengths and not dates
+_LONGEST = timedelta(days=36525)  # so that every date one interval away is valid
+_DAYS = {"month": 30, "year": 365}  # as lengths, not as dates
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Interval:
 
     @classmethod
     def parse(cls, text: str) -> Interval:
-        """The interval that `text` spells. Raises ValueError when it spells none, or one of no length."""
+        """Return the interval that `text` spells. Raises ValueError for any other text, or a length of zero."""
         match = _FORM.fullmatch(text)
         if match is None or int(match[1]) == 0:
             raise ValueError(f"{text!r} is no interval; write for instance '1 day', '2 weeks' or '30 minutes'")
@@ -35,13 +35,13 @@ class Interval:
 
     @property
     def seconds(self) -> float:
-        """Its length; a month counts 30 days, a year 365."""
+        """Its length in seconds; a month has 30 days, a year 365."""
         if self.unit in _DAYS:
             return timedelta(days=_DAYS[self.unit] * self.count).total_seconds()
         return timedelta(**{f"{self.unit}s": self.count}).total_seconds()
 
     def after(self, time: datetime) -> datetime:
-        """The moment one interval after `time`; months and years keep the day, or take the month's last."""
+        """Return the time one interval after `time`; months and years keep the day, or take the month's last."""
         if self.unit not in _DAYS:
             return time + timedelta(seconds=self.seconds)
         months = time.year * 12 + time.month - 1 + self.count * (12 if self.unit == "year" else 1)

@@ -1,7 +1,7 @@
-"""Finds the SQL statements and schemas that come with webarcfs, in a checkout and in an installed wheel alike.
+"""Finds the SQL statements and schemas of webarcfs, in a checkout and in an installed wheel alike.
 
-In the source tree they lie in `sql/` and `xsd/` at the top; a wheel carries the same folders inside the package, since
-nothing else of a wheel has a place of its own.
+A checkout has them in `sql/` and `xsd/` at the top; a wheel has the same folders inside the package, since a wheel has
+no other place for them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _ROOTS = (_PACKAGE / "_data", _PACKAGE.parent)
 
 
 def path(folder: str, name: str) -> Path:
-    """Path of `<folder>/<name>`; `folder` is `sql` or `xsd`. Raises FileNotFoundError: the installation is broken."""
+    """Return the path of `<folder>/<name>`; `folder` is `sql` or `xsd`. Raises FileNotFoundError if it is missing."""
     for root in _ROOTS:
         candidate = root / folder / name
         if candidate.is_file():
@@ -24,5 +24,5 @@ def path(folder: str, name: str) -> Path:
 
 @cache
 def sql(name: str) -> str:
-    """The text of `sql/<name>.sql`, as in `links/add_page` (/Db-2/: every statement is a file of its own)."""
+    """Return the text of `sql/<name>.sql`, as in `links/add_page` (/Db-2/: every statement is a file of its own)."""
     return path("sql", f"{name}.sql").read_text("utf-8")

@@ -1,8 +1,8 @@
-"""The settings: what webarc.toml, a publication and the command line may say, checked as a whole. Pure but for `load`.
+"""The settings: the keys of webarc.toml, a publication and the command line, checked as a whole. Pure but for `load`.
 
 Command line over publication over `[crawl]` over the defaults (/Cr-1/, /Cr-2.1/). All faults are reported together;
-nothing runs on half-understood settings. The fields of `CrawlSettings` are the one list of crawl settings: the file's
-keys, the publications' keys and the commands' options are read off it.
+nothing runs on settings with a fault. The fields of `CrawlSettings` are the one list of crawl settings: the file's
+keys, the publications' keys and the commands' options are derived from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _required(check: validators.Check) -> Any:
 
 
 class Release(StrEnum):
-    """When readers may see what a publication's crawl brought (`release`)."""
+    """When readers may see the captures of a publication (`release`)."""
 
     AUTOMATIC = "automatic"
     WHEN_CHECKED = "when-checked"
@@ -56,7 +56,7 @@ _CLOSED_FOR_HELP = "Time from a capture until readers may see it."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSettings:
-    """`[crawl]`: how a crawl goes. Each may be overridden in a publication, and by an option of the same name."""
+    """`[crawl]`: settings of a crawl. A publication, or an option of the same name, may override each."""
 
     depth: int = _setting(validators.whole(0), 5, "How many links away from a start URL a page may be (/Cr-1.1/).")
     interval: Interval = _setting(
@@ -134,7 +134,7 @@ class IndexSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """`[profile.NAME]`: MIME types by name; what matches no include or some exclude is refused."""
+    """`[profile.NAME]`: MIME types by name; a type that matches no include or any exclude is refused."""
 
     include: tuple[str, ...] = _setting(
         validators.list_of(validators.mime_pattern), (), "MIME types to keep; none means all."
@@ -144,7 +144,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """`[[publication]]`: a configured source. `crawl` holds `[crawl]` with the publication's own values over it."""
+    """`[[publication]]`: a configured source. `crawl` is `[crawl]`, overridden by the publication's own values."""
 
     name: str = _required(validators.name)
     urls: tuple[str, ...] = _required(validators.list_of(validators.url))
@@ -162,13 +162,13 @@ class Publication:
 
     @property
     def is_held(self) -> bool:
-        """Whether readers may not see its captures as soon as they are published."""
+        """Whether its captures are hidden from readers for a while after publication."""
         return self.release != Release.AUTOMATIC or self.closed_for is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseSettings:
-    """Keys above all tables: when readers may see captures, of publications that do not say it themselves."""
+    """Top-level keys: when readers may see captures, for publications without keys of their own."""
 
     release: str = _setting(_RELEASE, Release.AUTOMATIC, _RELEASE_HELP)
     closed_for: Interval | None = _setting(validators.interval, None, _CLOSED_FOR_HELP)
@@ -186,7 +186,7 @@ class Settings:
     publications: tuple[Publication, ...] = ()
 
     def unlisted(self, name: str, urls: tuple[str, ...] = (), **more: Any) -> Publication:
-        """A publication that webarc.toml does not list, as the archive's settings have it."""
+        """Return a publication that webarc.toml does not list, with the archive's settings."""
         own = {"crawl": self.crawl, "release": self.release.release, "closed_for": self.release.closed_for}
         return Publication(name=name, urls=urls, **{**own, **more})
 
@@ -195,9 +195,9 @@ class Settings:
 
 
 def load(path: Path) -> tuple[Settings, str | None]:
-    """The settings of a file, and a warning where it is missing or unreadable and the defaults hold (/Cr-1/).
+    """Return the settings of a file, and a warning if it is missing or unreadable and the defaults hold (/Cr-1/).
 
-    Raises SettingsError when it can be read and is wrong.
+    Raises SettingsError for a readable file with faults.
     """
     try:
         text = path.read_text("utf-8-sig")  # some editors begin a file with a byte order mark
@@ -211,7 +211,7 @@ def load(path: Path) -> tuple[Settings, str | None]:
 
 
 def parse(text: str, source: str) -> Settings:
-    """Settings from TOML. Raises SettingsError with every fault that there is."""
+    """Return settings from TOML. Raises SettingsError with all faults."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -240,7 +240,7 @@ def parse(text: str, source: str) -> Settings:
 
 
 def override(crawl: CrawlSettings, values: Mapping[str, Any], source: str) -> CrawlSettings:
-    """`crawl` with some settings replaced (/Cr-2.1/). Raises SettingsError with every fault."""
+    """Return `crawl` with some settings replaced (/Cr-2.1/). Raises SettingsError with all faults."""
     faults: list[str] = []
     result = _read(CrawlSettings, dict(values), "", faults, crawl)
     if faults:
@@ -249,7 +249,7 @@ def override(crawl: CrawlSettings, values: Mapping[str, Any], source: str) -> Cr
 
 
 def _read(kind: type[_T], table: Any, where: str, faults: list[str], base: _T | None = None) -> _T:
-    """A settings dataclass from a table over `base`; what is wrong is added to `faults`, and its default stands."""
+    """Return a settings dataclass from a table over `base`; a fault is added to `faults`, and the default used."""
     fields = {each.name: each for each in dataclasses.fields(kind) if "check" in each.metadata}  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     for key, value in _table(table, where, faults).items():

@@ -1,6 +1,6 @@
-"""What a setting's value must be: each check takes what TOML or an option gave, and returns the value. Pure.
+"""Checks of settings: each takes a value from TOML or an option, and returns the checked value. Pure.
 
-A check raises ValueError with a sentence that says what is wrong with the value.
+A check raises ValueError with a sentence that explains the fault.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _MIME_PATTERN = re.compile(r"[A-Za-z0-9*][\w.+*-]*/[\w.+*-]+|\*", re.ASCII)
 
 
 def boolean(value: Any) -> bool:
-    """true or false."""
+    """Check for true or false."""
     if not isinstance(value, bool):
         raise ValueError(f"{value!r} is neither true nor false")
     return value
 
 
 def whole(least: int) -> Check:
-    """A whole number, `least` or more."""
+    """Return a check for a whole number, `least` or more."""
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -40,7 +40,7 @@ def whole(least: int) -> Check:
 
 
 def number(least: float, most: float = float("inf")) -> Check:
-    """A number between `least` and `most`."""
+    """Return a check for a number between `least` and `most`."""
 
     def check(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
@@ -51,14 +51,14 @@ def number(least: float, most: float = float("inf")) -> Check:
 
 
 def text(value: Any) -> str:
-    """A line of printable text."""
+    """Check for a line of printable text."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise ValueError(f"{value!r} is not a line of text")
     return value
 
 
 def one_of(*words: str) -> Check:
-    """One of a few words."""
+    """Return a check for one of a few words."""
 
     def check(value: Any) -> str:
         if value not in words:
@@ -69,7 +69,7 @@ def one_of(*words: str) -> Check:
 
 
 def list_of(check_one: Check) -> Check:
-    """A list, each element checked."""
+    """Return a check for a list that applies `check_one` to each element."""
 
     def check(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
@@ -88,19 +88,19 @@ def list_of(check_one: Check) -> Check:
 
 
 def interval(value: Any) -> Interval:
-    """An interval such as `1 day`."""
+    """Check for an interval such as `1 day`."""
     return value if isinstance(value, Interval) else Interval.parse(text(value))
 
 
 def time(value: Any) -> datetime:
-    """A date and time; local ones are CET."""
+    """Check for a date and time; local ones are CET."""
     if not isinstance(value, datetime):
         raise ValueError(f"{value!r} is not a date and time such as 2026-12-01T22:00:00")
     return value.replace(tzinfo=value.tzinfo or CET)
 
 
 def url(value: Any) -> str:
-    """An http(s) URL, in its canonical form."""
+    """Check for an http(s) URL; return its canonical form."""
     try:
         return canonical(text(value))
     except UrlRefused as error:
@@ -108,14 +108,14 @@ def url(value: Any) -> str:
 
 
 def name(value: Any) -> str:
-    """A publication's name: it becomes part of refs and folder names."""
+    """Check for a publication's name: it becomes part of refs and folder names."""
     if not isinstance(value, str) or not _NAME.fullmatch(value) or ".." in value or value.endswith(".lock"):
         raise ValueError(f"{value!r} is no name: up to 100 letters, digits and . _ - (it becomes part of a git ref)")
     return value
 
 
 def mime_pattern(value: Any) -> str:
-    """A MIME type, or a pattern of one with `*`."""
+    """Check for a MIME type, or a pattern of one with `*`."""
     if not isinstance(value, str) or not _MIME_PATTERN.fullmatch(value):
         raise ValueError(f"{value!r} is no MIME type or pattern such as text/html or image/*")
     return value.lower()

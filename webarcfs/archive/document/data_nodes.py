@@ -1,9 +1,9 @@
-"""Data nodes of data.xml: what users append or rewrite becomes new nodes, and nodes are spliced in (/Xm-3/, /Xm-5/).
+"""Data nodes of data.xml: appended or rewritten documents yield new nodes, which are spliced in (/Xm-3/, /Xm-5/).
 
-Old nodes are never written anew: new ones are put between them and the end of the document, each serialised by us.
-Whatever is accepted here validates against xsd/arc.xsd; schemas of users are schemas.py's. Raises InvalidDocument
-(EINVAL) for what is not well-formed, not valid or out of bounds, Exists (EEXIST) for a name that is taken, NotPermitted
-(EPERM) where metadata or an old node were changed, Damaged where the old document is none.
+Old nodes are never rewritten: new ones are inserted between them and the end of the document, each serialised here.
+Whatever is accepted here validates against xsd/arc.xsd; schemas.py checks users' schemas. Raises InvalidDocument
+(EINVAL) for documents that are not well-formed, not valid or out of bounds, Exists (EEXIST) for a taken name,
+NotPermitted (EPERM) for changed metadata or old nodes, Damaged for an invalid old document.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from webarcfs.archive.document.node_parser import (
 from webarcfs.archive.document.node_rules import OldNodesUnchanged, UniqueNames
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, WebarcError
 
-#: Is given new nodes, and the same as elements of their document. Raises what speaks against them.
+#: Checks new nodes, also given as elements of their document. Raises the refusal.
 Check = Callable[[bytes, list[etree._Element]], None]
 
 _HEAD = data_xml.HEAD.encode()
@@ -47,7 +47,7 @@ _ENCODING = re.compile(rb"""\A<\?xml\s[^>]*?\sencoding\s*=\s*["'](?!(?:utf-?8|us
 
 @dataclass(frozen=True, slots=True)
 class _Simple:
-    """Nodes that break no rule by themselves: their names, in order, and what they are in a document."""
+    """Nodes that break no rule by themselves: their names, in order, and their bytes in a document."""
 
     names: tuple[str, ...]
     nodes: bytes
@@ -59,7 +59,7 @@ def _weight(simple: _Simple | None) -> int:
 
 @remembered(weight_of_names)
 def names(document: bytes) -> tuple[str, ...]:
-    """Expanded names (`words`, `{urn:w}words`) of a document's data nodes, in order."""
+    """Return the expanded names (`words`, `{urn:w}words`) of a document's data nodes, in order."""
     if data_xml.has_no_nodes(document):
         return ()
     return tuple(_tags(_old(document)))
@@ -67,13 +67,13 @@ def names(document: bytes) -> tuple[str, ...]:
 
 @remembered(weight_of_names)
 def names_of(nodes: bytes) -> tuple[str, ...]:
-    """The same of nodes as `appended` and `rewritten` return them."""
+    """Return the same of nodes as `appended` and `rewritten` return them."""
     return tuple(_tags(data_xml.parse_element(enclosed(nodes))))
 
 
 @remembered(_weight)
 def _simple(tail: bytes) -> _Simple | None:
-    """What was appended, if it is little and right; else None: what is wrong is known where it is added to."""
+    """Return appended nodes if they are few and valid; else None: the error depends on the document."""
     tree = small_tree(enclosed(tail))
     if tree is None:
         return None
@@ -82,25 +82,25 @@ def _simple(tail: bytes) -> _Simple | None:
     except WebarcError:
         return None
     found = _Simple(tuple(_tags(tree)), _BETWEEN.join([serialised(node) for node in tree]))
-    # It is the same document but for what lies between the nodes.
+    # It is the same document apart from what is between the nodes.
     names_of.know(found.names, found.nodes)
     return found
 
 
 def _accepted(_nodes: bytes, _elements: list[etree._Element]) -> None:
-    """Nothing else is asked of new nodes."""
+    """Accept all new nodes."""
 
 
 def extended(old: bytes, new: bytes, check: Check = _accepted) -> bytes:
-    """The new nodes of a document that was appended to or rewritten, whichever it was; none if nothing was added.
+    """Return the new nodes of an appended or rewritten document; none if nothing was added.
 
-    `check` has the last word on them.
+    `check` may refuse them.
     """
     return appended(old, new[len(old) :], check) if new.startswith(old) else rewritten(old, new, check)
 
 
 def appended(old: bytes, tail: bytes, check: Check = _accepted) -> bytes:
-    """The new nodes, serialised, from bytes that were appended behind the end of `old`; white space alone adds none."""
+    """Return the new nodes, serialised, from bytes appended to `old`; white space alone adds none."""
     _bounded(len(old) + len(tail))
     if not tail.strip(_SPACE):
         return b""
@@ -115,9 +115,9 @@ def appended(old: bytes, tail: bytes, check: Check = _accepted) -> bytes:
 
 
 def rewritten(old: bytes, new: bytes, check: Check = _accepted) -> bytes:
-    """The new nodes, serialised, of a document that must hold the same metadata and, in order, the same nodes as `old`.
+    """Return the new nodes, serialised, of a document with the same metadata and, in order, the same nodes as `old`.
 
-    It may be spelled otherwise (prefixes, quotes, encoding): the old nodes stay as they are in `old` all the same.
+    Its spelling may differ (prefixes, quotes, encoding): the old nodes keep their bytes in `old` all the same.
     """
     _bounded(len(new))
     rules = OldNodesUnchanged(old)
@@ -132,7 +132,7 @@ def rewritten(old: bytes, new: bytes, check: Check = _accepted) -> bytes:
 
 @remembered(len)
 def merge_nodes(document: bytes, nodes: bytes) -> bytes:
-    """The document with the nodes behind its own, byte for byte. Raises Exists if one of their names is taken."""
+    """Return the document with the nodes after its own, byte for byte. Raises Exists for a taken name."""
     if not nodes.strip(_SPACE):
         return document
     _check_names(names_of(nodes), names(document))
@@ -142,24 +142,24 @@ def merge_nodes(document: bytes, nodes: bytes) -> bytes:
 
 
 class IncrementalCheck:
-    """Checks the bytes of a writer as they come, and raises as soon as it is certain that they will be refused.
+    """Checks the bytes of a writer as they arrive, and raises as soon as a refusal is certain.
 
-    It is for telling early, at write(2): what it lets pass is still judged as a whole by the functions above. Once it
-    has raised, it raises the same for whatever follows. Not for several threads at once.
+    It reports errors early, at write(2): the functions above still check the whole. Once it has raised, it raises the
+    same error for all later bytes. Not for several threads at once.
     """
 
     def __init__(self, old: bytes, *, rewriting: bool) -> None:
         self._room = LARGEST - (0 if rewriting else len(old))
         self._taken = () if rewriting else names(old)
         self._stream = NodeStream(OldNodesUnchanged(old), whole=True) if rewriting else None
-        #: Whole nodes, the first that were written: most writers write no more, and need no stream.
+        #: Complete nodes, the first that were written: most writers write no more, and need no stream.
         self._first = b""
         self._undecided, self._unreadable = rewriting, False
         self._rest = b""
         self._error: WebarcError | None = None
 
     def feed(self, chunk: bytes) -> None:
-        """The next bytes that were written."""
+        """Check the next written bytes."""
         if self._error is not None:
             raise self._error.with_traceback(None)
         try:
@@ -182,7 +182,7 @@ class IncrementalCheck:
                 return
             self._stream = NodeStream(UniqueNames(self._taken), whole=False)
             chunk, self._first = self._first + chunk, b""
-        # Cut where a token may end: parsers hold back what is cut elsewhere.
+        # Cut where a token may end: parsers hold back tokens that are cut elsewhere.
         end = chunk.rfind(b">") + 1
         if end:
             whole, self._rest = self._rest + chunk[:end], b""
@@ -191,7 +191,7 @@ class IncrementalCheck:
         self._check_rest(self._stream)
 
     def _is_whole(self, chunk: bytes) -> bool:
-        """Whether all that was written is whole nodes, and little; then they are judged."""
+        """Return whether all written bytes are complete nodes, and few; then they are checked."""
         if self._first or not chunk.rstrip(_SPACE).endswith(b">"):
             return False
         if (simple := _simple(chunk)) is not None:
@@ -204,7 +204,7 @@ class IncrementalCheck:
         return True
 
     def _decided(self, chunk: bytes) -> bytes:
-        """What of a new document can be judged: nothing, before its encoding is known, or if it is not UTF-8."""
+        """Return the checkable bytes of a new document: none before its encoding is known, or if it is not UTF-8."""
         head, self._rest = self._rest + chunk, b""
         if len(head) < len(_BOM) + 1 or (head.removeprefix(_BOM).startswith(b"<?xml") and b">" not in head):
             self._rest = head
@@ -239,14 +239,14 @@ def _tags(data: etree._Element) -> Iterable[str]:
 
 
 def _check_names(fresh: Iterable[str], taken: Iterable[str]) -> None:
-    """Raise Exists for the first new name that is taken, InvalidDocument where there would be too many."""
+    """Raise Exists for the first new name that is taken, InvalidDocument for too many names."""
     rule = UniqueNames(taken)
     for name in fresh:
         rule.begins(name)
 
 
 def _checked(old: bytes, nodes: bytes, check: Check) -> bytes:
-    """The new nodes, if they make a valid document with the old ones, and `check` has nothing against them."""
+    """Return the new nodes, if they make a valid document with the old ones, and `check` accepts them."""
     if nodes:
         merged, fresh = merge_nodes(old, nodes), names_of(nodes)
         data = data_xml.validate(merged).find(DATA)
@@ -261,12 +261,12 @@ def _spliced(document: bytes, nodes: bytes) -> bytes:
         document = _in_our_form(document)
     if document.endswith(_NONE):
         return document.removesuffix(_NONE) + _BEGIN + _BETWEEN + nodes + _END
-    # In a valid document that ends so, this end tag is that of its one arc:data.
+    # In a valid document with this ending, the end tag is that of its one arc:data.
     return document.removesuffix(_END) + _BETWEEN + nodes + _END
 
 
 def _in_our_form(document: bytes) -> bytes:
-    """A document that somebody else wrote into the archive, as we would have."""
+    """Return a document that another program wrote into the archive, in our form."""
     nodes = _BETWEEN.join(serialised(node) for node in _old(document) if isinstance(node.tag, str))
     bare = data_xml.describe(data_xml.metadata(document))
     return _spliced(bare, nodes) if nodes else bare

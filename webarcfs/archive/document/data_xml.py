@@ -1,7 +1,7 @@
 """data.xml: the metadata of an ARC and the data nodes that users add, as XML (/Xm-1/ … /Xm-5/).
 
-Written by our own serialiser in one fixed form, so that the same metadata are the same bytes. Read with entities, DTDs
-and the network off, and bounded in size and depth, since users write data nodes.
+Our own serialiser writes one fixed form, so that equal metadata are equal bytes. It is read with entities, DTDs and the
+network off, and bounded in size and depth, since users write data nodes.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ FILE = f"{{{NAMESPACE}}}file"
 META = f"{{{NAMESPACE}}}meta"
 DATA = f"{{{NAMESPACE}}}data"
 
-#: Documents whose metadata are remembered, 2 KB each: an addition asks for the same ones several times.
+#: Documents whose metadata are cached, 2 KB each: an addition reads the same ones several times.
 _REMEMBERED = 2_000
 
-#: Bytes of a document for which no parser is made.
+#: Bytes of a document up to which no parser is made.
 _LITTLE = 16 << 10
 
 _COMPILING = threading.Lock()
 _OWN = threading.local()
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 _META_OF_OURS = re.compile(rb"<arc:meta\s[^>]*/>")
-# The same with attributes that mean what they say: nothing escaped, no white space to be normalised, nothing forbidden.
+# The same with attributes of literal values: nothing escaped, no white space to be normalised, nothing forbidden.
 _VALUE = '[^"&<\0-\x1f\ufffe\uffff]*'
 _PLAIN_META = re.compile(
     "<arc:meta"
@@ -46,7 +46,7 @@ _PLAIN_META = re.compile(
     + "".join(f'(?: {name}="({_VALUE})")?' for name in CAPTURE_FIELDS)
     + "/>"
 )
-#: The same where commitTag is of the crawl that crawlTime names, as it is in all that we write: the two times alone.
+#: The same where commitTag has the time of crawlTime, as in all that we write; it captures the two times only.
 _INSTANT = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _DATED = {
     "crawlTime": f"({_INSTANT})",
@@ -58,11 +58,11 @@ _PLAIN_TIMES: Final = re.compile(
     + f'(?: captureTime="{_INSTANT}")?(?: status="[1-5][0-9]{{2}}")?'
     + "/>"
 )
-#: How each document begins that we wrote.
+#: The beginning of each document that we wrote.
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<arc:file xmlns:arc="urn:webarcfs:arc:1">\n  <arc:meta'
 _HEAD: Final = HEAD.encode()
 _TAIL = "/>\n  <arc:data/>\n</arc:file>\n"
-# What `quoted` makes of a value, and `describe` of all of them: as well-formed as it looks.
+# The form of a value written by `quoted`, and of a document written by `describe`: certainly well-formed.
 _ESCAPED = "&(?:amp|lt|gt|quot|#10|#13|#9);"
 _QUOTED = "|".join(f"{q}[^{q}&<\0-\x1f\ufffe\uffff]*+(?:{_ESCAPED}[^{q}&<\0-\x1f\ufffe\uffff]*+)*+{q}" for q in "\"'")
 _BARE = re.compile(
@@ -73,12 +73,12 @@ _BARE = re.compile(
 )
 _BARE_END = _TAIL.encode()
 _LONGEST_BARE = 65536
-# What XML 1.0 cannot hold at all, not even as a character reference (section 2.2).
+# Characters that XML 1.0 forbids, even as character references (section 2.2).
 _NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def describe(meta: MetaData) -> bytes:
-    """The document of a new ARC: its metadata, and no data nodes yet (/Xm-1.1/, /Xm-1.2/)."""
+    """Return the document of a new ARC: its metadata, and no data nodes yet (/Xm-1.1/, /Xm-1.2/)."""
     fields = meta.as_fields()
     names = [*FIELDS, *(["captureTime"] if meta.captured else []), *(["status"] if meta.status != OK else [])]
     attributes = "".join(f" {name}={quoted(fields[name])}" for name in names)
@@ -86,7 +86,7 @@ def describe(meta: MetaData) -> bytes:
 
 
 def has_no_nodes(document: bytes) -> bool:
-    """Whether a document is as `describe` writes them, so that it needs no parser to be known to have no data nodes."""
+    """Return whether a document has the form of `describe`, and so has no data nodes: no parser is needed."""
     if len(document) > _LONGEST_BARE or not document.endswith(_BARE_END):
         return False
     try:
@@ -96,9 +96,9 @@ def has_no_nodes(document: bytes) -> bool:
 
 
 def quoted(text: str) -> str:
-    """`text` as an attribute's value, with its quotes; what XML cannot hold is left out.
+    """Return `text` as an attribute's value, with its quotes; characters that XML forbids are left out.
 
-    As `xml.sax.saxutils.quoteattr` has it, which would be half of what `webarc log` needs to start: it brings urllib.
+    Equal to `xml.sax.saxutils.quoteattr`, which imports urllib: half of the time that `webarc log` needs to start.
     """
     escaped = clean(text).translate(_ESCAPES)
     if '"' not in escaped:
@@ -107,13 +107,13 @@ def quoted(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` without the characters that no XML document can hold."""
+    """Return `text` without the characters that XML forbids."""
     return _NOT_XML.sub("", text)
 
 
 def metadata(document: bytes) -> MetaData:
-    """The metadata of a data.xml. Raises InvalidDocument when it is none, Damaged when a field is malformed."""
-    # The element that holds them is first and small; data nodes behind it may be megabytes.
+    """Return the metadata of a data.xml. Raises InvalidDocument without metadata, Damaged for a malformed field."""
+    # Their element is first and small; data nodes after it may have megabytes.
     head = _META_OF_OURS.search(document, 0, 65536)
     if head and document.startswith(_HEAD):
         return _metadata_of_ours(head[0])
@@ -122,7 +122,7 @@ def metadata(document: bytes) -> MetaData:
 
 
 def times(document: bytes) -> tuple[str, str] | None:
-    """crawlTime and createTime of a data.xml as we write it: a listing needs no more of an ARC.
+    """Return crawlTime and createTime of a data.xml in our form: a listing needs no more of an ARC.
 
     None if the document must be parsed (`metadata`). The values have the form of times and are not checked further.
     """
@@ -139,7 +139,7 @@ def times(document: bytes) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _metadata_of_ours(element: bytes) -> MetaData:
-    """Those of an element as we write it; it stays as it is while data nodes are added behind it."""
+    """Return the metadata of an element in our form; cached, since added data nodes do not change it."""
     if (fields := _plain_fields(element)) is not None:
         return MetaData.from_fields(fields)
     return _metadata(parse_element(b'<arc:file xmlns:arc="urn:webarcfs:arc:1">' + element + b"</arc:file>")[0])
@@ -152,7 +152,7 @@ def _metadata(meta: etree._Element | None) -> MetaData:
 
 
 def _plain_fields(element: bytes) -> dict[str, str] | None:
-    """The attributes of an element that needs no parser to be read; a mount reads thousands at once."""
+    """Return the attributes of an element that needs no parser; a mount reads thousands at once."""
     with suppress(UnicodeDecodeError):
         if found := _PLAIN_META.fullmatch(element.decode()):
             named = zip((*FIELDS, *CAPTURE_FIELDS), found.groups(), strict=True)
@@ -163,8 +163,7 @@ def _plain_fields(element: bytes) -> dict[str, str] | None:
 def validate(document: bytes) -> etree._Element:
     """Check a whole data.xml against the schema (/Xm-2/, /Xm-4/), and return its tree.
 
-    Raises InvalidDocument with what is wrong and where: not well-formed, not valid, a data node's name twice
-    (/Xm-3.1/).
+    Raises InvalidDocument with fault and line: not well-formed, not valid, or two data nodes of one name (/Xm-3.1/).
     """
     root = parse_element(document)
     schema = _schema()
@@ -192,14 +191,14 @@ def parse_element(document: bytes) -> etree._Element:
 
 
 def parser() -> etree.XMLParser:
-    """A parser for XML from outside: entities, DTDs and the network are off."""
-    # huge_tree off bounds the depth (256 or 2,048 levels, by libxml2's version) and the growth of entities. A parser
-    # is not shared between threads.
+    """Return a parser for XML from outside: entities, DTDs and the network are off."""
+    # huge_tree off bounds the depth (256 or 2,048 levels, by libxml2's version) and the growth of entities. Threads do
+    # not share a parser.
     return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False)
 
 
 def _own_parser() -> etree.XMLParser:
-    """This thread's, for little: it keeps as much memory as its largest document needed."""
+    """Return this thread's parser for small documents: it keeps as much memory as its largest one needed."""
     try:
         found: etree.XMLParser = _OWN.parser
     except AttributeError:
@@ -208,16 +207,16 @@ def _own_parser() -> etree.XMLParser:
 
 
 def compiled(root: etree._ElementTree) -> etree.XMLSchema:
-    """A schema, from any thread: libxml2 makes its built-in types with the first one, and only one thread may be at it.
+    """Compile a schema: libxml2 makes its built-in types with the first one, which only one thread at a time may do.
 
-    Raises XMLSchemaParseError for what is none.
+    Raises XMLSchemaParseError for an invalid schema.
     """
     with _COMPILING:
         return etree.XMLSchema(root)
 
 
 def _schema() -> etree.XMLSchema:
-    """The schema, one for each thread: its log of errors is not for several."""
+    """Return this thread's schema: its error log is not for several threads."""
     try:
         found: etree.XMLSchema = _OWN.schema
     except AttributeError:
@@ -226,5 +225,5 @@ def _schema() -> etree.XMLSchema:
 
 
 def first_error(log: etree._ListErrorLog) -> str:
-    """What is wrong, and in which line, of a schema's log."""
+    """Return the first fault in a schema's log, with its line."""
     return next((f"line {entry.line}: {entry.message}" for entry in log), "no reason given")

@@ -1,7 +1,7 @@
-"""Remembers what functions of small bytes found last, within bounds of memory. Pure but for that, safe for any thread.
+"""Caches the results of functions of small bytes, within bounds of memory. Otherwise pure; safe for any thread.
 
-The data nodes of one addition are judged as they are written and as a whole, claimed, merged and committed, by several
-threads; what one of these steps has found, the next ones need not find again.
+The data nodes of one addition are checked as they are written and as a whole, claimed, merged and committed, by several
+threads; each step can use the results of those before.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from webarcfs.archive.system.cache import Cache
 
 #: Bytes of arguments up to which a result is remembered.
 SMALL = 8 << 10
-#: Bytes that one function may hold, each result counted as if it were found for as many.
+#: Capacity of one function's cache in bytes; each result also counts as much as the largest arguments.
 HELD = 8 << 20
 
 R = TypeVar("R")
 
 
 class Remembered(Generic[R]):
-    """A function of bytes alone, the same each time; `weigh` says how many bytes a result takes."""
+    """A deterministic function of bytes, with a cache; `weigh` returns the bytes that a result takes."""
 
     def __init__(self, function: Callable[..., R], weigh: Callable[[R], int]) -> None:
         self._function = function
@@ -30,26 +30,26 @@ class Remembered(Generic[R]):
 
     @property
     def weight(self) -> int:
-        """Bytes that are held, at most."""
+        """Upper bound of the bytes in the cache."""
         return self._results.weight
 
     def __call__(self, *arguments: bytes) -> R:
-        """What the function returns. What it raises is not remembered."""
+        """Return the function's result. Errors are not cached."""
         if sum(map(len, arguments)) > SMALL:
             return self._function(*arguments)
         return self._results.get(arguments, lambda: self._function(*arguments))
 
     def know(self, result: R, *arguments: bytes) -> None:
-        """What the function would return, from who has found it in another way."""
+        """Add a result that the caller has found in another way."""
         if sum(map(len, arguments)) <= SMALL:
             self._results.get(arguments, lambda: result)
 
 
 def remembered(weigh: Callable[[Any], int]) -> Callable[[Callable[..., R]], Remembered[R]]:
-    """The same function, remembered."""
+    """Decorate a function with a cache."""
     return lambda function: Remembered(function, weigh)
 
 
 def weight_of_names(names: tuple[str, ...]) -> int:
-    """Bytes that names take."""
+    """Return the bytes that names take."""
     return sum(map(sys.getsizeof, names))

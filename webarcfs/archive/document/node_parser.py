@@ -1,7 +1,7 @@
-"""Reads data.xml, or data nodes alone, as a stream of events: within bounds, in flat memory, against rules.
+"""Reads data.xml, or data nodes alone, as a stream of events: within bounds, in constant memory, against rules.
 
-Documents come from users, so everything is bounded here before a tree is made of it. `NodeRules` hear of each node as
-it begins and ends, so that a fault is known as soon as its bytes are.
+Documents come from users, so everything is bounded here before a tree is made of it. `NodeRules` receive the beginning
+and end of each node, so that a fault is found as soon as its bytes arrive.
 """
 
 from __future__ import annotations
@@ -19,56 +19,56 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.document.data_xml import DATA, FILE, META, NAMESPACE
 from webarcfs.archive.model.errors import InvalidDocument, WebarcError
 
-#: Levels of elements in a data node. libxml2 before 2.12 reads 256 in a whole document, and may be what others have.
+#: Levels of elements in a data node. libxml2 before 2.12, which readers may have, reads 256 in a whole document.
 LEVELS = 200
-#: Elements, attributes, comments and processing instructions of a document: a tree takes some 200 bytes for each.
+#: Elements, attributes, comments and processing instructions of a document; each takes some 200 bytes in a tree.
 PARTS = 1_000_000
-#: Bytes of one piece of text, comment or attribute; from 10,000,000 on it depends on libxml2's version.
+#: Bytes of one piece of text, comment or attribute; from 10,000,000 on, libxml2's version decides.
 LONGEST = 8_000_000
-#: White space as XML knows it.
+#: White space in XML.
 SPACE = " \t\r\n"
 
 _OPENING = f'<arc:data xmlns:arc="{NAMESPACE}">'.encode()
 _CLOSING = b"</arc:data>"
 _XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
 _ARC_BOUND = re.compile(rf"""\A(<[^\s/>]+(?:\sxmlns(?::[^\s=]+)?=(?:"[^"]*"|'[^']*'))*?)\sxmlns:arc="{NAMESPACE}\"""")
-# Smaller than what libxml2 2.9 and later take at once (10,000,000 bytes).
+# Less than libxml2 2.9 and later accept at once (10,000,000 bytes).
 _PIECE = 1 << 20
-#: Up to this size a tree is made at once: that is several times as quick as to have a parser call for each event.
+#: Up to this size a tree is made at once: several times as fast as a call of the parser for each event.
 SMALL = 8 << 10
 
 
 def enclosed(nodes: bytes) -> bytes:
-    """Data nodes alone, as a document: with the prefix `arc` bound as it is where they will stand."""
-    # Whatever ends this element within `nodes` leaves the last tag without its partner, and is not well-formed.
+    """Return data nodes as a document, with the prefix `arc` bound as in data.xml."""
+    # An end tag of this element within `nodes` leaves the last tag without its partner: not well-formed.
     return _OPENING + nodes + _CLOSING
 
 
 class NodeRules:
-    """What is asked of a document's metadata and nodes. These ask nothing."""
+    """Rules for a document's metadata and nodes. This class accepts all."""
 
-    #: Whether what nodes hold is asked for.
+    #: Whether `ends` needs digests.
     digests: ClassVar[bool] = False
 
     def meta(self, fields: Mapping[str, str]) -> None:
-        """The attributes of arc:meta; none, if there is no such element."""
+        """Check the attributes of arc:meta; none, if there is no such element."""
 
     def begins(self, name: str) -> None:
-        """A data node begins; `name` is expanded."""
+        """Check the beginning of a data node; `name` is expanded."""
 
     def ends(self, name: str, digest: bytes) -> None:
-        """A data node has ended; `digest` is the same for the same content, however that is spelled in XML.
+        """Check the end of a data node; `digest` is equal for equal content, however XML spells it.
 
-        Empty, unless `digests` says that it is asked for.
+        It is empty unless `digests` is set.
         """
 
 
 class NodeReader:
-    """The parser's target: follows a document (`whole`), or nodes in the element of `enclosed`."""
+    """The parser's target: reads a document (`whole`), or nodes in the element of `enclosed`."""
 
     def __init__(self, rules: NodeRules, *, whole: bool) -> None:
         self._rules = rules
-        #: The elements above the nodes that are to come, in order, each at its depth.
+        #: The expected elements above the nodes, in order, each at its depth.
         self._frame = [(1, FILE), (2, META), (2, DATA)] if whole else [(1, DATA)]
         self._level = 3 if whole else 2
         self._parts = self._text = 0
@@ -78,15 +78,15 @@ class NodeReader:
 
     @property
     def inside(self) -> bool:
-        """Whether what comes next is part of a data node."""
+        """Whether the next event is part of a data node."""
         return self.depth >= self._level
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handle the beginning of an element."""
         self.depth += 1
         self._count(1 + len(attributes))
         if _XML_ID in attributes:
-            # Two nodes with the same one, from two writers, would make a document that is no XML any more.
+            # Two nodes with the same id, from two writers, would make a document that is not valid XML.
             raise InvalidDocument("data nodes cannot have an xml:id, which must be unique in the whole document")
         if not self.inside:
             return self._frame_begins(name, attributes)
@@ -117,7 +117,7 @@ class NodeReader:
         self._rules.begins(name)
 
     def end(self, name: str) -> None:  # noqa: ARG002 # lxml's interface
-        """An element ends."""
+        """Handle the end of an element."""
         if self.inside:
             self._add(">")
         if self.depth == self._level:
@@ -125,7 +125,7 @@ class NodeReader:
         self.depth -= 1
 
     def data(self, text: str) -> None:
-        """A part of the text between two tags."""
+        """Handle a part of the text between two tags."""
         if not self.inside:
             if text.strip(SPACE):
                 raise InvalidDocument("there is text between data nodes; they are elements")
@@ -138,24 +138,24 @@ class NodeReader:
             raise InvalidDocument(f"a text of more than {LONGEST} bytes")
 
     def comment(self, text: str) -> None:
-        """A comment."""
+        """Handle a comment."""
         self._note("!", text)
 
     def pi(self, target: str, text: str | None = None) -> None:
-        """A processing instruction."""
+        """Handle a processing instruction."""
         self._note("?", target, text or "")
 
     def doctype(self, *_: str | None) -> None:
-        """A document type declaration, and with it entities: never."""
+        """Refuse a document type declaration, and with it entities."""
         raise InvalidDocument("XML with a document type declaration is refused")
 
     def close(self) -> None:
-        """The document has ended."""
+        """Handle the end of the document."""
 
     def _note(self, *words: str) -> None:
         self._count(1)
         if not self.inside:
-            # Nothing is accepted that is not kept, and only nodes are.
+            # Only content that is stored is accepted, and only nodes are stored.
             raise InvalidDocument("comments and processing instructions belong inside data nodes")
         self._add(*words)
 
@@ -165,14 +165,14 @@ class NodeReader:
             raise InvalidDocument(f"XML of more than {PARTS} elements and attributes")
 
     def _add(self, *words: str) -> None:
-        # NUL is in no XML: so no two sequences of events are the same bytes.
+        # XML contains no NUL: so two sequences of events never yield the same bytes.
         self._text = 0
         if self._digest is not None:
             self._digest.update(("\0" + "\0".join(words)).encode("utf-8"))
 
 
 class _Heard:
-    """A target that never raises: lxml does not free the document of one that does. After an error it hears no more."""
+    """A target that never raises: lxml leaks the document of one that does. It ignores all events after an error."""
 
     def __init__(self, reader: NodeReader) -> None:
         self._reader = reader
@@ -197,7 +197,7 @@ class _Heard:
         self._tell(self._reader.doctype, *words)
 
     def close(self) -> None:
-        """The document has ended."""
+        """Handle the end of the document."""
 
     def _tell(self, event: Callable[..., None], *words: Any) -> None:
         if self.error is None:
@@ -207,17 +207,17 @@ class _Heard:
                 self.error = error
 
 
-# lxml looks at the signature of a target for each parser, which is most of the cost of a small one; so it is told.
+# For each parser, lxml inspects the signature of its target, most of the cost of a small one; so it is set here.
 for _start in (NodeReader.start, _Heard.start):
     setattr(_start, "__signature__", inspect.signature(_start))  # noqa: B010 # mypy knows no such attribute
 
 
 def read(document: bytes, rules: NodeRules, *, whole: bool) -> etree._Element | None:
-    """Hold a document, or nodes as `enclosed` makes them one, against rules. Raises InvalidDocument and theirs.
+    """Check a document, or nodes enclosed in one, against rules. Raises InvalidDocument and the rules' errors.
 
     Returns its tree, if one was made.
     """
-    # Not of whole documents, whose digests are compared: libxml2 tells of an `&amp;` in an attribute as `&#38;`.
+    # Not for whole documents, whose digests are compared: libxml2 reports an `&amp;` in an attribute as `&#38;`.
     root = None if whole else small_tree(document)
     if root is not None:
         tell(root, NodeReader(rules, whole=whole))
@@ -230,9 +230,9 @@ def read(document: bytes, rules: NodeRules, *, whole: bool) -> etree._Element | 
 
 
 def small_tree(document: bytes) -> etree._Element | None:
-    """The tree of a small document with nothing beside its root; None for others, and for what is not well-formed.
+    """Return the tree of a small document that is only its root; None for others, and for malformed ones.
 
-    What is wrong with those the parser's events tell in order: a rule may have been broken before.
+    For those, the parser's events report the fault in order: a rule may have been broken before it.
     """
     if len(document) > SMALL:
         return None
@@ -244,7 +244,7 @@ def small_tree(document: bytes) -> etree._Element | None:
 
 
 def tell(node: etree._Element, reader: NodeReader) -> None:
-    """Tell a reader of an element as the parser would."""
+    """Send a reader the events of an element, as the parser would."""
     if isinstance(node, etree._Comment):
         reader.comment(node.text or "")
         return
@@ -254,7 +254,7 @@ def tell(node: etree._Element, reader: NodeReader) -> None:
     reader.start(str(node.tag), cast(Mapping[str, str], node.attrib))
     if node.text:
         reader.data(node.text)
-    for inner in node:  # as deep as the reader lets it be
+    for inner in node:  # the reader bounds the depth
         tell(inner, reader)
         if inner.tail:
             reader.data(inner.tail)
@@ -262,9 +262,9 @@ def tell(node: etree._Element, reader: NodeReader) -> None:
 
 
 class NodeStream:
-    """The same for bytes as they come. UTF-8 only; each piece must end where a tag, comment or the like may end.
+    """Checks bytes as they arrive. UTF-8 only; each piece must end where a tag, comment or the like may end.
 
-    Tokens that are cut anywhere are held back by newer parsers until much more has come; so none is cut here.
+    Newer parsers hold back tokens that are cut elsewhere until much more has arrived; so none is cut here.
     """
 
     def __init__(self, rules: NodeRules, *, whole: bool) -> None:
@@ -276,7 +276,7 @@ class NodeStream:
             self._feed(_OPENING)
 
     def feed(self, data: bytes) -> None:
-        """Hold what has come against the rules; `data` ends with `>`."""
+        """Check the next bytes against the rules; `data` ends with `>`."""
         begin = 0
         while begin < len(data):
             end = data.rfind(b">", begin, begin + _PIECE) + 1 or data.find(b">", begin) + 1 or len(data)
@@ -286,7 +286,7 @@ class NodeStream:
             raise InvalidDocument("XML is not well-formed: an end tag without its element")
 
     def __del__(self) -> None:
-        # lxml frees what libxml2 holds of a document only with this.
+        # Only this makes lxml free libxml2's data of a document.
         with suppress(etree.LxmlError):
             self._parser.close()
 
@@ -297,13 +297,13 @@ class NodeStream:
             raise self._heard.error or InvalidDocument(f"XML is not well-formed: {error}") from None
         if self._heard.error is not None:
             raise self._heard.error
-        # A prefix that is not bound is no syntax error for the parser, but one for everybody who reads the document.
+        # An unbound prefix is no syntax error for this parser, but one for every other reader of the document.
         for entry in self._parser.feed_error_log.filter_from_errors():
             raise InvalidDocument(f"XML is not well-formed: line {entry.line}: {entry.message}")
 
 
 def serialised(node: etree._Element) -> bytes:
-    """A data node as it will stand in data.xml, with all the prefixes that it could see where it stood."""
+    """Return a data node in the form of data.xml, with all prefixes in its scope."""
     text = etree.tostring(node, encoding="unicode", with_tail=False)
     # `arc` is bound in every data.xml already. Declarations come before attributes, whose values may look like one.
     found = _ARC_BOUND.match(text)

@@ -1,4 +1,4 @@
-"""What is asked of data nodes that users add (/Xm-3.1/, /Xm-5/): rules for node_parser.py, pure."""
+"""Rules for data nodes that users add (/Xm-3.1/, /Xm-5/), for node_parser.py. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class UniqueNames(NodeRules):
         self._taken = set(taken)
 
     def begins(self, name: str) -> None:
-        """Refuses a name that is taken."""
+        """Refuse a taken name."""
         if name in self._taken:
             raise Exists(f"there is a data node {name} already")
         self._taken.add(name)
@@ -27,7 +27,7 @@ class UniqueNames(NodeRules):
 
 
 class OldNodesUnchanged(UniqueNames):
-    """The metadata and the old nodes must be there, in order and unchanged (/Xm-5/); others must be new."""
+    """The metadata and the old nodes must exist, in order and unchanged (/Xm-5/); other nodes must be new."""
 
     digests = True
 
@@ -40,31 +40,31 @@ class OldNodesUnchanged(UniqueNames):
         self.names = {name for name, _ in record.nodes}
 
     def meta(self, fields: Mapping[str, str]) -> None:
-        """The metadata are locked (/Xm-5.2/)."""
+        """Refuse changed metadata (/Xm-5.2/)."""
         if dict(fields) != self._meta:
             raise NotPermitted("the metadata in data.xml cannot be changed")
 
     def begins(self, name: str) -> None:
-        """An old node must be the next one."""
+        """Refuse an old node out of order."""
         super().begins(name)
         if name in self.names and self._old[self._next][0] != name:
             raise _gone(self._old[self._next][0])
 
     def ends(self, name: str, digest: bytes) -> None:
-        """An old node must be what it was (/Xm-5.1/)."""
+        """Refuse a changed old node (/Xm-5.1/)."""
         if name in self.names:
             if self._old[self._next][1] != digest:
                 raise NotPermitted(f"data node {name} cannot be changed")
             self._next += 1
 
     def finish(self) -> None:
-        """No old node may be missing at the end."""
+        """Refuse a missing old node."""
         if self._next < len(self._old):
             raise _gone(self._old[self._next][0])
 
 
 class _Record(NodeRules):
-    """Keeps what it is told."""
+    """Records metadata and nodes."""
 
     digests = True
 
@@ -73,16 +73,16 @@ class _Record(NodeRules):
         self.nodes: list[tuple[str, bytes]] = []
 
     def meta(self, fields: Mapping[str, str]) -> None:
-        """The metadata."""
+        """Record the metadata."""
         self.fields = dict(fields)
 
     def ends(self, name: str, digest: bytes) -> None:
-        """A node."""
+        """Record a node."""
         self.nodes.append((name, digest))
 
 
 def read_old(document: bytes, rules: NodeRules) -> None:
-    """Hold a data.xml of the archive against rules. Raises Damaged if it is none: that is not the writer's fault."""
+    """Check a data.xml of the archive against rules. Raises Damaged for an invalid one: not the writer's fault."""
     try:
         read(document, rules, whole=True)
     except InvalidDocument as error:

@@ -1,8 +1,8 @@
 """Schemas that users add for their data nodes: `ARCHIVE/xsd/<element>.xsd` (/Xm-3.3/, /Xm-4/).
 
-`words.xsd` is the schema of the nodes `words` in the namespace that it is for (its targetNamespace, or none), if it
-declares such an element. A schema may include and import others of the folder, by their plain names; nothing else is
-read, from this machine or another. Schemas are kept compiled until a file changes. Safe for any thread.
+`words.xsd` is the schema of the nodes `words` in its namespace (its targetNamespace, or none), if it declares such an
+element. A schema may include and import others of the folder, by their plain names; nothing else is read, from this
+machine or another. Compiled schemas are kept until a file changes. Safe for any thread.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.document.node_parser import enclosed
 from webarcfs.archive.model.errors import InvalidDocument
 
-#: Bytes of one schema, and how many one may read.
+#: Bytes of one schema, and the most schemas that one may read.
 LARGEST = 1 << 20
 MOST_FILES = 100
-#: How a file of the folder is called: an element's name, and nothing that leads elsewhere.
+#: Names of files in the folder: an element's name, without characters that lead elsewhere.
 NAME = re.compile(r"[^\x00-\x20/\\:#?%.][^\x00-\x20/\\:#?%]*\.xsd")
 
-# What a schema's own name and those that it refers to are relative to; there is no such place.
+# Base of a schema's own name and its references; no such place exists.
 _BASE = "xsd:///"
 _SCHEMA = "{http://www.w3.org/2001/XMLSchema}schema"
 _ELEMENT = "{http://www.w3.org/2001/XMLSchema}element"
@@ -36,7 +36,7 @@ Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A schema that can be used, or why it cannot; with the files that it was read from, as they were then."""
+    """A usable schema, or its fault; with the files that it was read from, and their stamps then."""
 
     files: dict[str, Stamp | None]
     namespace: str = ""
@@ -46,9 +46,9 @@ class Compiled:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def validate(self, node: etree._Element) -> None:
-        """Raises InvalidDocument with what is wrong and where."""
+        """Validate a node. Raises InvalidDocument with fault and line."""
         assert self.schema is not None
-        # The log of errors is the schema's, not the call's.
+        # The error log belongs to the schema, not to the call.
         with self.lock:
             try:
                 valid = self.schema.validate(node)
@@ -61,7 +61,7 @@ class Compiled:
 
 
 class Schemas:
-    """The schemas of one archive; `strict`: nodes without one are refused."""
+    """The schemas of one archive; with `strict`, nodes without a schema are refused."""
 
     def __init__(self, folder: Path, *, strict: bool = False) -> None:
         self._folder = folder
@@ -69,17 +69,17 @@ class Schemas:
         self._kept: dict[str, Compiled] = {}
 
     def validate(self, nodes: bytes) -> None:
-        """Check data nodes, as data_nodes.py returns them. Raises InvalidDocument for the first that is wrong."""
+        """Check data nodes, as data_nodes.py returns them. Raises InvalidDocument for the first invalid one."""
         for node in data_xml.parse_element(enclosed(nodes)) if nodes else ():
             self._validate(node)
 
     def judge(self, nodes: bytes, elements: Iterable[etree._Element]) -> None:
-        """The same for who has a tree of them already: these are the nodes as its elements."""
+        """Check data nodes that the caller also has as elements of a tree."""
         try:
             for node in elements:
                 self._validate(node)
         except InvalidDocument:
-            self.validate(nodes)  # what it says has lines in it: those of the nodes, not of that tree
+            self.validate(nodes)  # its errors have the nodes' line numbers, not those of that tree
 
     def _validate(self, node: etree._Element) -> None:
         name = etree.QName(node)
@@ -97,7 +97,7 @@ class Schemas:
             raise InvalidDocument(f"data node {node.tag} has no schema; add one as .schemas/{file} first")
 
     def check(self, file: str, body: bytes) -> None:
-        """Whether a new file of the folder would be a schema. Raises InvalidDocument with the reason."""
+        """Check that a new file of the folder is a valid schema. Raises InvalidDocument with the reason."""
         if not NAME.fullmatch(file):
             raise InvalidDocument(f"{file!r} is no name for a schema; it is called <element>.xsd")
         fault = compile_schema(self._folder, file, body).fault
@@ -119,7 +119,7 @@ class Schemas:
 
 
 def compile_schema(folder: Path, file: str, body: bytes | None = None) -> Compiled:
-    """Read a schema of the folder, or `body` as if it were one of this name, with whatever it includes."""
+    """Compile a schema of the folder, or `body` under this name, with the schemas that it includes."""
     files = _Files(folder)
     try:
         root = files.parse(file, body)
@@ -132,7 +132,7 @@ def compile_schema(folder: Path, file: str, body: bytes | None = None) -> Compil
 
 
 class _Files(etree.Resolver):
-    """Gives the parser the schemas of a folder and nothing else, and remembers which."""
+    """Gives the parser the schemas of a folder and nothing else, and records which."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -142,18 +142,18 @@ class _Files(etree.Resolver):
         self.fault = ""
 
     def parse(self, file: str, body: bytes | None = None) -> etree._Element:
-        """The root of a schema. Raises InvalidDocument."""
+        """Return the root of a schema. Raises InvalidDocument."""
         body = self._take(file, body)
         parser = data_xml.parser()
         parser.resolvers.add(self)
         return etree.fromstring(body, parser, base_url=_BASE + file)
 
     def resolve(self, system_url: str, public_id: str, context: object) -> object:  # type: ignore[override] # noqa: ARG002 # lxml's interface
-        """What a schema includes or imports."""
+        """Resolve a schema that another includes or imports."""
         try:
             return self.resolve_string(self._take(system_url.removeprefix(_BASE), None), context, base_url=system_url)
         except (InvalidDocument, OSError) as error:
-            # libxml2 says only that it could not be read.
+            # libxml2's own message has no reason.
             self.fault = self.fault or _line(str(error))
             raise
 
@@ -168,7 +168,7 @@ class _Files(etree.Resolver):
                 body = opened.read(LARGEST + 1)
         if len(body) > LARGEST:
             raise InvalidDocument(f"{file} has more than {LARGEST} bytes")
-        # Entities and the like are seen here, before libxml2's parser of schemas, which expands them.
+        # Entities and the like are refused here, before libxml2's parser of schemas, which expands them.
         root = data_xml.parse_element(body)
         if root.tag != _SCHEMA:
             raise InvalidDocument(f"{file} is no XML Schema")
@@ -181,9 +181,9 @@ def _global_elements(root: etree._Element) -> Iterator[str]:
 
 
 def stamp(path: Path | str) -> Stamp | None:
-    """By what a changed file is told; None if there is none."""
+    """Return a value that differs after a file has changed; None without a file."""
     try:
-        found = os.stat(path)  # noqa: PTH116 # with each addition; a path costs more than the question
+        found = os.stat(path)  # noqa: PTH116 # for each addition; a Path costs more than the call
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

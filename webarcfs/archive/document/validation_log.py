@@ -1,4 +1,4 @@
-"""`log/validation.log`: what was wrong with extensions of data.xml that were refused, a line each (/Xm-4/)."""
+"""`log/validation.log`: a line for each refused extension of a data.xml (/Xm-4/)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from webarcfs.archive.system import rotating_log
 
 #: The file's name in `log/`.
 NAME = "validation.log"
-#: Longest reason, in characters: parts of what users wrote are in it.
+#: Longest reason, in characters: it quotes what users wrote.
 LONGEST = 1000
 
 _log = logging.getLogger(__name__)
 
 
 def refused(archive: Archive, user: str, path: str, error: BaseException) -> None:
-    """Add a line: when, who, which document (its path in the mount), what was wrong.
+    """Add a line: time, user, document (its path in the mount), reason.
 
-    Columns are separated by tabs; what could end a line is escaped. A log that cannot be written stops nobody.
+    Columns are separated by tabs; characters that could end a line are escaped. A failed write is only logged.
     """
     columns = (format_time(datetime.now(CET)), _plain(user), _plain(path), _plain(str(error))[:LONGEST])
     try:
@@ -33,7 +33,7 @@ def refused(archive: Archive, user: str, path: str, error: BaseException) -> Non
 
 
 def append(path: Path, line: str) -> None:
-    """Append a line to a log that is rotated by size, whoever else writes it."""
+    """Append a line to a log that is rotated by size; several processes may write it."""
     with suppress(FileNotFoundError):
         if path.stat().st_size >= rotating_log.LARGEST:
             rotating_log.rotate(path)

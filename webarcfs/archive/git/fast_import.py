@@ -1,7 +1,7 @@
-"""Writes many files at once: their bytes as the stream of a `git fast-import` (git-fast-import(1)), their trees by us.
+"""Writes many files at once: their bytes through a `git fast-import` (git-fast-import(1)), their trees by itself.
 
-Measured at three times the speed of `git add` and `git commit`, and no file of a crawl is created on the way. Git is
-told of no paths: it looks through all of a folder for each, and keeps all trees in memory.
+Measured at three times the speed of `git add` and `git commit`, and no file of a crawl is created meanwhile. Git
+receives no paths: it would search all of a folder for each, and keep all trees in memory.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from webarcfs.archive.git.tree_rewriting import Rewriting
 from webarcfs.archive.model.addition import blob_hash
 from webarcfs.archive.model.errors import Damaged, WebarcError
 
-#: Files above it are neither held in memory by git nor compressed against each other.
+#: Git neither holds larger files in memory nor compresses them against each other.
 BIG_FILE = 8 * 1024 * 1024
-# git asks for 256 KiB to compress each object; glibc would take them from the kernel and give them back each time: that
-# is 600,000 page faults for 10,000 pages, which on a virtual machine can cost more than all the rest (mallopt(3)).
+# git allocates 256 KiB to compress each object; glibc would map and unmap them each time: 600,000 page faults for
+# 10,000 pages, which on a virtual machine can cost more than all the rest (mallopt(3)).
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(4 << 20), "MALLOC_TRIM_THRESHOLD_": str(16 << 20)}
-#: Git remembers each blob that it was given, in some 70 bytes, so it begins anew after so many.
+#: Git remembers each blob that it received, in some 70 bytes, so it is restarted after so many.
 _BLOBS = 300_000
-# Room for git to fall behind while the next documents are read and described.
+# Room for git to lag while the next documents are read and described.
 _PIPE = 1 << 20
 
 
 class FastImport:
-    """Files go in as a stream, a tree comes out. No ref shows any of it; a process that dies leaves objects only.
+    """Writes files as a stream, and returns a tree. No ref shows any of it; a process that dies leaves objects only.
 
     Use it as a context manager.
     """
 
     def __init__(self, repository: Path, base: str | None, read: Callable[[str], bytes]) -> None:
-        """`base` is the tree to begin with, None for an empty one; `read` gives git's bytes of a tree."""
+        """`base` is the tree to begin with, None for an empty one; `read` returns git's bytes of a tree."""
         self._repository = repository
         self._loose = durability.Since(repository)
         self._tree = Rewriting(repository, base, read)
@@ -45,7 +45,7 @@ class FastImport:
         self._process = self._begin()
 
     def remove(self, path: str) -> None:
-        """Drop the file or folder that the tree has at `path`; what is put there, before or after, stays."""
+        """Drop the tree's file or folder at `path`; files that are put there, before or after, stay."""
         self._tree.remove(path)
 
     def put(self, path: str, body: bytes) -> None:
@@ -69,16 +69,16 @@ class FastImport:
         self._put(path, digest.digest())
 
     def put_oid(self, path: str, blob: str) -> None:
-        """Place a blob that is in the repository already."""
+        """Place a blob that the repository already has."""
         self._tree.put(path, blob)
 
     def finish(self) -> str:
         """Store all, and return the tree. Raises OSError or Damaged when git could not write.
 
-        Until the importer is closed, nobody's repack drops the trees.
+        Until the importer is closed, no repack drops the trees.
         """
         self._end()
-        self._loose.sync()  # what is not much is not put into a pack
+        self._loose.sync()  # git writes few objects as loose files, not as a pack
         return self._tree.finish()
 
     def __enter__(self) -> FastImport:
@@ -112,7 +112,7 @@ class FastImport:
             bufsize=1 << 18,
         )
         assert process.stdin is not None
-        with contextlib.suppress(OSError):  # more than fs.pipe-user-pages-soft allows this user: it works all the same
+        with contextlib.suppress(OSError):  # fs.pipe-user-pages-soft may forbid it; a smaller pipe works, too
             fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _PIPE)
         return process
 
@@ -130,7 +130,7 @@ class FastImport:
         self._wait()
 
     def _wait(self) -> None:
-        """Wait for git, and raise what it complains of."""
+        """Wait for git, and raise its error."""
         stdin, stderr = self._process.stdin, self._process.stderr
         assert stdin is not None and stderr is not None
         _close_quietly(stdin)

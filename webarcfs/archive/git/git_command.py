@@ -1,6 +1,6 @@
-"""Runs the git command, for the store and what writes for it.
+"""Runs the git command, for the store and the modules that write for it.
 
-Never a hook and never a configuration file of somebody else: the archive's repositories may belong to another user.
+Never a hook and never another user's configuration file: the archive's repositories may belong to another user.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from webarcfs.archive.model.errors import Busy, Damaged
 
 _NEXT_TO_NOTHING = 1 << 16  # bytes
 _LOCK_IN_THE_WAY = re.compile(rb"Unable to create '([^'\n]+\.lock)': File exists")
-#: What git says of a repository whose HEAD, settings or refs are damaged.
+#: Git's messages for a repository with damaged HEAD, settings or refs.
 _SMALL_FILES = re.compile(
     rb"not a git repository|bad (numeric |boolean )?config|packed-refs|(bad|broken) ref|not a valid ref"
 )
-#: How every git command starts. Git 3 takes a bare repository for one only where it is told so.
+#: The beginning of every git command. Git 3 accepts a bare repository only with this setting.
 GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "safe.bareRepository=all")
-#: What a new repository is made of, and what libgit2 reads: git 3 would take SHA-256 and reftable. git-init(1)
+#: The formats of a new repository, those that libgit2 reads: git 3 would use SHA-256 and reftable. git-init(1)
 _FORMATS = {"GIT_DEFAULT_HASH": "sha1", "GIT_DEFAULT_REF_FORMAT": "files"}
 
 
 @cache
 def environment() -> dict[str, str]:
-    """The environment of every git command: messages in English, no settings but the repository's own, our formats."""
+    """Return the environment of every git command: English messages, only the repository's settings, our formats."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     return kept | _FORMATS | {"LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
 
@@ -59,8 +59,8 @@ def run(
 
 
 def fail(what: str, complaint: bytes, path: Path | None) -> NoReturn:
-    """Raise what git's complaint about the repository `path` means: OSError for a full disk, Busy for a lock in the
-    way, else Damaged.
+    """Raise the error for git's message about the repository `path`: OSError for a full disk, Busy for an existing
+    lock, else Damaged.
     """
     for number in (errno.ENOSPC, errno.EDQUOT):
         if os.strerror(number).encode() in complaint:
@@ -78,7 +78,7 @@ def fail(what: str, complaint: bytes, path: Path | None) -> NoReturn:
 
 
 def lock_in_the_way(complaint: bytes) -> Path | None:
-    """The lock file that git says it fell over; as git says it, which may be relative to the repository."""
+    """Return the lock file in git's message as git wrote it: it may be relative to the repository."""
     match = _LOCK_IN_THE_WAY.search(complaint)
     return Path(os.fsdecode(match[1])) if match else None
 
@@ -92,7 +92,7 @@ def _is_full(path: Path) -> bool:
 
 
 def reason(message: bytes) -> str:
-    """The line of git's complaint that says why: the first that calls itself fatal, else the last."""
+    """Return the line with the reason in git's message: the first that begins with `fatal: `, else the last."""
     lines = message.decode("utf-8", "replace").strip().splitlines()
     fatal = (line for line in lines if line.startswith("fatal: "))
     return next(fatal, lines[-1] if lines else "no reason given")

@@ -1,9 +1,9 @@
-"""Locks that a git left in a repository when it was killed, told from those that a git holds.
+"""Finds locks that a killed git left in a repository, as opposed to those that a git holds.
 
-git holds a lock as a file `<what it guards>.lock`, and whoever comes next fails as long as that is there. Its process's
-number is not in it. So a lock is taken for left when it was there before all processes were looked at, and none of them
-can be its holder: no git is at work in the repository, and nobody has the file open. Where that cannot be told, since
-processes of others cannot be seen or looked into, it is left when nobody has touched it for long.
+git holds a lock as a file `<guarded file>.lock`, and the next git fails as long as that exists. It does not contain the
+process id. So a lock counts as left if it existed before all processes were examined, and none of them can be its
+holder: no git works in the repository, and no process has the file open. Where that is unknown, since processes of
+other users cannot be seen or examined, a lock is left if it was not touched for long.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from pathlib import Path
 _log = logging.getLogger(__name__)
 _PATTERNS = (
     "*.lock",
-    "packed-refs.new",  # what becomes packed-refs, made by whoever holds packed-refs.lock: nobody else can make one
+    "packed-refs.new",  # becomes packed-refs; only the holder of packed-refs.lock makes it
     "refs/**/*.lock",
     "objects/info/*.lock",
     "objects/info/commit-graphs/*.lock",
     "objects/pack/*.lock",
 )
-#: Seconds after which a lock is nobody's, whoever may be there: git holds those of refs for milliseconds, those of
-#: packs and graphs as long as it takes to write them.
+#: Seconds after which a lock counts as left in any case: git holds those of refs for milliseconds, those of packs and
+#: graphs as long as it takes to write them.
 _REFS_LOCK = 60.0
 _LOCK = 3600.0
 _SHORT = ("packed-refs.lock", "packed-refs.new", "HEAD.lock")
 _PROC = Path("/proc")
-#: Which file a lock is, so that one that was made anew meanwhile is another.
+#: Identity of a lock file, so that one made again meanwhile is another.
 _Identity = tuple[int, int, int]
 
 
 def left(repository: Path) -> list[Path]:
-    """The locks in a repository that nobody holds. A look at a few folders where there is none."""
+    """Return the locks in a repository that no process holds. Without locks, it reads a few folders only."""
     found = {path: identity for path in _locks(repository) if (identity := _identity(path)) is not None}
     if not found:
         return []
-    # From here on, whoever made them is dead, or among those that are looked at.
+    # The makers of these locks are dead by now, or among the processes that are examined next.
     held = _held(repository.resolve(), found)
     return sorted(path for path in found if (path not in held or _is_old(repository, path)) and _is(path, found[path]))
 
 
 def remove(repository: Path) -> list[Path]:
-    """Remove them; returns those that were there. Raises OSError.
+    """Remove the left locks; return those that existed. Raises OSError.
 
-    Nobody can make one of them anew before it is gone, since only one process at a time removes them.
+    No process can make one again before it is removed, since only one at a time removes them.
     """
     if not left(repository):
         return []
@@ -90,15 +90,15 @@ def _is_old(repository: Path, path: Path) -> bool:
         return False
 
 
-# -- who may hold them -------------------------------------------------------------------------------------------------
+# -- possible holders --------------------------------------------------------------------------------------------------
 
 
 def _held(repository: Path, locks: Mapping[Path, _Identity]) -> set[Path]:
-    """Those that somebody may hold: all, where a git is at work in the repository or not everybody can be seen."""
+    """Return the locks that may be held: all, if a git works in the repository or some processes are hidden."""
     if not os.access(_PROC / "1/stat", os.R_OK):  # proc(5), hidepid
         return set(locks)
     by_file = {identity[:2]: path for path, identity in locks.items()}
-    shared = (repository / "worktrees").is_dir()  # a git in any folder may work on it then (git-worktree(1))
+    shared = (repository / "worktrees").is_dir()  # then a git in any folder may work on it (git-worktree(1))
     held = set[Path]()
     for process in _PROC.iterdir():
         if not process.name.isdecimal():
@@ -117,7 +117,7 @@ def _is_git(process: Path) -> bool:
 
 
 def _works_in(process: Path, repository: Path) -> bool:
-    """Whether a git may be at work in a repository: by its folder, or by what it was told."""
+    """Return whether a git may work in a repository: by its folder, arguments or environment."""
     try:
         folder = (process / "cwd").readlink()
         words = (process / "cmdline").read_bytes().split(b"\0")
@@ -133,7 +133,7 @@ def _works_in(process: Path, repository: Path) -> bool:
 
 
 def _open_files(process: Path) -> Iterator[tuple[int, int]]:
-    """Device and number of the files that a process has open, as far as one may know."""
+    """Yield device and inode of the files that a process has open, as far as they are readable."""
     try:
         files = list((process / "fd").iterdir())
     except OSError:

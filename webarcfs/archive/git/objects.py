@@ -1,7 +1,7 @@
-"""The objects of a repository, read and written through pygit2: blobs, trees and commits, none of which ever changes.
+"""The objects of a repository, read and written through pygit2: blobs, trees and commits, all immutable.
 
-Objects are named by their 40 hex digits, paths are `str` (bytes that are no UTF-8 travel as surrogates). Writing many
-is the importer's.
+Objects are named by their 40 hex digits, paths are `str` (bytes that are not UTF-8 become surrogates). fast_import.py
+writes many at once.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, NotFound, OtherFormat
 from webarcfs.archive.model.metadata import CET
 
-_TRIES = 30  # of writing an object
+_TRIES = 30  # to write an object
 _READ_AT_ONCE = 1 << 16
 _MAP_AT_ONCE = 1 << 20
 _MAP_AT_MOST = 64 << 20
 _CACHED_AT_MOST = 8 << 20
-#: Trees of more names than this are kept at hand; so many of them, of so many names together.
+#: Trees of more names than this are cached: so many trees, of so many names in total.
 _LARGE: Final = 64
 _LARGE_TREES: Final = 8
 _LARGE_AT_MOST: Final = 500_000
 _TREE: Final = int(ObjectType.TREE)
 _FILE: Final = tree_lines.FILE
 _MODES = {True: tree_lines.FOLDER, False: _FILE}
-#: How os.fsdecode decodes: a walk has it do so for each name, and its way there costs as much again.
+#: The arguments of os.fsdecode: a walk decodes each name, and the call to it costs as much again.
 _CODING: Final = sys.getfilesystemencoding()
 _ERRORS: Final = sys.getfilesystemencodeerrors()
 _LINE: Final = tree_lines.LINE
-#: What libgit2 says of a repository with a format that it does not know.
+#: libgit2's messages for a repository with an unknown format.
 _OTHER_FORMAT: Final = re.compile("unknown object format|unsupported extension|unsupported repository version")
 _FOLDERS: Final = tree_lines.FOLDERS
 _NO_LINE: Final = b"", b"", b""
 
 
 class Entry(NamedTuple):
-    """One name in a tree: a blob (file) or a tree (folder). A tuple, since a walk makes them by the thousand."""
+    """One name in a tree: a blob (file) or a tree (folder). A tuple, since a walk makes thousands."""
 
     name: str
     oid: str
@@ -61,13 +61,13 @@ class Entry(NamedTuple):
 
     @property
     def is_document(self) -> bool:
-        """Whether it is a file data.xml, which makes the folder that holds it an ARC."""
+        """Whether it is a file data.xml, which makes its folder an ARC."""
         return self.name == DATA_XML and not self.is_tree
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A file that differs between two trees: the blob before and after, None where there is none."""
+    """A file that differs between two trees: its blob before and after, or None."""
 
     path: str
     old: str | None
@@ -75,7 +75,7 @@ class Difference:
 
 
 class Names:
-    """The names in one tree, looked up one by one: in a quarter of the memory that its entries take."""
+    """The names in one tree, looked up one by one: a quarter of the memory of its entries."""
 
     def __init__(self, tree: pygit2.Tree) -> None:
         self._tree = tree
@@ -84,7 +84,7 @@ class Names:
         return len(self._tree)
 
     def find(self, name: str) -> Entry | None:
-        """The entry of that name; None when there is none."""
+        """Return the entry of a name, or None."""
         try:
             found = self._tree[name]
         except KeyError:
@@ -98,7 +98,7 @@ class Objects:
     def __init__(self, path: Path) -> None:
         """Open the repository at `path`.
 
-        Raises NotFound when there is none, OtherFormat for one of git's other formats, Damaged when it is not one.
+        Raises NotFound when there is none, OtherFormat for another format of git, Damaged for no repository.
         """
         _configure_library()
         self.path = path
@@ -123,48 +123,48 @@ class Objects:
                 " can"
             ) from None
         self._odb = self._repo.odb
-        # Most objects are in packs, and libgit2 looks for a file of each first: two system calls an object.
+        # Most objects are in packs, but libgit2 first looks for a loose file: two system calls for each object.
         self._packed = pygit2.Odb()
         self._packed.add_backend(pygit2.OdbBackendPack(self._objects), 1)
-        # Those of before would hold its packs open.
+        # The former objects would hold its packs open.
         self._latest: tuple[str, pygit2.Tree] | None = None
         self._large: tuple[tuple[str, pygit2.Tree], ...] = ()
 
     def let_go(self) -> bool:
-        """Close packs that a repack removed, which libgit2 never does; whether there were any. One thread at a time."""
+        """Close packs that a repack removed, which libgit2 never does; return whether any was. One thread only."""
         if vanished := self._packs.vanished():
-            self._open()  # readers in other threads finish with what they have
-            gc.collect()  # a repository is a knot of references that only this undoes
+            self._open()  # readers in other threads finish with the old objects
+            gc.collect()  # only this frees a repository, which has reference cycles
         return vanished
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def entries(self, tree: str) -> list[Entry]:
-        """What lies in a tree, in git's order."""
+        """Return the entries of a tree, in git's order."""
         raw = self.read_tree(tree)
         entries: list[Entry] = []
         size = 0
         lines: list[tuple[bytes, bytes, bytes]] = _LINE.findall(raw)
         for mode, name, oid in lines:
             is_tree = mode != _FILE and mode in _FOLDERS
-            # As Entry(…) does it, which is a function in Python.
+            # As Entry(…), but without its Python function.
             entries.append(tuple.__new__(Entry, (name.decode(_CODING, _ERRORS), oid.hex(), is_tree)))
             size += len(mode) + len(name) + 22  # and a space, a NUL and the id
-        if size != len(raw):  # what the pattern does not know it leaves out
+        if size != len(raw):  # the pattern skips lines that it does not match
             raise Damaged(f"{self.path}: {tree} is no tree that can be read")
         return entries
 
     def each(self, tree: str) -> Iterator[Entry]:
-        """The same, one after the other."""
+        """Yield the same entries."""
         for mode, name, oid in self._lines(tree):
             yield Entry(name.decode(_CODING, _ERRORS), oid.hex(), mode in _FOLDERS)
 
     def names(self, tree: str) -> Names:
-        """What lies in a tree, to look for some of it. Names with `/` are not to be asked for."""
+        """Return the names of a tree, to look up a few of them. Names with `/` are not allowed."""
         return Names(self._tree(tree))
 
     def find(self, tree: str, path: str) -> Entry | None:
-        """The entry at `path` below `tree`; None when there is none."""
+        """Return the entry at `path` below `tree`, or None."""
         entry = Entry("", tree, True)
         for name in path.split("/") if path else []:
             if not entry.is_tree:
@@ -177,36 +177,36 @@ class Objects:
         return entry
 
     def read(self, blob: str) -> bytes:
-        """A blob's bytes. For what may be big, `size` first, then `copy`."""
+        """Return a blob's bytes. For a blob of any size, call `size` first, then `copy`."""
         kind, raw = self._raw(blob)
         if kind != ObjectType.BLOB:
             raise Damaged(f"{self.path}: {blob} is no blob")
         return raw
 
     def read_tree(self, tree: str) -> bytes:
-        """A tree as git's bytes."""
+        """Return a tree as git's bytes."""
         kind, raw = self._raw(tree)
         if kind != ObjectType.TREE:
             raise Damaged(f"{self.path}: {tree} is no tree")
         return raw
 
     def size(self, blob: str) -> int:
-        """A blob's size in bytes, without reading the blob."""
+        """Return a blob's size in bytes, without reading the blob."""
         try:
             return int(self._odb.read_header(blob)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise Damaged(f"{self.path}: object {blob} cannot be read: {error}") from None
 
     def copy(self, blob: str, fd: int) -> None:
-        """Write a blob of any size to the descriptor `fd`, in flat memory, in another process."""
+        """Write a blob of any size to the descriptor `fd`, in constant memory, in another process."""
         done = git_command.run(["cat-file", "blob", blob], self.path, check=False, stdout=fd)
         if done.returncode:
             raise Damaged(f"{self.path}: blob {blob} cannot be read: {reason(done.stderr)}")
 
     def differences(self, old: str | None, new: str | None, prefix: str = "") -> Iterator[Difference]:
-        """The files that differ between two trees, in order of path; equal subtrees cost nothing.
+        """Yield the files that differ between two trees, in order of path; equal subtrees cost nothing.
 
-        In memory are the folder at hand and those above it, as git's bytes.
+        It keeps the current folder and those above it in memory, as git's bytes.
         """
         stack = [(prefix, self._changed(old, new))]
         while stack:
@@ -225,7 +225,7 @@ class Objects:
                 yield Difference(path, was_id, now_id)
 
     def _changed(self, old: str | None, new: str | None) -> Iterator[tree_lines.Pair]:
-        """The lines that differ between two folders."""
+        """Return the lines that differ between two folders."""
         if old == new:
             return iter(())
         before, after = (self._lines(tree) if tree else iter(()) for tree in (old, new))
@@ -235,9 +235,9 @@ class Objects:
         return tree_lines.lines(self.read_tree(tree), f"{self.path}: {tree}")
 
     def _tree(self, oid: str) -> pygit2.Tree:
-        """A tree. The latest one is at hand: who looks for a document often looks for its neighbour next.
+        """Return a tree. The latest one is cached: a search for a document is often followed by one for its neighbour.
 
-        So are a few large ones: on the way to that neighbour they would be taken apart again, name by name.
+        So are a few large ones: on the way to that neighbour they would be parsed again, name by name.
         """
         latest = self._latest
         if latest is not None and latest[0] == oid:
@@ -257,7 +257,7 @@ class Objects:
                 room -= len(each[1])
                 if room >= 0:
                     kept.append(each)
-            self._large = tuple(kept)  # in one step: others may read
+            self._large = tuple(kept)  # in one step: other threads may read it
         return found
 
     def _object(self, oid: str) -> object:
@@ -275,7 +275,7 @@ class Objects:
                 pass
             else:
                 return kind, raw
-        # No pack has it, or it is damaged there, or none had the last one: to look into all in vain is dear.
+        # No pack has it, it is damaged there, or the last one was loose: a vain search of all packs is expensive.
         self._lately_loose = self._is_loose(oid)
         try:
             kind, raw = self._odb.read(oid)
@@ -284,13 +284,13 @@ class Objects:
             raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
 
     def _is_loose(self, oid: str) -> bool:
-        """Whether an object has a file of its own.
+        """Return whether an object has a file of its own.
 
-        Raises Damaged if that ends too early: libgit2 (1.7 to 1.9) would read it for ever.
+        Raises Damaged if that is cut off: libgit2 (1.7 to 1.9) would read it for ever.
         """
         loose = f"{self._objects}/{oid[:2]}/{oid[2:]}"
         try:
-            file = open(loose, "rb", buffering=0)  # noqa: SIM115, PTH123 # a Path for each would be as dear again
+            file = open(loose, "rb", buffering=0)  # noqa: SIM115, PTH123 # a Path would double the cost
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -303,12 +303,12 @@ class Objects:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def write_blob(self, body: bytes) -> str:
-        """Store a blob."""
+        """Store a blob; return its id."""
         return self._written(lambda: self._repo.create_blob(body))
 
     def write_tree(self, entries: Sequence[Entry]) -> str:
-        """Store a tree of these entries."""
-        # Not by TreeBuilder: it takes names in UTF-8 only, and users may add files of any name.
+        """Store a tree of these entries; return its id."""
+        # Without TreeBuilder: it accepts names in UTF-8 only, and users may add files of any name.
         lines = sorted((os.fsencode(entry.name) + (b"/" if entry.is_tree else b""), entry) for entry in entries)
         return self.write_lines(
             b"%s %s\0%s" % (_MODES[entry.is_tree], os.fsencode(entry.name), bytes.fromhex(entry.oid))
@@ -316,7 +316,7 @@ class Objects:
         )
 
     def write_lines(self, lines: Iterable[bytes]) -> str:
-        """Store a tree of git's lines, in git's order."""
+        """Store a tree of git's lines, in git's order; return its id."""
         raw = b"".join(lines)
         return self._written(lambda: self._odb.write(ObjectType.TREE, raw))
 
@@ -327,18 +327,18 @@ class Objects:
         return self._written(lambda: self._repo.create_commit(None, wrote, committed, message, tree, list(parents)))
 
     def _written(self, write: Callable[[], object]) -> str:
-        """What `write` stores. Libgit2's errors of writing as ours: OSError on a full disk, Damaged otherwise."""
+        """Return the id of what `write` stores. Raises OSError on a full disk, Damaged for libgit2's other errors."""
         for left in reversed(range(_TRIES)):
             try:
                 return str(write())
             except (pygit2.GitError, OSError) as error:
-                # A repack may remove an empty objects/xx/ between its making and the moment an object is renamed there.
+                # A repack may remove a new, empty objects/xx/ before an object is renamed into it.
                 if not left or os.strerror(errno.ENOENT) not in str(error):
                     fail(f"{self.path}: an object was not stored", str(error).encode(), self.path)
         raise AssertionError
 
     def edit(self, tree: str, changes: Mapping[str, str | None]) -> str:
-        """`tree` with some files replaced: path → blob, or None to remove; folders left empty go."""
+        """Return `tree` with some files replaced: path → blob, or None to remove; empty folders are removed."""
         return self._edit(tree, changes) or self.write_tree([])
 
     def _edit(self, tree: str | None, changes: Mapping[str, str | None]) -> str | None:
@@ -364,14 +364,14 @@ class Objects:
 @cache
 def _configure_library() -> None:
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
-    # As git itself: what zlib's checksum does not notice, `verify` does. To hash all that is read doubles its cost.
+    # As in git: `verify` finds what zlib's checksum misses. Hashing all that is read doubles its cost.
     pygit2.option(Option.ENABLE_STRICT_HASH_VERIFICATION, False)
-    # Packs are mapped in small pieces, and few at a time: by default all that was touched of a pack stays in memory.
+    # Packs are mapped in small pieces, few at a time: by default all touched parts of a pack stay in memory.
     pygit2.option(Option.SET_MWINDOW_SIZE, _MAP_AT_ONCE)
     pygit2.option(Option.SET_MWINDOW_MAPPED_LIMIT, _MAP_AT_MOST)
-    # Small trees that were read once stay in memory, up to 256 MiB, in which libgit2 does not count what holds them.
+    # Small trees stay in memory after a read, up to 256 MiB, to which libgit2 does not count the objects around them.
     pygit2.option(Option.SET_CACHE_MAX_SIZE, _CACHED_AT_MOST)
-    # The repository's own settings only, as gitprocess has it; and a mount that was root may not look into root's home.
+    # Only the repository's own settings, as in git_command; and a mount that was root may not read root's home.
     for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
         pygit2.option(Option.SET_SEARCH_PATH, level, "")
 
@@ -381,7 +381,7 @@ def _tree(entry: Entry | None) -> str | None:
 
 
 def _is_whole(file: IO[bytes]) -> bool:
-    """Whether a zlib stream comes to its end; what is no such stream is for libgit2 to name."""
+    """Return whether a zlib stream reaches its end; True for other data, for which libgit2 raises its own error."""
     stream = zlib.decompressobj()
     with suppress(zlib.error):
         while data := file.read(_READ_AT_ONCE):

@@ -1,6 +1,6 @@
-"""Puts many new objects into a repository at once, in one pack (gitformat-pack): one sync for all of them.
+"""Writes many new objects to a repository at once, in one pack (gitformat-pack): one sync for all of them.
 
-Objects are made here and given to git as a stream; git checks them, and unpacks them where they are few.
+Objects are made here and sent to git as a stream; git checks them, and unpacks small packs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webarcfs.archive.model.addition import blob_hash
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.system.fsync import write_all
 
-#: Fewer objects than this become loose ones: else a repository would have a pack for each addition.
+#: Fewer objects than this become loose ones: else a repository would get a pack for each addition.
 FEW = 100
 _TRIES = 5
 _LEVEL = 1
@@ -36,20 +36,20 @@ class _Large:
 
 
 class Pack:
-    """Objects to be stored together; nothing is in the repository until `store`."""
+    """Objects to be stored together; none is in the repository before `store`."""
 
     def __init__(self, repository: Path) -> None:
         self._repository = repository
         self._objects: dict[str, bytes | _Large] = {}
         self.shared_bytes = 0
-        #: What the objects take in memory.
+        #: Bytes of the objects in memory.
         self.bytes = 0
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def add(self, kind: str, raw: bytes) -> str:
-        """Add a blob, tree or commit; returns its id."""
+        """Add a blob, tree or commit; return its id."""
         digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(raw)), usedforsecurity=False)
         digest.update(raw)
         oid = digest.hexdigest()
@@ -59,7 +59,7 @@ class Pack:
         return oid
 
     def add_file(self, path: Path) -> str:
-        """Add a blob of a file's bytes; the file must stay as it is until `store`. Raises OSError."""
+        """Add a blob of a file's bytes; the file must not change before `store`. Raises OSError."""
         size = path.stat().st_size
         digest = blob_hash(size)
         for chunk in _chunks(path):
@@ -69,13 +69,13 @@ class Pack:
         return oid
 
     def size_of(self, oid: str) -> int:
-        """Bytes that an object takes in the pack."""
+        """Return the bytes that an object takes in the pack."""
         found = self._objects.get(oid, b"")
         return len(found) if isinstance(found, bytes) else found.size
 
     @contextlib.contextmanager
     def stored(self) -> Iterator[None]:
-        """Store all. Until this context ends nothing removes the objects, so that a ref can be put on them.
+        """Store all. No repack removes the objects before this context ends, so that a ref can be set to them.
 
         Raises OSError on a full disk, Damaged when git refuses.
         """
@@ -88,18 +88,18 @@ class Pack:
                 keep.unlink(missing_ok=True)
 
     def store(self) -> Path | None:
-        """Store all; the file, if there is one, that keeps others from removing the objects is to be removed then.
+        """Store all; return the file that keeps repacks from removing the objects, if any; the caller removes it.
 
         Raises OSError on a full disk, Damaged when git refuses.
         """
         if not self._objects:
             return None
         few = len(self._objects) < FEW and all(isinstance(each, bytes) for each in self._objects.values())
-        # Not with core.fsyncMethod=batch: objects would have their names before their bytes are safe.
+        # Without core.fsyncMethod=batch: objects would get their names before their bytes are safe.
         command = ["unpack-objects", "-q"] if few else ["index-pack", "--stdin", "--keep"]
         for left in reversed(range(_TRIES)):
             code, said, complaint = self._given_to(command)
-            # Somebody's repack may remove an empty objects/xx/ just as an object is to be put there.
+            # A repack may remove an empty objects/xx/ just before an object is put there.
             if not code or not left or b"write object" not in complaint:
                 break
         if code:
@@ -111,7 +111,7 @@ class Pack:
         return self._repository / "objects" / "pack" / f"pack-{name}.keep"
 
     def _given_to(self, command: Sequence[str]) -> tuple[int, bytes, bytes]:
-        """Exit code, answer and complaints of git, which was given the pack."""
+        """Send the pack to git; return its exit code, output and messages."""
         with subprocess.Popen(
             [*GIT, *command],
             cwd=self._repository,
@@ -156,11 +156,11 @@ def _deflated(large: _Large) -> Iterator[bytes]:
 
 
 def _compressed(raw: bytes) -> bytes:
-    """A zlib stream (RFC 1950). What is small would hardly shrink: an ARC's tree consists of ids for the most part."""
+    """Return a zlib stream (RFC 1950). Small data would hardly shrink: an ARC's tree consists mostly of ids."""
     size = len(raw)
     if size > _SMALL:
         return zlib.compress(raw, _LEVEL)
-    # One block that is stored as it is (RFC 1951, 3.2.4): zlib takes 10 µs to begin.
+    # One stored block (RFC 1951, 3.2.4): zlib takes 10 µs to begin.
     return b"\x78\x01\x01%s%s%s%s" % (
         size.to_bytes(2, "little"),
         (size ^ 0xFFFF).to_bytes(2, "little"),
@@ -170,7 +170,7 @@ def _compressed(raw: bytes) -> bytes:
 
 
 def _head(kind: int, size: int) -> bytes:
-    """Type and size before an object in a pack: four bits of the size, then seven at a time."""
+    """Return type and size before an object in a pack: four bits of the size, then seven at a time."""
     head, size = bytearray([kind << 4 | size & 15]), size >> 4
     while size:
         head[-1] |= 128

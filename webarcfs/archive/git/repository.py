@@ -1,9 +1,8 @@
-"""The git store: one bare repository a domain; its refs, its states, and what it takes to make and check one.
+"""The git store: one bare repository for each domain; its refs, its states, its creation and its check.
 
-Its objects are read and written as objects.py has it; writing many goes through `git fast-import`, and refs move in
-transactions of `git update-ref`, so that a publication is one compare-and-swap (/Ar-5…9/).
-
-A `Repository` may be read by several threads at once; it holds no lock and caches nothing that can change.
+objects.py reads and writes its objects; `git fast-import` writes many, and refs move in transactions of
+`git update-ref`, so that a publication is one compare-and-swap (/Ar-5…9/).
+Several threads may read a `Repository` at once; it holds no lock and caches nothing that can change.
 """
 
 from __future__ import annotations
@@ -30,32 +29,32 @@ from webarcfs.archive.system.fsync import sync_folder, sync_tree
 MAIN = "refs/heads/main"
 CRAWLS = "refs/crawls/"
 PUBLICATIONS = "refs/publications/"
-#: Below it, by the time of a crawl: the tree that its publication saw, where that is less than the crawl's commit has.
+#: Prefix, followed by the time of a crawl: the tree that its publication saw, if less than the crawl's commit contains.
 SEEN = "refs/seen/"
-#: Below it: derived forms of documents.
+#: Prefix of derived forms of documents.
 FORMS = "refs/forms/"
 INCOMING = "refs/incoming/"
 
-#: How long git waits for another git that holds a ref's lock, in ms. Its default of 100 is too little while that one
-#: syncs on a busy disk, as one may whose caller was killed, and whose lock on the domain is gone.
+#: Milliseconds for which git waits for another git that holds a ref's lock. Its default of 100 is too short while that
+#: git syncs on a busy disk, perhaps one whose caller was killed, and whose lock on the domain is gone.
 _PATIENT = ("-c", "core.filesRefLockTimeout=1000")
 _MENDED = "`webarc-agent recover` mends it, where it can"
 _COMMIT: Final = int(ObjectType.COMMIT)
 _NO_OBJECT = "0" * 40
-# In files the refs are because of gitprocess.environment: git 2.39 has no option for that, and no other format.
+# git_command.environment makes the refs files: git 2.39 has no option for that, and no other format.
 _INIT = ("init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=sha1")
-#: What a new repository is told beside the defaults.
+#: Settings of a new repository beside the defaults.
 CONFIG = {
     "core.fsync": "all",  # git 2.39 syncs neither refs nor loose objects by default
     "core.bigFileThreshold": str(BIG_FILE),
     "core.logAllRefUpdates": "false",
-    "gc.auto": "0",  # maintenance is ours, under the domain's lock
+    "gc.auto": "0",  # webarcfs repacks, under the domain's lock
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit, its message read. `time` is seconds since 1970."""
+    """A commit with its parsed message. `time` is seconds since 1970."""
 
     oid: str
     tree: str
@@ -66,7 +65,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class RefUpdate:
-    """One step of a transaction: move `ref` from `old` to `new`; None for "does not exist", before or after."""
+    """One step of a transaction: move `ref` from `old` to `new`; None means "does not exist", before or after."""
 
     ref: str
     new: str | None
@@ -76,12 +75,12 @@ class RefUpdate:
 class Repository(Objects):
     """The repository of one domain."""
 
-    #: What main was at the last look: its message may have thousands of lines, and it is asked for with each addition.
+    #: The latest commit of main: its message may have thousands of lines, and each addition reads it.
     _newest: Commit | None = None
 
     @classmethod
     def create(cls, path: Path) -> Repository:
-        """Make an empty bare repository at `path` in one step; one that somebody else made meanwhile is as good."""
+        """Make an empty bare repository at `path` in one step; one that another process made meanwhile is kept."""
         scratch = path.with_name(f".new-{os.getpid()}-{path.name}")
         shutil.rmtree(scratch, ignore_errors=True)
         git_command.run([*_INIT, str(scratch)])
@@ -100,7 +99,7 @@ class Repository(Objects):
     # -- refs ----------------------------------------------------------------------------------------------------
 
     def ref(self, name: str) -> str | None:
-        """What `name` points to, read from disk now; None when there is no such ref."""
+        """Return the target of `name`, read from disk now; None when there is no such ref."""
         try:
             return str(self._repo.lookup_reference(name).target)
         except KeyError:
@@ -109,13 +108,13 @@ class Repository(Objects):
             raise Damaged(f"{self.path}: {name} cannot be read: {error}; {_MENDED}") from None
 
     def refs(self, prefix: str) -> dict[str, str]:
-        """All refs whose names start with `prefix`, in order of name, without the prefix."""
+        """Return all refs whose names start with `prefix`, in order of name, without the prefix."""
         found = ((name, self.ref(prefix + name)) for name in self.ref_names(prefix))
         return {name: oid for name, oid in found if oid is not None}
 
     def ref_names(self, prefix: str) -> list[str]:
-        """The names of these refs alone, in order and without the prefix: a listing, no ref is read. Raises Damaged."""
-        # Libgit2 reads packed-refs first, then it lists files: what is packed between those it would show nowhere.
+        """Return the names of these refs, in order and without the prefix; no ref is read. Raises Damaged."""
+        # Libgit2 reads packed-refs first, then lists files: a ref packed in between would be in neither.
         while True:
             packed = self._packed_refs()
             try:
@@ -126,9 +125,9 @@ class Repository(Objects):
                 return sorted(name[len(prefix) :] for name in names if name.startswith(prefix))
 
     def _packed_refs(self) -> tuple[int, int, int] | None:
-        """Changes whenever refs were packed."""
+        """Return a value that changes whenever refs are packed."""
         try:
-            found = os.stat(f"{self.path}/packed-refs")  # noqa: PTH116 # a Path for each would be as dear again
+            found = os.stat(f"{self.path}/packed-refs")  # noqa: PTH116 # a Path would double the cost
         except FileNotFoundError:
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size
@@ -136,7 +135,7 @@ class Repository(Objects):
     def update_refs(self, updates: Sequence[RefUpdate]) -> None:
         """Move all refs or none; they have moved on disk when this returns. After a power cut some may have moved.
 
-        Raises Busy when one of them is not where it was thought to be, OSError on a full disk, Damaged otherwise.
+        Raises Busy when a ref does not have its old value, OSError on a full disk, Damaged otherwise.
         """
         durability.packs(self.path)
         commands = "\n".join(["start", *(_ref_command(update) for update in updates), "prepare", "commit", ""])
@@ -153,7 +152,7 @@ class Repository(Objects):
         fail(f"{self.path}: refs were not moved", done.stderr, self.path)
 
     def _drop_left_lock(self, stderr: bytes) -> bool:
-        """Remove the lock file that git fell over, if a git that was killed left it; whether it is gone."""
+        """Remove the lock file that git reports, if a killed git left it; return whether it is gone."""
         lock = git_command.lock_in_the_way(stderr)
         if lock is None:
             return False
@@ -163,7 +162,7 @@ class Repository(Objects):
     # -- states ------------------------------------------------------------------------------------------------------
 
     def commit(self, oid: str) -> Commit:
-        """The commit `oid`. Raises Damaged when it is none, or its message is not ours."""
+        """Return the commit `oid`. Raises Damaged for another object, or a message that is not ours."""
         found = self._object(oid)
         if not isinstance(found, pygit2.Commit):
             raise Damaged(f"{self.path}: {oid} is no commit")
@@ -173,7 +172,7 @@ class Repository(Objects):
         )
 
     def head(self) -> Commit | None:
-        """The newest state; None before the first crawl."""
+        """Return the newest state; None before the first crawl."""
         oid, newest = self.ref(MAIN), self._newest
         if oid is None or (newest is not None and newest.oid == oid):
             return newest if oid else None
@@ -181,19 +180,19 @@ class Repository(Objects):
         return newest
 
     def history(self, oid: str | None) -> Iterator[Commit]:
-        """The commit `oid` and its ancestors, newest first; history is linear."""
+        """Yield the commit `oid` and its ancestors, newest first; history is linear."""
         while oid is not None:
             commit = self.commit(oid)
             yield commit
             oid = commit.parents[0] if commit.parents else None
 
     def ids(self) -> Iterator[str]:
-        """The names of all objects, in no order, and some twice."""
+        """Yield the names of all objects, unordered, some twice."""
         for oid in self._odb:
             yield str(oid)
 
     def is_commit(self, oid: str) -> bool:
-        """Whether an object is a commit, without reading it. Raises Damaged."""
+        """Return whether an object is a commit, without reading it. Raises Damaged."""
         try:
             kind: int = self._odb.read_header(oid)[0]
         except (KeyError, ValueError, pygit2.GitError) as error:
@@ -203,11 +202,11 @@ class Repository(Objects):
     # -- publishing and upkeep ---------------------------------------------------------------------------------------
 
     def importer(self, tree: str | None) -> FastImport:
-        """A stream of files to be put into `tree`; None for an empty one."""
+        """Return an importer of many files into `tree`; None for an empty one."""
         return FastImport(self.path, tree, self.read_tree)
 
     def files(self, tree: str, prefix: str) -> Iterator[tuple[str, str]]:
-        """Path and blob of each file below a tree, the paths below `prefix`."""
+        """Yield path and blob of each file below a tree, with `prefix` before the paths."""
         for entry in self.each(tree):
             path = f"{prefix}/{entry.name}"
             if entry.is_tree:
@@ -216,11 +215,11 @@ class Repository(Objects):
                 yield path, entry.oid
 
     def rewriting(self, tree: str | None) -> Rewriting:
-        """Many changes to `tree`, of files that are in the repository."""
+        """Return a rewriter for many changes to `tree`, of files that are in the repository."""
         return Rewriting(self.path, tree, self.read_tree)
 
     def drop_scratch(self) -> None:
-        """Remove what crashes left: locks, scratch refs, unfinished packs, crash reports. Call it under the lock."""
+        """Remove remains of crashes: locks, scratch refs, unfinished packs, crash reports. Call it under the lock."""
         leftlocks.remove(self.path)
         stale = self.refs(INCOMING)
         if stale:
@@ -230,7 +229,7 @@ class Repository(Objects):
                 path.unlink(missing_ok=True)
 
     def check(self) -> list[str]:
-        """What `git fsck` finds wrong, a line each; an empty list is a sound repository."""
+        """Return the findings of `git fsck`, a line each; none for a sound repository."""
         done = git_command.run(["fsck", "--full", "--strict", "--no-dangling", "--no-progress"], self.path, check=False)
         lines = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
         return [line for line in lines if not line.startswith("notice:")]

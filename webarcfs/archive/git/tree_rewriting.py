@@ -1,8 +1,8 @@
-"""A domain's tree made of another one, whatever changes and in any order, in memory that stays flat.
+"""Derives a domain's tree from another one by any number of changes in any order, in constant memory.
 
-Changes lie on the disk until all are there; then each folder that they concern is read once and written once. So many
-documents cost each the same, however many of them lie in one folder; `git fast-import`, given the same changes by path,
-looks through the folder for each.
+Changes are kept on the disk until `finish`; then each affected folder is read once and written once. So the cost of a
+document does not depend on the size of its folder; `git fast-import`, given the same changes by path, searches the
+folder for each.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _NOTHING: Final = bytes(_ID)
 
 
 class Rewriting:
-    """Changes to a tree. Nothing is in the repository until `finish`; a context manager, which frees what it holds.
+    """Changes to a tree. Nothing is in the repository before `finish`; a context manager, which frees its resources.
 
-    Until it ends, the trees that it stored stay even if somebody drops what no ref leads to.
+    Until it ends, no repack removes the trees that it stored.
     """
 
     def __init__(self, repository: Path, base: str | None, read: Callable[[str], bytes]) -> None:
-        """`base` is the tree to begin with, None for an empty one; `read` gives git's bytes of a tree."""
+        """`base` is the tree to begin with, None for an empty one; `read` returns git's bytes of a tree."""
         self._repository = repository
         self._base = base
         self._read = read
@@ -46,12 +46,12 @@ class Rewriting:
         self.put_digest(path, bytes.fromhex(blob))
 
     def remove(self, path: str) -> None:
-        """Drop the file or folder that the tree has at `path`; what is put there, before or after, stays."""
+        """Drop the tree's file or folder at `path`; files that are put there, before or after, stay."""
         self.put_digest(path, _NOTHING)
 
     def put_digest(self, path: str, blob: bytes) -> None:
         """As `put`, with the id as 20 bytes."""
-        # No name has a zero byte, so rows are in order of path, and those of one path as they came.
+        # No name contains a zero byte, so rows sort by path, and those of one path by time.
         self._changes += 1
         self._sorter.add(b"%s\0%s%s" % (os.fsencode(path), self._changes.to_bytes(_NUMBER, "big"), blob))
 
@@ -83,7 +83,7 @@ class Rewriting:
 
 
 def _each_once(rows: Iterable[bytes]) -> Iterator[tree_stream.Change]:
-    """Each path once: with the last file that was put there, with none if none was."""
+    """Yield each path once: with the last file that was put there, or an empty id."""
     at, last = b"", b""
     for row in rows:
         path, blob = row[: -1 - _NUMBER - _ID], row[-_ID:]

@@ -1,8 +1,8 @@
-"""A tree made of another one and changes in order of their paths: each folder is read once and written once. Pure.
+"""Applies changes in order of their paths to a tree: each folder is read once and written once. Pure.
 
-In memory are the folder that is at work and those above it, as git's bytes, whatever the number of folders and changes.
-The order is that of the paths' bytes, in which git sorts an index; for the names of one folder it is git's order of a
-tree, where folders sort as if their names ended in a slash (gitformat-index(5), git-mktree(1)).
+It keeps the current folder and those above it in memory, as git's bytes, whatever the number of folders and changes.
+The order is that of the paths' bytes, in which git sorts an index; inside a folder it is git's order of a tree, where
+folders sort as if their names ended in a slash (gitformat-index(5), git-mktree(1)).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from webarcfs.archive.git.tree_lines import FILE, FOLDER, FOLDERS, LINE
 from webarcfs.archive.model.errors import Damaged
 
-#: A path and the id of its blob in 20 bytes; empty where what `base` has there, file or folder, is to go.
+#: A path and the id of its blob in 20 bytes; an empty id removes the file or folder that `base` has there.
 Change = tuple[bytes, bytes]
 _Line = re.Match[bytes]
 
@@ -21,10 +21,10 @@ _Line = re.Match[bytes]
 def changed(
     base: str | None, changes: Iterable[Change], read: Callable[[str], bytes], store: Callable[[bytes], str]
 ) -> str | None:
-    """The tree `base` with `changes`, in order of their paths, each path once; None when nothing is left.
+    """Return the tree `base` with `changes`, in order of their paths, each path once; None when it becomes empty.
 
-    A file takes the place of a folder that `base` has, a folder that of any file; folders left empty go. `read` gives
-    git's bytes of a tree, `store` takes them, inner folders first. Raises Damaged when `base` cannot be read.
+    A file replaces a folder of `base`, a folder any file; empty folders are removed. `read` returns git's bytes of a
+    tree, `store` stores them, inner folders first. Raises Damaged when `base` cannot be read.
     """
     stack = [_Folder(b"", base, read)]
     above: list[bytes] = []
@@ -44,7 +44,7 @@ def changed(
 
 
 class _Folder:
-    """A folder as it was, of which the lines up to the change at hand lie in its new form."""
+    """An old folder, and its new form up to the current change."""
 
     __slots__ = ("_base", "_files", "_gone", "_line", "_lines", "_new", "_old", "_upto", "name")
 
@@ -57,13 +57,13 @@ class _Folder:
         self._upto = 0
         self._line: _Line | None = None
         self._gone: set[bytes] = set()
-        # Files in the new form, each with its place; the name of each is a beginning of the next one's. All others
-        # lie before any folder of their name.
+        # Files in the new form, each with its offset; the name of each is a prefix of the next one's. All other files
+        # precede any folder of their name.
         self._files: list[tuple[bytes, int]] = []
         self._next()
 
     def put(self, name: bytes, blob: bytes) -> None:
-        """Place a file, or with an empty `blob` drop what was there."""
+        """Place a file, or with an empty `blob` drop the old file or folder."""
         if self._line is not None:
             self._pass(name)
             self._gone.add(name)
@@ -72,7 +72,7 @@ class _Folder:
             self._new += b"%s %s\0%s" % (FILE, name, blob)
 
     def enter(self, name: bytes) -> str | None:
-        """The id of the folder of that name as it was; None when there was none. It goes, unless one is put back."""
+        """Return the id of the old folder of that name, or None. It is removed unless `put_folder` puts one back."""
         self._pass(name + b"/")
         line = self._line
         if line is None or line[2] != name or line[1] not in FOLDERS:
@@ -90,7 +90,7 @@ class _Folder:
         self._new += b"%s %s\0%s" % (FOLDER, name, bytes.fromhex(tree))
 
     def end(self, store: Callable[[bytes], str]) -> str | None:
-        """The id of the new form; None when nothing is in it."""
+        """Store the new form and return its id; None when it is empty."""
         self._pass(None)
         if self._upto != len(self._old):
             raise Damaged(f"{self._base} is no tree that can be read")
@@ -99,7 +99,7 @@ class _Folder:
         return store(bytes(self._new)) if self._new else None
 
     def _pass(self, until: bytes | None) -> None:
-        """Take over what was there before `until`, as git sorts it."""
+        """Copy the old entries before `until`, in git's order."""
         while (line := self._line) is not None:
             mode, name = line[1], line[2]
             is_folder = mode in FOLDERS
@@ -135,7 +135,7 @@ def _leave(stack: list[_Folder], store: Callable[[bytes], str]) -> None:
 
 
 def _common(one: list[bytes], other: list[bytes]) -> int:
-    """How many names two paths begin with alike."""
+    """Return the number of equal names at the beginning of two paths."""
     for index, (each, beside) in enumerate(zip(one, other, strict=False)):
         if each != beside:
             return index

@@ -1,7 +1,7 @@
 """The feed: `changes`, one commitTag a line, in the order of publication; append only, derived from git (/Cl-5/).
 
-Whoever follows it byte by byte sees whole lines only appear at its end. A line that a crash cut off is taken away by
-the next append, before which nobody can have read it as a line.
+A reader that follows it byte by byte sees only complete lines appear at its end. The next append removes a line that a
+crash cut off, which no reader can have taken for a line.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _LONGEST_LINE = 1024
 
 
 class Feed:
-    """The file `changes` of an archive. Appending is for whoever holds the sequence lock."""
+    """The file `changes` of an archive. Only the holder of the sequence lock may append."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def lines(self) -> Iterator[str]:
-        """The lines, without their newline, oldest first; a line that is not finished is left out."""
+        """Yield the lines, without their newline, oldest first; an unfinished line is left out."""
         try:
             with self._path.open("r", encoding="utf-8", errors="replace", newline="\n") as file:
                 yield from (line.removesuffix("\n") for line in file if line.endswith("\n"))
@@ -31,7 +31,7 @@ class Feed:
             return
 
     def last(self) -> str | None:
-        """The last whole line; None when there is none."""
+        """Return the last complete line, or None."""
         try:
             with self._path.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -53,7 +53,7 @@ class Feed:
             os.close(fd)
 
     def rewrite(self, tags: Iterable[CommitTag]) -> int:
-        """Replace the file in one step, if it differs; returns how many lines it has now."""
+        """Replace the file in one step, if it differs; return its number of lines."""
         scratch = self._path.with_name(f".{self._path.name}.new")
         count = 0
         with scratch.open("w", encoding="utf-8") as file:

@@ -1,8 +1,8 @@
-"""Additions that came while a crawl was being prepared, put into the crawl's tree.
+"""Merges additions that came while a crawl was being prepared into the crawl's tree.
 
-Nothing but additions can move main meanwhile: new files in ARCs, and data.xml with new data nodes. One belongs to the
-version of the ARC that it was made in: where the crawl replaced or removed the ARC, or needs the addition's place for a
-page, it is dropped (/Ar-10/). Only folders that additions changed are looked at.
+Only additions can move main meanwhile: new files in ARCs, and data.xml with new data nodes. An addition belongs to the
+version of its ARC: if the crawl replaced or removed the ARC, or needs the addition's place for a page, it is dropped
+(/Ar-10/). Only folders that additions changed are read.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _Folder = dict[str, Entry]
 
 
 def additions_since(store: Repository, before: str, after: str, crawled: str) -> str:
-    """The tree `crawled`, made on `before`, with what came between `before` and `after`."""
+    """Return the tree `crawled`, made on `before`, with the changes between `before` and `after`."""
     root = _Place("", before, after, crawled)
     return _merge(store, root, takes=False) or store.write_tree([])
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A folder as the crawl found it, as additions left it, and as the crawl made it; None where there is none."""
+    """A folder as the crawl found it, as additions left it, and as the crawl made it; None if there is none."""
 
     path: str
     before: str | None
@@ -35,7 +35,7 @@ class _Place:
     crawled: str | None
 
     def folders(self, store: Repository) -> tuple[_Folder, _Folder, _Folder]:
-        """Name → entry, in each of the three."""
+        """Return name → entry, for each of the three."""
         before, after, crawled = (
             {entry.name: entry for entry in store.entries(tree)} if tree else {}
             for tree in (self.before, self.after, self.crawled)
@@ -44,7 +44,7 @@ class _Place:
 
 
 def _merge(store: Repository, place: _Place, *, takes: bool) -> str | None:
-    """The folder as the crawl made it, with its additions; `takes` says whether the ARC around it is as it was."""
+    """Return the crawl's folder with its additions; `takes` says whether the ARC around it is unchanged."""
     if place.before == place.after:
         return place.crawled
     before, after, crawled = place.folders(store)
@@ -64,7 +64,7 @@ def _merge(store: Repository, place: _Place, *, takes: bool) -> str | None:
 
 
 def _child(store: Repository, path: str, states: tuple[_Entry, _Entry, _Entry], takes: bool) -> _Entry:
-    """What one name stands for in the end, where additions changed it; `states` as in _Place."""
+    """Return the final entry of a name that additions changed; `states` as in _Place."""
     before, after, crawled = states
     if not any(_is_file(each) for each in states):
         place = _Place(f"{path}/", *(each.oid if each else None for each in states))
@@ -77,7 +77,7 @@ def _child(store: Repository, path: str, states: tuple[_Entry, _Entry, _Entry], 
 
 
 def _own(folder: _Folder) -> _Folder:
-    """What makes an ARC this version. The crawl began with its data.xml as it was before, nodes of users included."""
+    """Return the entries that define an ARC's version, with data.xml as the crawl found it, users' nodes included."""
     return {name: entry for name, entry in folder.items() if _is_own(name) and not entry.is_tree}
 
 

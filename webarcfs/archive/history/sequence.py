@@ -1,8 +1,8 @@
-"""One counter for the archive's publications, and the feed kept in its order, whatever dies when.
+"""One counter for the archive's publications, and the feed in its order, after any crash.
 
-A publication takes the next number under the lock, moves its refs, and adds its line to the feed, all in one turn. The
-number and the tag are written down first; so whoever comes next after a crash can tell whether the refs moved, and adds
-the line that is missing before its own.
+A publication takes the next number under the lock, moves its refs, and adds its line to the feed, all under one lock.
+Number and tag are written down first; so the next publication after a crash can find out whether the refs moved, and
+adds the missing line before its own.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class PublicationSlot:
     tag: CommitTag
 
     def publish(self) -> None:
-        """The refs have moved: add the line."""
+        """Add the line: the refs have moved."""
         self.feed.append(self.tag)
 
 
 @contextmanager
 def publication_slot(archive: Archive, tag: CommitTag) -> Iterator[PublicationSlot]:
-    """Take the next number for `tag`, alone. The caller moves the refs, then calls `publish`."""
+    """Take the next number for `tag`, exclusively. The caller moves the refs, then calls `publish`."""
     feed = Feed(archive.changes)
     with locks.exclusive(archive.sequence) as fd:
         last = _settle(archive, feed, fd)
@@ -50,23 +50,23 @@ def publication_slot(archive: Archive, tag: CommitTag) -> Iterator[PublicationSl
 
 
 def last_number(archive: Archive) -> int:
-    """The number of the newest publication; 0 before the first."""
+    """Return the number of the newest publication; 0 before the first."""
     with locks.exclusive(archive.sequence) as fd:
         return _settle(archive, Feed(archive.changes), fd)
 
 
 @contextmanager
 def hold(archive: Archive) -> Iterator[None]:
-    """Keep all publications out, to rewrite what derives from their order."""
+    """Exclude all publications, to rewrite what derives from their order."""
     with locks.exclusive(archive.sequence):
         yield
 
 
 def mend(archive: Archive) -> None:
-    """Put right what a power cut left of the last publication: some of its refs may have moved, and others not.
+    """Repair the last publication after a power cut: some of its refs may have moved, and others not.
 
-    Main and the crawl's ref are brought together, where one of them has the publication; then the feed gets its line.
-    Called when a mount or an agent starts; it raises nothing for a repository that is damaged.
+    If main or the crawl's ref has the publication, the other follows; then the feed gets its line. Called when a mount
+    or an agent starts; a damaged repository raises nothing.
     """
     try:
         begun = _begun(archive.sequence.read_text("utf-8", "replace"))
@@ -86,7 +86,7 @@ def mend(archive: Archive) -> None:
 
 
 def _missing(store: Repository, tag: CommitTag, number: int) -> list[RefUpdate]:
-    """What is still to be moved for the publication `number`."""
+    """Return the moves that the publication `number` still needs."""
     head, target = store.head(), store.ref(tag.ref)
     last = target or (head.oid if head else None)
     crawl = crawl_commit(store, last) if last is not None else None
@@ -97,7 +97,7 @@ def _missing(store: Repository, tag: CommitTag, number: int) -> list[RefUpdate]:
     if target is None:
         updates.append(RefUpdate(tag.ref, last, None))
     elif parent == (head.oid if head else None):
-        # An import of older captures follows another snapshot, and leaves main alone.
+        # An import of older captures follows another snapshot, and does not move main.
         updates.append(RefUpdate(MAIN, target, parent))
     seen = store.ref(tag.seen_ref)
     if crawl.message.seen and crawl.message.seen != seen:
@@ -106,12 +106,12 @@ def _missing(store: Repository, tag: CommitTag, number: int) -> list[RefUpdate]:
 
 
 def crawl_commit(store: Repository, ref_target: str) -> Commit | None:
-    """The crawl's own commit below a ref of `refs/crawls/`, which also counts the additions made since."""
+    """Return the crawl's own commit below a ref of `refs/crawls/`, which also has the additions made since."""
     return next((commit for commit in store.history(ref_target) if commit.message.is_crawl), None)
 
 
 def _settle(archive: Archive, feed: Feed, fd: int) -> int:
-    """The number that was used last; a publication that moved its refs and died before its line gets it now."""
+    """Return the last used number; add the feed's line for a publication that moved its refs and died before it."""
     begun = _begun(os.pread(fd, 4096, 0).decode("utf-8", "replace"))
     if begun is None:
         return _highest(archive)
@@ -122,7 +122,7 @@ def _settle(archive: Archive, feed: Feed, fd: int) -> int:
 
 
 def _begun(state: str) -> tuple[int, CommitTag] | None:
-    """The number and tag that were written down last; None if that cannot be read."""
+    """Return the number and tag that were last written down; None if they cannot be read."""
     number, _, tag = state.rstrip("\n").partition(" ")
     if not state.endswith("\n") or not number.isdecimal():
         return None
@@ -138,12 +138,12 @@ def _was_published(archive: Archive, tag: CommitTag, number: int) -> bool:
         target = store.ref(tag.ref)
         commit = crawl_commit(store, target) if target else None
     except (NotFound, Damaged):
-        return False  # one damaged repository must not stop all others; `verify` names it
+        return False  # one damaged repository must not stop all others; `verify` reports it
     return commit is not None and commit.message.sequence == number
 
 
 def _highest(archive: Archive) -> int:
-    """The highest number in any repository: for an archive whose counter was lost."""
+    """Return the highest number in any repository: for an archive whose counter was lost."""
     highest = 0
     for domain in archive.domains():
         try:
@@ -151,5 +151,5 @@ def _highest(archive: Archive) -> int:
             found = (crawl_commit(store, target) for target in store.refs(CRAWLS).values())
             highest = max([highest, *(commit.message.sequence for commit in found if commit is not None)])
         except Damaged:
-            continue  # one damaged repository must not stop all others; `verify` names it
+            continue  # one damaged repository must not stop all others; `verify` reports it
     return highest

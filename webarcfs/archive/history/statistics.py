@@ -1,4 +1,4 @@
-"""What a snapshot consists of: documents and bytes by MIME type and by extension."""
+"""Statistics of a snapshot: documents and bytes by MIME type and by extension."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history.versions import arcs, described
 from webarcfs.archive.model.errors import InvalidDocument
 
-#: The type and the extension of what has none.
+#: The type or extension of a document without one.
 NONE = "(none)"
 
 
@@ -38,7 +38,7 @@ class Statistics:
 
 
 def statistics(store: Repository, tree: str) -> Statistics:
-    """Count a snapshot's documents; bodies are not read. An ARC whose data.xml cannot be read has no type."""
+    """Count a snapshot's documents; bodies are not read. An ARC with an unreadable data.xml has no type."""
     counts: dict[str, Counter[str]] = {"types": Counter(), "extensions": Counter()}
     sizes: dict[str, Counter[str]] = {"types": Counter(), "extensions": Counter()}
     error_pages = 0
@@ -54,7 +54,7 @@ def statistics(store: Repository, tree: str) -> Statistics:
             kind = meta.mime_type or NONE
         except InvalidDocument:
             kind = NONE
-        # data.xml is the ARC's own, so that an .xml body is data.orig.xml: the last part is the extension.
+        # data.xml is the ARC's own, so an .xml body is data.orig.xml: the last part is the extension.
         extension = arc.data.name.rpartition(".")[2] if "." in arc.data.name else NONE
         for table, key in (("types", kind), ("extensions", extension)):
             counts[table][key] += 1

@@ -1,7 +1,7 @@
-"""What became of documents from snapshot to snapshot: found by comparing trees, where equal ones cost nothing.
+"""Compares documents from snapshot to snapshot: by their trees, where equal ones cost nothing.
 
-Read from git alone; a snapshot is the newest commit of its commitTag, additions included. Paths
-are inside the domain. Raises Damaged where the repository cannot be read.
+Reads git only; a snapshot is the newest commit of its commitTag, additions included. Paths are relative to the domain.
+Raises Damaged if the repository cannot be read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webarcfs.archive.model.metadata import CommitTag, MetaData, compact_time, p
 
 @dataclass(frozen=True, slots=True)
 class ArcTree:
-    """An ARC in one tree: its path, its data file and its data.xml (blobs), and the names added beside them."""
+    """An ARC in one tree: its path, its data file and its data.xml (blobs), and the names added to it."""
 
     path: str
     data: Entry | None
@@ -29,9 +29,9 @@ class ArcTree:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a snapshot did to one document: `what` is added, changed, removed or extended (data nodes, files of users).
+    """A document's change in a snapshot: `what` is added, changed, removed or extended (data nodes, users' files).
 
-    `size` is the data file's from then on, in bytes; 0 where it was removed. `files` are the additions that came.
+    `size` is the new size of the data file in bytes; 0 if it was removed. `files` are the new additions.
     """
 
     tag: CommitTag
@@ -51,13 +51,13 @@ class VersionChange:
 
 
 def snapshots(store: Repository, domain: str) -> list[tuple[CommitTag, str]]:
-    """All snapshots of a domain, oldest first, with their commits."""
+    """Return all snapshots of a domain, oldest first, with their commits."""
     found = ((parse_compact_time(time), oid) for time, oid in store.refs(CRAWLS).items())
     return [(CommitTag(time, domain), oid) for time, oid in sorted(found)]
 
 
 def commit_of(store: Repository, tag: CommitTag) -> str:
-    """The commit of a snapshot. Raises NotFound where there is none of that tag."""
+    """Return the commit of a snapshot. Raises NotFound for an unknown tag."""
     oid = store.ref(CRAWLS + compact_time(tag.crawl_time))
     if oid is None:
         raise NotFound(f"there is no snapshot {tag}")
@@ -65,12 +65,12 @@ def commit_of(store: Repository, tag: CommitTag) -> str:
 
 
 def tree_of(store: Repository, tag: CommitTag) -> str:
-    """The tree of a snapshot. Raises NotFound where there is none of that tag."""
+    """Return the tree of a snapshot. Raises NotFound for an unknown tag."""
     return store.commit(commit_of(store, tag)).tree
 
 
 def steps(store: Repository, domain: str, arc: str) -> Iterator[Step]:
-    """What each snapshot did to the document at `arc`, oldest first; snapshots that left it alone are passed over."""
+    """Yield the changes of the document at `arc`, oldest first; snapshots without one are skipped."""
     before: dict[str, Entry] = {}
     tree = None
     for tag, oid in snapshots(store, domain):
@@ -87,7 +87,7 @@ def steps(store: Repository, domain: str, arc: str) -> Iterator[Step]:
 
 
 def _own_entries(store: Repository, tree: str | None) -> dict[str, Entry]:
-    """What an ARC consists of, by name, without the ARCs that lie in it; nothing where it is no ARC."""
+    """Return the entries of an ARC, by name, without the ARCs below it; none if it is no ARC."""
     entries = {entry.name: entry for entry in store.entries(tree)} if tree else {}
     if not is_arc(entries.values()):
         return {}
@@ -111,7 +111,7 @@ def _step(store: Repository, tag: CommitTag, before: Mapping[str, Entry], after:
 
 
 def _crawled(store: Repository, entries: Mapping[str, Entry]) -> str | None:
-    """Which crawl stored this version of an ARC: data.xml says so."""
+    """Return the crawl that stored this version of an ARC, from its data.xml."""
     try:
         return str(metadata(store.read(entries[DATA_XML].oid)).commit_tag) if entries else None
     except InvalidDocument:
@@ -123,7 +123,7 @@ def _data(entries: Iterable[Entry]) -> Entry | None:
 
 
 def compare(store: Repository, old: str | None, new: str | None, below: str = "") -> Iterator[VersionChange]:
-    """The documents whose data file differs between two trees, in order of path; `below` limits it to a folder."""
+    """Yield documents whose data file differs between two trees, in order of path; `below` limits it to a folder."""
     if below:
         old, new = (_subtree(store, tree, below) for tree in (old, new))
     pending: dict[str, dict[str, str | None]] = {}
@@ -144,7 +144,7 @@ def _subtree(store: Repository, tree: str | None, path: str) -> str | None:
 
 
 def arcs(store: Repository, tree: str, prefix: str = "") -> Iterator[ArcTree]:
-    """Every ARC of a tree, parents before what lies in them."""
+    """Yield every ARC of a tree, parents before the ARCs below them."""
     entries = store.entries(tree)
     document = next((entry for entry in entries if entry.is_document), None)
     if document is not None:
@@ -156,12 +156,12 @@ def arcs(store: Repository, tree: str, prefix: str = "") -> Iterator[ArcTree]:
 
 
 def is_arc(entries: Iterable[Entry]) -> bool:
-    """Whether a folder with these entries is an ARC."""
+    """Return whether a folder with these entries is an ARC."""
     return any(entry.is_document for entry in entries)
 
 
 def leads_to_arcs(store: Repository, tree: str) -> bool:
-    """Whether a folder is an ARC or has one inside, however deep."""
+    """Return whether a folder is an ARC or contains one, at any depth."""
     document = store.names(tree).find(DATA_XML)
     if document is not None and document.is_document:
         return True
@@ -169,15 +169,15 @@ def leads_to_arcs(store: Repository, tree: str) -> bool:
 
 
 def stored_by(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
-    """The documents of which a snapshot stored a version, with their metadata, in order of path. Raises NotFound."""
+    """Return the metadata of documents that a snapshot stored a version of, in order of path. Raises NotFound."""
     tree = tree_of(store, tag)
     before = [oid for earlier, oid in snapshots(store, tag.domain) if earlier.crawl_time < tag.crawl_time]
-    # What lies in the snapshot before was stored by that one, or earlier.
+    # Versions in the previous snapshot were stored by it, or earlier.
     changes = store.differences(store.commit(before[-1]).tree if before else None, tree)
     documents = (each.new for each in changes if each.new is not None and each.path.endswith(f"/{DATA_XML}"))
     return (meta for document in documents if (meta := metadata(store.read(document))).commit_tag == tag)
 
 
 def described(store: Repository, arc: ArcTree) -> MetaData:
-    """The metadata of an ARC, as its data.xml has them."""
+    """Return the metadata of an ARC, from its data.xml."""
     return metadata(store.read(arc.data_xml))

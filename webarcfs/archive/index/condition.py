@@ -1,6 +1,6 @@
-"""Conditions as people write them in one piece, `… ORDER BY … LIMIT n` with or without the last two, and as file names.
+"""Conditions in one text, `… ORDER BY … LIMIT n`, where the last two are optional, and as file names.
 
-Taken apart here, understood by SQLite (asking.py). Pure.
+Split here, interpreted by SQLite (asking.py). Pure.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from webarcfs.archive.model.errors import BadCondition
 _ORDER_BY = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
 _LIMIT = re.compile(r"\bLIMIT\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\s*([0-9]{1,12})\s*")
-# A slash, and what stands for one, however often it was written around.
+# A slash, and its escaped forms at any depth.
 _SLASH = re.compile(r"/|%(?:25)*2[Ff]")
-# What begins something quoted; SQLite reads the first that is never closed to the end of all.
+# The beginning of quoted text; SQLite reads from the first that is never closed to the end of all.
 _OPENS = re.compile(r"""['"`\[]""")
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The parts of a condition; without a limit it is None."""
+    """The parts of a condition; `limit` is None without one."""
 
     where: str
     order_by: str = ""
@@ -30,7 +30,7 @@ class Condition:
 
 
 def parse(text: str) -> Condition:
-    """Take a condition apart. Raises BadCondition for a limit that is no number; the rest is SQLite's to judge."""
+    """Split a condition. Raises BadCondition for a limit that is no number; SQLite checks the rest."""
     words = _outside(text)
     end, limit = len(text), None
     if found := _LIMIT.search(words):
@@ -45,29 +45,29 @@ def parse(text: str) -> Condition:
 
 
 def from_name(name: str) -> str:
-    """The text that a file's name stands for: `%2F` is a slash, `%252F` is `%2F`; no other `%` means anything.
+    """Return the text of a file's name: `%2F` is a slash, `%252F` is `%2F`; any other `%` means itself.
 
-    So `LIKE '%25%'` is what it looks like, and every text has a name.
+    So `LIKE '%25%'` is literal, and every text has a name.
     """
     return _SLASH.sub(lambda found: "/" if len(found[0]) <= 3 else f"%{found[0][3:]}", name)
 
 
 def open_quote(text: str) -> str:
-    """The quote, `'` or `"`, within which a text ends: what is not closed yet. Empty when there is none.
+    """Return the unclosed quote, `'` or `"`, inside which a text ends; empty if there is none.
 
-    What follows a slash there is judged by that quote alone: `open_quote(f"{quote}/{more}")`.
+    Text after a slash there depends on that quote only: `open_quote(f"{quote}/{more}")`.
     """
     never_closed = _OPENS.search(QUOTED.sub(" ", text))
     return never_closed[0] if never_closed and never_closed[0] in "'\"" else ""
 
 
 def to_name(text: str) -> str:
-    """A name for a text: what `from_name` turns into it."""
+    """Return the name of a text: the inverse of `from_name`."""
     return _SLASH.sub(lambda found: "%2F" if found[0] == "/" else f"%25{found[0][1:]}", text)
 
 
 def _outside(text: str) -> str:
-    """`text` with blanks for what is quoted, a comment, or in brackets; each character stays in its place."""
+    """Return `text` with blanks for quoted text, comments and brackets; each character keeps its position."""
     depth, shown = 0, []
     for char in QUOTED.sub(lambda found: " " * len(found[0]), text):
         depth = max(0, depth - (char == ")"))

@@ -1,7 +1,7 @@
-"""What is wrong with a condition, and where: SQLite's complaint, with the place marked, and what may have been meant.
+"""Explains faults of conditions: SQLite's message, with the place marked, and a suggestion.
 
-SQLite names the word that it fell over, which may stand in a condition several times, or be one of ours behind it. So
-the condition is compiled again, cut at each of them: up to the place of the fault SQLite reads on to the cut.
+SQLite names the word at the fault, which may occur in a condition several times, or be one of ours after it. So the
+condition is compiled again, cut at each of them: up to the place of the fault SQLite reads on to the cut.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS
 
-#: What SQLite does not read as words: texts, quoted names, comments (sqlite.org/lang_expr, lang_comment). A bracket
-#: that is never closed goes on to the end, so that no other one is looked at: a condition may be a million of them.
+#: Text that SQLite does not read as words: literals, quoted names, comments (sqlite.org/lang_expr, lang_comment). An
+#: unclosed bracket extends to the end, so that no other one is searched: a condition may be a million of them.
 QUOTED = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*(?:\]|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
 )
@@ -25,18 +25,18 @@ _NAME = re.compile(
 )
 _COLUMNS = (*FIELDS, *CAPTURE_FIELDS)
 _BRACKET = re.compile("[()]")
-# No word of SQL: SQLite stops at it wherever it comes to read it.
+# Not a word of SQL: SQLite stops at it wherever it reads it.
 _CUT = "\x01"
 _MOST_PLACES = 100
 _BEFORE, _BEHIND = 70, 30
 _LONGEST = 300
 
-#: Compiles a condition and an order, and gives SQLite's complaint; an empty text if there is none.
+#: Compiles a condition and an order, and returns SQLite's message; an empty text if there is none.
 Compile = Callable[[str, str], str]
 
 
 def explain(message: str, where: str, order_by: str, compiled: Compile) -> str:
-    """SQLite's complaint with what helps: the place in the condition, the column that was meant, what is allowed."""
+    """Return SQLite's message with help: the place in the condition, a similar column, what is allowed."""
     lines = [message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"]
     if found := _UNRECOGNIZED.search(message):
         lines = _of_token(found[1], where, order_by)
@@ -60,9 +60,9 @@ def explain(message: str, where: str, order_by: str, compiled: Compile) -> str:
 
 
 def unbalanced(where: str, order_by: str) -> list[str]:
-    """Tells of the first `)` that no `(` of its part opened, or of a `/*` that is never closed; empty if there is none.
+    """Report the first `)` that no `(` of its part opened, or an unclosed `/*`; return an empty list if there is none.
 
-    SQLite cannot tell: to it the condition stands in a bracket of ours, and its order before a limit of ours.
+    SQLite cannot find them: it reads the condition inside a bracket of ours, and its order before a limit of ours.
     """
     for text in (where, order_by):
         depth = 0
@@ -77,7 +77,7 @@ def unbalanced(where: str, order_by: str) -> list[str]:
 
 
 def _of_syntax(token: str, where: str, order_by: str, compiled: Compile) -> list[str]:
-    """The word that SQLite names, at the place where it names it: the last at which a cut is what it complains of."""
+    """Return the place of the word that SQLite names: the last one at which it complains of a cut."""
     places = [(part, at) for part, text in enumerate((where, order_by)) for at in _ends_and(token, text)]
     if len(places) > _MOST_PLACES:
         return []
@@ -94,7 +94,7 @@ def _of_syntax(token: str, where: str, order_by: str, compiled: Compile) -> list
 
 
 def _ends_and(token: str, text: str) -> Iterator[int]:
-    """Where `token` stands in a text, and its end, behind which a word of ours follows."""
+    """Yield the places of `token` in a text, and its end, after which a word of ours follows."""
     if token:
         yield from (match.start() for match in re.finditer(re.escape(token), text))
     if text:
@@ -102,7 +102,7 @@ def _ends_and(token: str, text: str) -> Iterator[int]:
 
 
 def _of_token(token: str, where: str, order_by: str) -> list[str]:
-    """What SQLite takes for no word at all: mostly a quote without its other, which goes on to the end of all."""
+    """Return the place of what SQLite cannot read as a word: mostly an unclosed quote, which extends to the end."""
     for text in (where, order_by):
         for at in range(len(text)):
             if text[at] == token[:1] and (text.startswith(token, at) or token.startswith(text[at:])):
@@ -114,7 +114,7 @@ def _of_token(token: str, where: str, order_by: str) -> list[str]:
 
 
 def _of_name(name: str, where: str, order_by: str) -> list[str]:
-    """The first place of a name outside of texts and comments: if it is wrong there, it is wrong everywhere."""
+    """Return the first place of a name outside of literals and comments: the fault is the same at each."""
     for wanted in (name, *reversed(name.split("."))):
         found = _first(re.compile(rf"(?<![\w.]){re.escape(wanted)}(?!\w)", re.IGNORECASE), where, order_by)
         if found:
@@ -130,12 +130,12 @@ def _first(pattern: re.Pattern[str], where: str, order_by: str) -> list[str]:
 
 
 def _blanked(text: str) -> str:
-    """A text with spaces in place of what SQLite does not read as words."""
+    """Return a text with spaces in place of what SQLite does not read as words."""
     return QUOTED.sub(lambda match: " " * len(match[0]), text)
 
 
 def _marked(text: str, at: int) -> list[str]:
-    """The line of a text around a place, and a mark below it."""
+    """Return the line of a text around a place, and a mark below it."""
     start = max(text.rfind("\n", 0, at) + 1, at - _BEFORE)
     end = text.find("\n", at)
     end = min(len(text) if end < 0 else end, at + _BEHIND)

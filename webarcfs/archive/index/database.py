@@ -1,6 +1,6 @@
 """webarc.db: every version of every document, for queries (/Db-1/ … /Db-6/). Only the agent writes to it.
 
-Derived from git; `record` takes what one snapshot changed. The statements are the files of `sql/`. The database keeps
+Derived from git; `record` adds the changes of one snapshot. The statements are the files of `sql/`. The database keeps
 SQLite's rollback journal (no WAL), so that readers without write permission can open it.
 """
 
@@ -18,7 +18,7 @@ from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.metadata import MetaData, format_time
 from webarcfs.archive.model.surt import surt
 
-#: `seq_until` of what is current.
+#: `seq_until` of current versions.
 _NEVER = (1 << 63) - 1
 
 
@@ -34,7 +34,7 @@ class StoredVersion:
 
 @dataclass(frozen=True, slots=True)
 class DocumentChange:
-    """The change of a snapshot at one path: the version from then on, None where the document was removed."""
+    """The change of a snapshot at one path: the version from then on, None if the document was removed."""
 
     path: str
     version: StoredVersion | None
@@ -44,17 +44,17 @@ class Database(SqliteFile):
     """An open webarc.db. Use it as a context manager, in one thread."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
+        """Open or make the database at `path`. Raises DatabaseDamaged for another program's file or another version."""
         super().__init__(path, "IMMEDIATE")
         with self._translated():
             self._db = SqliteDatabase(self._connection)
             self._ready(SCHEMA_VERSION, "schema")
 
     def record(self, message: Message, changes: Iterable[DocumentChange]) -> None:
-        """Take in one snapshot, in one transaction; once only (/Cr-15/).
+        """Add one snapshot, in one transaction; once only (/Cr-15/).
 
-        `changes` are against the snapshot before it in time. It is the newest of its domain, or an import from before
-        that: then it holds until the next in time, and what went on there goes on.
+        `changes` are against the previous snapshot in time. It is the newest of its domain, or an import from before
+        that: then its versions end at the next snapshot in time, from which earlier ones continue.
         """
         tag = message.tag
         seq = int(tag.crawl_time.timestamp())
@@ -83,37 +83,37 @@ class Database(SqliteFile):
                     self._run("metadata/insert_version", **values)
 
     def indexed(self, domain: str) -> set[str]:
-        """The commitTags of `domain` that are in the database."""
+        """Return the commitTags of `domain` that are in the database."""
         with self._translated():
             rows = self._db.query(sql("metadata/select_indexed"), {"name": domain})
             return {str(row["commitTag"]) for row in rows}
 
     def since(self, sequence: int) -> Iterator[tuple[int, str]]:
-        """(Number, commitTag) of the snapshots published after a number of the archive's counter, in that order."""
+        """Yield (number, commitTag) of the snapshots published after a number of the archive's counter, in order."""
         with self._translated():
             for row in self._db.query(sql("metadata/select_since"), {"sequence": sequence}):
                 yield int(row["sequence"]), str(row["commitTag"])
 
     def current(self, domain: str) -> dict[str, dict[str, str]]:
-        """What the newest state of `domain` holds: path → url, mimeType, title, createTime, captureTime, status."""
+        """Return the newest state of `domain`: path → url, mimeType, title, createTime, captureTime, status."""
         with self._translated():
             return {
                 str(row.pop("path")): row for row in self._db.query(sql("metadata/select_current"), {"name": domain})
             }
 
     def check(self) -> list[str]:
-        """What SQLite finds wrong with the file, a line each; nothing in a sound one."""
+        """Return SQLite's findings about the file, a line each; none for a sound one."""
         with self._translated():
             found = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
         return [line for line in found if line != "ok"]
 
     def count_versions(self) -> int:
-        """How many versions of documents there are."""
+        """Return the number of versions of documents."""
         with self._translated():
             return int(self._one("metadata/count_versions"))
 
     def dump(self) -> Iterator[dict[str, str]]:
-        """The whole view `metadata`, ordered by commitTag and path."""
+        """Yield the whole view `metadata`, ordered by commitTag and path."""
         with self._translated():
             yield from self._db.query(sql("metadata/dump"))
 
@@ -127,7 +127,7 @@ class Database(SqliteFile):
 
 
 def _values(version: StoredVersion) -> dict[str, object]:
-    """The columns of a version and its document."""
+    """Return the columns of a version and its document."""
     return version.meta.as_fields() | {
         "surt": surt(version.meta.url),
         "status": version.meta.status,

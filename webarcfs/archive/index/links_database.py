@@ -1,10 +1,10 @@
 """links.db: the links of every version of every HTML page. Only the agent writes to it; derived from git.
 
 Links belong to a *body*, the bytes of a page under its URL, and are stored once; a *version* says from which snapshot
-to which a page had that body. So a snapshot costs the rows of the pages that it changed; a page that comes back, or an
-import in between, costs next to nothing. Bodies come first, in many small transactions: without a version they mean
-nothing yet, a crash leaves them for the next time, and no writer waits long for another. Then all versions of the
-snapshot come in one.
+to which a page had that body. So a snapshot costs the rows of the pages that it changed; a page that returns to an old
+body, or an import in between, costs next to nothing. Bodies come first, in many small transactions: without a version
+they have no effect, a crash leaves them for the next run, and no writer waits long for another. Then all versions of
+the snapshot come in one.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from webarcfs.archive.index.links_words import ArchivedLink
 from webarcfs.archive.index.sqlite_file import SqliteFile
 from webarcfs.archive.model.metadata import CommitTag, format_time
 
-#: `PRAGMA user_version` of sql/links/schema.sql; a database of another version is made anew.
+#: `PRAGMA user_version` of sql/links/schema.sql; a database of another version is rebuilt.
 SCHEMA_VERSION = 2
-#: `seq_until` of what is current.
+#: `seq_until` of current versions.
 NEVER = (1 << 63) - 1
-#: Rows that are gathered before they are stored, and rows of a transaction, about.
+#: Rows that are gathered before they are stored, and the approximate rows of a transaction.
 _PORTION = 20_000
 _TRANSACTION = 50_000
 _FORGET = ("links/forget_versions", "links/forget_snapshots", "links/forget_bodies", "links/forget_pages")
@@ -35,7 +35,7 @@ _FORGET = ("links/forget_versions", "links/forget_snapshots", "links/forget_bodi
 
 @dataclass(frozen=True, slots=True)
 class PageChange:
-    """What a snapshot holds at one path from then on: a page's URL and blob, or None where there is no page."""
+    """The new state of one path in a snapshot: a page's URL and blob, or None without a page."""
 
     path: str
     page: tuple[str, str] | None
@@ -45,7 +45,7 @@ class LinksDatabase(SqliteFile):
     """An open links.db. Use it as a context manager, in one thread."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the database at `path`. Raises DatabaseDamaged when it is none of ours or of another version."""
+        """Open or make the database at `path`. Raises DatabaseDamaged for another program's file or another version."""
         super().__init__(path, None)
         self._pending: list[tuple[int, Counter[ArchivedLink]]] = []
         self._gathered = 0
@@ -58,9 +58,9 @@ class LinksDatabase(SqliteFile):
     def record(
         self, tag: CommitTag, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[ArchivedLink]]
     ) -> None:
-        """Take in one snapshot, once only. `changes` are against the one before it in time.
+        """Add one snapshot, once only. `changes` are against the previous one in time.
 
-        `links` is asked for the links of those pages that are not known yet.
+        `links` returns the links of a page, and is called for unknown pages only.
         """
         with self._translated():
             if self._found("links/has_snapshot", commitTag=str(tag)):
@@ -70,17 +70,17 @@ class LinksDatabase(SqliteFile):
                 self._take_versions(tag, states)
 
     def indexed(self, domain: str) -> set[str]:
-        """The commitTags of `domain` that are in the database."""
+        """Return the commitTags of `domain` that are in the database."""
         with self._translated():
             return {str(row[0]) for row in self._connection.execute(sql("links/indexed"), {"name": domain})}
 
     def domains(self) -> list[str]:
-        """The domains that have a snapshot here."""
+        """Return the domains with a snapshot here."""
         with self._translated():
             return [str(row[0]) for row in self._connection.execute(sql("links/domains"))]
 
     def forget(self, domain: str) -> None:
-        """Drop the pages of a domain, with what only they had."""
+        """Drop the pages of a domain, and what belongs to them only."""
         with self._translated(), self._transaction():
             for statement in _FORGET:
                 self._run(statement, name=domain)
@@ -88,18 +88,18 @@ class LinksDatabase(SqliteFile):
             self._numbers.forget()
 
     def hold(self) -> None:
-        """Keep other writers out until this is closed."""
+        """Exclude other writers until this is closed."""
         with self._translated():
             self._run("links/begin")
 
     def check(self) -> list[str]:
-        """What SQLite finds wrong with the file, a line each; nothing in a sound one."""
+        """Return SQLite's findings about the file, a line each; none for a sound one."""
         with self._translated():
             found = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
         return [line for line in found if line != "ok"]
 
     def counts(self) -> dict[str, int]:
-        """How many links, bodies, refs, urls and words there are."""
+        """Return the numbers of links, bodies, refs, urls and words."""
         with self._translated():
             cursor = self._connection.execute(sql("links/counts"))
             return dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
@@ -107,7 +107,7 @@ class LinksDatabase(SqliteFile):
     def _take_bodies(
         self, domain: str, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[ArchivedLink]]
     ) -> list[tuple[int, int | None]]:
-        """The numbers of each page and of its body from now on, None where it has none; bodies that are new come in."""
+        """Store new bodies; return the numbers of each page and of its body from now on, None without one."""
         states: list[tuple[int, int | None]] = []
         pending = iter(changes)
         more = True
@@ -137,7 +137,7 @@ class LinksDatabase(SqliteFile):
     def _body(
         self, page: int, change: PageChange, links: Callable[[PageChange], Iterable[ArchivedLink]]
     ) -> tuple[int | None, int]:
-        """The number of a page's body, and how many links came in with it."""
+        """Return the number of a page's body, and the number of links that were added with it."""
         if change.page is None:
             return None, 0
         url, blob = change.page
@@ -160,7 +160,7 @@ class LinksDatabase(SqliteFile):
             self._flush()
 
     def _flush(self) -> None:
-        """Store the links that were gathered."""
+        """Store the gathered links."""
         pending, self._pending, self._gathered = self._pending, [], 0
         links: dict[ArchivedLink, int] = {}
         for _, said in pending:
@@ -179,12 +179,12 @@ class LinksDatabase(SqliteFile):
             self._change(page, domain, body, seq, following)
 
     def _change(self, page: int, domain: int, body: int | None, seq: int, following: int) -> None:
-        """What a page had goes on to `seq`, and again from the snapshot that follows, if it went on there."""
+        """End a page's version at `seq`, and continue it from the following snapshot, if it was valid there."""
         valid = self._run("links/valid_version", page=page, seq=seq).fetchone()
         if valid is not None and valid[2] > seq:
             before, begun, until = valid
             if before == body:
-                return  # only what users added has changed, or the head
+                return  # only users' additions or the head have changed
             self._run("links/end_version", page=page, seq_from=begun, seq=seq)
             if until > following:
                 self._add_version(page, domain, following, until, before)

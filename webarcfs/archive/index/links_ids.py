@@ -1,7 +1,7 @@
-"""Numbers what links.db holds once: URLs, and what links say, with the words of it.
+"""Assigns numbers to what links.db stores once: URLs, and references with their words.
 
-What is known is looked up many at a time, what is new gets the next numbers; what came last is remembered, since menus
-say the same on page after page. All of it inside the transaction of the one writer.
+Known values are looked up many at a time, new ones get the next numbers; the latest are cached, since menus repeat on
+page after page. All of it inside the transaction of the one writer.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.links_words import ArchivedLink, AskedKind, words_of
 
-#: How many references are remembered, and how long a URL or text may be for that: some 30 MB.
+#: References that are cached, and the longest URL or text among them: some 30 MB.
 _REMEMBERED = 100_000
 _SHORT = 200
 
 
 class LinkIds:
-    """The numbers of an open links.db. Call `begin` in each transaction first, `forget` when one was rolled back."""
+    """The numbers of an open links.db. Call `begin` first in each transaction, `forget` after a rollback."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -30,7 +30,7 @@ class LinkIds:
         self._domains: dict[str, int] = {}
 
     def begin(self) -> None:
-        """Go on from what the database holds now: another process may have written to it since."""
+        """Read the state of the database: another process may have written to it since."""
         state = self._connection.execute(sql("links/state")).fetchone()[0]
         if state != self._state:
             self.forget()
@@ -40,13 +40,13 @@ class LinkIds:
             self._state = state
 
     def forget(self) -> None:
-        """Remember nothing."""
+        """Clear the caches."""
         self._state = None
         self._references.clear()
         self._domains.clear()
 
     def references(self, links: Collection[ArchivedLink]) -> dict[ArchivedLink, int]:
-        """The number of each of `links`, new ones stored."""
+        """Return the number of each of `links`; store new ones."""
         known = self._references
         found = {link: known[link] for link in links if link in known}
         missing = [link for link in links if link not in found]
@@ -57,7 +57,7 @@ class LinkIds:
         return found
 
     def _stored(self, links: Sequence[ArchivedLink]) -> dict[ArchivedLink, int]:
-        """The numbers of links as the database has them. They are given new ones; where it has one, that is left."""
+        """Return the numbers of links in the database. Each gets a new one, unless the database already has it."""
         urls, last = self.urls(link.target for link in links), self._last["reference"]
         found = dict(zip(links, range(last + 1, last + 1 + len(links)), strict=True))
         self._connection.executemany(
@@ -73,7 +73,7 @@ class LinkIds:
         return found
 
     def urls(self, urls: Iterable[str]) -> dict[str, int]:
-        """The number of each URL, new ones stored."""
+        """Return the number of each URL; store new ones."""
         wanted = set(urls)
         if not wanted:
             return {}
@@ -85,7 +85,7 @@ class LinkIds:
         return found
 
     def domain(self, name: str) -> int:
-        """The number of a domain, stored if it is new."""
+        """Return the number of a domain; store a new one."""
         if name not in self._domains:
             self._connection.execute(sql("insert_domain"), {"name": name})
             self._domains[name] = int(self._connection.execute(sql("select_domain"), {"name": name}).fetchone()[0])
@@ -105,5 +105,5 @@ class LinkIds:
 
 
 def words(text: str) -> str:
-    """The words of a text as the table `naming` has them."""
+    """Return the words of a text in the form of the table `naming`."""
     return " ".join(words_of(text))

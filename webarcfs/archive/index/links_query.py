@@ -1,6 +1,6 @@
-"""Asks links.db: what a page links to, what links to a page, what a word names, what leads nowhere (seeds 2 and 4).
+"""Queries links.db: links of a page, links to a page, links named by a word, links to nothing (seeds 2 and 4).
 
-Users give values, never SQL; the connection is read-only, and a clock bounds how long an answer may take.
+Users give values, never SQL; the connection is read-only, and a clock bounds the time of an answer.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _STEPS_BETWEEN_LOOKS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which links: those of the page at `path`, to one of `targets`, or named by all words of `word`; else all.
+    """The links to find: those of the page at `path`, to one of `targets`, or named by all words of `word`; else all.
 
-    `at` is the state of a snapshot, else the newest of every domain, or with `ever` every version. The rest narrows.
+    `at` is the state of a snapshot, else the newest of every domain, or with `ever` every version. The rest filters.
     """
 
     path: str = ""
@@ -49,7 +49,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class FoundLink:
-    """A link of a version of a page: `times` there, since the crawl at `since`, until the one at `until` (or empty)."""
+    """A link in a version of a page: `times` there, since the crawl at `since`, until the one at `until` (or empty)."""
 
     page: str
     path: str
@@ -63,7 +63,7 @@ class FoundLink:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Seed 2's figures 39 to 42 of a snapshot, of links that lead to pages, and how many mails and images there are."""
+    """Seed 2's figures 39 to 42 of a snapshot: counts of links to pages, of mails and of images."""
 
     total: int
     external: int
@@ -74,10 +74,10 @@ class Figures:
 
 
 def ask(archive: Archive, question: Question, seconds: float) -> Iterator[FoundLink]:
-    """The links that `question` is about.
+    """Yield the links of `question`.
 
-    Raises NotFound when there is no links.db or no such snapshot in it, TookTooLong after `seconds`, Busy while another
-    process writes for long, DatabaseDamaged when it cannot be read.
+    Raises NotFound without links.db or the snapshot in it, TookTooLong after `seconds`, Busy while another process
+    writes for long, DatabaseDamaged when it cannot be read.
     """
     statement, values = _statement(question)
     if statement is None:
@@ -96,13 +96,13 @@ def ask(archive: Archive, question: Question, seconds: float) -> Iterator[FoundL
             for row in connection.execute(statement, values):
                 yield _found(row)
         except sqlite3.DatabaseError:
-            if failures:  # SQLite says of a function that it failed, and not why
+            if failures:  # SQLite reports that a function failed, but not why
                 raise failures[0] from None
             raise
 
 
 def figures(archive: Archive, tag: CommitTag, seconds: float) -> Figures:
-    """The links of a snapshot, counted. Raises as `ask` does."""
+    """Return the counts of a snapshot's links. Raises as `ask` does."""
     with _opened(archive.links, seconds) as connection:
         _must_have(archive, connection, tag)
         values = {"domain": tag.domain, "seq": _seq(tag)}
@@ -131,7 +131,7 @@ def _statement(question: Question) -> tuple[str | None, dict[str, Any]]:
     elif question.word:
         words = words_of(question.word)
         if not words:
-            return None, {}  # nothing that is a word names nothing
+            return None, {}  # without a word there is nothing to find
         begin, values["words"] = "links/word", " ".join(f'"{word}"' for word in words)
     return f"{sql(begin)}{sql('links/narrow')}", values
 
@@ -151,16 +151,16 @@ def _found(row: tuple[str, str, int, str, str, int, int, int]) -> FoundLink:
 def _judge(
     holdings: sqlite3.Connection, database: Path, seq: int, failures: list[WebarcError]
 ) -> Callable[[str], bool]:
-    """Whether a URL is of a domain that the archive has, and its document not: at the moment `seq`, says webarc.db.
+    """Return a function: whether a URL's domain is in the archive, but its document is not, at `seq` in webarc.db.
 
-    Why it cannot say is added to `failures`.
+    Its errors are added to `failures`.
     """
 
     @lru_cache(maxsize=65_536)
     def is_broken(url: str) -> bool:
         try:
             path = arc_path(url)
-            # A folder without its slash: servers answer with a redirect to the folder, of which git knows nothing.
+            # A folder without its slash: servers redirect to the folder, and git stores no redirect.
             folder = path if "?" in url else arc_path(f"{url}/")
         except UrlRefused:
             return False
@@ -176,7 +176,7 @@ def _judge(
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    """A database for reading. Raises NotFound where there is none."""
+    """Open a database for reading. Raises NotFound if it is missing."""
     if not path.is_file():
         hint = (
             "set `[index] links = true` in webarc.toml and run" if path.name == "links.db" else "a crawl makes it, or"
@@ -187,7 +187,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _opened(path: Path, seconds: float) -> Iterator[sqlite3.Connection]:
-    """links.db for reading; SQLite's errors as ours."""
+    """Open links.db for reading; turn SQLite's errors into ours."""
     end = time.monotonic() + seconds
     with closing(_connected(path)) as connection:
         try:

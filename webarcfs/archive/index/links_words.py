@@ -8,20 +8,20 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-#: How many characters of a word count, and how many different words of one text: what bounds rows.
+#: Characters of a word that count, and the most different words of one text: they bound the rows.
 LONGEST_WORD = 64
 MOST_WORDS = 64
 _WORD = re.compile(r"[^\W_]+")
 
 
 class AskedKind(IntEnum):
-    """What a link leads to; the numbers stand in links.db."""
+    """The kind of a link's target; links.db stores the numbers."""
 
     HTTP = 1
     MAIL = 2
     IMAGE = 3
 
-    __hash__ = int.__hash__  # an enum's own is a function in Python, and links are looked up by the million
+    __hash__ = int.__hash__  # an enum's own is a Python function, and links are looked up by the million
 
 
 class ArchivedLink(NamedTuple):
@@ -33,7 +33,7 @@ class ArchivedLink(NamedTuple):
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The different words of a text, without case and accents, in order: `Über-Größe` is `uber` and `grosse`."""
+    """Return the different words of a text, without case and accents, in order: `Über-Größe` is `uber` and `grosse`."""
     folded = _folded(text)
     words = _WORD.findall(folded)
     if len(folded) > LONGEST_WORD:
@@ -49,6 +49,6 @@ def _folded(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _plain(char: str) -> str:
-    """A character without its accents; marks that stand alone go. NFKD puts them behind what they are on."""
-    # Only of scripts whose accents people leave out when they search: marks of Indic scripts are vowels.
+    """Return a character without its accents; empty for a mark alone. NFKD puts marks after their character."""
+    # Only for scripts whose accents people omit in a search: marks of Indic scripts are vowels.
     return "".join(each for each in unicodedata.normalize("NFKD", char) if not "\u0300" <= each <= "\u036f")

@@ -1,8 +1,7 @@
-"""Asks webarc.db on behalf of users: a condition and an order of theirs, nothing else (/Cl-6/, /Db-5.2/).
+"""Queries webarc.db for users: with a condition and an order of theirs, nothing else (/Cl-6/, /Db-5.2/).
 
-The condition is SQL, and comes from anybody. So the connection is read-only, an authorizer lets nothing be read but the
-view `metadata` and nothing be called that reaches outside it, SQLite's own limits bound what it may build, and a clock
-bounds how long it may run.
+The condition is SQL from any user. So the connection is read-only, an authorizer allows reads of the view `metadata`
+only and no function that reaches outside it, SQLite's own limits bound its size, and a clock bounds its time.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, as_told_to_reader
 from webarcfs.archive.model.errors import BadCondition, Busy, DatabaseDamaged, NotFound, TookTooLong
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
 
-#: Seconds that an answer may take before it is given up.
+#: Most seconds for an answer.
 SECONDS = 30.0
 _VIEW = "metadata"
 _COMES_WITH_THE_VIEW = frozenset({"domain", "snapshot", "document", "version"})
@@ -42,10 +41,10 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 _STEPS_BETWEEN_LOOKS = 10_000
-#: Texts and comments of SQL, in which a word is no name of a column.
+#: Literals and comments of SQL, in which a word is no name of a column.
 _TEXTS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _STATUS = re.compile(r"\bstatus\b", re.IGNORECASE)
-#: What a condition that does not speak of the status means; nearly all documents fit.
+#: The implied condition if the status is not mentioned; nearly all documents fit.
 _NO_ERROR_PAGES = "likelihood(status < 400, 0.99)"
 _WITH = re.compile(r"\bWITH\b", re.IGNORECASE)
 
@@ -53,24 +52,24 @@ _WITH = re.compile(r"\bWITH\b", re.IGNORECASE)
 def ask(
     database: Path, where: str = "", order_by: str = "", limit: int | None = None, seconds: float = SECONDS
 ) -> Iterator[MetaData]:
-    """The rows of the view `metadata` for which `where` holds, in the order `order_by`, at most `limit`.
+    """Yield the rows of the view `metadata` for which `where` holds, in the order `order_by`, at most `limit`.
 
-    Raises BadCondition when SQLite does not take the condition or it reaches for more than the view, TookTooLong after
-    `seconds`, NotFound when there is no database, Busy while another process writes to it for long, DatabaseDamaged
-    when it cannot be read.
+    Raises BadCondition when SQLite rejects the condition or it reads more than the view, TookTooLong after `seconds`,
+    NotFound without a database, Busy while another process writes to it for long, DatabaseDamaged when it cannot be
+    read.
     """
     for row in _rows(database, "metadata/ask", Condition(where, order_by, limit), seconds):
         yield MetaData.from_fields(dict(zip((*FIELDS, *CAPTURE_FIELDS), map(str, row), strict=True)))
 
 
 def places(database: Path, condition: Condition, seconds: float = SECONDS) -> Iterator[tuple[str, str]]:
-    """commitTag and path of the same rows, and nothing else of them, which is several times as quick."""
+    """Yield only commitTag and path of the same rows, which is several times as fast."""
     for tag, path in _rows(database, "metadata/ask_places", condition, seconds):
         yield str(tag), str(path)
 
 
 def check(database: Path, condition: Condition) -> None:
-    """Whether SQLite takes a condition, which is not run. Raises what `ask` would raise before its first row."""
+    """Check that SQLite accepts a condition, without running it. Raises as `ask` does before its first row."""
     for _ in _rows(database, "metadata/explain_places", condition, SECONDS):
         pass
 
@@ -85,7 +84,7 @@ def _rows(database: Path, statement: str, condition: Condition, seconds: float) 
 
 
 def _statement(name: str, condition: Condition) -> str:
-    """The whole statement. What users wrote ends with its line, so that a comment of theirs swallows nothing."""
+    """Return the whole statement. A newline ends users' text, so that a comment of theirs cannot hide the rest."""
     where, order_by, limit = condition.where, condition.order_by, condition.limit
     if limit is not None and limit < 0:
         raise BadCondition(f"the limit {limit} is negative")
@@ -133,12 +132,12 @@ def _fence(connection: sqlite3.Connection, seconds: float) -> None:
 
 
 def _allowed(action: int, first: str | None, second: str | None, _database: str | None, inside: str | None) -> int:
-    """SQLite asks before it compiles each access; `inside` names the view that it was written in."""
+    """Authorize an access when SQLite compiles it; `inside` is the view that contains it."""
     if action == sqlite3.SQLITE_SELECT:
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_READ and first == _VIEW:
         return sqlite3.SQLITE_OK
-    # Without a column it is asked for a table of which nothing but the number of rows matters, also within the view.
+    # Without a column, the access needs only the number of the table's rows, also inside the view.
     if action == sqlite3.SQLITE_READ and first in _COMES_WITH_THE_VIEW and (inside == _VIEW or not second):
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _FUNCTIONS:
@@ -148,7 +147,7 @@ def _allowed(action: int, first: str | None, second: str | None, _database: str 
 
 @contextmanager
 def _translated(database: Path, condition: Condition, seconds: float) -> Iterator[None]:
-    """SQLite's errors as ours: what it says of the condition is the user's to mend, the rest is damage."""
+    """Turn SQLite's errors into ours: BadCondition for the user's faults, DatabaseDamaged or Busy for the rest."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -165,7 +164,7 @@ def _translated(database: Path, condition: Condition, seconds: float) -> Iterato
 
 
 def _explained(message: str, database: Path, condition: Condition) -> str:
-    """SQLite's complaint with the place that it is about."""
+    """Return SQLite's message with the place of the fault."""
     with closing(_opened(database)) as connection:
         _fence(connection, SECONDS)
 

@@ -1,4 +1,4 @@
-"""The databases that derive from git: opened, removed, and SQLite's errors as ours, which say how to get a new one."""
+"""Databases that derive from git: opens and removes them, and turns SQLite's errors into ours, with a remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, WebarcError
 
-#: `PRAGMA user_version` of sql/schema.sql; a webarc.db of another version is made anew by `recover`.
+#: `PRAGMA user_version` of sql/schema.sql; `recover` rebuilds a webarc.db of another version.
 SCHEMA_VERSION = 3
 #: Seconds that a writer waits for another.
 PATIENCE = 60.0
@@ -22,7 +22,7 @@ class SqliteFile:
     """A database at `path` for its one writer, with the statements of `sql/`. A context manager, for one thread."""
 
     def __init__(self, path: Path, isolation_level: Literal["IMMEDIATE"] | None) -> None:
-        """Open or make it. Raises what `translated` raises."""
+        """Open or make it. Raises the errors of `translated`."""
         self._path = path
         with self._translated():
             self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=isolation_level)
@@ -34,7 +34,7 @@ class SqliteFile:
         self._connection.close()
 
     def _ready(self, version: int, schema: str) -> None:
-        """Give an empty database its schema. Raises DatabaseDamaged where there is one of another version."""
+        """Give an empty database its schema. Raises DatabaseDamaged for another version."""
         found = self._one("schema_version")
         if found == 0 and not self._one("count_tables"):
             self._connection.executescript(sql(schema))
@@ -53,7 +53,7 @@ class SqliteFile:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Raises OSError (ENOSPC, EACCES), Busy or DatabaseDamaged for what SQLite says of the file at `path`."""
+    """Raises OSError (ENOSPC, EACCES), Busy or DatabaseDamaged for SQLite's errors of the file at `path`."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -68,10 +68,10 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def as_told_to_readers(path: Path, error: sqlite3.DatabaseError) -> WebarcError:
-    """What somebody is told who may only read: Busy or DatabaseDamaged, and what to do.
+    """Return the error for a user who may only read: Busy or DatabaseDamaged, with a remedy.
 
-    What a killed writer left half must be played back by one who may write (sqlite.org/lockingv3, "hot journal"), which
-    takes a moment; nobody shall make anew what only waits for that.
+    A writer must roll back what a killed writer left (sqlite.org/lockingv3, "hot journal"), which takes a moment; that
+    is no reason to rebuild the database.
     """
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -83,11 +83,11 @@ def as_told_to_readers(path: Path, error: sqlite3.DatabaseError) -> WebarcError:
 
 
 def remove(path: Path) -> None:
-    """Remove a database whose writer may have been killed: SQLite would play its journal back into the next one."""
+    """Remove a database whose writer may have been killed: SQLite would apply its journal to the next one."""
     path.unlink(missing_ok=True)
     journal(path).unlink(missing_ok=True)
 
 
 def journal(path: Path) -> Path:
-    """Where SQLite keeps what it needs to undo a transaction; it is there after a writer was killed."""
+    """Return the path of SQLite's rollback journal; it remains after a writer was killed."""
     return path.with_name(f"{path.name}-journal")

@@ -1,4 +1,4 @@
-"""Bodies of additions on the journal's disk: drafts without a name, and large bodies in files of their own."""
+"""Bodies of additions on the journal's disk: unnamed drafts, and large bodies in files of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from webarcfs.archive.system.fsync import sync_folder, write_all
 
-#: How the name of a draft begins for the moment that it has one, where files without names cannot be made.
+#: Prefix of a draft's temporary name, where unnamed files cannot be made.
 DRAFT = ".draft-"
 _CHUNK = 1 << 20
 
@@ -21,8 +21,8 @@ _CHUNK = 1 << 20
 class StoredBody:
     """The bytes of a file to be added: `data`, or the first `size` bytes of the descriptor `fd` of a draft.
 
-    A `final` draft is taken as it is, and must not be written any more; one that is not is copied. The descriptor
-    stays the caller's.
+    A `final` draft is used itself, and must not be written any more; any other is copied. The descriptor stays the
+    caller's.
     """
 
     size: int
@@ -32,7 +32,7 @@ class StoredBody:
 
 
 def nameless(folder: Path) -> int:
-    """A descriptor of a new file in `folder` that goes with it. Raises OSError."""
+    """Return a descriptor of a new, unnamed file in `folder`. Raises OSError."""
     try:
         return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -44,12 +44,12 @@ def nameless(folder: Path) -> int:
 
 
 def read(body: StoredBody) -> bytes:
-    """A small body's bytes."""
+    """Return a small body's bytes."""
     return body.data if body.data is not None else b"".join(chunks(body))
 
 
 def chunks(body: StoredBody) -> Iterator[bytes]:
-    """A body's bytes, some at a time. Raises OSError when the draft is shorter than it was said to be."""
+    """Yield a body's bytes in chunks. Raises OSError when the draft is shorter than `size`."""
     if body.data is not None:
         yield body.data
         return
@@ -63,7 +63,7 @@ def chunks(body: StoredBody) -> Iterator[bytes]:
 
 
 def store(body: StoredBody, path: Path) -> None:
-    """Put a large body at `path`, durably; a final draft gets the name, anything else is copied. Raises OSError."""
+    """Store a large body at `path`, durably; a final draft gets the name, any other body is copied. Raises OSError."""
     with contextlib.suppress(FileExistsError):
         path.parent.mkdir()
         sync_folder(path.parent.parent)
@@ -83,7 +83,7 @@ def store(body: StoredBody, path: Path) -> None:
 
 
 def _link(body: StoredBody, path: Path) -> bool:
-    """Give a draft a name; False where that cannot be."""
+    """Give a draft a name; return False if that is not possible."""
     if os.fstat(body.fd).st_size != body.size:
         return False
     os.fsync(body.fd)

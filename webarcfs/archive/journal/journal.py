@@ -1,9 +1,9 @@
-"""The journal of one mount: what was confirmed and is not in git yet.
+"""The journal of one mount: confirmed additions that git does not have yet.
 
-`confirm` returns when the addition is on disk, `confirm_all` when several are, of which each may be refused. Threads
-that confirm at once share one sync. A name is claimed and written under the domain's names lock, which is let go before
-the sync; so mounts never confirm one name twice, and still sync together. The journal is a row of logs: a long one is
-followed by another, and goes when git has all of it.
+`confirm` returns when the addition is on disk, `confirm_all` when several are, each of which may be refused. Threads
+that confirm at once share one sync. A name is claimed and written under the domain's names lock, which is released
+before the sync; so mounts never confirm one name twice, and still sync together. The journal is a sequence of logs: a
+full one is followed by another, and is removed when git has all of it.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from webarcfs.archive.system import locks
 
 __all__ = ["Journal", "JournalPosition", "StoredBody", "Wanted"]
 
-#: A log of this size is followed by another, so that what git has can go, in bytes.
+#: Bytes of a log after which another follows, so that logs that git has can be removed.
 FULL = 4 << 20
-#: A log that git has all of is worth replacing from this size on: what commits read stays short.
+#: Bytes from which a log that git has all of is replaced: commits then read less.
 WORTH = 256 << 10
-#: Descriptors for locks, logs, git and the disk, when everything else is files that are being written.
+#: Descriptors reserved for locks, logs, git and the disk; drafts may use the others.
 RESERVE = 100
 
-#: An addition to be confirmed, with its body, if it is a file.
+#: An addition to be confirmed, with its body if it is a file.
 Wanted = tuple[Addition, StoredBody | None]
 
 
 @dataclass(slots=True)
 class _Confirming:
-    """An addition on its way into the journal: its body, as part of the record or in a file, then what became of it."""
+    """An addition being confirmed: its body, as part of the record or in a file, then the outcome."""
 
     addition: Addition
     data: bytes = b""
@@ -56,7 +56,7 @@ class _Confirming:
 
 
 class Journal:
-    """The logs of one mount's process; its methods may be called by any thread."""
+    """The logs of one mount's process; safe for any thread."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -72,13 +72,13 @@ class Journal:
 
     @classmethod
     def open(cls, archive: Archive) -> Journal:
-        """A new journal of this process. Raises OSError when none can be made."""
+        """Make a new journal of this process. Raises OSError."""
         return cls(archive)
 
     def draft(self) -> int:
-        """A descriptor of a new file without a name, on the journal's disk. Raises OSError.
+        """Return a descriptor of a new, unnamed file on the journal's disk. Raises OSError.
 
-        The last descriptors that the process may have are not given away: what is open can be confirmed.
+        The last descriptors of the process are reserved, so that open files can be confirmed.
         """
         fd = bodies.nameless(self._archive.journal)
         if fd >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVE:
@@ -87,10 +87,10 @@ class Journal:
         return fd
 
     def confirm(self, addition: Addition, body: StoredBody | None = None) -> JournalPosition:
-        """Make an addition durable: it is when this returns. The caller holds the domain's lock, shared.
+        """Make an addition durable before returning. The caller holds the domain's lock, shared.
 
         Raises Exists when another pending addition of this version, of any mount, has the name; OSError when it could
-        not be written, and then nothing is left of it.
+        not be written, without any remains.
         """
         [found] = self.confirm_all([(addition, body)])
         if isinstance(found, BaseException):
@@ -98,7 +98,7 @@ class Journal:
         return found
 
     def confirm_all(self, wanted: Sequence[Wanted]) -> list[JournalPosition | BaseException]:
-        """The same for several additions of one domain, at the price of one: the ticket of each, or what it failed by.
+        """Make several additions of one domain durable, at the cost of one; return the ticket or error of each.
 
         Each addition succeeds or fails by itself, unless the disk fails.
         """
@@ -114,15 +114,15 @@ class Journal:
         return [_outcome(each) for each in every]
 
     def read_blob(self, blob: str) -> bytes | int | None:
-        """A pending body: its bytes, or a descriptor of a large one that the caller closes; None once git has it."""
+        """Return a pending body: its bytes, or a descriptor of a large one that the caller closes; None once in git."""
         return self._pendings.read(blob, self._folder)
 
     def pending(self, domain: str | None = None) -> Sequence[JournalPosition]:
-        """What was confirmed here and is not released yet, in order."""
+        """Return the additions that were confirmed here and are not released yet, in order."""
         return [each.ticket for each in self._pendings.of(domain)]
 
     def release(self, committed: Committed) -> Sequence[JournalPosition]:
-        """Forget what is in git now, and give its disk space back; returns what was forgotten. Raises OSError."""
+        """Forget additions that are in git now, free their disk space, and return them. Raises OSError."""
         damaged = {(each.log, each.number) for each in committed.dropped if each.damaged}
         with self._claiming:
             done = [pending for pending in self._pendings.of(committed.domain) if _is_done(pending, committed)]
@@ -136,7 +136,7 @@ class Journal:
         return [pending.ticket for pending in done]
 
     def close(self) -> None:
-        """End it. What is not committed stays for the next mount or agent; a journal with nothing pending goes."""
+        """End it. Uncommitted additions stay for the next mount or agent; without any, the journal is removed."""
         with self._claiming, self._state:
             left = self._pendings.logs()
             for segment in self._segments:
@@ -145,7 +145,7 @@ class Journal:
                 segment.close()
             self._segments.clear()
             if not left:
-                with contextlib.suppress(OSError):  # a body may be left by a confirm that was killed with its thread
+                with contextlib.suppress(OSError):  # a confirm that was killed with its thread may have left a body
                     self._folder.rmdir()
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class Journal:
         return found
 
     def _body(self, addition: Addition, body: StoredBody | None) -> tuple[bytes, str]:
-        """The body as it goes into the record, or the file that it was put in."""
+        """Return the body for the record, or the file that it was stored in."""
         if isinstance(addition, AddNodes):
             body = StoredBody(len(addition.nodes), addition.nodes)
         elif isinstance(addition, AddFile) and body is None:
@@ -200,13 +200,13 @@ class Journal:
             self._claims.wrote(segment.id, begin, each.end, each.addition)
             ticket = JournalPosition(segment.id, self._number, each.addition)
             each.pending = PendingAddition(ticket, segment, each.end - len(each.data), each.file)
-            self._pendings.keep(each.pending)  # from now on its log may not go, though it is not confirmed yet
+            self._pendings.keep(each.pending)  # from now on its log must stay, though it is not confirmed yet
         except BaseException as error:
             each.error = error
 
     @staticmethod
     def _sync(every: Sequence[_Confirming]) -> None:
-        """Make the records of all durable, log by log: there may have been room for some only in the last one."""
+        """Sync the records of all, log by log: the last log may have had room for some only."""
         logs = {each.pending.segment: each.end for each in every if each.pending is not None}  # the last end of each
         for segment, end in logs.items():
             try:
@@ -217,13 +217,13 @@ class Journal:
                         each.error = error
 
     def _current(self) -> LogWriter:
-        """The log to write to: a new one where the last is full, or failed. Under the names lock."""
+        """Return the log to write to: a new one if the last is full, or failed. Under the names lock."""
         last = self._segments[-1]
         if last.end >= FULL or last.failed:
             last = self._next_segment()
             with self._state:
                 self._segments.append(last)
-            self._claims.refresh()  # what follows in this batch is judged by what is written there
+            self._claims.refresh()  # the rest of this batch is checked against the records there
         return last
 
     def _next_segment(self) -> LogWriter:
@@ -233,7 +233,7 @@ class Journal:
     # -- letting go ----------------------------------------------------------------------------------------------
 
     def _drop_segments(self) -> None:
-        """Remove logs that git has all of; the one that is written to only if that is worth it."""
+        """Remove logs that git has all of; the current one only from WORTH bytes on."""
         if self._segments and self._segments[-1].end >= WORTH and not self._is_held(self._segments[-1]):
             following = self._next_segment()
             with self._state:

@@ -1,7 +1,7 @@
-"""How a journal's log is written: records with length and checksum. Pure.
+"""The format of a journal's log: records with length and checksum. Pure.
 
-A log is a line that names the format, then records. What a crash cut off at the end is no record; a record that was
-damaged is passed over, since the next one can be found by its mark.
+A log is a line that names the format, then records. An incomplete record at the end, cut off by a crash, is none; a
+damaged record is skipped, since the next one can be found by its mark.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _MARK: Final = b"WAR\x1e"
 _FRAME: Final = len(_MARK) + 8
 #: Bodies up to this size are part of their record; larger ones are files beside the log.
 INLINE: Final = 64 * 1024
-#: No record is longer: a length beyond it is damage.
+#: A longer length is damage.
 LONGEST: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One addition in a log. Its body lies at `offset` of the log, or in the file `file` beside it."""
+    """One addition in a log. Its body is at `offset` of the log, or in the file `file` beside it."""
 
     number: int
     addition: Addition
@@ -37,10 +37,9 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a stretch of a log holds: its records, the offset behind the last of them, and spans that were damaged.
+    """Part of a log: its records, the offset after the last of them, and damaged spans.
 
-    `tail` says what follows the last record: nothing, the beginning of a record ("torn"), or what never was one
-    ("damaged").
+    `tail` tells what follows the last record: nothing, the beginning of a record ("torn"), or other bytes ("damaged").
     """
 
     records: tuple[LogRecord, ...]
@@ -50,19 +49,19 @@ class Scan:
 
 
 def is_newer(head: bytes) -> bool:
-    """Whether a log that begins so was written by a newer version of this program."""
+    """Return whether a newer version of this program wrote a log that begins so."""
     return head.startswith(_FORMAT) and not head.startswith(HEADER)
 
 
 def frame(number: int, addition: Addition, body: bytes = b"", file: str = "") -> bytes:
-    """A record: `body` inside it, or in `file`. For AddNodes, the nodes are the body."""
+    """Return a record with `body` inside it, or in `file`. For AddNodes, the nodes are the body."""
     payload = b"%d %s %s\n%s" % (number, file.encode("ascii") or b"-", encode(addition), body)
     length = len(payload).to_bytes(4, "little")
     return _MARK + length + zlib.crc32(length + payload).to_bytes(4, "little") + payload
 
 
 def scan(data: bytes, start: int) -> Scan:
-    """Read the records of `data`, which lies at offset `start` of a log and begins with a record."""
+    """Read the records of `data`, which is at offset `start` of a log and begins with a record."""
     records: list[LogRecord] = []
     damage: list[tuple[int, int]] = []
     at = 0
@@ -81,7 +80,7 @@ def scan(data: bytes, start: int) -> Scan:
 
 
 def _record(data: bytes, at: int, start: int) -> tuple[LogRecord, int] | None:
-    """The record at `at` and the offset behind it; None when there is no whole and sound one."""
+    """Return the record at `at` and the offset after it; None for an incomplete or damaged one."""
     body = at + _FRAME
     if data[at : at + len(_MARK)] != _MARK or body > len(data):
         return None
@@ -110,7 +109,7 @@ def _read(payload: bytes, start: int) -> LogRecord:
 
 
 def _next_record(data: bytes, at: int, start: int) -> int | None:
-    """Where the next sound record begins behind damage at `at`."""
+    """Return the offset of the next sound record after damage at `at`, or None."""
     while (at := data.find(_MARK, at + 1)) >= 0:
         if _record(data, at, start) is not None:
             return at
@@ -118,7 +117,7 @@ def _next_record(data: bytes, at: int, start: int) -> int | None:
 
 
 def _tail(rest: bytes) -> str:
-    """What is left behind the last record; a file system may leave zeros where data were not written yet."""
+    """Classify the bytes after the last record; a file system may leave zeros where data were not written yet."""
     if not rest:
         return ""
     if not rest.strip(b"\0") or len(rest) < _FRAME:
@@ -129,7 +128,7 @@ def _tail(rest: bytes) -> str:
 
 
 def with_nodes(record: LogRecord, nodes: bytes) -> LogRecord:
-    """A record of AddNodes whose nodes lie in a file, with them."""
+    """Return a record of AddNodes with its nodes, which were in a file."""
     addition = record.addition
     assert isinstance(addition, AddNodes)
     whole = AddNodes(addition.place, nodes, addition.author, addition.time, addition.source)

@@ -1,7 +1,7 @@
-"""Reads the logs of all journals, as far as they have been written.
+"""Reads the logs of all journals, up to the last complete record.
 
-A log's name is `<journal>-<count>.log`: a journal begins another log when one is long. Large bodies lie in the folder
-`<journal>`. Who owns a log holds a lock on it (flock) while it lives.
+A log's name is `<journal>-<count>.log`: a journal begins another log after a full one. Large bodies are in the folder
+`<journal>`. The owner of a log holds a lock on it (flock) while it lives.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from webarcfs.archive.model.addition import AddNodes
 from webarcfs.archive.system.processes import lives
 
 SUFFIX = ".log"
-#: A log that was damaged, when all that could be read of it is in git.
+#: Suffix of a damaged log, when all its readable additions are in git.
 SET_ASIDE = ".damaged"
-#: A log's name, finished or not, begins with when its journal was begun, and by which process.
+#: The beginning of a log's name, finished or not: its journal's time and process.
 _OWNER = re.compile(r"\.?\d+T\d+-(\d+)-")
 _BETWEEN_LOOKS = 0.01  # seconds
-_HEAD = 64  # bytes that are enough to tell the format
+_HEAD = 64  # bytes, enough to recognise the format
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class LogReader:
 
     @property
     def id(self) -> str:
-        """Its name without suffix, as marks and tickets have it."""
+        """Its name without suffix, as in marks and tickets."""
         return self.path.name.removesuffix(SUFFIX)
 
     @property
@@ -51,11 +51,11 @@ class LogReader:
         return self.path.with_name(journal_of(self.id))
 
     def more(self) -> list[LogRecord] | None:
-        """The records that came since the last call; None when the log became shorter, and must be read anew.
+        """Return the records since the last call; None if the log became shorter, and must be read again.
 
         Raises FileNotFoundError when it is gone.
         """
-        if 0 < self.end == os.stat(self.path).st_size:  # noqa: PTH116 # with each addition: most logs are not written to
+        if 0 < self.end == os.stat(self.path).st_size:  # noqa: PTH116 # for each addition: most logs did not change
             self.tail = ""
             return []
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -73,14 +73,14 @@ class LogReader:
         return [self._whole(record) for record in found.records]
 
     def was_cut(self) -> bool:
-        """Whether it is shorter than what was read of it: the sync of its end failed."""
+        """Return whether it is shorter than what was read of it: the sync of its end failed."""
         try:
             return self.path.stat().st_size < self.end
         except FileNotFoundError:
             return False
 
     def body(self, record: LogRecord) -> Path | bytes:
-        """The body of a record: its file, or its bytes. Raises OSError, FileNotFoundError when the log is gone."""
+        """Return a record's body: its file, or its bytes. Raises OSError, FileNotFoundError when the log is gone."""
         if record.file:
             return self.bodies / record.file
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -90,7 +90,7 @@ class LogReader:
             os.close(fd)
 
     def _begin(self, head: bytes) -> bool:
-        """Whether the log is one that can be read, from its first bytes."""
+        """Return whether the log is readable, from its first bytes."""
         self.newer = log_format.is_newer(head)
         if not head.startswith(HEADER):
             self.tail = "torn" if HEADER.startswith(head) or not head.strip(b"\0") else "damaged"
@@ -103,33 +103,33 @@ class LogReader:
             try:
                 return log_format.with_nodes(record, (self.bodies / record.file).read_bytes())
             except FileNotFoundError:
-                return record  # it is in git already, and its body went
+                return record  # it is in git already, and its body was removed
         return record
 
 
 def log_ids(archive: Archive) -> list[str]:
-    """The logs of all journals, each journal's in order. Those that go meanwhile are done."""
-    names = os.listdir(archive.journal)  # noqa: PTH208 # for each confirmed addition, and paths cost more than it all
+    """Return the logs of all journals, each journal's in order. Logs that disappear meanwhile are done."""
+    names = os.listdir(archive.journal)  # noqa: PTH208 # for each addition, and Paths cost more than all of it
     return sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX) and not name.startswith("."))
 
 
 def log_path(archive: Archive, log: str) -> Path:
-    """Where a log lies."""
+    """Return the path of a log."""
     return archive.journal / f"{log}{SUFFIX}"
 
 
 def all_logs(archive: Archive) -> list[LogReader]:
-    """The same, to be read."""
+    """Return readers of the same logs."""
     return [LogReader(log_path(archive, name)) for name in log_ids(archive)]
 
 
 def journal_of(log: str) -> str:
-    """The journal that a log belongs to."""
+    """Return the journal of a log."""
     return log.rpartition("-")[0]
 
 
 def take(path: Path) -> int | None:
-    """A descriptor that holds a log of a dead owner; None when its owner lives, or the log is gone."""
+    """Return a descriptor that locks a dead owner's log; None when its owner lives, or the log is gone."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -146,10 +146,10 @@ def take(path: Path) -> int | None:
 
 
 def take_from_dead(path: Path, until: float) -> int | None:
-    """The same, but it waits, until the monotonic time `until`, for what a dead owner was just starting.
+    """Lock a log as `take` does, but wait, until the monotonic time `until`, for a dead owner's child.
 
-    A killed process may have forked a child, which holds its locks until it runs its program: for moments, or longer
-    where processors are busy. An owner in another PID namespace looks dead; then the wait is in vain, and harmless.
+    A killed process may have forked a child, which holds its locks until it executes its program: for moments, or
+    longer on a busy machine. An owner in another PID namespace looks dead; then the wait is in vain, and harmless.
     """
     while (fd := take(path)) is None and _is_dead(path) and time.monotonic() < until:
         time.sleep(_BETWEEN_LOOKS)
@@ -157,7 +157,7 @@ def take_from_dead(path: Path, until: float) -> int | None:
 
 
 def _is_dead(path: Path) -> bool:
-    """Whether a log is there whose owner, which its name tells, does not run."""
+    """Return whether a log exists whose owner, given in its name, does not run."""
     match = _OWNER.match(path.name)
     return match is not None and not lives(int(match[1])) and path.exists()
 

@@ -1,4 +1,4 @@
-"""One log of a journal, as its owner writes it; threads that wait for the disk share one sync."""
+"""Writes one log of a journal, for its owner; threads that wait for the disk share one sync."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LogWriter:
     def __init__(self, path: Path, fd: int, end: int) -> None:
         self.path, self.fd, self.end = path, fd, end
         self.id = path.name.removesuffix(SUFFIX)
-        #: Something in it could not be read: it is set aside in the end, for somebody who can.
+        #: Part of it could not be read: at the end it is set aside, for repair.
         self.damaged = False
         self._synced = end
         self._syncing = False
@@ -29,7 +29,7 @@ class LogWriter:
 
     @classmethod
     def create(cls, folder: Path, name: str) -> LogWriter:
-        """A new log, on disk and locked before anybody else can find it. Raises OSError."""
+        """Make a new log, on disk and locked before any other process can find it. Raises OSError."""
         path, scratch = folder / f"{name}{SUFFIX}", folder / f".{name}.new"
         fd = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
@@ -47,11 +47,11 @@ class LogWriter:
 
     @property
     def failed(self) -> bool:
-        """Whether a sync failed: what it holds that was confirmed stays, nothing more is written to it."""
+        """Whether a sync failed: its confirmed additions stay, and nothing more is written to it."""
         return self._failure is not None
 
     def append(self, record: bytes) -> int:
-        """Write a record; `sync` with the offset returned makes it durable. Raises OSError, leaving nothing."""
+        """Write a record; `sync` with the returned offset makes it durable. Raises OSError, without any remains."""
         with self._changed:
             if self._failure is not None:
                 raise self._again()
@@ -64,7 +64,7 @@ class LogWriter:
             return self.end
 
     def sync(self, end: int) -> None:
-        """Return when all up to `end` is on disk. Raises OSError when it did not get there, and takes it back."""
+        """Return when all bytes up to `end` are on disk. Raises OSError on failure, and cuts them off."""
         with self._changed:
             while self._synced < end:
                 if self._failure is not None:
@@ -75,7 +75,7 @@ class LogWriter:
                     self._sync()
 
     def _sync(self) -> None:
-        """Sync what there is now, for all who wait; the lock is let go meanwhile."""
+        """Sync the log as it is now, for all waiting threads; the lock is released meanwhile."""
         self._syncing, upto = True, self.end
         self._changed.release()
         failure = None
@@ -91,14 +91,14 @@ class LogWriter:
         if failure is None:
             self._synced = upto
         else:
-            # What is on disk now is not known; nobody was told that it is there, so nobody may find it.
+            # The content of the disk is unknown now; it was never confirmed, so no reader may find it.
             self._failure = failure
             self._cut(self._synced)
 
     def _check_there(self) -> None:
-        """Raise EIO unless the log is the one that its path leads to: nobody finds what is in another one.
+        """Raise EIO unless the log is still at its path: in another file, no reader would find its records.
 
-        The archive may have been removed, or put back from a copy, while this process had the log open.
+        The archive may have been removed, or restored from a copy, while this process had the log open.
         """
         try:
             there = os.path.samestat(os.fstat(self.fd), self.path.stat())
@@ -114,12 +114,12 @@ class LogWriter:
             os.fdatasync(self.fd)
 
     def _again(self) -> OSError:
-        """The failure, for each thread that it hits."""
+        """Return the failure, for each thread that it affects."""
         assert self._failure is not None
         return OSError(self._failure.errno, f"{self.path}: {self._failure.strerror}")
 
     def remove(self) -> None:
-        """Remove the file; git has all of it. Durable when it returns: its marks may be dropped then."""
+        """Remove the file: git has all of it. It is durable on return: its marks may be dropped then."""
         if self.damaged:
             self.path.rename(self.path.with_suffix(SET_ASIDE))
         else:
@@ -127,5 +127,5 @@ class LogWriter:
         sync_folder(self.path.parent)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close and unlock it."""
         os.close(self.fd)

@@ -1,6 +1,6 @@
-"""Which names pending additions have taken, whichever mount they came by.
+"""The names that pending additions have taken, through any mount.
 
-So `close` can tell that a name is taken before anything is confirmed. What is in git already is the caller's to check.
+So a taken name is refused before anything is confirmed. Callers check the names that are in git already.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webarcfs.archive.model.errors import Exists
 
 @dataclass(slots=True)
 class _Taken:
-    """The names of one version of an ARC: file → (log, blob); folder → how many files are below; node → log."""
+    """The names of one version of an ARC: file → (log, blob); folder → number of files below it; node → log."""
 
     files: dict[str, tuple[str, str]] = field(default_factory=dict)
     folders: Counter[str] = field(default_factory=Counter)
@@ -35,7 +35,7 @@ class Claims:
         self._places: dict[str, set[ArcVersion]] = {}
 
     def refresh(self) -> None:
-        """Learn what was written since the last time."""
+        """Read the records that were written since the last call."""
         found = log_ids(self._archive)
         for gone in self._logs.keys() - found:
             self._forget(gone)
@@ -46,14 +46,14 @@ class Claims:
             self._read(log)
 
     def wrote(self, log: str, begin: int, end: int, addition: Addition) -> None:
-        """Our own mount wrote this to a log, from one offset to another: it need not be read from there."""
+        """Note a record of our own mount, between two offsets of a log: it need not be read from there."""
         known = self._logs.get(log)
         if known is not None and known.end == begin:
             self._apply(log, addition)
             known.end = end
 
     def check(self, addition: Addition) -> None:
-        """Raises Exists when a name of `addition` is taken by another."""
+        """Raises Exists when another addition has taken a name of `addition`."""
         taken = self._taken.get(addition.place)
         if taken is None:
             return
@@ -70,7 +70,7 @@ class Claims:
     def _read(self, log: LogReader) -> None:
         try:
             records = log.more()
-            if records is None:  # what failed to become durable was cut off
+            if records is None:  # a failed sync was cut off
                 self._forget(log.id)
                 log = self._logs[log.id] = LogReader(log.path)
                 records = log.more() or []
@@ -94,7 +94,7 @@ class Claims:
                 taken.nodes |= dict.fromkeys(names_of(addition.nodes), log)
 
     def _forget(self, log: str) -> None:
-        """A log went, since git has all of it (or it was cut, and is read again)."""
+        """Forget a log that was removed, since git has all of it (or that was cut, and is read again)."""
         self._logs.pop(log, None)
         for place in self._places.pop(log, ()):
             taken = self._taken[place]
@@ -110,7 +110,7 @@ class Claims:
 
 def _check_file(taken: _Taken, path: str, replaces: str) -> None:
     _, blob = taken.files.get(path, ("", ""))
-    # No blob: it was renamed, when the log that had it was gone. Only its own writer replaces what has that name.
+    # No blob: it was renamed after its log was removed. Only its own writer may replace the file of that name.
     if path in taken.files and not (replaces and blob in ("", replaces)):
         raise Exists(f"{path} exists already")
     if taken.folders[path] or any(folder in taken.files for folder in _folders(path)):

@@ -1,4 +1,4 @@
-"""What a journal confirmed and git does not have yet, by log, domain and blob. Memory only, safe for any thread."""
+"""The confirmed additions that git does not have yet, by log, domain and blob. Memory only, safe for any thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webarcfs.archive.model.addition import AddFile, Addition
 
 @dataclass(frozen=True, slots=True)
 class JournalPosition:
-    """A confirmed addition, and where it stands: its log and its number there."""
+    """A confirmed addition with its place: its log and its number there."""
 
     log: str
     number: int
@@ -23,7 +23,7 @@ class JournalPosition:
 
 @dataclass(frozen=True, slots=True)
 class PendingAddition:
-    """A ticket, and where the addition's body lies: at `offset` of the segment's log, or in `file`."""
+    """A ticket, and the place of the addition's body: `offset` of the segment's log, or `file`."""
 
     ticket: JournalPosition
     segment: LogWriter
@@ -40,7 +40,7 @@ class PendingIndex:
         self._bodies: dict[str, dict[tuple[str, int], PendingAddition]] = {}
 
     def keep(self, pending: PendingAddition) -> None:
-        """Add one."""
+        """Add a pending addition."""
         ticket = pending.ticket
         key = ticket.log, ticket.addition.place.domain
         with self._lock:
@@ -49,26 +49,26 @@ class PendingIndex:
                 self._bodies.setdefault(ticket.addition.blob, {})[ticket.log, ticket.number] = pending
 
     def forget(self, gone: Iterable[PendingAddition]) -> None:
-        """Remove some; no lookup finds them any more."""
+        """Remove pending additions; no lookup finds them any more."""
         with self._lock:
             for pending in gone:
                 self._forget(pending)
 
     def of(self, domain: str | None = None) -> Sequence[PendingAddition]:
-        """Those of a domain, or all, in order."""
+        """Return the pending additions of a domain, or all, in order."""
         with self._lock:
             held = [each for key, each in self._held.items() if domain in (None, key[1])]
             return sorted((each for some in held for each in some.values()), key=lambda each: each.ticket.number)
 
     def logs(self) -> set[str]:
-        """The logs that hold some."""
+        """Return the logs with pending additions."""
         with self._lock:
             return {log for log, _ in self._held}
 
     def read(self, blob: str, folder: Path) -> bytes | int | None:
-        """A body: its bytes, or a descriptor, which the caller closes, of its file in `folder`; None if there is none.
+        """Return a body: its bytes, or a descriptor of its file in `folder`, which the caller closes; None if unknown.
 
-        What it is read from stays as long as that takes: nothing is forgotten meanwhile.
+        Its source exists as long as the read takes: nothing is forgotten meanwhile.
         """
         with self._lock:
             found = next(iter(self._bodies.get(blob, {}).values()), None)

@@ -1,8 +1,8 @@
-"""What users add to ARCs, as values, and how the journal writes them down. Pure.
+"""Users' additions to ARCs, as values, and their form in the journal. Pure.
 
 An addition belongs to one *version* of an ARC: the crawlTime in its data.xml, which names the crawl that stored it. It
-is never put into another version (/Ar-10/). The body of a file is named by the object id that git will give it, so a
-pending file and the committed one are the same version to whoever reads it.
+is never put into another version (/Ar-10/). A file's body is named by the object id that git will give it, so a pending
+file and the committed one are the same version to a reader.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 from webarcfs.archive.model.errors import Damaged
 
-#: Made once: json.dumps makes an encoder for each call that wants another than its own.
+#: Made once: json.dumps makes an encoder for each call with other than its default options.
 _AS_JSON = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who wrote, as the commit will name them: `name <login@host>`."""
+    """The author of an addition in its commit: `name <login@host>`."""
 
     name: str
     mail: str
@@ -28,7 +28,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class ArcVersion:
-    """One version of an ARC: `arc` is its path inside `domain`, `version` the crawlTime of its data.xml."""
+    """One version of an ARC: `arc` is its path relative to `domain`, `version` the crawlTime of its data.xml."""
 
     domain: str
     arc: str
@@ -39,8 +39,8 @@ class ArcVersion:
 class AddFile:
     """A new file at `path` inside the ARC (`notes.txt`, `more/deep/w.txt`); `blob` is git's id of its bytes.
 
-    `replaces` is the blob that the same writer confirmed under this name before (at an fsync, say): only that one may
-    be there already.
+    `replaces` is the blob that the same writer confirmed under this name before (at an fsync, say): only that blob may
+    exist there already.
     """
 
     place: ArcVersion
@@ -56,7 +56,7 @@ class AddFile:
 class AddNodes:
     """New data nodes: serialised elements, each with the namespaces that it needs, to be spliced into data.xml.
 
-    `source` is the addition that was renamed onto data.xml to bring them, and goes; empty when they were written there.
+    `source` is the addition that was renamed onto data.xml, and is removed; empty if the nodes were written there.
     """
 
     place: ArcVersion
@@ -68,7 +68,7 @@ class AddNodes:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An addition gets a new name inside its ARC, by its maker; whether it is in git already does not matter."""
+    """A new name for an addition inside its ARC, by its maker, whether or not it is in git already."""
 
     place: ArcVersion
     old: str
@@ -81,19 +81,19 @@ Addition = AddFile | AddNodes | Move
 
 
 def blob_id(body: bytes) -> str:
-    """The id that git gives a blob of these bytes (gitformat: `blob <size>`, NUL, bytes)."""
+    """Return the id that git gives a blob of these bytes (gitformat: `blob <size>`, NUL, bytes)."""
     digest = blob_hash(len(body))
     digest.update(body)
     return digest.hexdigest()
 
 
 def blob_hash(size: int) -> hashlib._Hash:
-    """The beginning of a blob's hash, to be fed with its `size` bytes."""
+    """Return the beginning of a blob's hash, to be updated with its `size` bytes."""
     return hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
 
 
 def encode(addition: Addition) -> bytes:
-    """One line of ASCII without its newline; the nodes of AddNodes are a body, and not in it."""
+    """Return one line of ASCII without its newline; it excludes the nodes of AddNodes, which are a body."""
     place, author = addition.place, addition.author
     fields: dict[str, Any] = {
         "domain": place.domain,
@@ -111,12 +111,12 @@ def encode(addition: Addition) -> bytes:
             fields |= {"source": addition.source} if addition.source else {}
         case Move():
             fields |= {"kind": "move", "old": addition.old, "new": addition.new}
-    # Names that are no UTF-8 travel as surrogates, which JSON can spell in ASCII.
+    # Names that are not UTF-8 have surrogates, which JSON can encode in ASCII.
     return _AS_JSON(fields).encode("ascii")
 
 
 def decode(line: bytes, nodes: bytes = b"") -> Addition:
-    """The inverse of `encode`. Raises Damaged for what is none."""
+    """Return the inverse of `encode`. Raises Damaged for an invalid line."""
     try:
         fields = json.loads(line)
         place = ArcVersion(*_texts(fields, "domain", "arc", "version"))

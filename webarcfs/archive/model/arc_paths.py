@@ -1,8 +1,8 @@
-"""Where a URL lies in the archive: URL → domain, folder of its ARC, name of its data file. Pure.
+"""The place of a URL in the archive: URL → domain, folder of its ARC, name of its data file. Pure.
 
-The mapping is stable for ever: changing it would orphan every ARC of every archive. It is injective but for two cases
-that the web itself treats as one: an empty last segment is `index.html`, and http and https share a path. The table
-`VECTORS` is at once the documentation and the test.
+The mapping is stable for ever: a change would orphan every ARC of every archive. It is injective with two exceptions,
+which the web itself treats as equal: an empty last segment is `index.html`, and http and https share a path. The table
+`VECTORS` is both documentation and test.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from webarcfs.archive.model.url import Url, parse
 
-#: Longest segment, in bytes of UTF-8. Leaves room below the 255 of Linux filesystems for what tools append.
+#: Longest segment, in bytes of UTF-8. Below the 255 of Linux filesystems it leaves room for suffixes of programs.
 LONGEST_SEGMENT = 200
 #: Name of an ARC whose URL ends in `/`.
 DIRECTORY_INDEX = "index.html"
@@ -29,19 +29,19 @@ _OWN_NAME = re.compile(r"data(\..*)?|headers\.http", re.DOTALL)
 _LOOKS_CUT = re.compile(r"~[0-9a-f]{16}")
 _EXTENSION = re.compile(r"[a-z0-9]{1,16}", re.ASCII)
 _LENGTH_OF_CUT = 17  # "~" and 16 hex digits
-# git refuses or complains about trees with names that HFS+ or NTFS would take for `.git…` (git-fsck(1),
-# core.protectHFS, core.protectNTFS): characters that HFS+ ignores inside `.git`, the 8.3 short names, and what
-# follows a backslash.
+# git refuses or reports trees with names that HFS+ or NTFS would take for `.git…` (git-fsck(1),
+# core.protectHFS, core.protectNTFS): characters that HFS+ ignores inside `.git`, the 8.3 short names, and names
+# after a backslash.
 _HFS_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _NTFS_SHORT = re.compile(r"(?:git|gi[0-9a-f]{4}|ma[0-9a-f]{4})[a-z]*~[0-9]", re.ASCII)
-# What no XML 1.0 document can hold; `path` is an attribute of data.xml.
+# Characters that XML 1.0 forbids; `path` is an attribute of data.xml.
 _NOT_XML = re.compile("[\ufffe\uffff]")
 
 
 def arc_path(url: str) -> str:
-    """`<domain>/<path>/<name>`: the folder of the ARC of `url`, legal UTF-8 for any file system of Linux.
+    """Return `<domain>/<path>/<name>`: the folder of the ARC of `url`, legal UTF-8 for any file system of Linux.
 
-    Raises UrlRefused where `url.parse` does.
+    Raises UrlRefused as `url.parse` does.
     """
     parts = parse(url)
     segments = parts.path.split("/")[1:]
@@ -50,10 +50,10 @@ def arc_path(url: str) -> str:
 
 
 def data_name(url: str) -> str:
-    """Name of the data file in the ARC of `url`: `data.<ext>` (/Cr-11.1/).
+    """Return the name of the data file in the ARC of `url`: `data.<ext>` (/Cr-11.1/).
 
-    The extension is that of the URL's last segment in lower case, `data` alone where there is none; a body whose URL
-    ends in `.xml` is `data.orig.xml`, since `data.xml` is the ARC's own.
+    The extension is that of the URL's last segment in lower case; without one the name is `data`. For a URL that ends
+    in `.xml` it is `data.orig.xml`, since `data.xml` is the ARC's own.
     """
     last = _unescape(parse(url).path.rpartition("/")[2]) or DIRECTORY_INDEX
     stem, dot, extension = last.rpartition(".")
@@ -64,22 +64,22 @@ def data_name(url: str) -> str:
 
 
 def is_data_file(name: str) -> bool:
-    """Whether `name` is the data file of an ARC (and not its data.xml, its head or an addition)."""
+    """Return whether `name` is the data file of an ARC (and not its data.xml, its head or an addition)."""
     return name != DATA_XML and (name == "data" or name.startswith("data."))
 
 
 def is_reserved(name: str) -> bool:
-    """Whether an ARC keeps `name` for itself: no addition may take it."""
+    """Return whether an ARC reserves `name`: no addition may take it."""
     return name in (HEADERS, "data") or name.startswith("data.")
 
 
 def is_git_name(name: str) -> bool:
-    """Whether git, on some file system, would take `name` for something of its own (`.git…`)."""
+    """Return whether git, on some file system, would take `name` for a name of its own (`.git…`)."""
     return _hide_git(name) != name
 
 
 def split(path: str) -> tuple[str, str]:
-    """`<domain>/<rest>` in two; a leading slash is dropped."""
+    """Split `<domain>/<rest>`; a leading slash is dropped."""
     domain, _, rest = path.lstrip("/").partition("/")
     return domain, rest
 
@@ -92,18 +92,18 @@ def _last(segment: str, parts: Url) -> str:
 
 
 def _segment(segment: str) -> str:
-    # `%` alone can come from nothing else: every other `%` is followed by two digits. git knows no empty name.
+    # `%` alone is unambiguous: two digits follow every other `%`. git allows no empty name.
     return _legal(_unescape(segment)) if segment else "%"
 
 
 def _query(query: str) -> str:
     # In a query `/` is data and not a separator, so both of its forms occur: the plain one becomes `%2F`, the
-    # escaped one `%2f`, so that they stay two.
+    # escaped one `%2f`, so that they stay distinct.
     return "%2f".join(_unescape(part.replace("/", "%2F")) for part in query.split("%2F"))
 
 
 def _unescape(text: str) -> str:
-    """Decode each escape once, but for those that must stay one. Input: the canonical form of `url.parse`."""
+    """Decode each escape once, apart from the kept ones. Input: the canonical form of `url.parse`."""
     if "%" not in text:
         return text
     raw = _ESCAPE.sub(_decode_one, text.encode("ascii"))
@@ -130,7 +130,7 @@ def _escape(text: str) -> str:
 
 
 def _legal(name: str) -> str:
-    """`name` as a file name: what stands for something else is escaped, what is too long is cut."""
+    """Return `name` as a file name: reserved names are escaped, long ones are cut."""
     if name in (".", ".."):
         return name.replace(".", "%2E")
     if _OWN_NAME.fullmatch(name):
@@ -139,7 +139,7 @@ def _legal(name: str) -> str:
 
 
 def _hide_git(name: str) -> str:
-    """Escape the character that would let a file system read `name` as `.git…`."""
+    """Escape the character by which a file system would read `name` as `.git…`."""
     plain = _HFS_IGNORED.sub("", name).lower()
     if _NTFS_SHORT.match(plain) or re.search(r"\\(?:git|gi[0-9a-f]{4})[a-z]*~[0-9]", plain):
         name = name.replace("~", "%7E")
@@ -149,7 +149,7 @@ def _hide_git(name: str) -> str:
 
 
 def _cut(name: str) -> str:
-    """Shorten a name over the limit, and one that looks as if it had been, so that no two names meet."""
+    """Shorten a name over the limit, and one that looks shortened, so that two names never become equal."""
     raw = name.encode()
     if len(raw) <= LONGEST_SEGMENT and not (
         len(raw) > LONGEST_SEGMENT - 4 and _LOOKS_CUT.fullmatch(name[-_LENGTH_OF_CUT:])

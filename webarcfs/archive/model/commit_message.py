@@ -1,10 +1,9 @@
-"""What a commit of a domain says: its message and trailers. Pure (/Ar-8/).
+"""The message and trailers of a domain's commits. Pure (/Ar-8/).
 
 The first line is the commitTag. A crawl's commit has the trailers Publication, Complete, Sequence, Job; for imports,
-Source; `Release: held` where readers may not see it at once; and Seen, the tree that the publication saw, where that is
-less than the commit's. `Errors: kept` says that error pages are archived in this state or one before. A commit of
-additions has an `Added` for each file, and a `Journal` for each log that it took
-them from.
+Source; `Release: held` if readers may not see it at once; and Seen, the tree that the publication saw, if less than the
+commit's. `Errors: kept` says that error pages are archived in this state or an earlier one. A commit of additions has
+an `Added` for each file, and a `Journal` for each of their logs.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from dataclasses import dataclass, field
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import CommitTag
 
-#: Who commits, always; the author of an addition is the user who wrote it.
+#: The committer of all commits; the author of an addition is the user who wrote it.
 COMMITTER = ("webarcfs", "webarcfs@localhost")
 
 _QUOTED = {ord(char): f"\\{letter}" for char, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True)}
-#: Paths that are written as they are.
+#: Paths that are written unquoted.
 _PLAIN = re.compile(r"[ !#-\[\]-~]*")
 
 
@@ -28,8 +27,8 @@ _PLAIN = re.compile(r"[ !#-\[\]-~]*")
 class CrawlMessage:
     """The message of a crawl's commit. `sequence` counts the publications of the whole archive.
 
-    `job` is the name of the job, `seen` the tree that its publication saw, empty where it saw the whole state; `held`
-    says that readers may not see it as soon as it is published.
+    `job` is the name of the job, `seen` the tree that its publication saw, empty if it saw the whole state; `held` says
+    that readers may not see it as soon as it is published.
     """
 
     tag: CommitTag
@@ -60,8 +59,8 @@ class CrawlMessage:
 
 @dataclass(frozen=True, slots=True)
 class AdditionsMessage:
-    """The message of a commit of additions: the paths, inside the domain, of files that are new or grew (data.xml), and
-    (old, new) of those that were renamed; and how far each log of the journal is done.
+    """The message of a commit of additions: the paths, relative to the domain, of files that are new or grew
+    (data.xml); (old, new) of renamed ones; and the progress of each log of the journal.
     """
 
     tag: CommitTag
@@ -77,7 +76,7 @@ class AdditionsMessage:
 
 
 def quoted(path: str) -> str:
-    """A path in ASCII, as git writes it: in quotes and with escapes where it is not plain (`core.quotePath`)."""
+    """Return a path in ASCII, as git writes it: quoted and escaped if necessary (`core.quotePath`)."""
     if _PLAIN.fullmatch(path):
         return path
     raw = path.encode("utf-8", "surrogateescape")
@@ -87,13 +86,13 @@ def quoted(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Any commit's message, read: the tag and all trailers in order."""
+    """Any commit's parsed message: the tag and all trailers in order."""
 
     tag: CommitTag
     trailers: tuple[tuple[str, str], ...]
 
     def all(self, key: str) -> list[str]:
-        """The values of every trailer `key`."""
+        """Return the values of every trailer `key`."""
         return [value for name, value in self.trailers if name == key]
 
     @property
@@ -103,7 +102,7 @@ class Message:
 
     @property
     def sequence(self) -> int:
-        """The number in the order of the feed. Raises Damaged for a commit that has none."""
+        """The number in the order of the feed. Raises Damaged for a commit without one."""
         values = self.all("Sequence")
         if len(values) != 1 or not values[0].isdecimal():
             raise Damaged(f"the commit of {self.tag} has no Sequence")
@@ -111,7 +110,7 @@ class Message:
 
     @property
     def publication(self) -> str:
-        """Name of the publication whose crawl this is; empty for additions."""
+        """Name of the crawl's publication; empty for additions."""
         return "".join(self.all("Publication")[:1])
 
     @property
@@ -121,33 +120,33 @@ class Message:
 
     @property
     def is_held(self) -> bool:
-        """Whether readers were not to see it as soon as it was published."""
+        """Whether readers were not allowed to see it as soon as it was published."""
         return self.all("Release") == ["held"]
 
     @property
     def seen(self) -> str:
-        """The tree that its publication saw of this state; empty where that is all of it, or not known (layout 1)."""
+        """The tree of this state that its publication saw; empty if it saw all of it, or for layout 1."""
         return "".join(self.all("Seen")[:1])
 
     @property
     def has_errors(self) -> bool:
-        """Whether this state, or one before, has error pages among its documents."""
+        """Whether this state, or an earlier one, has error pages among its documents."""
         return self.all("Errors") == ["kept"]
 
     @property
     def done(self) -> dict[str, int]:
-        """How far each log of the journal was done with this commit of additions: log → number."""
+        """The progress of each log of the journal at this commit of additions: log → number."""
         words = (value.rpartition(" ") for value in self.all("Journal"))
         return {log: int(number) for log, _, number in words if number.isdecimal()}
 
     @property
     def complete(self) -> bool:
-        """Whether the crawl saw all that it set out to see."""
+        """Whether the crawl was complete."""
         return self.all("Complete") == ["yes"]
 
 
 def parse(text: str) -> Message:
-    """Read a commit's message. Raises Damaged when it does not start with a commitTag."""
+    """Parse a commit's message. Raises Damaged when it does not start with a commitTag."""
     first, _, rest = text.partition("\n")
     pairs = (line.partition(": ") for line in rest.split("\n"))
     return Message(CommitTag.parse(first.strip()), tuple((key, value) for key, colon, value in pairs if colon))

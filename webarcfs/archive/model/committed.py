@@ -1,4 +1,4 @@
-"""What a commit of additions came to: how far each log of the journal is done, what was dropped, what it cost. Pure."""
+"""The result of a commit of additions: progress of each log of the journal, dropped additions, cost. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from webarcfs.archive.model.addition import Addition
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a commit took: seconds, and bytes of the trees above the ARCs, which are written once a commit."""
+    """The cost of a commit: seconds, and bytes of the trees above the ARCs, which each commit writes once."""
 
     seconds: float = 0.0
     shared_bytes: int = 0
@@ -19,7 +19,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """An addition that did not get into git, and why: its ARC or place is a crawl's now, or it was damaged."""
+    """An addition that did not get into git, with the reason: a crawl took its ARC or place, or it was damaged."""
 
     log: str
     number: int
@@ -30,7 +30,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The state of a domain's additions: each log is done up to a number, and git has what was not dropped."""
+    """The state of a domain's additions: each log is done up to a number, and git has all that were not dropped."""
 
     domain: str
     upto: Mapping[str, int] = field(default_factory=dict)

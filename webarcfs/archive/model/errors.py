@@ -1,8 +1,8 @@
-"""The one family of errors: what went wrong, as which errno a mount answers it, with which code a command exits.
+"""The one family of errors, with the errno of each for mounts, and its exit code for commands.
 
-Everything that webarcfs raises on purpose is a `WebarcError`. The class says the kind; the message says what happened,
-to which thing, and what to do. Two functions translate, and nothing else does: `errno_of` for the mount's adapters,
-`exit_code_of` for the commands' `main`.
+Everything that webarcfs raises on purpose is a `WebarcError`. The class is the kind; the message has the event, its
+object and the remedy. Only two functions translate: `errno_of` for the mount's adapters, `exit_code_of` for the
+commands' `main`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Exit(IntEnum):
 
 
 class WebarcError(Exception):
-    """Base of the family; on its own it stands for "it failed, and there is no finer word"."""
+    """Base of the family; the class itself is for failures without a more specific class."""
 
     errno: int = errno.EIO
     exit_code: Exit = Exit.FAILED
@@ -37,23 +37,23 @@ class UsageError(WebarcError):
 
 
 class BadCondition(UsageError):
-    """A condition of a query that SQLite does not take, or that reaches for more than the view (/Cl-6/)."""
+    """A condition of a query that SQLite rejects, or that reads more than the view (/Cl-6/)."""
 
 
 class TookTooLong(WebarcError):
-    """An answer that was given up because its time was over."""
+    """An answer that was abandoned at its time limit."""
 
     errno = errno.ETIMEDOUT
 
 
 class TooMany(WebarcError):
-    """An answer of more rows than can be given; it is not cut short, since that would look like a whole one."""
+    """An answer with more rows than the limit; it is not truncated, since that would look complete."""
 
     errno = errno.EFBIG
 
 
 class SettingsError(WebarcError):
-    """webarc.toml (or a filter's file) cannot be understood; `faults` has a line for each thing that is wrong."""
+    """webarc.toml (or a filter's file) is not valid; `faults` has a line for each fault."""
 
     errno = errno.EINVAL
     exit_code = Exit.USAGE
@@ -65,13 +65,13 @@ class SettingsError(WebarcError):
 
 
 class UrlRefused(WebarcError):
-    """A URL that the archive has no place for: no http(s), or a host that is none."""
+    """A URL that cannot be archived: not http(s), or with an invalid host."""
 
     errno = errno.EINVAL
 
 
 class NotAnArchive(WebarcError):
-    """The directory holds no archive, or one of a layout that this program does not know."""
+    """The directory contains no archive, or one of an unsupported layout."""
 
     errno = errno.ENOENT
 
@@ -83,11 +83,11 @@ class Damaged(WebarcError):
 
 
 class OtherFormat(Damaged):
-    """A git repository whose objects or refs are stored in a way that is not read here."""
+    """A git repository whose objects or refs have a format that webarcfs does not read."""
 
 
 class DatabaseDamaged(Damaged):
-    """webarc.db, which derives from git, cannot be used; `recover` makes it anew."""
+    """webarc.db, which derives from git, cannot be used; `recover` rebuilds it."""
 
 
 class InvalidDocument(WebarcError):
@@ -97,13 +97,13 @@ class InvalidDocument(WebarcError):
 
 
 class NotFound(WebarcError):
-    """There is nothing of that name."""
+    """The name does not exist."""
 
     errno = errno.ENOENT
 
 
 class NotADirectory(WebarcError):
-    """A path goes through something that is no folder."""
+    """A component of a path is not a folder."""
 
     errno = errno.ENOTDIR
 
@@ -115,37 +115,37 @@ class IsADirectory(WebarcError):
 
 
 class NotALink(WebarcError):
-    """readlink of something that is no symbolic link."""
+    """readlink of a node that is not a symbolic link."""
 
     errno = errno.EINVAL
 
 
 class NameTooLong(WebarcError):
-    """A name longer than a file may have."""
+    """A name longer than the file system allows."""
 
     errno = errno.ENAMETOOLONG
 
 
 class NoAttribute(WebarcError):
-    """There is no extended attribute of that name."""
+    """The extended attribute does not exist."""
 
     errno = errno.ENODATA
 
 
 class NotSupported(WebarcError):
-    """An operation that the mount does not offer at all."""
+    """An operation that the mount does not implement."""
 
     errno = errno.EOPNOTSUPP
 
 
 class NotPermitted(WebarcError):
-    """What is archived is never changed (/Ar-1/)."""
+    """Archived content is never changed (/Ar-1/)."""
 
     errno = errno.EPERM
 
 
 class ReadOnly(WebarcError):
-    """Older states take no additions."""
+    """Older states accept no additions."""
 
     errno = errno.EROFS
 
@@ -157,43 +157,43 @@ class Exists(WebarcError):
 
 
 class Stale(WebarcError):
-    """There is a newer state than the one that was asked for or written to."""
+    """A newer state replaced the one that was read or written."""
 
     errno = errno.ESTALE
 
 
 class Replaced(Stale):
-    """The ARC was replaced or removed while somebody wrote to it; what was written is dropped (/Ar-10/)."""
+    """The ARC was replaced or removed while an addition was being written, which is dropped (/Ar-10/)."""
 
 
 class LookAgain(Stale):
-    """The caller's node is not the one of its name any more. On ESTALE the kernel looks the name up once more."""
+    """The caller's node is no longer the one of its name. On ESTALE the kernel looks the name up again."""
 
 
 class Busy(WebarcError):
-    """Another process holds what is needed."""
+    """Another process holds a required resource."""
 
     errno = errno.EBUSY
 
 
 class Interrupted(WebarcError):
-    """Somebody asked to stop."""
+    """A process or user requested a stop."""
 
     errno = errno.EINTR
 
 
 class MountFailed(WebarcError):
-    """A mount could not be made or taken away."""
+    """A mount could not be made or removed."""
 
     exit_code = Exit.MOUNT_FAILED
 
 
 class CrawlFailed(WebarcError):
-    """A crawl could not run at all (as opposed to one that ran and is incomplete)."""
+    """A crawl could not run at all (as opposed to an incomplete one)."""
 
 
 def errno_of(error: BaseException) -> int:
-    """The errno with which a mount answers `error`: the class's own, an OSError's own, EIO for anything unexpected."""
+    """Return the errno of a mount's answer: the class's own, an OSError's own, EIO for an unexpected error."""
     if isinstance(error, WebarcError):
         return error.errno
     if isinstance(error, OSError) and error.errno:
@@ -202,5 +202,5 @@ def errno_of(error: BaseException) -> int:
 
 
 def exit_code_of(error: BaseException) -> int:
-    """The exit code with which a command ends on `error`."""
+    """Return the exit code of a command that fails with `error`."""
     return int(error.exit_code if isinstance(error, WebarcError) else Exit.FAILED)

@@ -1,4 +1,4 @@
-"""The values that everything speaks of: times in CET, the commitTag, and the metadata of a document.
+"""The values that all modules share: times in CET, the commitTag, and the metadata of a document.
 
 Pure. The eight field names of the specification (§2), and two of ours, are used in XML, SQL and extended attributes;
 Python attributes are the same words in snake_case.
@@ -16,10 +16,10 @@ from webarcfs.archive.model.errors import Damaged
 #: The archive's clock: UTC+01:00 all year, no summer time (specification §2, note on timestamps).
 CET = timezone(timedelta(hours=1), "CET")
 
-#: How many times and tags are remembered: documents of a crawl share theirs, and whole sites are read at once.
+#: Times and tags that are cached: the documents of a crawl share theirs, and whole sites are read at once.
 _REMEMBERED = 4096
 _STATUS = re.compile(r"[1-5]\d\d", re.ASCII)
-#: The status of a page that is as it should be.
+#: The status of a normal page.
 OK = 200
 _FIRST_ERROR = 400
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
@@ -29,25 +29,25 @@ _COMPACT = str.maketrans("", "", "-:")
 
 
 def now() -> datetime:
-    """The time in CET, to the second, which is as fine as the archive knows time."""
+    """Return the time in CET, to the second, the archive's resolution."""
     return datetime.now(CET).replace(microsecond=0)
 
 
 def from_epoch(seconds: float) -> datetime:
-    """Seconds since 1970 (UTC) as a CET time, cut to the second."""
+    """Return seconds since 1970 (UTC) as a CET time, cut to the second."""
     return datetime.fromtimestamp(int(seconds), CET)
 
 
 @lru_cache(_REMEMBERED)
 def format_time(time: datetime) -> str:
-    """`yyyy-mm-ddThh:mm:ss`, CET."""
-    # Not by strftime, which writes years before 1000 without their zeros.
+    """Return `yyyy-mm-ddThh:mm:ss`, CET."""
+    # Without strftime, which writes years before 1000 without their zeros.
     return time.astimezone(CET).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
 @lru_cache(_REMEMBERED)
 def parse_time(text: str) -> datetime:
-    """The inverse of `format_time`. Raises Damaged when `text` is no such time."""
+    """Return the inverse of `format_time`. Raises Damaged for any other text."""
     try:
         if not _TIME.fullmatch(text):
             raise ValueError(text)
@@ -57,12 +57,12 @@ def parse_time(text: str) -> datetime:
 
 
 def compact_time(time: datetime) -> str:
-    """`YYYYmmddTHHMMSS` in CET: the form used in ref names and job folders."""
+    """Return `YYYYmmddTHHMMSS` in CET: the form used in ref names and job folders."""
     return format_time(time).translate(_COMPACT)
 
 
 def parse_compact_time(text: str) -> datetime:
-    """The inverse of `compact_time`. Raises Damaged when `text` is no such time."""
+    """Return the inverse of `compact_time`. Raises Damaged for any other text."""
     try:
         return datetime.strptime(text, "%Y%m%dT%H%M%S").replace(tzinfo=CET)
     except ValueError:
@@ -70,7 +70,7 @@ def parse_compact_time(text: str) -> datetime:
 
 
 def utc(time: datetime) -> datetime:
-    """The same instant in UTC (WARC records and crawl.log are written in it)."""
+    """Return the same instant in UTC, the time of WARC records and crawl.log."""
     return time.astimezone(UTC)
 
 
@@ -86,18 +86,18 @@ class CommitTag:
 
     @property
     def ref(self) -> str:
-        """The ref in the domain's repository that holds this tag's newest commit."""
+        """The ref in the domain's repository with this tag's newest commit."""
         return f"refs/crawls/{compact_time(self.crawl_time)}"
 
     @property
     def seen_ref(self) -> str:
-        """The ref that holds the tree that this crawl's publication saw, where that is less than the crawl's state."""
+        """The ref of the tree that this crawl's publication saw, if less than the crawl's state."""
         return f"refs/seen/{compact_time(self.crawl_time)}"
 
     @classmethod
     @lru_cache(_REMEMBERED)
     def parse(cls, text: str) -> CommitTag:
-        """The tag that `text` spells. Raises Damaged when it spells none."""
+        """Return the tag that `text` spells. Raises Damaged for any other text."""
         time, at, domain = text.partition("@")
         if not at or not domain or "/" in domain:
             raise Damaged(f"{text!r} is not a commitTag (<crawlTime>@<domain>)")
@@ -106,10 +106,10 @@ class CommitTag:
 
 @dataclass(frozen=True, slots=True)
 class MetaData:
-    """What is known of one version of one document (specification §2, /Cl-2.1/).
+    """The metadata of one version of one document (specification §2, /Cl-2.1/).
 
     `path` is absolute inside the archive: `/<domain>/…/<name>`, so that mount point + path is the ARC. `captured` is
-    when the server answered; None where that was at crawl_time, or before layout 2 kept it. `status` is HTTP's.
+    the time of the server's answer; None if that was crawl_time, or before layout 2. `status` is HTTP's.
     """
 
     url: str
@@ -125,7 +125,7 @@ class MetaData:
 
     @property
     def capture_time(self) -> datetime:
-        """When the server answered, as far as that is known."""
+        """The time of the server's answer, as far as known."""
         return self.crawl_time if self.captured is None else self.captured
 
     @property
@@ -134,7 +134,7 @@ class MetaData:
         return self.status >= _FIRST_ERROR
 
     def as_fields(self) -> dict[str, str]:
-        """The ten fields under their names in XML, SQL and extended attributes, as strings."""
+        """Return the ten fields under their names in XML, SQL and extended attributes, as strings."""
         return {
             "url": self.url,
             "mimeType": self.mime_type,
@@ -150,7 +150,7 @@ class MetaData:
 
     @classmethod
     def from_fields(cls, fields: dict[str, str]) -> MetaData:
-        """The inverse of `as_fields`. Raises Damaged when a field is missing or malformed."""
+        """Return the inverse of `as_fields`. Raises Damaged when a field is missing or malformed."""
         missing = [name for name in FIELDS if name not in fields]
         if missing:
             raise Damaged(f"metadata without {', '.join(missing)}")
@@ -170,7 +170,7 @@ class MetaData:
 
 
 def _parse_status(text: str) -> int:
-    """HTTP's status: three digits, of which the first is 1 to 5 (RFC 9110 section 15). Raises Damaged."""
+    """Parse an HTTP status: three digits, of which the first is 1 to 5 (RFC 9110 section 15). Raises Damaged."""
     if not _STATUS.fullmatch(text):
         raise Damaged(f"{text!r} is no HTTP status")
     return int(text)
@@ -178,6 +178,6 @@ def _parse_status(text: str) -> int:
 
 #: The names of the eight fields of the specification, in its order.
 FIELDS = ("url", "mimeType", "title", "path", "domain", "crawlTime", "createTime", "commitTag")
-#: The two that layout 2 adds; a data.xml has them only where they say more: a time other than crawlTime, a status other
-#: than 200.
+#: The two fields of layout 2; a data.xml has them only if they add information: a time other than crawlTime, a status
+#: other than 200.
 CAPTURE_FIELDS = ("captureTime", "status")

@@ -1,4 +1,4 @@
-"""Which names additions may have: a table of reasons why not. Pure."""
+"""The rules for names of additions. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import re
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.errors import NameTooLong, NotPermitted
 
-#: Longest name, in bytes, as on the file systems that archives lie on.
+#: Longest name, in bytes, of the file systems that archives use.
 LONGEST_NAME = 255
-#: How deep folders may lie inside an ARC: who walks them (git does) goes as deep.
+#: Depth of folders inside an ARC: programs that walk them recursively (such as git) need as many levels.
 DEEPEST = 64
-# Files that programs make beside the one that they edit, and remove again, which no user of an archive can: swap files
-# of vim, and the file by which it tries a folder; what `sed -i` and `perl -i` write; SQLite's journal.
+# Temporary files beside an edited one, which a program removes again, but no user of an archive can: swap files of vim,
+# and the file by which it tests a folder; those of `sed -i` and `perl -i`; SQLite's journal.
 _LEFT_BEHIND = re.compile(r"\..*\.sw[a-z]|4913|(?:sed|XX)[A-Za-z0-9]{6}|.*-journal", re.DOTALL)
 
 
 def check(folder: str, name: str) -> None:
     """Raise for a name that no addition may have in `folder`, a path inside an ARC (empty for the ARC itself).
 
-    NameTooLong (ENAMETOOLONG) for one that is too long or too deep, NotPermitted (EPERM) for one that means something
-    to the archive or to git.
+    NameTooLong (ENAMETOOLONG) for one that is too long or too deep, NotPermitted (EPERM) for a name with a meaning to
+    the archive or to git.
     """
     if len(os.fsencode(name)) > LONGEST_NAME:
         raise NameTooLong(f"a name of {len(os.fsencode(name))} bytes; at most {LONGEST_NAME} are possible")
@@ -34,9 +34,9 @@ def check(folder: str, name: str) -> None:
 
 
 def check_file(name: str) -> None:
-    """Raise NotPermitted for a file's name that only an editor gives, to a file that it removes again.
+    """Raise NotPermitted for a name that editors give only to temporary files.
 
-    An addition stays for ever (/Ar-1.1/), so its user would never get rid of it. A folder may have such a name.
+    An addition stays for ever (/Ar-1.1/), so its user could never remove it. A folder may have such a name.
     """
     if _LEFT_BEHIND.fullmatch(name):
         raise NotPermitted(

@@ -1,8 +1,8 @@
-"""One spelling for each http(s) URL, so that two ways to write it are recognised as one. Pure.
+"""The canonical form of http(s) URLs, in which two spellings of one URL are equal. Pure.
 
 Scheme and host in lower case, IDNA hosts in punycode, no default port, no userinfo, no fragment; escapes in upper case,
 and only where RFC 3986 needs them. An escape of a *reserved* character stays an escape, because `%26` and `&` are
-different data (RFC 3986 section 2.2); an escape of an unreserved one (RFC 2396's list, which counts `!*'()` in) is
+different data (RFC 3986 section 2.2); an escape of an unreserved one (RFC 2396's list, which includes `!*'()`) becomes
 the character.
 """
 
@@ -30,7 +30,7 @@ _TO_REWRITE_IN_QUERY = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!*'();:@&=+
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
 _ZERO_GROUPS = re.compile(r"\b0(?::0\b)+")
 _PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
-# DNS allows 253, a file name 255 bytes; a domain's port and what its repository and its locks add must fit too.
+# DNS allows 253, a file name 255 bytes; a domain's port and the suffixes of its repository and locks must fit, too.
 _LENGTH_OF_HOST = 230
 _DROPPED = {ord(c): None for c in "\t\n\r"}
 _STRIPPED = "".join(map(chr, range(0x21)))
@@ -38,7 +38,7 @@ _STRIPPED = "".join(map(chr, range(0x21)))
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A URL in parts: `domain` is host[:port]; `path` starts with `/`; `query` has no `?`, None where there is none."""
+    """A URL in parts: `domain` is host[:port]; `path` starts with `/`; `query` has no `?`, and is None if absent."""
 
     scheme: str
     domain: str
@@ -51,10 +51,10 @@ class Url:
 
 
 def parse(raw: str) -> Url:
-    """`raw` in parts, each in its one spelling; dot segments stay.
+    """Split `raw` into parts in canonical form; dot segments stay.
 
-    Raises UrlRefused for anything but http and https, for a host that is neither valid labels nor a bracketed IPv6
-    address, and for an impossible port.
+    Raises UrlRefused for schemes other than http and https, for a host that is neither valid labels nor a bracketed
+    IPv6 address, and for an invalid port.
     """
     text = raw.strip(_STRIPPED).translate(_DROPPED)
     match = _SPLIT.fullmatch(text)
@@ -72,18 +72,18 @@ def parse(raw: str) -> Url:
 
 
 def canonical(raw: str) -> str:
-    """The one spelling of `raw` that is fetched and compared: `parse`, and dot segments resolved (RFC 3986 5.2.4)."""
+    """Return the canonical form of `raw`: that of `parse`, with dot segments resolved (RFC 3986 5.2.4)."""
     url = parse(raw)
     return str(Url(url.scheme, url.domain, remove_dot_segments(url.path), url.query))
 
 
 def domain_of(raw: str) -> str:
-    """The archive's domain of a URL: host, with `:port` where it is not the scheme's own."""
+    """Return the archive's domain of a URL: host, with `:port` unless it is the scheme's own."""
     return parse(raw).domain
 
 
 def remove_dot_segments(path: str) -> str:
-    """RFC 3986 section 5.2.4 for a path that starts with `/`."""
+    """Remove dot segments from a path that starts with `/` (RFC 3986 section 5.2.4)."""
     if "/." not in path:
         return path
     segments = path.split("/")[1:]
@@ -121,7 +121,7 @@ def _one_escape(match: re.Match[bytes]) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _domain(scheme: str, authority: str) -> str:
-    """host[:port] of an authority, in its one spelling. Raises UrlRefused."""
+    """Return host[:port] of an authority, in canonical form. Raises UrlRefused."""
     host, port = _split_port(authority.rpartition("@")[2])
     if port and (not _PORT.fullmatch(port) or not 0 < int(port) < 65536):
         raise UrlRefused(f"{authority!r}: {port!r} is not a port")
@@ -149,7 +149,7 @@ def _ipv6(host: str) -> str:
 
 
 def _compressed(address: int) -> str:
-    """RFC 5952, all in hexadecimal (ipaddress writes some addresses differently from one Python to the next)."""
+    """Format an IPv6 address (RFC 5952), all in hexadecimal (ipaddress differs from one Python to the next)."""
     groups = ":".join(f"{address >> shift & 0xFFFF:x}" for shift in range(112, -1, -16))
     longest = max(_ZERO_GROUPS.findall(groups), key=len, default="")
     if not longest:
@@ -171,7 +171,7 @@ def _labels(host: str) -> str:
 
 
 def _unescape_host(host: str) -> str:
-    """Hosts may be percent-encoded UTF-8 (RFC 3986 section 3.2.2)."""
+    """Decode a host in percent-encoded UTF-8 (RFC 3986 section 3.2.2)."""
     if "%" not in host:
         return host
     try:

@@ -1,6 +1,6 @@
-"""The small files of a repository mended from what the repository itself knows: HEAD, config, refs, the commit-graph.
+"""Mends the small files of a repository from its own objects: HEAD, config, refs, the commit-graph.
 
-What is replaced is kept as it was, in `damaged/` in the repository.
+Replaced files are kept in `damaged/` in the repository.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Mended:
 
 
 def mend(archive: Archive, domain: str) -> Mended:
-    """Mend the small files of a domain's repository. Where nothing is wrong it reads its refs and history, and no more.
+    """Mend the small files of a domain's repository. Without a fault it only reads the refs and the history.
 
     Raises OSError, Busy. No ref moves meanwhile.
     """
@@ -58,7 +58,7 @@ def mend(archive: Archive, domain: str) -> Mended:
 
 
 def mend_plain(repository: Path) -> list[str]:
-    """Mend HEAD and the settings alone, for who keeps others from the repository; returns what was mended."""
+    """Mend HEAD and the settings only, for a caller with exclusive access; return what was mended."""
     mended, kept = Mended(), _Kept(repository)
     _mend_head(kept, mended)
     _mend_settings(kept, mended)
@@ -66,10 +66,10 @@ def mend_plain(repository: Path) -> list[str]:
 
 
 def damaged_refs(archive: Archive, domain: str) -> list[str]:
-    """The refs that `mend` would write or remove, a line each; it changes nothing, and others may be at work."""
+    """Return the refs that `mend` would write or remove, a line each; it changes nothing; others may be at work."""
     if not Refs(archive, domain).are_wrong:
         return []
-    with sequence.hold(archive):  # it may have been looked at while a publication moved them
+    with sequence.hold(archive):  # the first check may have seen a publication in the middle of its moves
         return list(Refs(archive, domain).findings())
 
 
@@ -80,11 +80,11 @@ def _is_wrong(archive: Archive, domain: str) -> bool:
     try:
         return Refs(archive, domain).are_wrong
     except WebarcError:
-        return False  # it is no repository at all, which nothing of this would change
+        return False  # it is no repository at all, which mending would not change
 
 
 class _Kept:
-    """Keeps what is about to be replaced."""
+    """Keeps copies of files before they are replaced."""
 
     def __init__(self, repository: Path) -> None:
         self.repository = repository

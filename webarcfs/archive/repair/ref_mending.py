@@ -1,7 +1,7 @@
-"""The refs of a repository as they are written, and as they must be by what the repository itself knows.
+"""The refs of a repository as written, and as they must be according to its objects.
 
-Of a damaged text one half is still there, and only one object of the repository has that in its name; main is where the
-newest crawl's ref is; the refs of crawls and of additions follow from main's history. What cannot be told is named.
+One half of a damaged id is still intact, and identifies one object of the repository; main is where the newest crawl's
+ref is; the refs of crawls and of additions follow from main's history. Refs that cannot be determined are reported.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.repair import repository_files
 from webarcfs.archive.repair.repository_files import PACKED, Packed
 
-#: What to do about what can be told.
+#: The remedy for a ref that can be determined.
 MENDS = "`webarc-agent recover` mends it"
-_HALF = 20  # hex digits of an id: objects that agree in so many are the same
+_HALF = 20  # hex digits of an id: objects that share so many are the same
 _OID = 40
 _MOST_WRONG = 2  # characters of a ref's name that may be damaged
-#: A line of packed-refs begins so many characters before this.
+#: In packed-refs, the id precedes this by so many characters.
 _NAME = " refs/"
 _OURS = (CRAWLS, PUBLICATIONS, SEEN, FORMS, ADDITIONS, INCOMING)
-#: What a crawl or recover makes anew.
+#: Refs that a crawl or recover makes again.
 _DERIVED = (PUBLICATIONS, SEEN, FORMS, ADDITIONS, INCOMING)
 _HEADER_WORDS = ("pack-refs", "peeled", "sorted")
 _ID = re.compile(r"[0-9a-f]{40}")
@@ -39,13 +39,13 @@ _GOOD_NAME = re.compile(r"refs/[^\x00-\x20\x7f]+")
 
 
 class Refs:
-    """The refs of a repository as they are written, and as they must be. Raises NotFound, Damaged."""
+    """The refs of a repository as written, and as they must be. Raises NotFound, Damaged."""
 
     def __init__(self, archive: Archive, domain: str) -> None:
         self._archive, self._domain = archive, domain
         self._store = Repository(archive.repository(domain))
         self._packed, self._loose = _read(self._store.path)
-        #: name → id, as it must be; name → text that is no id, or one of nothing; what is to be said
+        #: name → id, as it must be; name → text that is no valid id; lines to report
         self._right: dict[str, str] = {}
         self._broken: dict[str, str] = {}
         self.left: list[str] = []
@@ -65,7 +65,7 @@ class Refs:
                 yield name, text
 
     def _fits(self, name: str, oid: str) -> bool:
-        """Whether a ref may be at this object: it is there, can be read, and is of the right kind."""
+        """Return whether a ref may have this target: it exists, is readable, and of the right kind."""
         if not _ID.fullmatch(oid) or not _GOOD_NAME.fullmatch(name):
             return False
         try:
@@ -121,14 +121,14 @@ class Refs:
         self._broken.pop(name, None)
 
     def _alike(self, text: str, name: str) -> str | None:
-        """The one object that the ref may be at, and that agrees with a damaged text in its first or second half."""
+        """Return the one possible target of a ref that agrees with a damaged text in its first or second half."""
         first, second = text[:_HALF], text[_HALF:_OID]
         found = [oid for oid in set(self._ids) if oid[:_HALF] == first or oid[_HALF:] == second]
         fitting = [oid for oid in found if self._fits(name, oid)]
         return fitting[0] if len(fitting) == 1 else None
 
     def _rename_crawls(self) -> None:
-        """A ref that is on another crawl's commit than its name says has a damaged name, since its text is an id."""
+        """Rename refs on another crawl's commit than their name says: their id is sound, so their name is damaged."""
         for name, text in [*self._broken.items(), *self._right.items()]:
             if name == MAIN or (name in self._right and name.startswith(_OURS)) or not _ID.fullmatch(text):
                 continue
@@ -139,7 +139,7 @@ class Refs:
                         self._move(name, text, right)
 
     def _rename(self, known: set[str]) -> None:
-        """A ref whose name is that of one that is missing, but for a character or two, is that one."""
+        """Rename refs whose name differs from that of a missing one by a character or two."""
         for missing in sorted(known - self._right.keys() - self._broken.keys()):
             refs = self._right | self._broken
             like = [name for name in refs if name not in known and _is_like(name, missing)]
@@ -156,9 +156,9 @@ class Refs:
             self._settle(right, oid)
 
     def _tell_main(self) -> None:
-        """Main is where the newest crawl's ref is, or at additions to it: after a power cut the ref may be behind."""
+        """Set main to the newest crawl's ref, or to additions on top: after a power cut the ref may be behind."""
         if _ID.fullmatch(self._broken.get(MAIN, "")):
-            return  # its text is sound, and what it names is damaged or gone: an older state is no way out
+            return  # its text is sound, and its object is damaged or gone: an older state is no remedy
         there = [name for name in self._right if name.startswith(CRAWLS)]
         wanted = [name for name in self._broken if name.startswith(CRAWLS)]
         with suppress(WebarcError):
@@ -171,7 +171,7 @@ class Refs:
             self.left.append(f"{MAIN}: where it was cannot be told, the newest crawl's ref is damaged or gone as well")
 
     def _with_additions(self, oid: str) -> str:
-        """The newest of the commits of additions on top of a commit, if each is the only one on the one before."""
+        """Return the newest commit of additions on top of a commit, if each is the only one on its parent."""
         while above := [each.oid for each in self._commits if oid in each.parents and not each.message.is_crawl]:
             if len(above) > 1:
                 self.left.append(f"{MAIN}: it is at {oid}; of {', '.join(above)}, on top of it, one may be newer")
@@ -181,11 +181,11 @@ class Refs:
 
     @cached_property
     def _history(self) -> tuple[dict[str, str], set[str], dict[str, int]]:
-        """Of main's history: the newest commit of each crawl's ref, the publications, how far each log is committed."""
+        """Of main's history: the newest commit of each crawl's ref, the publications, the progress of each log."""
         newest: dict[str, str] = {}
         publications: set[str] = set()
         done: dict[str, int] = {}
-        with suppress(Damaged):  # what is behind it cannot be told
+        with suppress(Damaged):  # the history before it is unknown
             for commit in self._store.history(self._right.get(MAIN)):
                 newest.setdefault(commit.message.tag.ref, commit.oid)
                 publications |= {commit.message.publication} - {""}
@@ -195,7 +195,7 @@ class Refs:
         return newest, publications, done
 
     def _seen(self) -> dict[str, str]:
-        """The trees that crawls name in their trailer Seen, each by its ref, as far as they can be read."""
+        """Return the readable trees in crawls' trailers Seen, each by its ref."""
         found = {}
         for name, oid in self._right.items():
             if name.startswith(CRAWLS):
@@ -206,7 +206,7 @@ class Refs:
         return found
 
     def _tell_crawl(self, name: str) -> None:
-        """A crawl that is not in main's history, as an import of older captures: its commit is known by its tag."""
+        """Find the commit of a crawl outside of main's history, as after an import of older captures, by its tag."""
         own = [commit for commit in self._commits if commit.message.tag.ref == name]
         below = {parent for commit in own for parent in commit.parents}
         tips = [commit.oid for commit in own if commit.oid not in below]
@@ -214,16 +214,16 @@ class Refs:
             self._settle(name, tips[0])
 
     def _give_up(self, name: str, done: dict[str, int]) -> None:
-        """What could not be told of a ref."""
+        """Report a ref that could not be determined, or drop a derived one."""
         log = name.removeprefix(ADDITIONS)
         if _ID.fullmatch(self._broken[name]) and not name.startswith(_DERIVED):
             self.left.append(f"{name}: it is at {self._broken[name]}, which cannot be read; a backup may have that")
         elif name == MAIN:
-            pass  # it is said already
+            pass  # reported already
         elif name.startswith(ADDITIONS) and log in done:
             self._settle(name, self._store.write_blob(progress.body(done[log])))
         elif name.startswith((ADDITIONS, INCOMING, SEEN)):
-            self._drop(name)  # what was done is done again, and dropped again; no crawl names such a tree
+            self._drop(name)  # finished work is repeated, and dropped again; no crawl names such a tree
         elif not _GOOD_NAME.fullmatch(name):
             self._drop(name)
             self.left.append(f"{PACKED}: of a line only {name!a} can be read, and it is removed")
@@ -242,7 +242,7 @@ class Refs:
 
     @cached_property
     def _commits(self) -> list[Commit]:
-        """All that can be read, whether a ref leads there or not."""
+        """All readable commits, reachable from a ref or not."""
         found = []
         for oid in set(self._ids):
             with suppress(WebarcError):
@@ -254,11 +254,11 @@ class Refs:
 
     @property
     def are_wrong(self) -> bool:
-        """Whether they are not all as they must be."""
+        """Whether any of them differs from what it must be."""
         return bool(self.left or self._dropped or self._broken) or self._right != self._before
 
     def findings(self) -> Iterator[str]:
-        """A line for each that is not as it must be."""
+        """Yield a line for each ref that differs from what it must be."""
         yield from self.left
         for name in sorted(self._dropped):
             yield f"{name}: its name is damaged; {MENDS}"
@@ -267,7 +267,7 @@ class Refs:
                 yield f"{name}: it should be at {oid}; {MENDS}"
 
     def write(self, keep: Callable[[str], object]) -> list[str]:
-        """Write what is not as it must be; returns a line for each. `keep` hears of each file before that is."""
+        """Write the refs that differ; return a line for each. `keep` receives each file's name before the change."""
         path, done = self._store.path, []
         for name, oid in sorted(self._right.items()):
             changed = self._before.get(name) != oid
@@ -295,18 +295,18 @@ class Refs:
 
 
 def _read(path: Path) -> tuple[Packed, dict[str, bytes]]:
-    """The refs that are packed, and those that are not."""
+    """Return the packed refs, and the loose ones."""
     while True:
         packed = repository_files.read_packed(path) or Packed()
         loose = repository_files.loose_refs(path)
         if (
             repository_files.read_packed(path) or Packed()
-        ) == packed:  # or what was packed meanwhile would be in neither
+        ) == packed:  # else a ref packed meanwhile would be in neither
             return packed, loose
 
 
 def pieces(odd: list[str]) -> Iterator[tuple[str, str]]:
-    """(name, text) of each ref in odd lines of packed-refs, where the end of a line may be damaged, too."""
+    """Yield (name, text) of each ref in odd lines of packed-refs, where the end of a line may be damaged, too."""
     for run in odd:
         starts = [at - _OID for at in _find(run, _NAME) if at >= _OID]
         if not starts and not any(word in run for word in _HEADER_WORDS):

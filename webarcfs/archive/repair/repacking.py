@@ -1,9 +1,9 @@
-"""Keeps a repository quick without keeping anybody from it: packs, refs, the commit-graph, what crashes left.
+"""Maintains a repository without blocking others: packs, refs, the commit-graph, remains of crashes.
 
-Nothing here drops an object: a geometric repack takes along whatever lies in the packs that it rolls up, referenced or
-not, and loose objects go only where a pack has them. So readers and writers may be at work meanwhile; libgit2 looks for
-new packs when it does not find an object in those that it knows. There is no `-a`, and no multi-pack-index: geometric
-repacking keeps the number of packs logarithmic.
+Nothing here drops an object: a geometric repack keeps all objects in the packs that it merges, referenced or not, and
+removes loose objects only if a pack has them. So readers and writers may work meanwhile; libgit2 looks for new packs
+when it does not find an object in the known ones. There is no `-a`, and no multi-pack-index: geometric repacking keeps
+the number of packs logarithmic.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 from webarcfs.archive.git import git_command
 from webarcfs.archive.system.fsync import sync_folder
 
-#: So many refs may have a file of their own: each crawl makes one, and main moves with each.
+#: Most refs with a file of their own: each crawl makes one, and main moves with each.
 LOOSE_REFS = 50
-#: Seconds after which a half-written object is nobody's any more: git is at one for moments.
+#: Seconds after which a half-written object is abandoned: git writes one within moments.
 STALE = 3600.0
-#: Where the commit-graph is: a file, or a folder with parts.
+#: The commit-graph: a file, or a folder with parts.
 GRAPHS = ("objects/info/commit-graph", "objects/info/commit-graphs")
 _SCRATCH = (
     "objects/pack/tmp_*",
@@ -31,11 +31,11 @@ _SCRATCH = (
 
 
 def repack(repository: Path) -> None:
-    """Roll small packs and loose objects up into larger packs, each at least twice the next (git-repack(1)).
+    """Merge small packs and loose objects into larger packs, each at least twice the next (git-repack(1)).
 
-    Raises OSError on a full disk, Damaged where an object cannot be read; the repository is as it was then.
+    Raises OSError on a full disk, Damaged for an unreadable object; the repository is unchanged then.
     """
-    # Many small crawls leave many small packs, and each look-up asks them all.
+    # Many small crawls leave many small packs, and each look-up searches them all.
     arguments = ["-c", "pack.threads=1", "-c", "pack.windowMemory=64m"]
     done = git_command.run([*arguments, "repack", "--geometric=2", "-d", "--quiet"], repository, check=False)
     if done.returncode:
@@ -43,17 +43,17 @@ def repack(repository: Path) -> None:
 
 
 def has_many_refs(repository: Path) -> bool:
-    """Whether so many refs have a file of their own that they should be packed."""
+    """Return whether so many refs have a file of their own that they should be packed."""
     return sum(len(files) for _, _, files in os.walk(repository / "refs")) > LOOSE_REFS
 
 
 def pack_refs(repository: Path) -> None:
     """Put all refs into one file (git-pack-refs(1)). No ref may move meanwhile.
 
-    Raises OSError on a full disk, Damaged where git cannot.
+    Raises OSError on a full disk, Damaged if git fails.
     """
-    # Twice: after a power cut the names of single refs may be gone, and that of the new file not be there yet. So they
-    # go only when it is there for good.
+    # Twice: after a power cut the single refs might be gone, and the new file not be there yet. So they are removed
+    # only when it is durable.
     for step in ("--no-prune", "--prune"):
         done = git_command.run(["pack-refs", "--all", step], repository, check=False)
         if done.returncode:
@@ -62,9 +62,9 @@ def pack_refs(repository: Path) -> None:
 
 
 def write_graph(repository: Path) -> None:
-    """Write the commit-graph, with the paths that each commit changed: `git log -- PATH` is quick by it.
+    """Write the commit-graph, with the paths that each commit changed: they make `git log -- PATH` fast.
 
-    Raises OSError on a full disk, Damaged where a commit cannot be read.
+    Raises OSError on a full disk, Damaged for an unreadable commit.
     """
     arguments = ["commit-graph", "write", "--reachable", "--changed-paths", "--no-progress"]
     done = git_command.run(arguments, repository, check=False)
@@ -73,20 +73,20 @@ def write_graph(repository: Path) -> None:
 
 
 def graph_is_sound(repository: Path) -> bool:
-    """Whether the commit-graph says what the commits say, or there is none (git-commit-graph(1))."""
+    """Return whether the commit-graph agrees with the commits, or is absent (git-commit-graph(1))."""
     if not any((repository / name).exists() for name in GRAPHS):
         return True
     return not git_command.run(["commit-graph", "verify", "--no-progress"], repository, check=False).returncode
 
 
 def stale_files(repository: Path) -> list[Path]:
-    """Unfinished objects that a crash left, an hour ago or longer; of locks `leftlocks` judges."""
+    """Return unfinished objects of a crash an hour or more ago; `leftlocks` finds locks."""
     found = {path for pattern in _SCRATCH for path in repository.glob(pattern)}
     return sorted(path for path in found if is_stale(path))
 
 
 def is_stale(path: Path) -> bool:
-    """Whether nothing was written to a file for so long that nobody can be at it any more."""
+    """Return whether a file was not written to for so long that no process can still be writing it."""
     try:
         return time.time() - path.stat().st_mtime > STALE
     except FileNotFoundError:

@@ -1,8 +1,7 @@
-"""The small files of a repository as they are on the disk, byte by byte: HEAD, config, and the files of refs.
+"""The small files of a repository on the disk, byte by byte: HEAD, config, and the files of refs.
 
-git and libgit2 say of a damaged one that it is broken, pass over it, or take it for something else. Here it is told
-which one it is, and what can still be read of it. The formats are those of gitrepository-layout(5) and
-git-pack-refs(1).
+git and libgit2 report a damaged one as broken, skip it, or misread it. This module determines which one is damaged, and
+what is still readable. The formats are those of gitrepository-layout(5) and git-pack-refs(1).
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from webarcfs.archive.system.fsync import replacing, sync_folder, sync_tree
 HEAD = "HEAD"
 CONFIG_FILE = "config"
 PACKED = "packed-refs"
-#: What HEAD says in every repository of an archive.
+#: The content of HEAD in every repository of an archive.
 HEAD_TEXT = f"ref: {MAIN}\n".encode()
-#: Where the files that were mended are kept as they were, below a folder for each time.
+#: Folder with copies of mended files, below a folder for each time.
 ASIDE = "damaged"
 
 _OID = 40  # hex digits
@@ -34,16 +33,16 @@ _LOOSE = re.compile(rb"[0-9a-f]{40}\n|ref: refs/\S+\n")
 _LINE = re.compile(r"([0-9a-f]{40}) (refs/[!-~\x80-\U0010ffff]+)")
 _PEELED = re.compile(r"\^[0-9a-f]{40}")
 _FILE_MODE = "core.filemode"
-#: Others write other headers, or none; only with `sorted` git looks for refs by bisection.
+#: Other programs write other headers, or none; only with `sorted`, git searches refs by bisection.
 _ANY_HEADER = re.compile("# pack-refs with:( (peeled|fully-peeled|sorted))+ ?")
 _HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
 
 
 @dataclass(slots=True)
 class Packed:
-    """What packed-refs says: ref → id, in the order of the file; the peeled lines of tags; and the lines that are odd.
+    """The content of packed-refs: ref → id, in the order of the file; the peeled lines of tags; and invalid lines.
 
-    `ordered` is false where git would not find each ref by bisection.
+    `ordered` is false if git would not find each ref by bisection.
     """
 
     refs: dict[str, str] = field(default_factory=dict)
@@ -53,12 +52,12 @@ class Packed:
 
     @property
     def is_sound(self) -> bool:
-        """Whether git reads the file, and each line as what it is."""
+        """Whether git can read the file, and each line is valid."""
         return self.ordered and not self.odd
 
 
 def parse_packed(content: bytes) -> Packed:
-    """The content of packed-refs, read as far as it can be."""
+    """Parse the content of packed-refs, as far as it is readable."""
     packed, last, before, after_ref = Packed(), "", b"", False
     lines = _text(content).split("\n")
     rest = lines.pop()
@@ -75,25 +74,25 @@ def parse_packed(content: bytes) -> Packed:
         elif _PEELED.fullmatch(line) and last and last not in packed.peeled:
             packed.peeled[last] = line
         elif not after_ref and packed.odd:
-            packed.odd[-1] += f"\n{line}"  # one that the damage cut in two
-        elif after_ref and not _begins_with_id(line):  # a name's end, or the next one's beginning
+            packed.odd[-1] += f"\n{line}"  # the damage cut one line in two
+        elif after_ref and not _begins_with_id(line):  # the end of a name, or the next one's beginning
             packed.odd.append(f"{packed.refs.pop(last)} {last}\n{line}")
             after_ref = False
         else:
             packed.odd.append(line)
             after_ref = False
     if rest:
-        packed.odd.append(rest[:-1])  # its last byte was the end of the line
+        packed.odd.append(rest[:-1])  # its last byte was the newline
     return packed
 
 
 def _begins_with_id(line: str) -> bool:
-    """Whether a line begins with an id, a digit or two of which may be damaged."""
+    """Return whether a line begins with an id, of which a digit or two may be damaged."""
     return len(line) > _OID and sum(char in "0123456789abcdef" for char in line[:_OID]) > _OID - 3
 
 
 def format_packed(packed: Packed) -> bytes:
-    """The file that has these refs, without what is odd."""
+    """Return a file with these refs, without invalid lines."""
     lines = [_HEADER]
     for name in sorted(packed.refs, key=_raw):
         lines.append(f"{packed.refs[name]} {name}\n")
@@ -102,7 +101,7 @@ def format_packed(packed: Packed) -> bytes:
 
 
 def read_packed(repository: Path) -> Packed | None:
-    """What packed-refs says now; None where there is none."""
+    """Read packed-refs; return None without one."""
     try:
         return parse_packed((repository / PACKED).read_bytes())
     except FileNotFoundError:
@@ -110,7 +109,7 @@ def read_packed(repository: Path) -> Packed | None:
 
 
 def loose_refs(repository: Path) -> dict[str, bytes]:
-    """The refs that have a file of their own, by name, as they are written; locks are none."""
+    """Return the refs with a file of their own, by name, with its content; locks are excluded."""
     found = {}
     for folder, _, files in os.walk(repository / "refs"):
         for name in files:
@@ -122,7 +121,7 @@ def loose_refs(repository: Path) -> dict[str, bytes]:
 
 
 def head(repository: Path) -> bytes:
-    """What HEAD says; nothing where there is none."""
+    """Return the content of HEAD; empty without it."""
     try:
         return (repository / HEAD).read_bytes()
     except FileNotFoundError:
@@ -130,7 +129,7 @@ def head(repository: Path) -> bytes:
 
 
 def faults(repository: Path) -> Iterator[str]:
-    """What is wrong with the small files of a repository, a line each. It reads these, and no object."""
+    """Yield the faults of a repository's small files, a line each. It reads these, and no object."""
     if head(repository) != HEAD_TEXT:
         yield f"{HEAD}: it does not say `{HEAD_TEXT.decode().strip()}`"
     if wrong := wrong_settings(repository):
@@ -144,12 +143,12 @@ def faults(repository: Path) -> Iterator[str]:
 
 
 def is_sound_ref(content: bytes) -> bool:
-    """Whether a ref's file is written as git writes one."""
+    """Return whether a ref's file has git's format."""
     return _LOOSE.fullmatch(content) is not None
 
 
 def wrong_settings(repository: Path) -> dict[str, str]:
-    """The settings of a repository that are not as they must be: name → value wanted. All, if git cannot read them."""
+    """Return the wrong settings of a repository: name → required value. All, if git cannot read them."""
     wanted = {"core.repositoryformatversion": "0", "core.bare": "true", **CONFIG}
     done = _config(repository / CONFIG_FILE, "--null", "--list")
     if done.returncode:
@@ -157,12 +156,12 @@ def wrong_settings(repository: Path) -> dict[str, str]:
     pairs = (each.partition("\n") for each in done.stdout.decode("utf-8", "replace").split("\0"))
     found = {key: value for key, _, value in pairs}
     if found.get(_FILE_MODE, "true") not in ("true", "false"):
-        wanted[_FILE_MODE] = "true"  # git chose it by the file system, and refuses all work where it is neither
+        wanted[_FILE_MODE] = "true"  # git chooses it by the file system, and fails everywhere on any other value
     return {key: value for key, value in wanted.items() if found.get(key.lower()) != value}
 
 
 def write_settings(repository: Path, settings: dict[str, str]) -> None:
-    """Set these; the others stay, if git can read them, and are left out if not."""
+    """Write these settings; the others stay if git can read them, and are left out if not."""
     scratch = repository / f".{CONFIG_FILE}.new"
     scratch.unlink(missing_ok=True)
     config = repository / CONFIG_FILE
@@ -176,12 +175,12 @@ def write_settings(repository: Path, settings: dict[str, str]) -> None:
 
 
 def _config(file: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    # Not in the repository: git would read its settings first, and fail.
+    # Outside the repository: inside, git would read its settings first, and fail.
     return git_command.run(["config", "--file", str(file), *arguments], Path("/"), check=False)
 
 
 def put(repository: Path, name: str, content: bytes) -> None:
-    """Replace a file in one step, durably, under the lock by which git keeps others from it. Raises Busy, OSError."""
+    """Replace a file in one step, durably, under git's own lock of it. Raises Busy, OSError."""
     path = repository / name
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(f"{path.name}.lock")
@@ -193,7 +192,7 @@ def put(repository: Path, name: str, content: bytes) -> None:
 
 
 def remove(repository: Path, name: str) -> None:
-    """Remove a file, or a folder with what is in it, durably."""
+    """Remove a file, or a folder with its content, durably."""
     path = repository / name
     if path.is_dir():
         shutil.rmtree(path)
@@ -203,7 +202,7 @@ def remove(repository: Path, name: str) -> None:
 
 
 def copy_aside(repository: Path, name: str, folder: Path) -> None:
-    """Keep a copy of a file or folder as it is in `folder`, where it has the same name."""
+    """Copy a file or folder to `folder`, under the same name."""
     source, kept = repository / name, folder / name
     kept.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():

@@ -1,7 +1,7 @@
-"""A bounded cache: least recently used goes first, each value has a weight.
+"""A bounded cache: the least recently used value is evicted first, each value has a weight.
 
-Pure memory, safe for any thread. Two threads that miss the same key at once both make the value; since everything kept
-here is named by what it is made of, both make the same.
+Pure memory, safe for any thread. Two threads that miss the same key at once both make the value; since each key
+determines its value here, both make the same.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class Cache(Generic[K, V]):
 
     @property
     def weight(self) -> int:
-        """What the values held now weigh together."""
+        """The total weight of the values held now."""
         return self._weight
 
     def keep(self, key: K, value: V) -> V:
-        """Hold a value that was made for a new key."""
+        """Add a value that was made for a new key; return it."""
         with self._lock:
             self._keep(key, value)
         return value
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value of `key`, made by `make` when it is not held. No lock is held while it is made."""
+        """Return the value of `key`; `make` makes a missing one. No lock is held meanwhile."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
@@ -48,7 +48,7 @@ class Cache(Generic[K, V]):
         return value
 
     def held(self, key: K) -> V | None:
-        """The value of `key` if it is held."""
+        """Return the value of `key` if it is held, else None."""
         return self._values.get(key)
 
     def _keep(self, key: K, value: V) -> None:

@@ -1,4 +1,4 @@
-"""Plain files copied for backups: what is the same by size and time stays, what is new appears whole or not at all."""
+"""Copies plain files for backups: files of equal size and time stay, new ones appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SCRATCH = ".copying-"
 
 
 def mirror(source: Path, target: Path, other: list[Path] | None = None) -> set[Path]:
-    """Copy a file, or a folder with all that is in it; returns what there is, relative to `source`.
+    """Copy a file, or a folder with its content; return the existing files, relative to `source`.
 
-    What vanishes meanwhile is passed over, and so is what is hidden (a report being written); links are copied as
-    links, and nothing is deleted. With `other`, files of the same size and time are compared; where they are not the
-    same all the same, one of the two is damaged, and that of `target` is added to it. Raises OSError.
+    Files that vanish meanwhile are skipped, and so are hidden ones (a report being written); links are copied as links,
+    and nothing is deleted. With `other`, the content of files of equal size and time is compared; if it differs, one
+    of the two is damaged, and that of `target` is added to `other`. Raises OSError.
     """
     if not source.is_dir():
         return {Path()} if _copy(source, target, other) else set()
@@ -30,7 +30,7 @@ def mirror(source: Path, target: Path, other: list[Path] | None = None) -> set[P
 
 
 def remove_others(target: Path, kept: set[Path]) -> None:
-    """Remove the files of a folder that are not among `kept`."""
+    """Remove the files of a folder that are not in `kept`."""
     for relative in list(_below(target, Path())):
         if relative not in kept:
             (target / relative).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Bytes and names on the disk: all of what is to be written, and durable when the folder is, too (fsync(2))."""
+"""Complete writes, and durable names: a file is durable when its folder is, too (fsync(2))."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import BinaryIO
 
 
 def write_all(fd: int, data: bytes | bytearray) -> None:
-    """Write all of `data`: write(2) may take less at a time. Raises OSError."""
+    """Write all of `data`: write(2) may accept less at a time. Raises OSError."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
 def write_all_at(fd: int, data: bytes, at: int) -> None:
-    """The same at a place in the file (pwrite(2))."""
+    """Write all of `data` at an offset of the file (pwrite(2)). Raises OSError."""
     view = memoryview(data)
     while view:
         written = os.pwrite(fd, view, at)
@@ -26,10 +26,10 @@ def write_all_at(fd: int, data: bytes, at: int) -> None:
 
 @contextmanager
 def replacing(path: Path, scratch: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
-    """A new file, called `scratch` until the block ends, and then put at `path` in one step; durable, with its name.
+    """Yield a new file, `scratch` until the block ends, then moved to `path` in one step; durable, with its name.
 
-    What was at `path` is there still when the block, or the disk, fails. Raises OSError; FileExistsError where there is
-    a `scratch` already.
+    If the block or the disk fails, the old file at `path` remains. Raises OSError; FileExistsError if `scratch` exists
+    already.
     """
     fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -47,7 +47,7 @@ def replacing(path: Path, scratch: Path, *, durable: bool = True) -> Iterator[Bi
 
 
 def sync_tree(root: Path) -> None:
-    """Make everything in a new folder durable, and the folder, but not its name. Raises OSError."""
+    """Sync everything in a new folder, and the folder, but not its name. Raises OSError."""
     for folder, _, files in os.walk(root):
         for name in files:
             fd = os.open(Path(folder, name), os.O_RDONLY | os.O_CLOEXEC)
@@ -59,7 +59,7 @@ def sync_tree(root: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make names that were made or removed in a folder durable. Raises OSError."""
+    """Sync names that were made or removed in a folder. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

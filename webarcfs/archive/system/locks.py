@@ -1,8 +1,8 @@
 """Locks between processes, on files, with flock(2) (/Ar-2/).
 
-A lock belongs to an open file description, so threads of one process exclude each other as processes do, and a process
-that dies lets go of everything. A `Turnstile` lock does not starve its exclusive side: whoever waits for it stands in
-the turnstile, and later sharers queue behind (without one, overlapping sharers kept a publisher waiting for seconds).
+A lock belongs to an open file description, so threads of one process exclude each other as processes do, and the death
+of a process releases its locks. A `Turnstile` lock does not starve its exclusive side: its waiter holds the turnstile,
+and later sharers queue behind (without one, overlapping sharers kept a publisher waiting for seconds).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _SECONDS_BETWEEN_LOOKS = 0.05
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[int]:
-    """Hold `path` alone; waits. Yields the descriptor, open for reading and writing."""
+    """Hold `path` exclusively; waits. Yields the descriptor, open for reading and writing."""
     with _held(path, fcntl.LOCK_EX) as fd:
         yield fd
 
 
 @contextmanager
 def exclusive_or_busy(path: Path, what: str) -> Iterator[int]:
-    """Hold `path` alone, or raise Busy at once; `what` says in the message what is taken."""
+    """Hold `path` exclusively, or raise Busy at once, with the message `what`."""
     try:
         with _held(path, fcntl.LOCK_EX | fcntl.LOCK_NB) as fd:
             yield fd
@@ -40,7 +40,7 @@ def exclusive_or_busy(path: Path, what: str) -> Iterator[int]:
 
 @contextmanager
 def exclusive_until(path: Path, stop: threading.Event) -> Iterator[int]:
-    """Hold `path` alone; waits until `stop` is set, and raises Interrupted then. Yields the descriptor."""
+    """Hold `path` exclusively; waits until `stop` is set, then raises Interrupted. Yields the descriptor."""
     while (fd := try_exclusive(path)) is None:
         if stop.wait(_SECONDS_BETWEEN_LOOKS):
             raise Interrupted(f"stopped while another process was at {path.name}")
@@ -52,7 +52,7 @@ def exclusive_until(path: Path, stop: threading.Event) -> Iterator[int]:
 
 @contextmanager
 def if_free(path: Path) -> Iterator[bool]:
-    """Hold `path` alone if nobody else does now; yields whether that is so."""
+    """Hold `path` exclusively if it is free; yields whether it was."""
     fd = try_exclusive(path)
     try:
         yield fd is not None
@@ -62,7 +62,7 @@ def if_free(path: Path) -> Iterator[bool]:
 
 
 def try_exclusive(path: Path) -> int | None:
-    """A descriptor that holds `path` alone until `os.close`, or None when somebody else does."""
+    """Return a descriptor that holds `path` exclusively until `os.close`, or None when it is not free."""
     fd = _open(path)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -76,7 +76,7 @@ def try_exclusive(path: Path) -> int | None:
 
 
 class Turnstile:
-    """The lock of a domain: many share it, one excludes all, and the one does not wait for ever (/Ar-2.1…2.4/)."""
+    """The lock of a domain: many share it, one excludes all, and that one does not starve (/Ar-2.1…2.4/)."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -84,7 +84,7 @@ class Turnstile:
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Hold it together with others; waits while somebody excludes or wants to."""
+        """Hold it together with others; waits while another holds it exclusively, or waits to."""
         with _held(self._turnstile, fcntl.LOCK_SH):
             fd = _open(self._path)
             try:
@@ -99,7 +99,7 @@ class Turnstile:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Hold it alone; waits for those who share it now, but for none who come later."""
+        """Hold it exclusively; waits for its current sharers, but for no later ones."""
         with _held(self._turnstile, fcntl.LOCK_EX), _held(self._path, fcntl.LOCK_EX):
             yield
 
@@ -123,7 +123,7 @@ def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        # Readers who may not write to the archive, or to its disk, can still share a lock that exists.
+        # Readers without write access to the archive, or to its disk, can still share an existing lock.
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Whether a process runs (proc(5))."""
+"""Checks whether a process runs (proc(5))."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def lives(process: int) -> bool:
-    """Whether a process runs. One that was killed is a zombie as long as a thread of it is stuck."""
+    """Return whether a process runs. A killed one is a zombie as long as one of its threads is stuck."""
     try:
         state = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(") ")[2][:1]
     except OSError:

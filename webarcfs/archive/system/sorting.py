@@ -1,6 +1,6 @@
-"""Rows in order, more of them than memory holds: sorted in parts, which lie in an unnamed file until they are read.
+"""Sorts more rows than memory holds: in parts, which an unnamed file keeps until they are read.
 
-For one thread; the file goes with the object, or with its process.
+For one thread; the file is removed with the object, or with its process.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import IO, Self
 
 #: Bytes of rows in memory before they are written out; each row takes some 40 more.
 _PART = 4 << 20
-#: Of each part, so much is read at a time.
+#: Bytes of each part that are read at a time.
 _READ_AT_ONCE = 1 << 16
 _LENGTH = 4
 
 
 class Sorter:
-    """Takes rows of bytes in any order, gives them back in order. A context manager: its end frees the disk."""
+    """Accepts rows of bytes in any order, returns them sorted. A context manager: its end frees the disk."""
 
     def __init__(self, folder: Path, part: int = _PART) -> None:
-        """`folder` is where what does not fit into memory is written, under a name `tmp_…` if it must have one."""
+        """`folder` receives rows that do not fit into memory, under a name `tmp_…` if it cannot have unnamed files."""
         self._folder = folder
         self._most = part
         self._rows: list[bytes] = []
@@ -32,14 +32,14 @@ class Sorter:
         self._ends: list[int] = []
 
     def add(self, row: bytes) -> None:
-        """Take a row. Raises OSError on a full disk."""
+        """Add a row. Raises OSError on a full disk."""
         self._rows.append(row)
         self._bytes += len(row)
         if self._bytes >= self._most:
             self._write_out()
 
     def rows(self) -> Iterator[bytes]:
-        """All rows in order; no more may be added."""
+        """Return all rows in order; no more may be added."""
         self._rows.sort()
         starts = [0, *self._ends][:-1]
         parts = [self._part(start, end) for start, end in zip(starts, self._ends, strict=True)]
