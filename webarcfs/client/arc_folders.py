@@ -1,7 +1,7 @@
-"""The open folders of ARCs that a client adds to, each as long as something is added to it.
+"""The open folders of ARCs that a client adds to, each for the time of its additions.
 
-A thread opens a folder once for all that it adds to the document at a time: a node while a file is written, say. Each
-question that this saves would go to the mount's process.
+A thread opens a folder once for all concurrent additions to its document: a node while a file is written, say. Each
+saved request would go to the mount's process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from webarcfs.client.repositories import Repositories
 
 @dataclass(slots=True)
 class ArcFolder:
-    """The open folder of an ARC, when the crawl began that stored it (seconds), and how many additions want it."""
+    """The open folder of an ARC, the start of the crawl that stored it (seconds), and the number of its users."""
 
     fd: int
     path: str
@@ -30,9 +30,9 @@ class ArcFolder:
     users: int = 0
 
     def check(self) -> None:
-        """Raises Stale when it shows another version by now: what the folder is, the high-level API knows by its path.
+        """Raises Stale when it shows another version by now: libfuse's high-level API identifies a folder by its path.
 
-        What its attributes say is asked of no process, as the kernel has them (SEMANTICS.md).
+        The kernel has the folder's attributes in its caches, so no process receives a request (SEMANTICS.md).
         """
         with family(self.path, {errno.ENOENT: Stale}):
             shown = int(os.fstat(self.fd).st_mtime)
@@ -40,7 +40,7 @@ class ArcFolder:
             raise Replaced(f"{self.path} was replaced by a crawl; it is of {format_time(from_epoch(shown))} now")
 
     def has(self, name: str) -> bool:
-        """Whether there is anything of that name."""
+        """Return whether a name exists in it."""
         with suppress(OSError):
             os.stat(name, dir_fd=self.fd)
             return True
@@ -48,9 +48,9 @@ class ArcFolder:
 
     @contextmanager
     def opened(self, name: str, flags: int) -> Iterator[int]:
-        """A descriptor of a file in it; what closing it raises is told, unless something else was wrong before.
+        """Yield a descriptor of a file in it; an error of its close is raised, unless the block raised one.
 
-        Without a file object, which asks what it is that it writes to: each question goes to the mount's process.
+        Without a file object, which would query the type of the file: each query goes to the mount's process.
         """
         fd = os.open(name, flags | os.O_CLOEXEC, 0o644, dir_fd=self.fd)
         try:
@@ -63,14 +63,14 @@ class ArcFolder:
 
 
 class _Held(threading.local):
-    """The folders that a thread adds to just now."""
+    """The folders that a thread is adding to."""
 
     def __init__(self) -> None:
         self.folders: dict[MetaData, ArcFolder] = {}
 
 
 class ArcFolders:
-    """The folders of the ARCs that a mount shows; without a mount nothing can be added."""
+    """The folders of the ARCs that a mount shows; without a mount, additions are impossible."""
 
     def __init__(self, mount: Path | None, repositories: Repositories) -> None:
         self._mount = mount
@@ -79,11 +79,11 @@ class ArcFolders:
 
     @contextmanager
     def current(self, meta: MetaData) -> Iterator[ArcFolder]:
-        """The folder of a document's ARC, if that is still the version that `meta` speaks of.
+        """Yield the folder of a document's ARC, if it is still the version of `meta`.
 
         Raises Stale if it is not, NotPermitted without a mount, NotFound.
         """
-        held = self._held.folders  # this thread's, whichever ends it
+        held = self._held.folders  # this thread's, even if another one ends it
         folder = held.get(meta) or self._open(meta)
         folder.users += 1
         held[meta] = folder

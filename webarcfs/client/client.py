@@ -6,9 +6,9 @@
         for meta in client.select("mimeType = 'text/html'", "crawlTime DESC", limit=10):
             print(meta.title, len(client.open_read(meta, client.data_name(meta)).read()))
 
-A client of a mount reads and writes through it, and so sees what was written a moment ago; one of an archive's
-directory reads the repositories, and writes nothing (SEMANTICS.md says what a mount keeps). Errors are those of
-`webarcfs.archive.model.errors`, never bare OSErrors. Any thread may call a client.
+A client of a mount reads and writes through it, and so sees what was written a moment ago; a client of an archive's
+directory reads the repositories, and writes nothing (SEMANTICS.md specifies a mount's caches). Errors are those of
+`webarcfs.archive.model.errors`, never bare OSErrors. Safe for any thread.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _DATA = "{urn:webarcfs:arc:1}data"
 class WebarchiveClient:
     """Access to one archive (/Cl-2.2/): `place` is its directory, or a mount of it (or a path inside one).
 
-    `interval` is how often observers' news are looked for, in seconds (/Sv-5.1/). Raises NotAnArchive.
+    `interval` is the time between two checks for observers' news, in seconds (/Sv-5.1/). Raises NotAnArchive.
     """
 
     def __init__(self, place: str | os.PathLike[str], *, interval: float = INTERVAL) -> None:
@@ -67,40 +67,40 @@ class WebarchiveClient:
         self.close()
 
     def close(self) -> None:
-        """End the observers' thread; what it is delivering is delivered."""
+        """End the observers' thread, after the deliveries under way."""
         self._news.stop()
 
     # -- documents ---------------------------------------------------------------------------------------------------
 
     def select(self, where: str = "", order_by: str = "", limit: int | None = None) -> builtins.list[MetaData]:
-        """The documents for which an SQL condition holds, one for each snapshot that has them (/Cl-6/).
+        """Return the documents for which an SQL condition holds, one for each snapshot that has them (/Cl-6/).
 
-        Raises BadCondition, TookTooLong; see `webarc query --help` for what a condition may be.
+        Raises BadCondition, TookTooLong; `webarc query --help` describes conditions.
         """
         return list(ask(self.archive.database, where, order_by, limit))
 
     def list(self, meta: MetaData) -> builtins.list[str]:
-        """What lies in a document's ARC in its snapshot, additions included (/Cl-7/). Raises NotFound."""
+        """Return the names in a document's ARC in its snapshot, additions included (/Cl-7/). Raises NotFound."""
         arc = self._repositories.arc(meta)
         if folder := self._shown_in(meta):
             with family(meta.path):
-                return sorted(os.listdir(folder))  # noqa: PTH208 # as a path is known already
+                return sorted(os.listdir(folder))  # noqa: PTH208 # the path is a string already
         return [*arc.entries]
 
     def data_name(self, meta: MetaData) -> str:
-        """The name of the document's data file (`data.html`). Raises NotFound."""
+        """Return the name of the document's data file (`data.html`). Raises NotFound."""
         for name, entry in self._repositories.arc(meta).entries.items():
             if is_data_file(name) and not entry.is_tree:
                 return name
         raise NotFound(f"{meta.path} has no data file in {meta.commit_tag}")
 
     def open_read(self, meta: MetaData, name: str) -> BinaryIO:
-        """A file of the document's ARC as a stream (/Cl-8/): `name` may lead into folders of users. Raises NotFound."""
+        """Open a file of the document's ARC as a stream (/Cl-8/): `name` may be in users' folders. Raises NotFound."""
         arc, name = self._repositories.arc(meta), name.strip("/")
         if ".." in name.split("/"):
             raise NotFound(f"{name!r} leads out of {meta.path}")
         store, found = arc.store, arc.entries.get(name)
-        # What a crawl stored is the same in git, and quicker there if it is small; what was just added is not there.
+        # Crawled files are equal in git, and faster there if small; git does not have recent additions yet.
         crawled = found if name != DATA_XML and is_reserved(name) else None
         if crawled is not None and not crawled.is_tree and store.size(crawled.oid) <= LARGE:
             return io.BytesIO(store.read(crawled.oid))
@@ -120,16 +120,16 @@ class WebarchiveClient:
 
     @contextmanager
     def open_write(self, meta: MetaData, name: str) -> Iterator[BinaryIO]:
-        """A new file in the document's ARC as a stream (/Cl-9/); it is kept when the `with` block ends without error.
+        """Open a new file in the document's ARC as a stream (/Cl-9/); it is kept if the `with` block raises nothing.
 
-        Raises Exists when there is one of that name, Stale when a crawl replaced the document (/Ar-10/), NotPermitted
-        where no addition may be or the client was given no mount.
+        Raises Exists for an existing name, Stale when a crawl replaced the document (/Ar-10/), NotPermitted where no
+        addition is allowed, or for a client without a mount.
         """
         place = f"{meta.path}/{name}"
         with self._folders.current(meta) as folder, tempfile.SpooledTemporaryFile(LARGE) as body:
             if folder.has(name):
                 raise Exists(f"{place} is there already")
-            # What is closed in a mount stays for ever, so nothing of a block that fails may get there.
+            # A file closed in a mount stays for ever, so nothing from a failed block may get there.
             yield cast(BinaryIO, body)
             body.seek(0)
             folder.check()
@@ -140,18 +140,18 @@ class WebarchiveClient:
     # -- data nodes --------------------------------------------------------------------------------------------------
 
     def get_data(self, meta: MetaData, tag: str) -> ElementTree.Element | None:
-        """The data node of that expanded name (`words`, `{urn:x}words`); None where there is none (/Cl-10/)."""
+        """Return the data node of an expanded name (`words`, `{urn:x}words`), or None (/Cl-10/)."""
         with self.open_read(meta, DATA_XML) as stream:
             document = stream.read()
-        parse_element(document)  # refuses what the standard library's parser should not be given
+        parse_element(document)  # refuses what is unsafe for the standard library's parser
         data = ElementTree.fromstring(document).find(_DATA)  # noqa: S314 # our own, checked when it was written
         return next((node for node in (data if data is not None else ()) if node.tag == tag), None)
 
     def add_data(self, meta: MetaData, tag: str, element: ElementTree.Element | str) -> None:
         """Add a data node (/Cl-11/): `element`, whose expanded name must be `tag`, or the text of a new element.
 
-        Raises Exists when there is one of that name, InvalidDocument when a schema of the archive does not allow it,
-        Stale, NotPermitted as for `open_write`.
+        Raises Exists for an existing name, InvalidDocument when a schema of the archive does not allow it, Stale,
+        NotPermitted as `open_write` does.
         """
         if isinstance(element, str):
             text, element = element, ElementTree.Element(tag)
@@ -168,43 +168,43 @@ class WebarchiveClient:
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
     def domains(self) -> builtins.list[str]:
-        """The domains of the archive, in order."""
+        """Return the domains of the archive, in order."""
         return builtins.list(self.archive.domains())
 
     def snapshots(self, domain: str) -> builtins.list[CommitTag]:
-        """The commitTags of a domain, oldest first. Raises NotFound."""
+        """Return the commitTags of a domain, oldest first. Raises NotFound."""
         return [tag for tag, _ in versions.snapshots(self._repositories.store(domain), domain)]
 
     def at(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
-        """All documents of a snapshot, by folders; as `select` gives them, but read from git. Raises NotFound."""
+        """Yield all documents of a snapshot, by folders; as `select`, but read from git. Raises NotFound."""
         tag = _tag(commit_tag)
         store = self._repositories.store(tag.domain)
         tree = versions.tree_of(store, tag)
         return (_shown(versions.described(store, arc), tag) for arc in versions.arcs(store, tree))
 
     def changed(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
-        """The documents that a snapshot added, or of which it stored another version. Raises NotFound."""
+        """Yield the documents that a snapshot added, or of which it stored another version. Raises NotFound."""
         tag = _tag(commit_tag)
         return versions.stored_by(self._repositories.store(tag.domain), tag)
 
     # -- news --------------------------------------------------------------------------------------------------------
 
     def add_observer(self, observer: Observer, since: CommitTag | str | None = None) -> None:
-        """Have `observer` called with the list of new commitTags, in order, from a thread of its own (/Cl-4/, /Cl-5/).
+        """Call `observer` with the list of new commitTags, in order, from a thread of its own (/Cl-4/, /Cl-5/).
 
-        It begins behind `since`, the last tag that it remembers, or with what comes from now on. A call that raises is
-        logged, and its tags are delivered again, with what came since. Raises NotFound when the feed has no such tag.
+        It begins after `since`, the last tag that it remembers, or with later publications only. A call that raises is
+        logged, and its tags are delivered again, with newer ones. Raises NotFound when the feed has no such tag.
         """
         self._news.add(observer, None if since is None else str(_tag(since)))
 
     def remove_observer(self, observer: Observer) -> None:
-        """Call it no more; once this returns no call is under way, unless it is the observer that calls."""
+        """Stop calling it; on return no call is under way, unless the observer itself is the caller."""
         self._news.remove(observer)
 
     # ----------------------------------------------------------------------------------------------------------------
 
     def _shown_in(self, meta: MetaData) -> str:
-        """Where the mount, if there is one, shows a document's ARC: the newest snapshot is the one that can grow."""
+        """Return the path of a document's ARC in the mount, or an empty one: only the newest snapshot can grow."""
         if self.mount is None:
             return ""
         if self._repositories.is_newest(meta.commit_tag):
@@ -213,7 +213,7 @@ class WebarchiveClient:
 
 
 def _found(place: Path) -> tuple[Path | None, Archive]:
-    """The mount that `place` is in, if it is in one, and the archive."""
+    """Return the mount that contains `place`, if any, and the archive."""
     if found := mounted.behind(place):
         return found
     if not place.is_dir():
@@ -226,6 +226,6 @@ def _tag(tag: CommitTag | str) -> CommitTag:
 
 
 def _shown(meta: MetaData, tag: CommitTag) -> MetaData:
-    """A document's metadata as a snapshot shows it: crawlTime and commitTag are the snapshot's."""
+    """Return a document's metadata in a snapshot: crawlTime and commitTag are the snapshot's."""
     captured = None if meta.capture_time == tag.crawl_time else meta.capture_time
     return dataclasses.replace(meta, crawl_time=tag.crawl_time, commit_tag=tag, captured=captured)

@@ -1,4 +1,4 @@
-"""A mount as programs meet it: which archive is behind a path, and the errors of its system calls as ours."""
+"""Mounts from a program's view: the archive behind a path, and the errors of system calls as ours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from webarcfs.archive.model.errors import (
     WebarcError,
 )
 
-#: The attribute by which the root of a mount names its archive.
+#: The attribute of a mount's root with the path of its archive.
 ATTRIBUTE = "user.webarc.archive"
 _FAMILY: Mapping[int, type[WebarcError]] = {
     errno.EEXIST: Exists,
@@ -37,7 +37,7 @@ _FAMILY: Mapping[int, type[WebarcError]] = {
 
 
 def behind(place: Path) -> tuple[Path, Archive] | None:
-    """The mount that a path is in, and its archive; None if it is in none. Raises NotAnArchive."""
+    """Return the mount that contains a path, and its archive; None outside of any. Raises NotAnArchive."""
     for folder in (place.absolute(), *place.absolute().parents):
         try:
             root = os.getxattr(folder, ATTRIBUTE)
@@ -49,7 +49,7 @@ def behind(place: Path) -> tuple[Path, Archive] | None:
 
 @contextmanager
 def family(what: str, more: Mapping[int, type[WebarcError]] | None = None) -> Iterator[None]:
-    """The mount's errno as one of our family's errors; `more` stands before the table."""
+    """Raise the mount's errno as an error of our family; `more` precedes the table."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
 """Delivers new commitTags to observers: a thread that follows the feed (/Cl-3/ … /Cl-5/, /Sv-5/).
 
-Each observer has a place of its own in the feed, the last tag that it was given, so that none is lost or given twice to
-one that copes with it, and one that fails holds up nobody else. The feed may be written anew meanwhile (`recover`): a
-place is a tag, and an offset only as long as the tag is found there.
+Each observer has a place of its own in the feed, the last tag that it received, so that none is lost or repeated if the
+observer does not fail, and a failing one delays no other. `recover` may rewrite the feed meanwhile: a place is a tag,
+and an offset only as long as the tag is found there.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import Protocol
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag
 
-#: Seconds between two looks at the feed, unless the client says otherwise.
+#: Seconds between two checks of the feed, unless the client sets others.
 INTERVAL = 1.0
 
 _log = logging.getLogger(__name__)
 
 
 class Observer(Protocol):
-    """What wants to be told (/Cl-2.3/): any callable."""
+    """A receiver of new commitTags (/Cl-2.3/): any callable."""
 
     def __call__(self, tags: list[CommitTag], /) -> None:
-        """These snapshots are new, in the order in which they were published."""
+        """Handle new snapshots, in the order of their publication."""
 
 
 @dataclass
 class _Registered:
     observer: Observer
     last: str  # the last tag that was delivered; empty for "from the beginning"
-    offset: int  # where the feed goes on behind it
+    offset: int  # the place in the feed after it
 
 
 class News:
@@ -48,7 +48,7 @@ class News:
         self._thread: threading.Thread | None = None
 
     def add(self, observer: Observer, since: str | None) -> None:
-        """Begin behind the tag `since`, or at the feed's end. Raises NotFound when the feed has no such tag."""
+        """Begin after the tag `since`, or at the feed's end. Raises NotFound when the feed has no such tag."""
         text = self._feed.read_bytes() if self._feed.exists() else b""
         if since is None:
             whole = text[: text.rfind(b"\n") + 1]
@@ -67,7 +67,7 @@ class News:
             self._change.notify()
 
     def remove(self, observer: Observer) -> None:
-        """Forget an observer; waits for the call that is under way."""
+        """Forget an observer; wait for the call under way."""
         with self._change:
             self._registered = [each for each in self._registered if each.observer is not observer]
             self._change.notify()
@@ -111,13 +111,13 @@ class News:
             _log.exception("an observer failed; it is given the same commitTags again")
 
     def _new(self, each: _Registered) -> tuple[list[CommitTag], int]:
-        """The tags behind an observer's place, and where the feed goes on behind them."""
+        """Return the tags after an observer's place, and the place after them."""
         with self._feed.open("rb") as feed:
             begin = max(0, each.offset - len(each.last.encode()) - 1)
             feed.seek(begin)
             text = feed.read()
             own = f"{each.last}\n".encode() if each.last else b""
-            if not text.startswith(own):  # the feed was written anew
+            if not text.startswith(own):  # the feed was rewritten
                 feed.seek(0)
                 begin, text = 0, feed.read()
                 behind = _behind(text, each.last) if each.last else 0
@@ -130,7 +130,7 @@ class News:
 
 
 def _behind(text: bytes, tag: str) -> int | None:
-    """Where the feed goes on behind the line of a tag."""
+    """Return the offset after the line of a tag, or None."""
     line = f"{tag}\n".encode()
     if text.startswith(line):
         return len(line)

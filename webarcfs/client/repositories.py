@@ -1,6 +1,6 @@
-"""The repositories of an archive as its client reads them: each opened once, and what was found remembered.
+"""The repositories of an archive for its client: each opened once, with caches.
 
-What an object's name says is true for ever, so only the refs are read each time. Any thread may ask.
+An object's name determines its content for ever, so only the refs are read each time. Safe for any thread.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, MetaData
 
-#: Facts that are remembered, a line each; and ARCs, as many as a program is at: one may have very many in it.
+#: Cached facts, a line each; and cached ARCs, as many as a program uses at once: one may have very many entries.
 _REMEMBERED = 1_000
 _ARCS = 50
-#: Seconds between two looks for packs that a repack removed, and that must not be held open.
+#: Seconds between two checks for packs that a repack removed, and that must not be kept open.
 _INTERVAL = 1.0
-#: Nothing of that name is there, or can be.
+#: The name does not exist, or cannot.
 _NOT_THERE = errno.ENOENT, errno.ENAMETOOLONG
 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """An open repository, which folder that is, and when it was looked at for packs that are gone."""
+    """An open repository, the identity of its folder, and the time of the last check for removed packs."""
 
     path: str
     store: Repository
@@ -44,7 +44,7 @@ class _Opened:
 
 @dataclass(frozen=True, slots=True)
 class FoundArc:
-    """The folder of an ARC in one snapshot, and what lies in it, by name in git's order."""
+    """The folder of an ARC in one snapshot, with its entries by name in git's order."""
 
     store: Repository
     tree: str
@@ -64,7 +64,7 @@ class Repositories:
         self._times = lru_cache(_REMEMBERED)(_crawl_time)
 
     def store(self, domain: str) -> Repository:
-        """The repository of a domain. Raises NotFound, Damaged."""
+        """Return the repository of a domain. Raises NotFound, Damaged."""
         if "/" in domain or domain.startswith("."):
             raise NotFound(f"the archive has no domain {domain!r}")
         with self._opening:
@@ -85,18 +85,18 @@ class Repositories:
             return known.store
 
     def _open(self, domain: str, identity: tuple[int, int]) -> _Opened:
-        """Open a repository, for the first time or because another one was put in its place, by a restore, say."""
+        """Open a repository for the first time, or after it was replaced (by a restore, say)."""
         for cache in (self._roots, self._trees, self._arcs, self._times):
             cache.cache_clear()
         path = self._archive.repository(domain)
         return _Opened(str(path), Repository(path), identity)
 
     def arc(self, meta: MetaData) -> FoundArc:
-        """The ARC of a document in its snapshot. Raises NotFound, Damaged."""
+        """Return the ARC of a document in its snapshot. Raises NotFound, Damaged."""
         store = self.store(meta.domain)
         above, _, name = meta.path.removeprefix(f"/{meta.domain}/").rpartition("/")
         root = self._roots(store, versions.commit_of(store, meta.commit_tag))
-        # By two steps: the folder is most often the one of the last document, too.
+        # In two steps: the folder is most often that of the previous document.
         tree = self._trees(store, self._trees(store, root, above), name)
         found = self._arcs(store, tree) if tree else None
         if found is None:
@@ -104,11 +104,11 @@ class Repositories:
         return found
 
     def stored(self, arc: FoundArc) -> datetime:
-        """When the crawl began that stored this version of an ARC. Raises InvalidDocument, Damaged."""
+        """Return the start of the crawl that stored this version of an ARC. Raises InvalidDocument, Damaged."""
         return self._times(arc.store, arc.entries[DATA_XML].oid)
 
     def is_newest(self, tag: CommitTag) -> bool:
-        """Whether a snapshot is the domain's newest one."""
+        """Return whether a snapshot is the domain's newest one."""
         head = self.store(tag.domain).head()
         return head is not None and head.message.tag == tag
 
@@ -118,13 +118,13 @@ def _root(store: Repository, commit: str) -> str:
 
 
 def _tree(store: Repository, folder: str, path: str) -> str:
-    """The folder at `path` in `folder`, which may be none; empty where there is none."""
+    """Return the folder at `path` in `folder`, which may be empty; empty if there is none."""
     found = store.find(folder, path) if folder else None
     return found.oid if found is not None and found.is_tree else ""
 
 
 def _arc(store: Repository, tree: str) -> FoundArc | None:
-    """The ARC that a folder is; None where it is none."""
+    """Return the ARC of a folder; None if it is no ARC."""
     entries = {entry.name: entry for entry in store.entries(tree)}
     return FoundArc(store, tree, entries) if is_arc(entries.values()) else None
 
