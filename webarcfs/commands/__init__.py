@@ -1,4 +1,4 @@
-"""The commands of `webarc`, a module each, for those who read an archive.
+"""The commands of `webarc`, a module each, for readers of an archive.
 
 Public: `cli`, the entry point. `cli` reads the command line and turns errors into exit codes. Imports archive/ and
 client/.

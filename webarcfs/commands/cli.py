@@ -1,4 +1,4 @@
-"""`webarc`: the commands for those who read an archive. Errors become one line and an exit code, here."""
+"""`webarc`: the commands for readers of an archive. Errors become one line and an exit code, here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import webarcfs
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
 from webarcfs.lazy_commands import Commands
 
-#: Name → where it is; imported when it is called for, since reading an archive needs libraries that are slow to load.
+#: Name → object; imported on demand, since the libraries for reading an archive are slow to load.
 COMMANDS = Commands(
     {
         "query": "webarcfs.commands.query:query",
@@ -28,7 +28,7 @@ COMMANDS = Commands(
 @click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(webarcfs.__version__, prog_name="webarc")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def cli(debug: bool) -> None:  # main looks for it, also where the command line is wrong
+def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an invalid command line
     """Ask a web archive: what is in it, by any of its metadata, at any time.
 
     \b
@@ -71,7 +71,7 @@ def main() -> None:
         cli(standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the answer has seen enough. What is still buffered must not be tried again at exit.
+        # The reader of the output has closed it. Buffered output must not be written again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except click.exceptions.Abort:
         sys.exit(Exit.FAILED)

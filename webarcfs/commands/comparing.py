@@ -1,4 +1,4 @@
-"""`webarc diff`, `stat`: two snapshots beside each other."""
+"""`webarc diff`, `stat`: compare two snapshots."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def diff(
     if path and split(path)[1:] != ("",):
         below = document(place, path).arc
     found: Iterator[versions.VersionChange] = versions.compare(store, *trees, below)
-    first_one = next(found, None)  # a document comes before what lies in its folder
+    first_one = next(found, None)  # a document precedes those in its folder
     if first_one is not None and first_one.path == below and not as_json:
         bodies = [store.read(blob) if blob else b"" for blob in (first_one.old, first_one.new)]
         click.echo("\n".join(textual.difference(bodies[0], bodies[1], (old, new), ignore_space=ignore_space)))

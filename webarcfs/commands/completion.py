@@ -1,11 +1,11 @@
-"""`webarc completion`: teaches a shell to complete the commands; click knows how, and asks them when Tab is pressed."""
+"""`webarc completion`: makes a shell complete the commands; click generates the script, and answers the Tab key."""
 
 from __future__ import annotations
 
 import click
 from click.shell_completion import get_completion_class
 
-#: The commands that there are to complete.
+#: The commands with completion.
 PROGRAMS = ("webarc", "webarc-agent", "mount.webarcfs", "umount.webarcfs")
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -31,5 +31,5 @@ def completion(shell: str) -> None:
 
 
 def variable(program: str) -> str:
-    """Name of the environment variable by which a shell asks a program for completions, as click has it."""
+    """Return click's name of the environment variable by which a shell requests completions from a program."""
     return f"_{program.replace('-', '_').replace('.', '_')}_COMPLETE".upper()

@@ -1,4 +1,4 @@
-"""`webarc links`: what pages link to, and by which words (seeds 2 and 4)."""
+"""`webarc links`: the links of pages, and the words that name them (seeds 2 and 4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from webarcfs.archive.model.url import canonical
 from webarcfs.commands import targets
 from webarcfs.commands.place import Place, find, place_options
 
-#: What a table shows: the rest is in the other formats.
+#: Columns of a table; the other formats have all.
 _SHOWN = ("page", "kind", "target", "text", "times")
 
 
@@ -110,7 +110,7 @@ def _path(place: Place, text: str) -> str:
 
 
 def _target(text: str) -> str:
-    """What links.db calls it: `mailto:` and the address, domain in lower case, or the canonical URL."""
+    """Return the target's form in links.db: `mailto:` and the address, domain in lower case, or the canonical URL."""
     address = text[7:] if text[:7].lower() == "mailto:" else text
     if "://" not in text and "@" in address:
         local, _, domain = address.rpartition("@")
@@ -129,7 +129,7 @@ def _tag(text: str) -> CommitTag:
 
 
 def _count(place: Place, text: str, form: str, seconds: float) -> None:
-    """Seed 2's figures 39 to 42, in its words' order."""
+    """Write seed 2's figures 39 to 42, in its order."""
     found = figures(place.archive, _tag(text), seconds)
     if form == "json":
         click.echo(json.dumps(asdict(found), indent=1))
@@ -160,7 +160,7 @@ def _table(found: Iterable[FoundLink]) -> None:
 
 
 def _json(found: Iterable[FoundLink]) -> None:
-    """An array, an object a line: a reader of JSON takes it whole, one of lines as it comes."""
+    """Write an array with an object a line, for readers of JSON as a whole and of lines as they come."""
     click.echo("[", nl=False)
     for number, each in enumerate(found):
         click.echo((",\n" if number else "\n") + json.dumps(asdict(each), ensure_ascii=False), nl=False)

@@ -1,6 +1,6 @@
-"""Draws the figures of snapshots as bars, for `webarc stat --plot`.
+"""Draws the statistics of snapshots as bars, for `webarc stat --plot`.
 
-With matplotlib, which is large and therefore optional: `pip install 'webarcfs[plot]'`.
+Matplotlib is large and therefore optional: `pip install 'webarcfs[plot]'`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from webarcfs.archive.history.statistics import Statistics
 from webarcfs.archive.model.errors import UsageError
 
 FORMATS = (".svg", ".png")
-#: Bars of a panel; what is beyond is one more, "others".
+#: Most bars of a panel; the rest becomes one more, "others".
 MOST = 15
 OTHERS = "others"
 _TABLES = {"types": "MIME types", "extensions": "extensions"}
 _MEASURES = {0: "documents", 1: "bytes"}
-# Texts stay texts, of which none is a formula; the same figures are the same bytes.
+# Texts stay texts, never formulas; equal figures are equal bytes.
 _SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "webarcfs", "text.parse_math": False}
 
 
 def draw(tags: Sequence[str], figures: Sequence[Statistics], file: Path) -> None:
-    """Draw documents and bytes by MIME type and by extension into `file`, snapshots beside each other.
+    """Draw documents and bytes by MIME type and by extension into `file`, snapshots side by side.
 
-    Raises UsageError where its ending is no format or matplotlib is missing, OSError where it cannot be written.
+    Raises UsageError for an unknown file ending or without matplotlib, OSError when the file cannot be written.
     """
     if file.suffix.lower() not in FORMATS:
         raise UsageError(f"{file} must end in {' or '.join(FORMATS)}, which says what it will be")
@@ -36,7 +36,7 @@ def draw(tags: Sequence[str], figures: Sequence[Statistics], file: Path) -> None
     except ImportError:
         raise UsageError("--plot needs matplotlib, which is not installed: pip install 'webarcfs[plot]'") from None
     with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # signs that the font has not got become boxes
+        warnings.simplefilter("ignore")  # characters that the font lacks become boxes
         figure = Figure(figsize=(14, 10), layout="constrained")
         panels = figure.subplots(len(_TABLES), len(_MEASURES))
         for row, (table, title) in zip(panels, _TABLES.items(), strict=True):
@@ -49,7 +49,7 @@ def draw(tags: Sequence[str], figures: Sequence[Statistics], file: Path) -> None
 
 
 def shortened(tables: Sequence[Mapping[str, tuple[int, int]]]) -> list[dict[str, tuple[int, int]]]:
-    """Tables with the same keys in the same order, the most frequent first, and the rest of them added up."""
+    """Return tables with the same keys in the same order, the most frequent first, with the sum of the rest."""
     keys = sorted({key for table in tables for key in table}, key=lambda key: (-_most(tables, key), key))
     rest = keys[MOST:]
     found = []
@@ -67,7 +67,7 @@ def _most(tables: Sequence[Mapping[str, tuple[int, int]]], key: str) -> int:
 
 
 def _panel(panel: Any, tags: Sequence[str], columns: Sequence[Mapping[str, int]]) -> None:
-    """One snapshot's bars, or two snapshots' side by side, with their figures; the first key on top."""
+    """Draw one snapshot's bars, or two snapshots' side by side, with their numbers; the first key on top."""
     height = 0.8 / len(columns)
     for number, (tag, column) in enumerate(zip(tags, columns, strict=True)):
         places = [place + (number - (len(columns) - 1) / 2) * height for place in range(len(column))]

@@ -1,4 +1,4 @@
-"""Which archive a reader's command works on: a directory, or the one behind a mount."""
+"""The archive of a reader's command: a directory, or the archive behind a mount."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An archive, and the mount through which it was named, if any."""
+    """An archive, and the mount by which it was given, if any."""
 
     archive: Archive
     mount: Path | None = None
 
 
 def place_options(command: _F) -> _F:
-    """`--archive` and `--mount`."""
+    """Add the options `--archive` and `--mount`."""
     archive = click.option(
         "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
     )
@@ -37,7 +37,7 @@ def place_options(command: _F) -> _F:
 
 
 def find(archive: str | None, mount: Path | None) -> Place:
-    """The place that the options name. Raises UsageError for both at once, NotAnArchive where there is none."""
+    """Return the place of the options. Raises UsageError for both at once, NotAnArchive without an archive."""
     if archive is not None and mount is not None:
         raise UsageError("give --archive or --mount, not both")
     if mount is None:

@@ -14,7 +14,7 @@ from webarcfs.archive.index.query import SECONDS, ask
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
 from webarcfs.commands.place import Place, find, place_options
 
-#: What a table shows: the rest is in the other formats.
+#: Columns of a table; the other formats have all.
 _SHOWN = ("commitTag", "path", "mimeType", "createTime", "title")
 
 
@@ -53,7 +53,7 @@ def query(
 
 
 def _table(found: Iterable[MetaData], _place: Place) -> None:
-    # Slow to load, and for programs, which ask for another form, in vain.
+    # Slow to load, and other formats, which programs use, do not need them.
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -66,7 +66,7 @@ def _table(found: Iterable[MetaData], _place: Place) -> None:
 
 
 def _json(found: Iterable[MetaData], _place: Place) -> None:
-    """An array, an object a line: a reader of JSON takes it whole, one of lines as it comes."""
+    """Write an array with an object a line, for readers of JSON as a whole and of lines as they come."""
     click.echo("[", nl=False)
     for number, meta in enumerate(found):
         click.echo((",\n" if number else "\n") + json.dumps(meta.as_fields(), ensure_ascii=False), nl=False)
@@ -80,7 +80,7 @@ def _csv(found: Iterable[MetaData], _place: Place) -> None:
 
 
 def _paths(found: Iterable[MetaData], place: Place) -> None:
-    """Where each version lies in a mount: `/.snapshots/<commitTag>/…`, below the mount if that is known."""
+    """Write the path of each version in a mount: `/.snapshots/<commitTag>/…`, below the mount if that is known."""
     for meta in found:
         inner = meta.path.removeprefix(f"/{meta.domain}/")
         click.echo(f"{place.mount or ''}/.snapshots/{meta.commit_tag}/{inner}")

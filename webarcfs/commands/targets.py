@@ -1,4 +1,4 @@
-"""What a reader's command is about: a document by its URL or path, a snapshot by its commitTag."""
+"""The arguments of a reader's command: a document by its URL or path, a snapshot by its commitTag."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webarcfs.commands.place import Place
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A document: its domain's repository, and its ARC's path inside."""
+    """A document: its domain's repository, and its ARC's path in it."""
 
     store: Repository
     domain: str
@@ -22,10 +22,10 @@ class Target:
 
 
 def document(place: Place, text: str) -> Target:
-    """The document of a URL, of a path as metadata have it (`/www.example.org/index.html`), or of one below the mount.
+    """Return the document of a URL, of a path in metadata (`/www.example.org/index.html`), or of one below the mount.
 
-    Whether it is in any snapshot is not looked at. Raises UsageError for what is neither, NotFound for a domain that
-    the archive has not got.
+    It need not be in any snapshot. Raises UsageError for any other text, NotFound for a domain that is not in the
+    archive.
     """
     if "://" in text:
         try:
@@ -41,7 +41,7 @@ def document(place: Place, text: str) -> Target:
 
 
 def tag(place: Place, text: str) -> tuple[CommitTag, Repository]:
-    """The snapshot of a commitTag's text, and its domain's repository; whether there is one is not looked at."""
+    """Return the snapshot of a commitTag's text, which need not exist, and its domain's repository."""
     try:
         found = CommitTag.parse(text)
     except Damaged as error:
@@ -50,14 +50,14 @@ def tag(place: Place, text: str) -> tuple[CommitTag, Repository]:
 
 
 def repository(place: Place, domain: str) -> Repository:
-    """The repository of a domain. Raises NotFound when the archive has none of that name."""
+    """Return the repository of a domain. Raises NotFound for an unknown domain."""
     if domain not in set(place.archive.domains()):
         raise NotFound(f"the archive has no domain {domain!r}")
     return Repository(place.archive.repository(domain))
 
 
 def _inside(place: Place, text: str) -> str:
-    """A path in the file system, below the mount, becomes one in the archive."""
+    """Turn a path below the mount into one in the archive."""
     if place.mount is not None:
         path = Path(text).absolute()
         if path.is_relative_to(place.mount):

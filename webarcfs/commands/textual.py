@@ -1,4 +1,4 @@
-"""Texts for people: how what a page shows has changed, and tables of figures."""
+"""Texts for people: differences in the visible text of pages, and tables of statistics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lxml import html as lxml_html
 
 from webarcfs.archive.history.statistics import Statistics
 
-#: Elements after which a line ends where a page is shown.
+#: Elements after which a line of a shown page ends.
 _BLOCK_NAMES = (
     "address article aside blockquote br dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header "
     "hr li main nav ol p pre section table tbody td tfoot th thead title tr ul"
@@ -22,7 +22,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def difference(old: bytes, new: bytes, names: tuple[str, str], *, ignore_space: bool) -> Iterator[str]:
-    """The lines of a unified diff of what two bodies show; a line that says so where they show the same."""
+    """Yield the lines of a unified diff of the visible text of two bodies; for equal texts, a line that says so."""
     before, after = lines(old), lines(new)
     if ignore_space:
         before, after = ([folded for line in text if (folded := _folded(line))] for text in (before, after))
@@ -34,7 +34,7 @@ def difference(old: bytes, new: bytes, names: tuple[str, str], *, ignore_space: 
 
 
 def lines(body: bytes) -> list[str]:
-    """What a body shows, line by line: the text of HTML by its blocks, other text as it is; bytes are counted."""
+    """Return a body's visible lines: the text of HTML by its blocks, other text unchanged; bytes are counted."""
     if b"\0" in body[:4096] and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
         return [f"{len(body)} bytes that are no text"]
     if re.search(rb"<(?:!doctype\s+html|html|head|body)\b", body[:4096], re.IGNORECASE):
@@ -67,7 +67,7 @@ def _folded(line: str) -> str:
 
 
 def statistics_table(tags: Sequence[str], figures: Sequence[Statistics]) -> Iterator[str]:
-    """One snapshot's figures, or two beside each other with what came and went."""
+    """Yield one snapshot's statistics, or two side by side with their differences."""
     for tag, each in zip(tags, figures, strict=True):
         errors = f", and {each.error_pages:,} error pages" if each.error_pages else ""
         yield f"{tag}: {each.documents:,} documents, {each.bytes:,} bytes{errors}"

@@ -1,4 +1,4 @@
-"""`webarc log`, `cat`: what became of a document over time. What compares pages takes longer to load: comparing.py."""
+"""`webarc log`, `cat`: the history of a document. Comparing pages takes longer to load: comparing.py."""
 
 from __future__ import annotations
 
