@@ -1,8 +1,8 @@
 """The links of a page with the words that name them, for links.db: http, mail and image. Pure.
 
-Unlike `links`, which a crawl goes on with, this counts each time that a page says a link, and listens to what it says.
-The page streams through libxml2 and no tree of it is made, so that one of a million links takes no more memory than
-another. What makes a page look as it does (styles, scripts, fonts) is no link, nor is a place on the same page.
+Unlike `links`, which a crawl follows, this module counts every occurrence of a link, and collects its text. The page
+streams through libxml2 without a tree, so that a page of a million links takes no more memory than any other. Files for
+the appearance of a page (styles, scripts, fonts) are no links, nor is a place on the same page.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from webarcfs.content.markup import PIECE, Listener, told
 from webarcfs.content.outlinks import bare
 from webarcfs.content.urlresolver import resolver
 
-#: How many bytes of a page are read.
+#: Most bytes of a page that are read.
 LONGEST_PAGE = 64 << 20
-#: How much of a <style> element is looked at.
+#: Most bytes of a <style> element that are searched.
 LONGEST_STYLE = 1 << 20
-#: How much of a srcset is looked at.
+#: Most bytes of a srcset that are searched.
 LONGEST_SRCSET = 1 << 17
-# Text that cannot be in a title of text.LONGEST_TITLE characters any more, however much white space is in it.
+# Text beyond this cannot be in a title of text.LONGEST_TITLE characters, however much white space precedes it.
 _ENOUGH_TEXT = 4 * text.LONGEST_TITLE
 _ADDRESS = re.compile(r"[^@\s]{1,64}@[^@\s/?#&]{1,255}")
 _BASE = re.compile(rb"<base\b", re.IGNORECASE)
 _STYLES = (".css", ".woff", ".woff2", ".ttf", ".otf", ".eot")
 
-# Of each element the attributes that hold a link, its kind, and the attribute that names it; what is shown comes first.
+# Of each element the attributes with a link, its kind, and the attribute that names it; visible ones come first.
 _ROWS = sorted(LINK_ATTRIBUTES, key=lambda row: (row.tag, row.kind is Kind.LINK))
 _ATTRIBUTES: Mapping[str, tuple[tuple[str, AskedKind, str], ...]] = {
     tag: tuple((row.attribute, row.shown, row.text) for row in rows if row.shown is not None)
@@ -48,15 +48,15 @@ _ATTRIBUTES: Mapping[str, tuple[tuple[str, AskedKind, str], ...]] = {
 }
 _ENDING = frozenset({"a", "script", "style"})
 
-#: A link as it is written in the page.
+#: A link as written in the page.
 _Raw = tuple[AskedKind, str, str]
 
 
 def anchors_of(chunks: Iterable[bytes], url: str, charset: str, base: str = "") -> Iterator[ArchivedLink]:
-    """Each link of a page each time it is there, in the order of the page; nothing that the page holds raises.
+    """Yield each occurrence of a link in a page, in the order of the page; no content raises.
 
-    `chunks` are its bytes, which are gone through once more if it is nested deeply, `url` its canonical URL, `charset`
-    what `text.decode_charset` says, `base` what `base_of` says.
+    `chunks` are its bytes, iterated a second time if it is deeply nested, `url` its canonical URL, `charset` the result
+    of `text.decode_charset`, `base` that of `base_of`.
     """
     resolve = resolver(url, charset)
     if base and (based := resolve(bare(base))):
@@ -72,19 +72,19 @@ def anchors_of(chunks: Iterable[bytes], url: str, charset: str, base: str = "") 
 
 
 def may_have_base(body: bytes) -> bool:
-    """Whether it is worth while to look for a base in a page."""
+    """Return whether a page may contain a base, cheaply."""
     return _BASE.search(body) is not None
 
 
 def base_of(chunks: Iterable[bytes], charset: str) -> str:
-    """The first <base href> of a page, as it is written; empty if it has none."""
+    """Return the first <base href> of a page, as written; empty if there is none."""
     for _, base, _ in told(_BaseReader, lambda: _pieces(chunks, charset)):
         return base
     return ""
 
 
 def _addresses(raw: str) -> Iterator[str]:
-    """The addresses of `mailto:one@e.org,two@e.org?subject=…` (RFC 6068), the domain in lower case."""
+    """Yield the addresses of `mailto:one@e.org,two@e.org?subject=…` (RFC 6068), the domain in lower case."""
     for part in bare(raw).partition(":")[2].partition("?")[0].split(","):
         address = text.fold(unquote(part))
         if _ADDRESS.fullmatch(address):
@@ -93,7 +93,7 @@ def _addresses(raw: str) -> Iterator[str]:
 
 
 class _Reader(Listener[_Raw]):
-    """Finds links as they are written."""
+    """Finds links as written."""
 
     def __init__(self) -> None:
         super().__init__(None, _ENDING)  # any element may have a style
@@ -105,7 +105,7 @@ class _Reader(Listener[_Raw]):
         self._script = False
 
     def opened(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handle the beginning of an element."""
         if tag == "a":
             self._open(attributes)
         elif tag == "link":
@@ -131,7 +131,7 @@ class _Reader(Listener[_Raw]):
             self._styles(style[:LONGEST_STYLE])
 
     def ended(self, tag: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
         if tag == "a":
             self._close()
         elif tag == "script":
@@ -141,7 +141,7 @@ class _Reader(Listener[_Raw]):
             self._style = None
 
     def data(self, data: str) -> None:
-        """Text between tags."""
+        """Handle text between tags."""
         if self._style is not None:
             if self._length < LONGEST_STYLE:
                 self._style.append(data)
@@ -150,11 +150,11 @@ class _Reader(Listener[_Raw]):
             self._say(data)
 
     def close(self) -> None:
-        """The page ends."""
+        """Handle the end of the page."""
         self._close()
 
     def _open(self, attributes: Mapping[str, str]) -> None:
-        self._close()  # links do not nest; whoever forgot to end one has ended it here
+        self._close()  # links do not nest; a missing end tag is here
         href = attributes.get("href") or attributes.get("xlink:href")
         if href:
             self._anchor, self._title, self._text, self._length = href, attributes.get("title", ""), [], 0
@@ -184,19 +184,19 @@ class _Reader(Listener[_Raw]):
 
 
 class _BaseReader(Listener[_Raw]):
-    """Finds the bases that a page names."""
+    """Finds the bases of a page."""
 
     def __init__(self) -> None:
         super().__init__(("base",), ())
 
     def opened(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handle the beginning of an element."""
         if tag == "base" and (href := attributes.get("href")):
             self.found.append((AskedKind.HTTP, href, ""))
 
 
 def _pieces(chunks: Iterable[bytes], charset: str) -> Iterator[str]:
-    """The text of a page, up to the bound."""
+    """Yield the text of a page, up to the limit."""
     decode = text.decoder(charset).decode
     left = LONGEST_PAGE
     for chunk in chunks:

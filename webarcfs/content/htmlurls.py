@@ -1,6 +1,6 @@
-"""Where HTML and SVG hold URLs: a table of attributes, and readers of the elements that hold more than that. Pure.
+"""The places of URLs in HTML and SVG: a table of attributes, and readers of elements that need more than that. Pure.
 
-URLs are told as they are written; links.py resolves them.
+URLs are returned as written; outlinks.py resolves them.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ LONGEST_LINK = 1 << 15
 
 
 class Kind(StrEnum):
-    """What a link is for: a click costs depth (/Cr-1.1/), a requisite belongs to the page."""
+    """The purpose of a link: a click costs depth (/Cr-1.1/), a requisite belongs to the page."""
 
     LINK = "link"
     REQUISITE = "requisite"
 
 
-#: A link as it is written in the document.
+#: A link as written in the document.
 Raw = tuple[str, Kind]
 _Attributes = Mapping[str, str]
 
 
 class LinkAttribute(NamedTuple):
-    """An attribute that holds a URL, and its kind for the crawl.
+    """An attribute with a URL, and its kind for the crawl.
 
-    `shown` is the kind of link that readers ask for, named by the attribute `text`; None where it is none, or has a
-    reader of its own.
+    `shown` is the kind of link in links.db, named by the attribute `text`; None if it is no such link, or has a reader
+    of its own.
     """
 
     tag: str
@@ -45,7 +45,7 @@ class LinkAttribute(NamedTuple):
     text: str = ""
 
 
-#: Elements that hold a URL in an attribute. A form's action is not followed: sending a form is not reading.
+#: Elements with a URL in an attribute. A form's action is not followed: sending a form is not reading.
 LINK_ATTRIBUTES = (
     LinkAttribute("a", "href", Kind.LINK),  # named by its text
     LinkAttribute("a", "xlink:href", Kind.LINK),
@@ -74,14 +74,14 @@ LINK_ATTRIBUTES = (
     LinkAttribute("use", "href", Kind.REQUISITE),
     LinkAttribute("use", "xlink:href", Kind.REQUISITE),
 )
-#: Attributes that hold several images, by element.
+#: Attributes with several images, by element.
 SRCSETS: Mapping[str, tuple[str, ...]] = {
     "img": ("srcset", "data-srcset"),
     "source": ("srcset",),
     "link": ("imagesrcset",),
 }
 
-#: Values of rel that are no links at all, and those of what a page is shown with.
+#: Values of rel that are no links at all, and those of a page's requisites.
 NO_LINKS = frozenset({"dns-prefetch", "preconnect", "pingback"})
 REQUISITE_RELS = frozenset(
     {
@@ -133,7 +133,7 @@ def _input(attributes: _Attributes) -> Iterator[Raw]:
 
 
 def _object(attributes: _Attributes) -> Iterator[Raw]:
-    """<object> and <applet>: names relative to a codebase (HTML 4.01 section 13.3)."""
+    """Read <object> and <applet>: names relative to a codebase (HTML 4.01 section 13.3)."""
     names = [attributes.get("data", ""), attributes.get("code", ""), *attributes.get("archive", "").split(",")]
     codebase = attributes.get("codebase", "").strip()
     if codebase:
@@ -146,7 +146,7 @@ def _object(attributes: _Attributes) -> Iterator[Raw]:
 
 
 def styles(text: str) -> Iterator[Raw]:
-    """What a style sheet, or a piece of one, points to."""
+    """Return the references of a style sheet, or of a part of one."""
     return ((reference, Kind.REQUISITE) for reference in css.references(text))
 
 
@@ -155,7 +155,8 @@ def _srcset(value: str) -> Iterator[Raw]:
 
 
 def candidates(value: str) -> Iterator[str]:
-    """Of srcset: `URL descriptor, URL descriptor, …`; a URL may hold commas, but not end in one (HTML 4.8.4.2.1)."""
+    """Yield the URLs of a srcset: `URL descriptor, URL descriptor, …`; a URL may contain commas, but not end in one
+    (HTML 4.8.4.2.1)."""
     in_descriptor = False
     for word in value.split():
         text = word
@@ -168,7 +169,7 @@ def candidates(value: str) -> Iterator[str]:
         in_descriptor = bool(url) and not text.endswith(",")
 
 
-#: The reader of each element that can hold links.
+#: The reader of each element that can contain links.
 _READERS: dict[str, Callable[[_Attributes], Iterable[Raw]]] = {
     **{row.tag: _attributes_of(row.tag) for row in LINK_ATTRIBUTES},
     "img": _with_srcsets("img"),
@@ -184,16 +185,16 @@ _ENDING = frozenset({"style"})
 
 
 class Links(Listener[Raw]):
-    """Finds what a page points to; in style attributes only if it is `styled`. What <base> says goes into `bases`."""
+    """Finds a page's references; in style attributes only if it is `styled`. Values of <base> are added to `bases`."""
 
     def __init__(self, bases: list[str], *, styled: bool) -> None:
         super().__init__(None if styled else _TAGS, _ENDING)
         self._bases = bases
         self._styled = styled
-        self._style: list[str] | None = None  # of the style element that is open
+        self._style: list[str] | None = None  # of the open style element
 
     def opened(self, tag: str, attributes: _Attributes) -> None:
-        """An element begins."""
+        """Handle the beginning of an element."""
         reader = _READERS.get(tag)
         if reader is not None:
             self.found += reader(attributes)
@@ -205,17 +206,17 @@ class Links(Listener[Raw]):
             self.found += styles(style)
 
     def ended(self, tag: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
         if tag == "style":
             self._end_style()
 
     def data(self, data: str) -> None:
-        """Text between tags."""
+        """Handle text between tags."""
         if self._style is not None:
             self._style.append(data)
 
     def close(self) -> None:
-        """The page ends."""
+        """Handle the end of the page."""
         self._end_style()
 
     def _end_style(self) -> None:
@@ -225,6 +226,6 @@ class Links(Listener[Raw]):
 
 
 def refreshed(content: str) -> str:
-    """Where a `<meta http-equiv=refresh content=…>` leads; empty if nowhere."""
+    """Return the target of a `<meta http-equiv=refresh content=…>`; empty if there is none."""
     match = _REFRESH.match(content[:LONGEST_LINK])
     return match[1] or match[2] or match[3] or "" if match else ""

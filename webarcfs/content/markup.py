@@ -1,8 +1,8 @@
-"""HTML as a listener hears it, start tags, end tags and text, in time that grows as the page does. Pure.
+"""HTML as events for a listener, start tags, end tags and text, in time linear in the page. Pure.
 
-libxml2 tells it, without a tree: a tree ends 256 levels deep, and its attributes cost their number's square. The list
-of open elements is left to grow like that, since libxml2 looks through it for most end tags. So a page that is nested
-deeper than DEEPEST (old pages do not end their <font>) is read by tokens.py, which keeps no such list.
+libxml2 sends them, without a tree: a tree ends 256 levels deep, and the time for its attributes is quadratic. So would
+be the time for the list of open elements, which libxml2 searches for most end tags. So tokens.py, which has no such
+list, reads a page that is nested deeper than DEEPEST (old pages do not end their <font>).
 """
 
 from __future__ import annotations
@@ -19,55 +19,55 @@ from webarcfs.content.tokens import Tokens
 DEEPEST = 256
 #: Characters that are parsed at once.
 PIECE = 1 << 16
-# Of these, so many before it is looked whether the page is too deep for libxml2.
+# Characters between two checks whether the page is too deep for libxml2.
 _FED_AT_ONCE = 1 << 13
 T = TypeVar("T")
 
 
 class Listener(Generic[T]):
-    """Hears a page, and puts into `found` what is to be told of it."""
+    """Receives the events of a page, and adds its findings to `found`."""
 
     def __init__(self, opening: Container[str] | None, ending: Container[str] | None) -> None:
-        """`opening` and `ending` are the tags of which `opened` and `ended` must hear; None: of all."""
+        """`opening` and `ending` are the tags for which `opened` and `ended` are called; None: for all."""
         self.found: list[T] = []
-        #: The page is nested deeper than DEEPEST; the rest of it goes unheard.
+        #: The page is nested deeper than DEEPEST; the rest of it is ignored.
         self.too_deep = False
         self._opening = opening
         self._ending = ending
         self._depth = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins, as libxml2 says."""
+        """Handle the beginning of an element, from libxml2."""
         self._depth += 1
         if self._depth > DEEPEST:
-            self.too_deep = True  # not raised: lxml does not free the document of a target that raises
+            self.too_deep = True  # not raised: lxml leaks the document of a target that raises
         elif self._opening is None or tag in self._opening:
             self.opened(tag, attributes)
 
     def end(self, tag: str) -> None:
-        """An element ends, as libxml2 says: each one does, also where the page has no end tag."""
+        """Handle the end of an element, from libxml2: each element has one, even without an end tag."""
         self._depth -= 1
         if self._ending is None or tag in self._ending:
             self.ended(tag)
 
     def opened(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins; names are in lower case."""
+        """Handle the beginning of an element; names are in lower case."""
 
     def ended(self, tag: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
 
     def data(self, data: str) -> None:
-        """Text between tags."""
+        """Handle text between tags."""
 
     def close(self) -> None:
-        """The page ends."""
+        """Handle the end of the page."""
 
 
 def told(listener: Callable[[], Listener[T]], pieces: Callable[[], Iterable[str]]) -> Iterator[T]:
-    """What a listener finds in a page, while the page streams by; nothing that the page holds raises.
+    """Yield a listener's findings in a page, while the page streams; no content raises.
 
-    `pieces` gives the page's text from its start, without NULs; a second time, to another listener, where it is deep,
-    or libxml2 does not go on.
+    `pieces` returns the page's text from its start, without NULs; it is called again, for another listener, if the page
+    is deep, or libxml2 stops.
     """
     first, count = listener(), 0
     try:
@@ -77,7 +77,7 @@ def told(listener: Callable[[], Listener[T]], pieces: Callable[[], Iterable[str]
         if not first.too_deep:
             return
     except etree.LxmlError:
-        pass  # libxml2 does not go on
+        pass  # libxml2 has stopped
     for each in _tokenized(listener(), pieces()):
         count -= 1
         if count < 0:
@@ -85,7 +85,7 @@ def told(listener: Callable[[], Listener[T]], pieces: Callable[[], Iterable[str]
 
 
 def _parsed(listener: Listener[T], pieces: Iterable[str]) -> Iterator[T]:
-    """What is found up to the page's end, or up to where it is too deep."""
+    """Yield the findings up to the page's end, or up to where it is too deep."""
     parser = etree.HTMLParser(target=cast(Any, listener), encoding="utf-8")
     try:
         for piece in pieces:
@@ -97,7 +97,7 @@ def _parsed(listener: Listener[T], pieces: Iterable[str]) -> Iterator[T]:
         parser.close()
         yield from _drained(listener)
     finally:
-        # Also of a page whose rest nobody asks for: lxml frees its document only with this.
+        # Also after a caller stopped early: only this makes lxml free the document.
         with suppress(etree.LxmlError):
             parser.close()
 

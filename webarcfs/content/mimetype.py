@@ -1,9 +1,8 @@
-"""The MIME type of a document, from its content first (/Cr-12.3/).
+"""The MIME type of a document, mainly from its content (/Cr-12.3/).
 
-A document that says in its first words that it is HTML is HTML: libmagic would say so in 40 times the time, and takes
-some pages with scripts for JavaScript. Else libmagic decides; where it only says "some text", "some XML" or "some
-bytes", an XHTML root or the response's more specific type is better (libmagic calls CSS and JavaScript text/plain and
-every XHTML page text/xml).
+A document that begins as HTML is HTML: libmagic would find that in 40 times the time, and takes some pages with scripts
+for JavaScript. Else libmagic decides; if its answer is vague (text, XML or bytes), an XHTML root or the response's more
+specific type is better (libmagic calls CSS and JavaScript text/plain and every XHTML page text/xml).
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import threading
 
 import magic
 
-#: How many bytes of a body are looked at.
+#: Bytes of a body that are examined.
 SAMPLE = 1 << 16
-#: What an empty body without a type is called.
+#: The type of an empty body without a declared type.
 EMPTY = "application/x-empty"
 
 _VAGUE = frozenset({"text/plain", "text/xml", "application/octet-stream", "application/xml", ""})
@@ -31,7 +30,7 @@ _local = threading.local()
 
 
 def mime_type(sample: bytes, content_type: str) -> str:
-    """The type of a body that starts with `sample` and was sent as `content_type` (a header's value, or empty)."""
+    """Return the type of a body that starts with `sample` and was sent as `content_type` (header value, or empty)."""
     if _HTML_START.match(sample):
         return "text/html"
     if _XML_START.match(sample) and _XHTML.search(sample[:_ROOT_WITHIN]):
@@ -49,19 +48,19 @@ def mime_type(sample: bytes, content_type: str) -> str:
 
 
 def likely_type(sample: bytes, content_type: str) -> str:
-    """The type for the search for links: the declared one where it says something, since sniffing costs more."""
+    """Return the type for the search for links: the declared one if it is specific, since sniffing costs more."""
     declared = declared_type(content_type)
     return mime_type(sample, content_type) if declared in _VAGUE else declared
 
 
 def declared_type(content_type: str) -> str:
-    """The type in a Content-Type header, in lower case; empty when there is none that could be one."""
+    """Return the type in a Content-Type header, in lower case; empty for none or an invalid one."""
     text = content_type.partition(";")[0].strip().lower()
     return text if _TYPE.fullmatch(text) else ""
 
 
 def _magic() -> magic.Magic:
-    # A libmagic cookie is no thing to share between threads.
+    # A libmagic cookie must not be shared between threads.
     found: magic.Magic | None = getattr(_local, "magic", None)
     if found is None:
         found = _local.magic = magic.Magic(mime=True)

@@ -1,8 +1,7 @@
-"""Which URLs a document points to: to read on with (links), and to be shown with (requisites). Pure.
+"""The URLs that a document refers to: to follow (links), and to be shown with (requisites). Pure.
 
-htmlurls.py says what counts in HTML; feeds are here. What is found is first collected as it is written, each spelling
-once, and only then resolved, since resolving is what costs. Nothing that a page holds raises, and what is no http(s)
-URL is left out.
+htmlurls.py has the rules for HTML; those for feeds are here. References are first collected as written, each spelling
+once, and only then resolved, since resolving is expensive. No content raises, and URLs other than http(s) are left out.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ from webarcfs.content.markup import PIECE, told
 from webarcfs.content.text import CAREFUL_XML, HTML_TYPES, decoder, is_xml
 from webarcfs.content.urlresolver import resolver
 
-#: How many bytes of a body are parsed: what bounds the memory.
+#: Most bytes of a body that are parsed: the bound of the memory.
 LONGEST_BODY = 8 << 20
-#: How many different links are taken from one document (the sitemaps protocol allows 50,000 in one file).
+#: Most different links of one document (the sitemaps protocol allows 50,000 in one file).
 MOST_LINKS = 100_000
 _SPACE = "".join(map(chr, range(0x21)))
 _XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
 
 
 class Link(NamedTuple):
-    """A canonical URL that a document points to."""
+    """A canonical URL in a document."""
 
     url: str
     kind: Kind
 
 
 class PageLinks(NamedTuple):
-    """The links of a document, each URL once per kind, in the order of their first appearance; `is_cut` if it may have
-    more than were looked for.
+    """The links of a document, each URL once per kind, in the order of their first occurrence; `is_cut` if a limit may
+    have hidden more.
     """
 
     links: tuple[Link, ...] = ()
@@ -43,14 +42,14 @@ class PageLinks(NamedTuple):
 
 
 def links_of(body: bytes, url: str, mime_type: str, charset: str) -> list[Link]:
-    """The links of a document; the parameters are `find`'s."""
+    """Return the links of a document; the parameters are those of `find`."""
     return list(find(body, url, mime_type, charset).links)
 
 
 def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
-    """The links of a document.
+    """Find the links of a document.
 
-    `body` is without content encoding, `url` its canonical URL, `charset` what `text.decode_charset` says.
+    `body` is without content encoding, `url` its canonical URL, `charset` the result of `text.decode_charset`.
     """
     text = decoder(charset).decode(body[:LONGEST_BODY]).replace("\0", "").removeprefix("\ufeff")
     found: Iterable[Raw]
@@ -75,7 +74,7 @@ def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
 
 
 def _distinct(found: Iterable[Raw]) -> dict[Raw, None]:
-    """Each spelling once, without its fragment, up to the bound."""
+    """Return each spelling once, without its fragment, up to the limit."""
     distinct: dict[Raw, None] = {}
     for raw, kind in found:
         if len(raw) >= LONGEST_LINK:
@@ -88,7 +87,7 @@ def _distinct(found: Iterable[Raw]) -> dict[Raw, None]:
 
 
 def bare(raw: str) -> str:
-    """`raw` without fragment and the white space around it."""
+    """Return `raw` without its fragment and surrounding white space."""
     return raw.partition("#")[0].strip(_SPACE)
 
 
@@ -96,8 +95,8 @@ def bare(raw: str) -> str:
 
 
 def _html(text: str, bases: list[str]) -> Iterator[Raw]:
-    """The links of a page; `bases` is given each <base href> that is not empty, the first one first."""
-    # Most pages have no URL in a style attribute, and need not be searched for them.
+    """Yield the links of a page; each non-empty <base href> is appended to `bases`."""
+    # Most pages have no URL in a style attribute, and need no search for one.
     styled = "url(" in text.lower()
     pieces = range(0, len(text), PIECE)
     return told(lambda: Links(bases, styled=styled), lambda: (text[at : at + PIECE] for at in pieces))
@@ -107,7 +106,7 @@ def _html(text: str, bases: list[str]) -> Iterator[Raw]:
 
 
 def _feed(data: bytes, bases: list[str]) -> Iterator[Raw]:
-    """The links of RSS, Atom and sitemaps; `bases` is given xml:base of the root."""
+    """Yield the links of RSS, Atom and sitemaps; the root's xml:base is appended to `bases`."""
     root = _parse(data, etree.XMLParser(collect_ids=False, **CAREFUL_XML))
     if root is None:
         return iter(())
@@ -118,7 +117,7 @@ def _feed(data: bytes, bases: list[str]) -> Iterator[Raw]:
 
 def _entries(root: etree._Element) -> Iterator[Raw]:
     for element in root.iter("{*}link", "{*}loc", "{*}enclosure"):
-        # libxml2 lets broken XML have lone surrogates (`&#xD800;`), which are no text.
+        # libxml2 accepts lone surrogates in broken XML (`&#xD800;`), which are no text.
         with suppress(UnicodeDecodeError):
             for value in (element.get("href"), element.get("url"), element.text):
                 if value:

@@ -1,6 +1,6 @@
 """The charset and the title of a body (/Cr-12.2/). Pure.
 
-Declared encodings are often wrong, so one is used only if the bytes decode with it. libxml2 is always given UTF-8, so
+Declared encodings are often wrong, so one is used only if the bytes decode with it. libxml2 always receives UTF-8, so
 it never guesses.
 """
 
@@ -20,18 +20,18 @@ from w3lib.encoding import html_body_declared_encoding, http_content_type_encodi
 from webarcfs.content.markup import Listener, told
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-#: How many bytes of a body `decode_charset` looks at.
+#: Bytes of a body that `decode_charset` examines.
 SAMPLE = 1 << 16
-#: How many bytes of a body are read in search of its title.
+#: Most bytes of a body that are read in search of its title.
 LONGEST_HEAD = 1 << 20
-#: Characters of a title.
+#: Most characters of a title.
 LONGEST_TITLE = 1000
 
-#: What a body without a usable word on its encoding is taken for (WHATWG: the Western default of all browsers).
+#: The encoding of a body without a usable declaration (WHATWG: the Western default of all browsers).
 DEFAULT = "cp1252"
 
-# The encodings of the web (encoding.spec.whatwg.org), a few older ones, under Python's names. Python knows more codecs,
-# and some of them (zlib, idna, unicode_escape) must never be named by a stranger.
+# The encodings of the web (encoding.spec.whatwg.org), a few older ones, under Python's names. Python has more codecs,
+# some of which (zlib, idna, unicode_escape) must not be used for untrusted input.
 _ENCODINGS = frozenset(
     {
         "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be",
@@ -42,7 +42,7 @@ _ENCODINGS = frozenset(
         "euc_jp", "cp932", "iso2022_jp", "gb18030", "hz", "big5", "big5hkscs", "cp949", "iso2022_kr", "johab",
     }
 )  # fmt: skip
-#: How XML of strangers is parsed, broken or not: UTF-8, nothing fetched, nothing expanded, bounded in depth.
+#: Options for parsing untrusted XML, broken or not: UTF-8, nothing fetched, nothing expanded, bounded in depth.
 CAREFUL_XML: Mapping[str, Any] = {
     "encoding": "utf-8",
     "recover": True,
@@ -51,12 +51,12 @@ CAREFUL_XML: Mapping[str, Any] = {
     "load_dtd": False,
     "huge_tree": False,
 }
-#: A stray NUL or two make no UTF-16: the shortest page has more ASCII in it than that.
+#: Fewer characters do not prove UTF-16: they may be stray NULs, and the shortest page has more ASCII.
 _LEAST_MARKUP = 8
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
-# Python's own decoders of these names raise where there is no mark; WHATWG: little endian.
+# Python's own decoders of these names raise without a mark; WHATWG: little endian.
 _WITHOUT_ORDER = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
-# What pages without a declaration are in; the detector's names.
+# Encodings of pages without a declaration, under the detector's names.
 _DETECTABLE = [
     "euc_jp", "cp932", "cp949", "gb18030", "big5", "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256",
     "cp1257", "koi8_r", "iso8859_2",
@@ -65,20 +65,20 @@ _DETECTOR_SAMPLE = 1 << 12
 _NON_ASCII_TEXT = re.compile(rb"[^<>]*[\x80-\xff][^<>]*")
 _NOT_ASCII = re.compile("[^\0-\x7f]")
 
-# C0 and C1 controls but for white space, and what XML 1.0 cannot hold (its section 2.2).
+# C0 and C1 controls but for white space, and characters that XML 1.0 forbids (its section 2.2).
 _UNWANTED = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-# Elements that have a <title> of their own.
+# Elements with a <title> of their own.
 _DRAWINGS = ("svg", "template")
 _FIRST_PIECE = 1 << 10
 _LONGEST_PIECE = 1 << 16
 
 
 def decode_charset(body_head: bytes, content_type: str) -> str:
-    """The encoding, as a Python codec's name, of a body that starts with `body_head` and was sent as `content_type`.
+    """Return the encoding, as a Python codec's name, of a body that starts with `body_head`, sent as `content_type`.
 
-    `content_type` is the header's value, empty where there was none. In this order: a byte order mark; UTF-16 and
-    UTF-32 by their NULs; bytes that are UTF-8 and not just ASCII; the header's charset; the document's own; the
-    detector's guess; windows-1252. A declared one counts only if it decodes the sample.
+    `content_type` is the header's value, or empty. In this order: a byte order mark; UTF-16 and UTF-32 by their NULs;
+    bytes that are UTF-8 and not just ASCII; the header's charset; the document's own; the detector's guess;
+    windows-1252. A declared one counts only if it decodes the sample.
     """
     sample = body_head[:SAMPLE]
     marked = read_bom(sample)[0] or (_wide(sample) if b"\0" in sample else None)
@@ -100,18 +100,17 @@ def decode_charset(body_head: bytes, content_type: str) -> str:
 
 
 def decoder(charset: str) -> codecs.IncrementalDecoder:
-    """A decoder that never fails: what is broken becomes U+FFFD, what names no encoding of the web is windows-1252."""
+    """Return a decoder that never fails: broken bytes become U+FFFD; for an unknown encoding it is windows-1252."""
     resolved = resolve_encoding(charset)
     resolved = _WITHOUT_ORDER.get(resolved or "", resolved)
     return codecs.getincrementaldecoder(resolved if resolved in _ENCODINGS else DEFAULT)("replace")
 
 
 def title_of(chunks: Iterable[bytes], charset: str, mime_type: str) -> str:
-    """The title of a document (/Cr-12.2/), white space folded, at most LONGEST_TITLE characters; empty if it has none.
+    """Return the title of a document (/Cr-12.2/), white space folded, at most LONGEST_TITLE characters, or empty.
 
-    `chunks` are the body's bytes; no more of them is read than the title needs, and never more than LONGEST_HEAD.
-    HTML's title is its first <title> that is not a drawing's; that of other XML (RSS, Atom, SVG) the first one at all.
-    Never raises for what the body holds.
+    `chunks` are the body's bytes, read only as far as the title needs, and never beyond LONGEST_HEAD. HTML's title is
+    its first <title> outside of a drawing; that of other XML (RSS, Atom, SVG) its first one. No content raises.
     """
     decoded = _decoded_pieces(chunks, charset)
     if mime_type in HTML_TYPES:
@@ -120,31 +119,31 @@ def title_of(chunks: Iterable[bytes], charset: str, mime_type: str) -> str:
 
 
 def is_xml(mime_type: str) -> bool:
-    """Whether documents of this type are XML (RFC 7303)."""
+    """Return whether documents of this type are XML (RFC 7303)."""
     return mime_type in ("text/xml", "application/xml") or mime_type.endswith("+xml")
 
 
 def fold(text: str) -> str:
-    """`text` on one line, as a title: white space folded, without controls, cut."""
+    """Return `text` on one line, as a title: white space folded, without controls, cut."""
     return " ".join(_UNWANTED.sub("", text).split())[:LONGEST_TITLE].rstrip()
 
 
 def _declared(sample: bytes, content_type: str) -> list[str]:
-    """The encodings that header and document name. A wide one is false, or its NULs would have shown it."""
+    """Return the encodings that header and document declare. A wide one is false, or its NULs would have shown it."""
     named = [_named_in_header(content_type), html_body_declared_encoding(sample)]
     if b"\x1b$" in sample:
-        named.append("iso2022_jp")  # its escape to kanji says as much
+        named.append("iso2022_jp")  # its escape to kanji declares it
     return [charset for charset in named if charset in _ENCODINGS and charset not in _WIDE]
 
 
 @lru_cache(maxsize=256)
 def _named_in_header(content_type: str) -> str | None:
-    # A site says the same of all its pages, and looking a name up takes as long as half the rest.
+    # A site declares the same for all its pages, and looking a name up takes as long as half the rest.
     return http_content_type_encoding(content_type)
 
 
 def _decoded(sample: bytes, charset: str) -> str | None:
-    """`sample` if it is strictly in `charset`, without a character that is cut off at its end."""
+    """Return `sample` decoded strictly as `charset`, without a character that is cut off at its end; else None."""
     try:
         return codecs.getincrementaldecoder(charset)("strict").decode(sample)
     except ValueError:
@@ -152,13 +151,13 @@ def _decoded(sample: bytes, charset: str) -> str | None:
 
 
 def _nearly_decodes(sample: bytes, charset: str) -> bool:
-    """Whether all but a tenth of what is not ASCII decodes: one broken byte does not make a page another encoding's."""
+    """Return whether at least nine tenths of the non-ASCII text decode: one broken byte proves no other encoding."""
     text = sample.decode(charset, "replace")
     return 10 * text.count("\ufffd") <= len(_NOT_ASCII.findall(text))
 
 
 def _wide(sample: bytes) -> str | None:
-    """UTF-32 or UTF-16 without a mark: the one reading in which the NULs go and ASCII, such as markup, appears."""
+    """Return UTF-32 or UTF-16 without a mark: the one reading without NULs and with ASCII, such as markup; or None."""
     best, most = None, max(len(sample) // 100, _LEAST_MARKUP)
     for charset in _WIDE:
         text = _decoded(sample, charset)
@@ -168,17 +167,17 @@ def _wide(sample: bytes) -> str | None:
 
 
 def _detect(sample: bytes) -> str | None:
-    """The detector's guess on the text between the tags, where it is not ASCII; slow (milliseconds)."""
+    """Return the detector's guess on the non-ASCII text between the tags; slow (milliseconds)."""
     text = bytearray()
     for piece in _NON_ASCII_TEXT.finditer(sample):
         if len(text) >= _DETECTOR_SAMPLE:
-            break  # a piece is never cut: half a character would speak against the right encoding
+            break  # a piece is never cut: half a character would be evidence against the right encoding
         text += b" " + piece[0]
     matches = charset_normalizer.from_bytes(bytes(text), cp_isolation=_DETECTABLE, enable_fallback=False)
     best = matches.best()
     if best is None:
         return None
-    # Short texts fit several Latin alphabets alike, and the detector takes them in the order of their names.
+    # Short texts fit several Latin alphabets equally, which the detector orders by their names.
     for match in matches:
         as_good = match.chaos <= best.chaos + 0.005 and match.coherence >= best.coherence - 0.02
         if as_good and DEFAULT in match.could_be_from_charset:
@@ -187,14 +186,14 @@ def _detect(sample: bytes) -> str | None:
 
 
 def _decoded_pieces(chunks: Iterable[bytes], charset: str) -> Iterator[str]:
-    """The body without NULs (at which libxml2 stops) and byte order marks."""
+    """Yield the body without NULs (at which libxml2 stops) and byte order marks."""
     decode = decoder(charset).decode
     for piece in _pieces(chunks):
         yield decode(piece).replace("\0", "").replace("\ufeff", "")
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """`chunks` cut small at first, since most titles stand in the first kilobyte, then ever larger, up to the bound."""
+    """Yield `chunks` in pieces, small at first, since most titles are in the first kilobyte, up to the limit."""
     size, left = _FIRST_PIECE, LONGEST_HEAD
     for chunk in chunks:
         at = 0
@@ -209,7 +208,7 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class _Titles(Listener[str]):
-    """Finds titles that are no drawing's; one that does not end as far as it was read."""
+    """Finds titles outside of drawings; also one without an end, as far as it was read."""
 
     def __init__(self) -> None:
         super().__init__((*_DRAWINGS, "title"), (*_DRAWINGS, "title"))
@@ -217,33 +216,33 @@ class _Titles(Listener[str]):
         self._title: list[str] | None = None
 
     def opened(self, tag: str, _attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handle the beginning of an element."""
         if tag in _DRAWINGS:
             self._drawings += 1
         elif tag == "title" and not self._drawings and self._title is None:
             self._title = []
 
     def ended(self, tag: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
         if tag in _DRAWINGS:
             self._drawings = max(self._drawings - 1, 0)
         elif tag == "title":
             self.close()
 
     def data(self, data: str) -> None:
-        """Text between tags."""
+        """Handle text between tags."""
         if self._title is not None:
             self._title.append(data)
 
     def close(self) -> None:
-        """The page ends."""
+        """Handle the end of the page."""
         if self._title is not None:
             self.found.append("".join(self._title))
             self._title = None
 
 
 def _first_of_html(pieces: Iterator[str]) -> str:
-    """The first title of a page; of one that does not end, as far as it was read."""
+    """Return the first title of a page; if it has no end, as far as it was read."""
     read: list[str] = []  # at most LONGEST_HEAD of them
 
     def from_start() -> Iterator[str]:
@@ -256,10 +255,10 @@ def _first_of_html(pieces: Iterator[str]) -> str:
 
 
 def _first_of_xml(pieces: Iterable[str]) -> str:
-    """The text of the first title of a document; of one that does not end, as far as it was read."""
+    """Return the text of the first title of a document; if it has no end, as far as it was read."""
     parser = etree.XMLPullParser(events=("start", "end"), tag="{*}title", **CAREFUL_XML)
     title: etree._Element | None = None
-    with suppress(etree.LxmlError):  # what cannot be parsed any further has no further title
+    with suppress(etree.LxmlError):  # there is no title after the end of the parsable part
         for piece in pieces:
             parser.feed(piece.encode("utf-8", "replace"))
             for event, element in cast(Iterator[tuple[str, etree._Element]], parser.read_events()):
@@ -267,11 +266,11 @@ def _first_of_xml(pieces: Iterable[str]) -> str:
                     title = element
                 if event == "end" and element is title:
                     return _text(element)
-        parser.close()  # makes it take what it still holds of a title that is cut off
+        parser.close()  # flushes the rest of a title that is cut off
     return "" if title is None else _text(title)
 
 
 def _text(title: etree._Element) -> str:
-    # Not itertext(), which raises on the lone surrogates that libxml2 lets broken XML have (`&#xD800;`).
+    # Without itertext(), which raises on the lone surrogates that libxml2 accepts in broken XML (`&#xD800;`).
     text: bytes = etree.tostring(title, method="text", encoding="utf-8", with_tail=False)
     return text.decode("utf-8", "ignore")

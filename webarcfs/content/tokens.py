@@ -1,8 +1,8 @@
 """HTML as tags and text, for pages that are nested too deeply for libxml2. Pure.
 
-A tokenizer as in HTML's section 13.2.5, without a tree, so that depth and numbers cost nothing of their own: each
-character is looked at a bounded number of times. Two things are left out, since they need the tree: CDATA in drawings,
-and scripts that write scripts inside of a comment.
+A tokenizer as in HTML's section 13.2.5, without a tree, so that depth and numbers cost nothing by themselves: each
+character is read a bounded number of times. Two constructs need a tree, and are left out: CDATA in drawings, and
+scripts that write scripts inside of a comment.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 _SPACE = r" \t\n\f\r"
-# A value in quotes must end, or the tag has no end either; no quantifier gives back what it took.
+# A value in quotes must end, or the tag has no end either; no quantifier backtracks.
 _ATTRIBUTE = rf"""
     ([^{_SPACE}/>][^{_SPACE}/>=]*+)
     (?: [{_SPACE}]*+ = [{_SPACE}]*+ (?: "([^"]*+)" | '([^']*+)' | ([^{_SPACE}>"'][^{_SPACE}>]*+) | (?=>|\Z) )
@@ -24,7 +24,7 @@ _PLAIN_ATTRIBUTE = re.sub(r"\((?=\[)", "(?:", _ATTRIBUTE)
 _TAG = re.compile(rf"<(/?)([A-Za-z][^{_SPACE}/>]*+) ( (?: [{_SPACE}/]++ | {_PLAIN_ATTRIBUTE} )*+ ) >", re.VERBOSE)
 _TAG_BEGIN = re.compile("</?[A-Za-z]")
 _COMMENT_END = re.compile("--!?>")
-# Elements whose content is text, whatever tags are in it; of two of them with references (`&amp;`).
+# Elements whose content is text, whatever tags it contains; in two of them with references (`&amp;`).
 _RAW = ("script", "style", "xmp", "iframe", "noembed", "noframes", "title", "textarea")
 _WITH_REFERENCES = ("title", "textarea")
 _RAW_END = {tag: re.compile(rf"</{tag}(?=[{_SPACE}/>])", re.IGNORECASE) for tag in _RAW}
@@ -34,40 +34,40 @@ _LONG_NUMBER = re.compile(r"&#(?:0*[1-9][0-9]{7,}|[xX]0*[1-9A-Fa-f][0-9A-Fa-f]{6
 
 
 class Hears(Protocol):
-    """Who is told."""
+    """The receiver of the events."""
 
     def opened(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """A start tag; names are in lower case."""
+        """Handle a start tag; names are in lower case."""
 
     def ended(self, tag: str) -> None:
-        """An end tag, whether the element was open or not."""
+        """Handle an end tag, whether the element was open or not."""
 
     def data(self, data: str) -> None:
-        """Text between tags."""
+        """Handle text between tags."""
 
     def close(self) -> None:
-        """The page ends."""
+        """Handle the end of the page."""
 
 
 class Tokens:
-    """A page, told to `hears` as far as it was fed. Its end must be told (`close`)."""
+    """A tokenizer that sends events to `hears` as it is fed. Call `close` at the end of the page."""
 
     def __init__(self, hears: Hears) -> None:
         self._hears = hears
         self._text = ""
         self._more: list[str] = []
-        self._left = 0  # characters that must come until it is worth while to look again
-        self._raw = ""  # the element whose content is text that is open
+        self._left = 0  # characters to wait for before the next attempt
+        self._raw = ""  # the open element whose content is text
 
     def feed(self, text: str) -> None:
-        """The next piece of the page."""
+        """Read the next piece of the page."""
         self._more.append(text)
         self._left -= len(text)
         if self._left <= 0:
             self._look(last=False)
 
     def close(self) -> None:
-        """The page ends: what is still open, too."""
+        """End the page, with all that is still open."""
         self._look(last=True)
         self._hears.close()
 
@@ -80,12 +80,12 @@ class Tokens:
             if end < 0:
                 break
             at = end
-        # Twice as much is looked at the next time: so a token that never ends costs no more than it is long.
+        # The next attempt waits for twice the text: so an endless token costs no more than its length.
         self._text = "" if last else text[at:]
         self._left = len(self._text)
 
     def _token(self, text: str, at: int, last: bool) -> int:
-        """Tell what begins at `at`; returns where it ends, or -1 if that is not known."""
+        """Send the event of the token at `at`; return its end, or -1 if that is not known yet."""
         if text[at] != "<":
             end = text.find("<", at)
             if end < 0:
@@ -98,13 +98,13 @@ class Tokens:
             self._tag(match)
             return match.end()
         if _TAG_BEGIN.match(text, at):
-            return -1  # it does not end
+            return -1  # it has no end yet
         if not last and len(text) < at + 4:
             return -1
         return self._other(text, at)
 
     def _other(self, text: str, at: int) -> int:
-        """Pass over a comment or the like, or tell of a `<` that is none."""
+        """Skip a comment or declaration, or send a `<` that begins neither."""
         if text.startswith("<!--", at):
             end = _COMMENT_END.search(text, at + 2)
             return end.end() if end else -1

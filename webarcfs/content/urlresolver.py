@@ -1,7 +1,7 @@
-"""References as pages write them → canonical URLs (RFC 3986 section 5.2, as far as http(s) needs it). Pure.
+"""References in pages → canonical URLs (RFC 3986 section 5.2, as far as http(s) needs it). Pure.
 
-urljoin followed by canonicalisation is two thirds of what extracting links costs, so the two are one step here:
-`canonical` resolves dot segments by itself, and the plain names that most references are need neither.
+urljoin followed by canonicalisation is two thirds of the cost of extracting links, so the two are one step here:
+`canonical` resolves dot segments by itself, and most references are plain names, which need neither.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import quote
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.url import canonical
 
-# A relative reference that is canonical as it stands: no scheme, no dot segment, nothing to escape or to unescape.
+# A relative reference in canonical form: no scheme, no dot segment, nothing to escape or to unescape.
 _SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9\-._~!*'();@&=+$,]*"
 _PLAIN = re.compile(rf"/?+(?!\?)(?:{_SEGMENT}/)*+(?:{_SEGMENT})?+(?:\?[A-Za-z0-9\-._~!*'();:@&=+$,/?]*+)?+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -24,7 +24,7 @@ _CACHED_LENGTH = 512
 
 
 def resolver(base: str, charset: str) -> Callable[[str], str | None]:
-    """A function from references without fragment to canonical URLs; None for what is empty or no http(s) URL.
+    """Return a function from references without fragment to canonical URLs; None for empty or other than http(s) ones.
 
     `base` is the canonical URL that they are relative to, `charset` the page's encoding.
     """
@@ -52,9 +52,9 @@ def resolver(base: str, charset: str) -> Callable[[str], str | None]:
 
 
 def _as_ascii_query(text: str, charset: str) -> str:
-    """Backslashes before the query are slashes; what is not ASCII in the query is escaped in the page's encoding.
+    """Turn backslashes before the query into slashes; escape non-ASCII in the query in the page's encoding.
 
-    Both are url.spec.whatwg.org's rules ("path state", "query state"). Pages in UTF-16 and UTF-32 count as UTF-8 there.
+    Both rules are url.spec.whatwg.org's ("path state", "query state"). There, UTF-16 and UTF-32 count as UTF-8.
     """
     head, mark, query = text.partition("?")
     if not query.isascii() and not charset.startswith("utf"):
@@ -70,7 +70,7 @@ def _escaped(text: str, charset: str) -> str:
 
 
 def _canonical(text: str) -> str | None:
-    # Menus repeat the same few hundred URLs on every page; what is very long would only fill the cache.
+    # Menus repeat the same few hundred URLs on every page; very long ones would only fill the cache.
     return _cached(text) if len(text) <= _CACHED_LENGTH else _or_none(text)
 
 
