@@ -1,4 +1,4 @@
-"""WARC files: records, also of damaged files; the HTTP responses in them, decoded; the writer of a job's own file.
+"""WARC files: records, even of damaged files; their HTTP responses, decoded; the writer of a job's own file.
 
 Public: every module. A reader belongs to the thread that opened it. Imports archive/model.
 """

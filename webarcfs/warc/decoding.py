@@ -1,6 +1,6 @@
-"""A response's body without its transfer and content codings, as a stream, and whether it came whole (RFC 9110, 9112).
+"""A response's body without its transfer and content codings, as a stream, checked for completeness (RFC 9110, 9112).
 
-What came short, or does not decode, is never archived: `BadBody` says why.
+A body that is too short, or does not decode, is never archived: `BadBody` has the reason.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import brotli
 
 from webarcfs.warc.http_response import Head, Readable, Response
 
-#: What crawl.log says of a body whose length the head does not tell, though it has a field for that.
+#: crawl.log's word for a body with an invalid Content-Length.
 BAD_LENGTH = "bad-length"
 _CHUNK = 1 << 16
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
 _LONGEST_SIGN = 512
 _SIZE_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(;[^\r\n]*)?\r?\n")
-#: A body may not grow beyond this size by more than this factor: what does is made to fill disks.
+#: A body that grows beyond this size by more than this factor is an attack on the disk.
 _BOMB_SIZE = 1 << 30
 _BOMB_FACTOR = 200
 
 
 class BadBody(Exception):
-    """The body is not what the head promised; the message is a word for crawl.log."""
+    """The body contradicts the head; the message is a word for crawl.log."""
 
 
 class Bomb(BadBody):
-    """The body grows beyond all measure as it is decoded."""
+    """The body grows excessively as it is decoded."""
 
 
 class _Decoder(Protocol):
@@ -41,17 +41,17 @@ class _Decoder(Protocol):
 
 
 def body_of(response: Response) -> Iterator[bytes]:
-    """The body of a response record, decoded if that was not done before. Raises BadBody."""
+    """Return the body of a response record, decoded unless that was done before. Raises BadBody."""
     if response.decoded:
         return _as_sent(response.stream, response.size)
     return decoded(response.stream, response.head, response.size)
 
 
 def decoded(stream: Readable, head: Head, size: int, *, lenient: bool = False) -> Iterator[bytes]:
-    """The body behind `head`, of which `size` bytes were recorded, decoded. Raises BadBody when it is not whole.
+    """Yield the decoded body after `head`, of which `size` bytes were recorded. Raises BadBody if it is incomplete.
 
-    A content coding that is not known is left on; `unknown_codings` names it. With `lenient`, a body that somebody
-    stored without its codings, and with a head that still names them, is taken as it is.
+    An unknown content coding is kept; `unknown_codings` returns it. With `lenient`, a body that another program stored
+    without its codings, but with a head that names them, is accepted as it is.
     """
     if _is(head.get("transfer-encoding"), "chunked"):
         parts = _dechunked(stream, lenient=lenient)
@@ -59,7 +59,7 @@ def decoded(stream: Readable, head: Head, size: int, *, lenient: bool = False) -
         if head.length is not None and size < head.length and not (lenient and _codings(head)):
             raise BadBody("truncated")
         if lenient and head.has_bad_length and not size:
-            raise BadBody(BAD_LENGTH)  # wget takes it for 0, and leaves the body on the line
+            raise BadBody(BAD_LENGTH)  # wget takes it for 0, and does not read the body
         parts = _as_sent(stream, size)
     for coding in reversed(_codings(head)):
         if coding in _DECODERS:
@@ -68,7 +68,7 @@ def decoded(stream: Readable, head: Head, size: int, *, lenient: bool = False) -
 
 
 def unknown_codings(head: Head) -> list[str]:
-    """Content codings that stay on the body, because nothing here decodes them."""
+    """Return content codings that stay on the body, because nothing here decodes them."""
     return [coding for coding in _codings(head) if coding not in _DECODERS]
 
 
@@ -115,7 +115,7 @@ def _dechunked(stream: Readable, *, lenient: bool) -> Iterator[bytes]:
 
 
 def _if_coded(coding: str, parts: Iterator[bytes]) -> Iterator[bytes]:
-    """The body decoded, if it begins as its coding does (brotli has no sign; what is text is not compressed)."""
+    """Return the body, decoded if it begins as its coding does (brotli has no signature; text is not compressed)."""
     start = b""
     for part in parts:
         start += part
@@ -159,7 +159,7 @@ class _Zlib:
     def decode(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._stream.eof:
-                if not data.strip(b"\0"):  # padding behind the last member
+                if not data.strip(b"\0"):  # padding after the last member
                     return
                 self._stream, self._begun = zlib.decompressobj(self._wbits), False
             try:
@@ -186,7 +186,7 @@ class _Brotli:
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         try:
-            for start in range(0, len(data), 1024):  # small steps, so that a bomb is seen before it is in memory
+            for start in range(0, len(data), 1024):  # small steps detect a bomb before it is in memory
                 yield self._stream.process(data[start : start + 1024])
         except brotli.error:
             raise BadBody("bad-br") from None

@@ -1,4 +1,4 @@
-"""What the fields of WARC records say: dates and digests in one form, so that they can be compared."""
+"""Fields of WARC records: dates and digests in one form, so that they can be compared."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _DATE = re.compile(
 )
 _OLDEST = datetime(1990, 1, 1, tzinfo=CET)  # the web is no older
 _CLOCK_SKEW = timedelta(days=1)
-#: Algorithms that writers use, and the size of their digests in bytes.
+#: Writers' algorithms, and the size of their digests in bytes.
 _DIGESTS = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
 _HEX = re.compile(r"[0-9a-fA-F]{40}")
 
 
 def parse_date(text: str) -> datetime | None:
-    """A WARC-Date (1.0; 1.1 with parts of a second, or without its smaller parts), to the second, in CET.
+    """Return a WARC-Date (1.0; 1.1 with fractions of a second, or without smaller parts), to the second, in CET.
 
-    None where it is none, lies before the web, or in the future.
+    None for an invalid one, one before the web, or one in the future.
     """
     match = _DATE.fullmatch(text.strip())
     if match is None:
@@ -38,7 +38,7 @@ def parse_date(text: str) -> datetime | None:
 
 
 def digest_key(text: str) -> str:
-    """A digest as it is compared: `sha1:` and base32; empty where there is none."""
+    """Return a digest in the form for comparisons: `sha1:` and base32; empty without one."""
     algorithm, _, value = text.strip().partition(":")
     algorithm = algorithm.lower().replace("-", "")
     if not value:
@@ -50,14 +50,14 @@ def digest_key(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A digest that a field declares, of an algorithm that is known: its name for hashlib, and its bytes."""
+    """A declared digest of a known algorithm: its name in hashlib, and its bytes."""
 
     algorithm: str
     value: bytes
 
 
 def declared_digest(text: str) -> Digest | None:
-    """A digest in base32 or hex, as writers have it; None where it cannot be compared."""
+    """Return a digest from base32 or hex, both common in WARC files; None if it cannot be compared."""
     algorithm, _, value = text.strip().partition(":")
     algorithm = algorithm.lower().replace("-", "")
     size = _DIGESTS.get(algorithm)
@@ -73,10 +73,10 @@ def declared_digest(text: str) -> Digest | None:
 
 
 def capture_key(url: str, seconds: int) -> str:
-    """The key of one capture."""
+    """Return the key of one capture."""
     return f"{url} {seconds}"
 
 
 def base32(digest: bytes) -> str:
-    """As WARC files and crawl.log write digests."""
+    """Return a digest in the form of WARC files and crawl.log."""
     return base64.b32encode(digest).decode("ascii")

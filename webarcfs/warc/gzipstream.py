@@ -1,7 +1,7 @@
 """A WARC file as one stream of bytes: plain, gzip a record, or gzip as a whole; whole, cut off, or damaged in places.
 
-It goes forwards, and back to where the next record may begin when one proves to be broken. What is damaged in a gzip
-file costs its member: the next one is looked for.
+It reads forwards, and goes back to a possible next record when one proves to be broken. Damage in a gzip file loses the
+rest of its member: the next one is searched.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import zlib
 from typing import IO
 
 _CHUNK = 1 << 16
-#: What a gzip member begins with, and zlib's word for members.
+#: The first bytes of a gzip member, and zlib's constant for members.
 MAGIC = b"\x1f\x8b\x08"
 GZIP = zlib.MAX_WBITS | 16
 _RECORD = re.compile(rb"(?:\A|\n)(?=WARC/[01]\.\d{1,3}[ \t]*\r?\n)")
@@ -21,8 +21,8 @@ _LONGEST_START = 32
 class GzipStream:
     """Reads `file`, which must be seekable, from its start.
 
-    `position` counts bytes as they come out; `breaks` are the positions at which some were lost to damage; `cut` says
-    that the file ends inside a gzip member.
+    `position` counts decoded bytes; `breaks` are the positions at which some were lost to damage; `cut` is True if the
+    file ends inside a gzip member.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -35,24 +35,24 @@ class GzipStream:
         self.cut = False
         self._buffer = bytearray()
         self._input = b""
-        self._input_end = 0  # place in the file behind `_input`
+        self._input_end = 0  # offset in the file after `_input`
         self._member: zlib._Decompress | None = None
         self._member_start = 0
-        self._starts: list[tuple[int, int]] = []  # of members: position, place in the file
+        self._starts: list[tuple[int, int]] = []  # of members: position, offset in the file
 
     @property
     def taken(self) -> int:
-        """How much of the file was read."""
+        """The number of bytes of the file that were read."""
         return min(self._file.tell(), self.size)
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, fewer only at the end; they stay."""
+        """Return the next bytes without consuming them; fewer only at the end."""
         while len(self._buffer) < size and (more := self._more()):
             self._buffer += more
         return bytes(self._buffer[:size])
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes; none at the end."""
+        """Return at most `size` bytes; none at the end."""
         if not self._buffer:
             self._buffer += self._more()
         data = bytes(self._buffer[:size])
@@ -60,7 +60,7 @@ class GzipStream:
         return data
 
     def readline(self, limit: int) -> bytes:
-        """A line with its end, or the first `limit` bytes of a longer one."""
+        """Return a line with its end, or the first `limit` bytes of a longer one."""
         size = 256
         while True:
             found = self.peek(min(size, limit))
@@ -72,7 +72,7 @@ class GzipStream:
             size *= 2
 
     def skip_blank(self) -> bool:
-        """Pass over line ends and padding; False at the end of the file."""
+        """Skip line ends and padding; return False at the end of the file."""
         while data := self.peek(_CHUNK):
             blank = len(data) - len(data.lstrip(b"\r\n\0"))
             self._skip(blank)
@@ -81,7 +81,7 @@ class GzipStream:
         return False
 
     def mark(self) -> bool:
-        """A record begins here: what was before will not be wanted again. False where some of that was damaged."""
+        """Begin a record: `resync` will not go back further. Returns False if bytes before it were damaged."""
         later = [each for each in self.breaks if each > self.position]
         damaged = len(later) < len(self.breaks)
         self.breaks = later
@@ -89,7 +89,7 @@ class GzipStream:
         return not damaged
 
     def resync(self, begin: int) -> bool:
-        """Go to where a record may begin behind the broken one at `begin`; False where there is none."""
+        """Go to the next possible record after the broken one at `begin`; return False without one."""
         if not self.gzip:
             self._file.seek(begin + 1)
             self._buffer.clear()
@@ -138,7 +138,7 @@ class GzipStream:
         return data
 
     def _open_member(self) -> bool:
-        """Begin the next member, where the input has one; what is none is passed over."""
+        """Begin the next member in the input; skip other bytes. Returns False if more input is needed."""
         while len(self._input) < len(MAGIC) and self._feed():
             pass
         found = self._input.find(MAGIC)

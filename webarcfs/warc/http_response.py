@@ -1,4 +1,4 @@
-"""Reads HTTP responses as WARC records (ISO 28500) hold them: the head as received, its fields, the body as a stream.
+"""Reads HTTP responses in WARC records (ISO 28500): the head as received, its fields, the body as a stream.
 
 A head stays the bytes that the server sent.
 """
@@ -15,23 +15,23 @@ from webarcfs.warc.fields import base32
 
 #: Longest head of a response that is read, in bytes.
 LONGEST_HEAD = 1 << 20
-#: Field of a record in a job's WARC whose body is stored without its codings, though the head names them (imports).
+#: Field of a record in a job's WARC whose body is stored without the codings in its head (imports).
 DECODED = "webarcfs-decoded"
-# One length, also if it is said several times (RFC 9110 section 8.6).
+# One length, even if repeated (RFC 9110 section 8.6).
 _CONTENT_LENGTH = re.compile(r"[ \t]*([0-9]+)(?:[ \t]*,[ \t]*\1)*[ \t]*", re.ASCII)
-#: Stands for every length that is as large or larger: no body is.
+#: Replaces any length at least as large: no body is.
 _BEYOND = 10**18
 _STATUS = re.compile(r"[0-9]{1,3}", re.ASCII)
 
 
 class Readable(Protocol):
-    """What a body is read from."""
+    """The source of a body."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to `size` bytes; empty at the end."""
+        """Return up to `size` bytes; empty at the end."""
 
     def readline(self, size: int, /) -> bytes:
-        """A line of at most `size` bytes, its end included."""
+        """Return a line of at most `size` bytes, its end included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Head:
     fields: dict[str, str]
 
     def get(self, name: str) -> str:
-        """A field's value; empty where there is none."""
+        """Return a field's value, or an empty text."""
         return self.fields.get(name, "")
 
     @property
@@ -53,7 +53,7 @@ class Head:
 
     @property
     def length(self) -> int | None:
-        """Content-Length, where it says how long the body is (RFC 9112 section 6.3)."""
+        """Content-Length, if it gives the length of the body (RFC 9112 section 6.3); else None."""
         if self.get("transfer-encoding") or not (found := _CONTENT_LENGTH.fullmatch(self.get("content-length"))):
             return None
         digits = found[1].lstrip("0") or "0"
@@ -61,27 +61,27 @@ class Head:
 
     @property
     def has_bad_length(self) -> bool:
-        """Whether Content-Length says something that is no length: whoever fetched the body cannot know its end."""
+        """Whether Content-Length is invalid: the program that fetched the body cannot know its end."""
         says = self.fields.get("content-length")
         return says is not None and not self.get("transfer-encoding") and not _CONTENT_LENGTH.fullmatch(says)
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response record. `stream` gives the body as it was sent, and is good until the next record is asked for."""
+    """A response record. `stream` is the body as sent, valid until the next record is read."""
 
     offset: int
     url: str
     date: datetime
     head: Head
     stream: Readable
-    size: int  # bytes of the body as sent, as far as they are in the record
-    decoded: bool = False  # the body has no codings any more (`writer.py`)
-    address: str = ""  # of the server, where its record says it: wget's do, but for those that came through a proxy
+    size: int  # bytes of the body as sent that are in the record
+    decoded: bool = False  # whether the body has no codings any more (`writer.py`)
+    address: str = ""  # the server's, if the record has it: wget's records do, except those of a proxy
 
 
 def parse_head(raw: bytes) -> Head | None:
-    """A head from its bytes, lenient as browsers are; None when it does not start with a status line."""
+    """Parse a head, as leniently as browsers do; return None when it does not start with a status line."""
     lines = raw.decode("latin-1").replace("\r\n", "\n").split("\n")
     words = lines[0].split(None, 2)
     if len(words) < 2 or not words[0].upper().startswith("HTTP/") or not _STATUS.fullmatch(words[1]):
@@ -102,7 +102,7 @@ def parse_head(raw: bytes) -> Head | None:
 
 
 def read_head(stream: Readable) -> bytes:
-    """The head of a response as it was received, the empty line included, up to its bound."""
+    """Return the head of a response as received, the empty line included, up to its limit."""
     lines = []
     size = 0
     while size < LONGEST_HEAD:
@@ -115,29 +115,29 @@ def read_head(stream: Readable) -> bytes:
 
 
 class Hashed:
-    """A body as it was sent, hashed while it is read."""
+    """A body as sent, hashed while it is read."""
 
     def __init__(self, stream: Readable) -> None:
         self._stream = stream
         self._sha1 = hashlib.sha1(usedforsecurity=False)
 
     def read(self, size: int) -> bytes:
-        """The next bytes, `size` at most."""
+        """Return the next bytes, `size` at most."""
         data = self._stream.read(size)
         self._sha1.update(data)
         return data
 
     def readline(self, size: int) -> bytes:
-        """The next line, `size` bytes of it at most."""
+        """Return the next line, `size` bytes of it at most."""
         data = self._stream.readline(size)
         self._sha1.update(data)
         return data
 
     def finish(self) -> None:
-        """Read what is left, behind the last chunk."""
+        """Read the rest, after the last chunk."""
         while self.read(1 << 16):
             pass
 
     def digest(self) -> str:
-        """SHA-1 of what was read, as WARC files and crawl.log write it."""
+        """Return the SHA-1 of all bytes read, in the form of WARC files and crawl.log."""
         return base32(self._sha1.digest())

@@ -1,7 +1,7 @@
-"""Reads the WARCs of a job: plain records, one after the other, as wget and `writer.py` write them.
+"""Reads the WARCs of a job: consecutive plain records, as wget and `writer.py` write them.
 
-Own code, since a library's parsing of record heads was a quarter of a whole crawl of 10,000 pages. WARC files of others
-are read by `tolerant.py`.
+Own code, since a library's parsing of record heads was a quarter of a whole crawl of 10,000 pages. `tolerant.py` reads
+foreign WARC files.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _READ_AT_ONCE = 1 << 18
 
 
 class Block:
-    """The part of a file in which a record's body lies, read like a file. Good until the file is read elsewhere."""
+    """The part of a file with a record's body, read like a file. Valid until the file is read elsewhere."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self._file = file
         self._left = size
 
     def read(self, size: int, /) -> bytes:
-        """Up to `size` bytes; empty at the end."""
+        """Return up to `size` bytes; empty at the end."""
         data = self._file.read(min(size, self._left))
         self._left -= len(data)
         return data
 
     def readline(self, size: int, /) -> bytes:
-        """A line of at most `size` bytes, its end included."""
+        """Return a line of at most `size` bytes, its end included."""
         data = self._file.readline(min(size, self._left))
         self._left -= len(data)
         return data
 
 
 def responses(path: Path) -> Iterator[Response]:
-    """The response records, in order; what was cut off is left out.
+    """Yield the response records, in order; a record that is cut off is left out.
 
-    Raises Damaged where the file cannot be read on, FileNotFoundError.
+    Raises Damaged if the file cannot be read further, FileNotFoundError.
     """
     with path.open("rb", buffering=_READ_AT_ONCE) as file:
         whole = os.fstat(file.fileno()).st_size
@@ -67,7 +67,7 @@ def responses(path: Path) -> Iterator[Response]:
 
 
 def response_at(file: IO[bytes], offset: int) -> Response:
-    """The response record that starts at byte `offset`. Raises Damaged where there is none."""
+    """Return the response record that starts at byte `offset`. Raises Damaged if there is none."""
     file.seek(offset)
     fields = _fields(file, file.name)
     response = _response(file, fields, offset, _length(fields, file.name))
@@ -77,7 +77,7 @@ def response_at(file: IO[bytes], offset: int) -> Response:
 
 
 def _fields(file: IO[bytes], path: object) -> dict[str, str]:
-    """The named fields of the record that begins here, by name in lower case."""
+    """Return the named fields of the record that begins here, by name in lower case."""
     if not file.readline(1024).startswith(_VERSION):
         raise Damaged(f"{path}: no record begins before byte {file.tell()}")
     fields: dict[str, str] = {}
@@ -104,6 +104,6 @@ def _response(file: IO[bytes], fields: dict[str, str], offset: int, length: int)
     if head is None:
         return None
     date = datetime.fromisoformat(fields["warc-date"].replace("Z", "+00:00")).astimezone(CET)
-    url = fields.get("warc-target-uri", "").strip("<>")  # wget 1.21 writes it as WARC 0.18 did, in brackets
+    url = fields.get("warc-target-uri", "").strip("<>")  # wget 1.21 writes it in brackets, as WARC 0.18 did
     size, address = length - len(raw), fields.get("warc-ip-address", "")
     return Response(offset, url, date.replace(microsecond=0), head, block, size, DECODED in fields, address)

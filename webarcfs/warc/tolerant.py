@@ -1,8 +1,7 @@
-"""Splits foreign WARC files (ISO 28500, versions 0.17 to 1.1) into records, and passes over what is none.
+"""Splits foreign WARC files (ISO 28500, versions 0.17 to 1.1) into records, and skips all other bytes.
 
-Not by warcio, which stops at the first record that is broken and gives the stump of a cut one as if it were whole: a
-record counts here when its block is as long as it says, has the digest that it says, and another record or the end of
-the file follows it.
+Without warcio, which stops at the first broken record and returns the part of a cut one as if it were complete: here a
+record counts if its block has its declared length and digest, and another record or the end of the file follows it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from webarcfs.warc.gzipstream import GzipStream
 
 #: Longest head of a record that is read, in bytes.
 LONGEST_HEAD = 1 << 18
-#: So many broken records, and the rest of a file is given up: each one may have to be looked through to the end.
+#: Broken records after which the rest of a file is skipped: each may need a search through all of it.
 MOST_BROKEN = 1000
 _VERSION = re.compile(rb"WARC/(0\.1[78]|1\.\d)[ \t]*\r?\n")
 _CHUNK = 1 << 16
@@ -29,7 +28,7 @@ Complain = Callable[[str, int], None]
 class WarcRecord:
     """A record: its fields by name in lower case, and its block, which is read as a file.
 
-    A caller that wants to rely on the block reads it to its end and asks `whole`.
+    A caller that relies on the block reads it to its end and calls `whole`.
     """
 
     def __init__(self, fields: dict[str, str], length: int, stream: GzipStream) -> None:
@@ -48,15 +47,15 @@ class WarcRecord:
 
     @property
     def is_verified(self) -> bool:
-        """Whether the block has a digest that is compared, once `whole` is asked."""
+        """Whether `whole` compares the block with a digest."""
         return self._declared is not None
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes of what is left of the block."""
+        """Return at most `size` bytes of the rest of the block."""
         return self._taken(self._stream.read(min(size, self._left)))
 
     def readline(self, size: int = -1) -> bytes:
-        """The next line of the block."""
+        """Return the next line of the block."""
         limit = self._left if size < 0 else min(size, self._left)
         return self._taken(self._stream.readline(min(limit, LONGEST_HEAD)))
 
@@ -67,9 +66,9 @@ class WarcRecord:
         return data
 
     def whole(self) -> bool:
-        """Whether all of the block was there, as its digest has it, and the record ends where it says.
+        """Return whether the block is complete, matches its digest, and the record ends at its declared length.
 
-        Reads what is left.
+        Reads the rest.
         """
         if self._whole is None:
             while self._left and self.read(_CHUNK):
@@ -89,7 +88,7 @@ class _Broken:
 
 
 def records(stream: GzipStream, complain: Complain) -> Iterator[WarcRecord]:
-    """The records of a file in order; `complain` is told what was wrong, and at which byte (after unpacking)."""
+    """Yield the records of a file in order; `complain` receives each fault and its byte (after unpacking)."""
     broken = 0
     while stream.skip_blank():
         begin = stream.position

@@ -1,6 +1,6 @@
-"""The WARC of an import's job: what is to be archived of foreign files, in the one form that `unpack` reads.
+"""The WARC of an import's job: the responses of foreign files to be archived, in the one form that `unpack` reads.
 
-Heads stay as received; bodies are stored without their codings, so that each is decoded once.
+Heads stay as received; bodies are stored without their codings, so that each is decoded only once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DIGITS = 18
 
 
 class WarcWriter:
-    """Writes the file at `path` anew. A context manager."""
+    """Writes a new file at `path`. A context manager."""
 
     def __init__(self, path: Path) -> None:
         path.unlink(missing_ok=True)
@@ -33,7 +33,7 @@ class WarcWriter:
         self._file.close()
 
     def add(self, url: str, date: datetime, head: bytes, parts: Iterable[bytes]) -> int:
-        """Store a response; returns where it lies. Where `parts` raises, `drop` it."""
+        """Store a response; return its offset. If `parts` raises, `drop` it."""
         start = self._end
         self._file.write(self._fields(url, date, 0))
         size = self._file.write(head)
@@ -47,7 +47,7 @@ class WarcWriter:
         return start
 
     def drop(self, start: int | None = None) -> None:
-        """Forget what lies behind `start`, or what was not finished."""
+        """Remove all after `start`, or an unfinished record."""
         self._end = self._end if start is None else start
         self._file.seek(self._end)
         self._file.truncate()
