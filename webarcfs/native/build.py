@@ -1,8 +1,8 @@
 """Compiles the modules that a mount runs most: `python -m webarcfs.native.build`, or `make compiled`.
 
-For a checkout and for an installed webarcfs alike. The sources are copied, compiled there by `native/mypyc_build.py`,
-and what came of it is moved beside the sources by one rename; so whoever mounts meanwhile finds all of it, or
-nothing. A lock keeps two at once apart. Forms of older sources are removed.
+For a checkout and for an installed webarcfs alike. The sources are copied, `native/mypyc_build.py` compiles the copy,
+and one rename puts the result beside the sources; so a mount that starts meanwhile finds all of it, or nothing. A lock
+keeps two builds apart. Forms of older sources are removed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from webarcfs.native import loader
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LOCK = "lock"
-#: What is in the package's folder beside its sources, made from them.
+#: Derived files and folders in the package's folder.
 _DERIVED = frozenset({"__pycache__", loader.FOLDER})
 
 
 def make(tell: Callable[[str], object]) -> None:
-    """Compile, if there is nothing compiled of these sources, and tell what is done. Raises WebarcError."""
+    """Compile, unless these sources are compiled already, and report with `tell`. Raises WebarcError."""
     if not loader.fault(loader.place()):
         tell("the modules of mounts are compiled already")
         return
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def _check() -> None:
-    """That there is what compiling needs. Raises WebarcError with what to install."""
+    """Check the requirements of compiling. Raises WebarcError with the package to install."""
     for module in ("mypyc", "setuptools"):
         if importlib.util.find_spec(module) is None:
             raise WebarcError(f"{module} is missing; pip install 'webarcfs[compiled]'")
@@ -77,7 +77,7 @@ def _check() -> None:
 
 @contextmanager
 def _alone() -> Iterator[Path]:
-    """The folder of compiled forms, with nobody else at work in it."""
+    """Yield the folder of compiled forms, locked against other builds."""
     shelf = _PACKAGE / loader.FOLDER
     try:
         shelf.mkdir(exist_ok=True)
@@ -92,7 +92,7 @@ def _alone() -> Iterator[Path]:
 
 
 def _made(folder: Path) -> Path:
-    """Compile a copy of the sources in `folder`. Raises WebarcError with what compilers said, when they fail."""
+    """Compile a copy of the sources in `folder`. Raises WebarcError with the compilers' output when they fail."""
     copy = folder / _PACKAGE.name
     shutil.copytree(_PACKAGE, copy, ignore=lambda _, names: _DERIVED.intersection(names))
     environment = {name: value for name, value in os.environ.items() if name != loader.INTERPRETED}
@@ -114,7 +114,7 @@ def _made(folder: Path) -> Path:
 
 
 def _put(made: Path, kept: Path) -> None:
-    """Move what was made to its place; the temporary folder may be on another disk."""
+    """Move the compiled form to its place; the temporary folder may be on another disk."""
     staged = kept.with_name(f"new-{os.getpid()}")
     shutil.copytree(made, staged)
     if kept.exists():  # damaged
@@ -123,7 +123,7 @@ def _put(made: Path, kept: Path) -> None:
 
 
 def _remove_older(kept: Path) -> None:
-    """Remove what is not this form, nor another Python's."""
+    """Remove all forms but this one and those of other Pythons."""
     for each in kept.parent.iterdir():
         if each.is_dir() and each != kept and (each.suffixes == kept.suffixes or not each.suffixes):
             shutil.rmtree(each)

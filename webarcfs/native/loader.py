@@ -1,10 +1,9 @@
-"""The compiled form of the modules that a mount runs most: which they are, where it lies, and putting it in front.
+"""The compiled form of the modules that a mount runs most: their list, its place, preferring it to the sources.
 
-`python -m webarcfs.native.build` makes it (`make compiled`), by mypyc, from the same sources. It lies in a folder whose
-name is a digest of all sources of the package: other sources have another folder, so it can be missing, but never
-stale. Only the process of a mount uses it. Where there is none, or one that is damaged, the sources run as they are.
-
-Knows nothing of mypyc but the name of its library; needs the standard library alone. Its one state is what `use` found.
+`python -m webarcfs.native.build` makes it (`make compiled`), by mypyc, from the same sources. The name of its folder is
+a digest of all sources of the package: other sources have another folder, so it can be missing, but never stale. Only
+the process of a mount uses it. If it is missing or damaged, the sources run as they are. Knows nothing of mypyc but the
+name of its library; needs the standard library alone. Its only state is the result of `use`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What is compiled. CONTRIBUTING.md has the rules for code in them.
+#: The compiled modules. CONTRIBUTING.md has the rules for code in them.
 MODULES = (
     "webarcfs.archive.document.data_xml",
     "webarcfs.archive.system.cache",
@@ -47,16 +46,16 @@ MODULES = (
     "webarcfs.mount.kernel.protocol",
 )
 
-#: Environment: where this is set, the sources run as they are.
+#: Environment variable that makes the sources run as they are.
 INTERPRETED = "WEBARCFS_INTERPRETED"
 
-#: The group of modules that calls one another without Python between, and the library that mypyc makes of it.
+#: The group of modules that call one another without Python in between, and mypyc's library of it.
 GROUP = "webarcfs"
 LIBRARY = f"{GROUP}__mypyc"
-#: Where compiled forms lie in the package, and what lists the files of one, as sha256sum(1) writes and checks it.
+#: Folder of compiled forms in the package, and the list of one's files, in the format of sha256sum(1).
 FOLDER = "_compiled"
 SUMS = "sums"
-#: What tells this Python and machine from others, as in `.cpython-311-x86_64-linux-gnu.so`.
+#: Identifies this Python and machine, as in `.cpython-311-x86_64-linux-gnu.so`.
 SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -64,39 +63,39 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Whether the compiled form is in use; why not; and whether that wants somebody's attention."""
+    """Whether the compiled form is in use; the reason if not; and whether an administrator should act."""
 
     compiled: bool
     reason: str = ""
     damaged: bool = False
 
     def __str__(self) -> str:
-        """As a log and `--version` say it."""
+        """Return it for a log and `--version`."""
         return "compiled" if self.compiled else f"interpreted: {self.reason}"
 
 
 class _Found:
-    """What `use` found, for those who tell of it."""
+    """The result of `use`, for later reports."""
 
     form = Form(False, "it was not begun as mount.webarcfs")
 
 
 def form() -> Form:
-    """What this process runs."""
+    """Return the form that this process runs."""
     return _Found.form
 
 
 def use() -> bool:
-    """Have MODULES imported from their compiled form, if there is one for these sources and this Python.
+    """Make MODULES importable from their compiled form, if there is one for these sources and this Python.
 
-    To be called before any of them is imported. Whatever is wrong with the compiled form, the sources run.
+    Call it before any of them is imported. Whatever is wrong with the compiled form, the sources run.
     """
     _Found.form = _used()
     return _Found.form.compiled
 
 
 def place(package: Path = _PACKAGE) -> Path:
-    """The folder of the compiled form of a package's sources, whether it is there or not."""
+    """Return the folder of the compiled form of a package's sources, which need not exist."""
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(package.rglob("*.py")):
         body = path.read_bytes()
@@ -113,9 +112,9 @@ def seal(folder: Path) -> None:
 
 
 def fault(folder: Path) -> str:
-    """What is wrong with a compiled form; nothing, if each file is as it was made.
+    """Return the fault of a compiled form; empty if each file is as it was made.
 
-    The files are read for it: one that is cut off would not fail when it is loaded, but kill the process later on.
+    It reads the files: one that is cut off would not fail when it is loaded, but kill the process later on.
     """
     try:
         listed = [line.split("  ", 1) for line in (folder / SUMS).read_text("utf-8").splitlines()]
@@ -123,7 +122,7 @@ def fault(folder: Path) -> str:
         wrong = [name for known, name in listed if _sum(folder / name) != known]
     except (OSError, ValueError) as error:
         return f"{folder} is damaged ({error})"
-    if f"{LIBRARY}{SUFFIX}" not in names:  # a list that a power cut left empty
+    if f"{LIBRARY}{SUFFIX}" not in names:  # a power cut left the list empty
         return f"{folder / SUMS} is damaged"
     return f"{folder}: {', '.join(wrong)} is damaged" if wrong else ""
 
@@ -140,7 +139,7 @@ def _used() -> Form:
         if wrong := fault(folder):
             return Form(False, wrong, damaged=True)
         _load(folder)
-    except (ImportError, OSError) as error:  # of another libc, not to be read
+    except (ImportError, OSError) as error:  # made for another libc, or unreadable
         return Form(False, f"the compiled form cannot be loaded ({error})", damaged=True)
     for package in sorted({name.rpartition(".")[0] for name in MODULES}):
         importlib.import_module(package).__path__.insert(0, str(folder.joinpath(*package.split("."))))
@@ -148,7 +147,7 @@ def _used() -> Form:
 
 
 def _load(folder: Path) -> None:
-    """Load the library that holds all the code; the modules beside it are a few bytes that lead there."""
+    """Load the library with all the code; the modules beside it are a few bytes that lead there."""
     spec = importlib.util.spec_from_file_location(LIBRARY, folder / f"{LIBRARY}{SUFFIX}")
     assert spec is not None
     assert spec.loader is not None

@@ -1,7 +1,7 @@
-"""Runs mypyc and a C compiler on the sources in the current folder; a process of its own, begun by `native/build.py`.
+"""Runs mypyc and a C compiler on the sources in the current folder; `native/build.py` starts it as a process.
 
-In the current folder there is a copy of the package. What is made is put beside that copy's sources, and tried: all
-modules are imported from it. Paths are relative, and so are those in tracebacks; Python finds the lines by sys.path.
+The current folder contains a copy of the package. The result is put beside that copy's sources, and tested: all modules
+are imported from it. Paths are relative, and so are those in tracebacks; Python finds the lines by sys.path.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from setuptools.errors import CCompilerError
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.native import loader
 
-#: No settings of whoever calls, nothing kept for another time, and no complaint that others' packages have no types.
+#: No settings of the caller, no cache, and no errors for packages without types.
 _MYPY = ("--config-file=", "--cache-dir=/dev/null", "--ignore-missing-imports")
 _OBJECTS = "objects"
 _C = "c"
-#: In the C that mypyc writes: where a class begins to show its fields to the garbage collector, and each of them.
+#: In mypyc's C: the beginning of a class's function that visits its fields for the garbage collector, and each field.
 _TRAVERSE = re.compile(r"(\w+)_traverse\(\w+ \*self, visitproc ")
 _VISIT = re.compile(r"Py_VISIT\((.+)\);")
 
 
 def build(folder: Path) -> None:
-    """Compile all modules into a folder. What is wrong is printed, and ends the process."""
+    """Compile all modules into a folder. Errors are printed, and end the process."""
     paths = [f"{name.replace('.', '/')}.py" for name in loader.MODULES]
-    # -O3 takes the compiler longer, and a listing takes what it took: what the code calls is Python's.
+    # -O3 only takes the compiler longer, and makes no listing faster: the code mostly calls Python's.
     extensions = mypycify([*_MYPY, *paths], opt_level="1", debug_level="0", group_name=loader.GROUP, target_dir=_C)
     _check_visits()
     for each in extensions:
-        # What newer compilers warn of is no reason to do without.
+        # Warnings of newer compilers must not prevent the build.
         each.extra_compile_args = [*each.extra_compile_args, "-Wno-error"]
     distribution = Distribution({"name": loader.GROUP, "ext_modules": extensions, "packages": [], "py_modules": []})
     command = distribution.get_command_obj("build_ext")
@@ -52,10 +52,10 @@ def build(folder: Path) -> None:
 
 
 def _check_visits() -> None:
-    """End the process if an object would be taken for garbage, and emptied, while somebody still has it.
+    """End the process if an object would be cleared as garbage while it is still referenced.
 
-    That is what Python's garbage collector does with one of which it is shown more references than there are. mypyc
-    (2.4) writes such code for a frozen dataclass that inherits the fields of another.
+    Python's garbage collector does that if it visits more references than exist. mypyc (2.4) writes such code for a
+    frozen dataclass that inherits the fields of another.
     """
     found = [twice for path in Path(_C).rglob("*.c") for twice in _visited_twice(path)]
     if found:
@@ -64,7 +64,7 @@ def _check_visits() -> None:
 
 
 def _visited_twice(source: Path) -> Iterator[str]:
-    """The class and the field."""
+    """Yield class and field."""
     seen: set[str] = set()
     name = ""
     with source.open(encoding="utf-8") as lines:
@@ -78,7 +78,7 @@ def _visited_twice(source: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Build, and try what was built; returns the exit code."""
+    """Build, and test the result; return the exit code."""
     folder = loader.place(Path("webarcfs").resolve())
     build(folder)
     loader.seal(folder)
@@ -92,8 +92,8 @@ def main() -> int:
 
 
 def _try_others() -> None:
-    """Import the modules beside the compiled ones. What does not fit them ends the process, as a class would that
-    inherits from one that lets nobody; what lacks a library here is none of that.
+    """Import the modules beside the compiled ones. One that does not fit them ends the process: for example, a class
+    that inherits from a compiled one without permission. A missing library does not.
     """
     for package in sorted({name.rpartition(".")[0] for name in loader.MODULES}):
         for found in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
