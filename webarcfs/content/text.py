@@ -51,7 +51,7 @@ CAREFUL_XML: Mapping[str, Any] = {
     "load_dtd": False,
     "huge_tree": False,
 }
-#: Fewer characters do not prove UTF-16: they may be stray NULs, and the shortest page has more ASCII.
+#: Fewer ASCII characters do not prove UTF-16: a few NULs may be stray, and the shortest page has more ASCII.
 _LEAST_MARKUP = 8
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 # Python's own decoders of these names raise without a mark; WHATWG: little endian.

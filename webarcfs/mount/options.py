@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from webarcfs.archive.model.errors import UsageError
 
-# What mount(8) keeps to itself or the kernel has by default (mount(8), "filesystem-independent mount options").
 _IGNORED = re.compile(
     r"rw|defaults|(no)?auto|(no)?user|users|owner|group|_netdev|nofail|async|sync|dirsync|silent|loud"
     r"|(no)?(suid|dev|atime|diratime|relatime|strictatime|lazytime|iversion|mand|symfollow)"

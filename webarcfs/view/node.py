@@ -145,7 +145,6 @@ class Folder(Node):
 
     def is_slow(self, name: str = "") -> bool:  # noqa: ARG002 # most folders need no name to answer
         """Return whether finding `name` (or, without one, the names) takes so long that no other request may wait."""
-        """Whether a name in it (without one: its names) takes long to find, so that no other request may wait."""
         return False
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """Data nodes of data.xml: appended or rewritten documents yield new nodes, which are spliced in (/Xm-3/, /Xm-5/).
 
 Old nodes are never rewritten: new ones are inserted between them and the end of the document, each serialised here.
-Whatever is accepted here validates against xsd/arc.xsd; schemas.py checks users' schemas. Raises InvalidDocument
+Every accepted document validates against xsd/arc.xsd; schemas.py checks users' schemas. Raises InvalidDocument
 (EINVAL) for documents that are not well-formed, not valid or out of bounds, Exists (EEXIST) for a taken name,
 NotPermitted (EPERM) for changed metadata or old nodes, Damaged for an invalid old document.
 """
@@ -82,7 +82,7 @@ def _simple(tail: bytes) -> _Simple | None:
     except WebarcError:
         return None
     found = _Simple(tuple(_tags(tree)), _BETWEEN.join([serialised(node) for node in tree]))
-    # It is the same document apart from what is between the nodes.
+    # It is the same document apart from the space between the nodes.
     names_of.know(found.names, found.nodes)
     return found
 

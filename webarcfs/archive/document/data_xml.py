@@ -178,7 +178,7 @@ def validate(document: bytes) -> etree._Element:
 
 
 def parse_element(document: bytes) -> etree._Element:
-    """Parse XML from outside. Raises InvalidDocument for what is malformed, too large, too deep, or has a DTD."""
+    """Parse XML from outside. Raises InvalidDocument if it is malformed, too large, too deep, or has a DTD."""
     if len(document) > LARGEST:
         raise InvalidDocument(f"XML of {len(document)} bytes; at most {LARGEST} are read")
     try:

@@ -1,8 +1,8 @@
 """One counter for the archive's publications, and the feed in its order, after any crash.
 
-A publication takes the next number under the lock, moves its refs, and adds its line to the feed, all under one lock.
-Number and tag are written down first; so the next publication after a crash can find out whether the refs moved, and
-adds the missing line before its own.
+A publication takes the next number, moves its refs, and adds its line to the feed, all under one lock. Number and tag
+are written down first; so the next publication after a crash can find out whether the refs moved, and adds the missing
+line before its own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def last_number(archive: Archive) -> int:
 
 @contextmanager
 def hold(archive: Archive) -> Iterator[None]:
-    """Exclude all publications, to rewrite what derives from their order."""
+    """Exclude all publications, to rewrite data derived from their order."""
     with locks.exclusive(archive.sequence):
         yield
 

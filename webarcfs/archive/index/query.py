@@ -147,7 +147,7 @@ def _allowed(action: int, first: str | None, second: str | None, _database: str 
 
 @contextmanager
 def _translated(database: Path, condition: Condition, seconds: float) -> Iterator[None]:
-    """Turn SQLite's errors into ours: BadCondition for the user's faults, DatabaseDamaged or Busy for the rest."""
+    """Turn SQLite's errors into ours: BadCondition for the user's faults, else TookTooLong, Busy or DatabaseDamaged."""
     try:
         yield
     except sqlite3.DatabaseError as error:

@@ -39,7 +39,7 @@ class LogRecord:
 class Scan:
     """Part of a log: its records, the offset after the last of them, and damaged spans.
 
-    `tail` tells what follows the last record: nothing, the beginning of a record ("torn"), or other bytes ("damaged").
+    `tail` classifies the bytes after it: none, the beginning of a record ("torn"), or other bytes ("damaged").
     """
 
     records: tuple[LogRecord, ...]

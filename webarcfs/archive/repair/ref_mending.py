@@ -83,7 +83,7 @@ class Refs:
             return False
         return True
 
-    # -- what they must be ---------------------------------------------------------------------------------------
+    # -- required values -----------------------------------------------------------------------------------------
 
     def _judge(self) -> None:
         for name, text in list(self._broken.items()):

@@ -1,4 +1,4 @@
-"""The kernel's side of the mount without libfuse: inodes that it knows, listings, what it must drop, its bytes.
+"""The kernel's side of the mount without libfuse: its inodes, listings, invalidation, its message format.
 
 Public: `inode_table`, `invalidation` (why notifying cannot deadlock), `readdir`, `trimmer`, `protocol`. Request
 threads and the view's thread enter. Imports archive/ and view/.

@@ -59,7 +59,7 @@ class OpenContents:
             each.close()
 
     def _idle(self) -> Iterator[Content]:
-        """Yield the contents to close. A fixed limit would make git write a file anew for each read of one too many."""
+        """Yield the contents to close. A fixed limit makes git write a file again for each read of one too many."""
         while len(self._contents) > HELD:
             inode = next(iter(self._contents))
             if len(self._contents) <= MOST and time.monotonic() - self._read[inode] < self._busy:

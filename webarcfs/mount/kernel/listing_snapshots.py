@@ -20,7 +20,7 @@ _FOLDER: Final = 500
 #: The first names of every listing: the folder itself and its parent.
 DOTS: Final = (".", "..")
 _PLACE_BITS: Final = 32
-#: Set in the offset after the last name: the reader has read all, whatever the listing was.
+#: Set in the offset after the last name: the reader has read all names.
 END: Final = 1 << 31
 _PLACE: Final = END - 1
 _NUMBERS: Final = (1 << 30) - 1

@@ -33,7 +33,6 @@ class Lock(Protocol):
 
     def acquire(self, blocking: bool = True) -> bool:  # as in threading
         """Take it; return whether that succeeded."""
-        """Take it; whether that was done."""
 
     def release(self) -> None:
         """Release it."""

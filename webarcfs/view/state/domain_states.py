@@ -94,7 +94,7 @@ class DomainStates:
         """Return the state of a domain in force; None if it was not read yet, or cannot be read."""
         return self._states.get(name)
 
-    # -- what moved --------------------------------------------------------------------------------------------------
+    # -- moves -------------------------------------------------------------------------------------------------------
 
     def moved(self) -> set[str]:
         """Return the domains that moved since they were taken over, appeared or disappeared. One thread at a time."""

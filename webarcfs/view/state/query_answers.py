@@ -245,7 +245,7 @@ def _told(name: str) -> Iterator[None]:
     try:
         yield
     except (BadCondition, NotFound, TookTooLong, TooMany, Busy) as error:
-        # One line, whatever the condition contains, and without the mark below it that a terminal would show.
+        # Always one line, and without the mark below it that a terminal would show.
         said = " | ".join(line for line in str(error).splitlines() if not line.startswith("  "))
         if "never closed" in said:  # the text after a slash is another name
             said += f" | {SLASH}"
