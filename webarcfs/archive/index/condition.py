@@ -1,6 +1,6 @@
 """Conditions in one text, `… ORDER BY … LIMIT n`, where the last two are optional, and as file names.
 
-Split here, interpreted by SQLite (asking.py). Pure.
+Split here, interpreted by SQLite (query.py). Pure.
 """
 
 from __future__ import annotations

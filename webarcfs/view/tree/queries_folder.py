@@ -25,7 +25,7 @@ from webarcfs.view.tree.symlink import Symlink
 
 #: Its name in the mount's root.
 QUERY = ".query"
-#: Most bytes of a condition, as of a path (PATH_MAX); SQLite would accept sixteen times as many (asking.py).
+#: Most bytes of a condition, as of a path (PATH_MAX); SQLite would accept sixteen times as many (query.py).
 LONGEST = 4096
 _NUMBER = re.compile(r"[0-9]{6}")
 
