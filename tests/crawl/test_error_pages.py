@@ -65,6 +65,9 @@ def test_the_same_bytes_are_another_version_where_page_and_error_change_places(a
     site.add("/3", said)
     assert count(crawl(archive, site.url())) == (0, 1, 0, _PAGES)  # also where error pages are not kept any more
     assert crawls.meta(archive, site.host, "3").status == 200
+    store = Repository(archive.repository(site.host))
+    steps = [(step.what, step.status) for step in versions.steps(store, site.host, "3")]
+    assert steps == [("added", 200), ("changed", 404), ("changed", 200)]
     rows = archives.rows_of(archive)
     assert [int(row["status"]) for row in rows if row["path"].endswith("/3")] == [200, 404, 404, 200]
 

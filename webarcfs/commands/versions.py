@@ -11,6 +11,7 @@ import click
 
 from webarcfs.archive.history import versions
 from webarcfs.archive.model.errors import NotFound, UsageError
+from webarcfs.archive.model.metadata import OK
 from webarcfs.commands.place import find, place_options
 from webarcfs.commands.targets import document, tag
 
@@ -22,7 +23,7 @@ from webarcfs.commands.targets import document, tag
 def log(document_: str, *, archive: str | None, mount: Path | None, as_json: bool) -> None:
     """Show what each snapshot did to a document, newest first.
 
-    It was added, changed, removed, or extended by users.
+    It was added, changed, removed, or extended by users. A status other than 200 is shown: 404, an error page.
 
     \b
     Examples:
@@ -38,7 +39,8 @@ def log(document_: str, *, archive: str | None, mount: Path | None, as_json: boo
             click.echo(json.dumps(asdict(step) | {"tag": str(step.tag)}))
         else:
             files = f"  + {', '.join(step.files)}" if step.files else ""
-            click.echo(f"{step.tag}  {step.what:8} {step.size:>12,} bytes{files}")
+            status = f"  ({step.status})" if step.status != OK else ""
+            click.echo(f"{step.tag}  {step.what:8} {step.size:>12,} bytes{status}{files}")
 
 
 @click.command()

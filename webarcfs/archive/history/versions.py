@@ -14,7 +14,7 @@ from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
 from webarcfs.archive.model.errors import InvalidDocument, NotFound
-from webarcfs.archive.model.metadata import CommitTag, MetaData, compact_time, parse_compact_time
+from webarcfs.archive.model.metadata import OK, CommitTag, MetaData, compact_time, parse_compact_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,15 @@ class ArcTree:
 class Step:
     """A document's change in a snapshot: `what` is added, changed, removed or extended (data nodes, users' files).
 
-    `size` is the new size of the data file in bytes; 0 if it was removed. `files` are the new additions.
+    `size` is the new size of the data file in bytes; 0 if it was removed. `files` are the new additions. `status` is
+    HTTP's of the new version.
     """
 
     tag: CommitTag
     what: str
     size: int
     files: tuple[str, ...] = ()
+    status: int = OK
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +101,23 @@ def _step(store: Repository, tag: CommitTag, before: Mapping[str, Entry], after:
     old, new = _data(before.values()), _data(after.values())
     size = store.size(new.oid) if new is not None else 0
     came = tuple(sorted(name for name in after.keys() - before.keys() if not is_reserved(name)))
+    was, now = _described(store, before), _described(store, after)
+    status = now.status if now is not None else OK
     if before and not after:
         return Step(tag, "removed", 0)
     if after and not before:
-        return Step(tag, "added", size, came)
-    if _crawled(store, before) != _crawled(store, after) or old != new:
-        return Step(tag, "changed", size, came)
+        return Step(tag, "added", size, came, status)
+    if (was and was.commit_tag) != (now and now.commit_tag) or old != new:
+        return Step(tag, "changed", size, came, status)
     if came or before.get(DATA_XML) != after.get(DATA_XML):
-        return Step(tag, "extended", size, came)
+        return Step(tag, "extended", size, came, status)
     return None
 
 
-def _crawled(store: Repository, entries: Mapping[str, Entry]) -> str | None:
-    """Return the crawl that stored this version of an ARC, from its data.xml."""
+def _described(store: Repository, entries: Mapping[str, Entry]) -> MetaData | None:
+    """Return the metadata of a version of an ARC, from its data.xml."""
     try:
-        return str(metadata(store.read(entries[DATA_XML].oid)).commit_tag) if entries else None
+        return metadata(store.read(entries[DATA_XML].oid)) if entries else None
     except InvalidDocument:
         return None
 
