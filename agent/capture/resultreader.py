@@ -7,6 +7,10 @@ a page to be parsed. Small batches are read in the job's own process while that 
 
 A response whose parsing kills the process, also by the kernel's time limit, is tried once more, then read without its
 links.
+
+The kernel measures the processor's time: an answer may take half a minute of it. A crawl with an answer read without
+its links is incomplete, since it cannot say what is no longer linked. A job that must stop waits two seconds for the
+answers under way; the next run reads them from the WARCs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """One run of wget over a batch of one server's URLs: its files, its command line, and its progress.
 
 It only reads and writes files; wgetpool.py starts and ends the processes.
+
+wget does not recurse, follow redirects or retry. `wget -r` with WARC output cannot resume, loses pages whose names
+collide with folders, and takes more time.
 """
 
 from __future__ import annotations

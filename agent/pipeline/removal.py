@@ -2,6 +2,8 @@
 
 An ARC is removed if the publication's last complete crawl saw it, this crawl did not see it, and no other publication
 on the domain contains it. A crawl that found much less than the last one removes nothing.
+
+An incomplete crawl removes nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Copies a domain's repository by git's own transfer: only missing objects are sent.
 
 For backups: no ref of the copy is ever deleted, and one moves only if the original's moved.
+
+Checksums are read past the kernel's cache, from the disk itself.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 Known values are looked up many at a time, new ones get the next numbers; the latest are cached, since menus repeat on
 page after page. All of it inside the transaction of the one writer.
+
+New links, which most are, are not looked for before: the unique index refuses those that are there. Words are in a
+full-text index, since any text has any words: with a table of words and texts, and an index of all texts, 1.5 GiB were
+written for 500,000 links at the fourth such domain, and at 10,000,000 links the rate had fallen to a quarter.
 """
 
 from __future__ import annotations

@@ -1,6 +1,11 @@
 """Queries links.db: links of a page, links to a page, links named by a word, links to nothing (seeds 2 and 4).
 
 Users give values, never SQL; the connection is read-only, and a clock bounds the time of an answer.
+
+Joins are in a fixed order (`CROSS JOIN`), from the few rows to the many: URL or word, what links say, pages, versions.
+A link is broken if its domain, though archived, does not have the target at that moment. Redirects are in no
+repository, so only the most frequent is known: a folder's URL without its slash. The view `link_words` is for asking by
+word; by page or target it reads the words of all links.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 One half of a damaged id is still intact, and identifies one object of the repository; main is where the newest crawl's
 ref is; the refs of crawls and of additions follow from main's history. Refs that cannot be determined are reported.
+
+A damaged name in packed-refs is that of the one missing ref that differs from it in a character or two. The ref of an
+import of older captures follows from its commit's tag. Where not even the newest crawl's ref can be told, main is left
+as it is, rather than at an older state. What a publication saw is written nowhere else: where its ref is lost it is
+removed, so that the publication's next complete crawl removes no page.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Nothing here drops an object: a geometric repack keeps all objects in the packs 
 removes loose objects only if a pack has them. So readers and writers may work meanwhile; libgit2 looks for new packs
 when it does not find an object in the known ones. There is no `-a`, and no multi-pack-index: geometric repacking keeps
 the number of packs logarithmic.
+
+A repack trusts the file system to keep new packs before it loses old ones, as ext4, xfs and btrfs do.
 """
 
 from __future__ import annotations
