@@ -1,6 +1,6 @@
 """The repositories of domains: the only folder that knows pygit2 and the git command.
 
-Public: `repository` (refs, states), `objects` (blobs, trees, commits), `fast_import` and `pack_writer` (many objects
-at once), `transfer`, `maintenance`. Several threads may read `Objects`; a writer holds the lock of the domain or of its
-publication. Imports model and system.
+Public: `repository` (refs, states), `objects` (blobs, trees, commits), `fast_import` and `pack_writer` (many objects at
+once), `transfer`, `leftlocks`. `Objects` may be read by several threads; whoever writes holds the lock of the domain or
+of its publication. Imports model and system.
 """

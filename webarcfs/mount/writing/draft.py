@@ -4,6 +4,10 @@ Every process on the mount sees a draft under its name from the start, as on any
 its bytes as a version of the file, and the draft continues as long as a handle is open (dup, fork, mmap). Safe for any
 thread: its lock is held while bytes change or are written to the journal, and never during a notification of the
 kernel.
+
+A close cannot tell whether it is the last one, so a draft knows which of its handles were used since they were closed.
+While there is one, the name means the draft; else the version that was confirmed last, until a handle is used after
+all.
 """
 
 # ruff: noqa: D102 # view/node.py specifies the methods of a node

@@ -2,9 +2,12 @@
 
 The kernel splits paths at each slash, also inside the quotes of a condition. So a name that ends inside quotes is the
 beginning of a condition: a folder in which the next name continues it.
+
 A folder of links is one answer (query_answers.py), and its inode number identifies it: in another state of the archive,
 the same condition is another folder. A process inside one, or reading its listing, keeps that answer. Safe for any
 thread.
+
+The kernel keeps what is in such a folder, and asks for its name each time; so nothing has to be dropped.
 """
 
 # ruff: noqa: D102 # view/node.py specifies the methods

@@ -2,6 +2,8 @@
 
 Closes that arrive during a batch form the next one; so the more arrive, the less each costs. Large files are confirmed
 alone, and a domain that a publisher has locked delays no other.
+
+As one thread confirms for all, threads need not hand the interpreter to one another meanwhile.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 A file's inode is one version of it for ever, so the kernel keeps names, attributes, listings and pages without asking,
 until invalidation.py drops what a publication changed. Several threads bring requests (session.py); none waits for
 that. On a read-only mount not even open arrives here: the version is then the one that the kernel looked up.
+
+What the kernel asks for all the same, on a writable mount: an open and a release for each file; a getattr of an inode
+after its first read, since it forgets the atime whenever it reads from us; an ioctl where a program asks whether a file
+is a terminal.
 """
 
 # ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md specifies their answers
