@@ -56,6 +56,23 @@ CREATE TABLE version (
 CREATE INDEX version_by_type ON version (domain, mimeType, seq_from, seq_until);
 CREATE INDEX version_by_creation ON version (mimeType, createTime);
 
+CREATE TABLE redirect (                     -- a URL that led elsewhere, in the snapshots seq_from to seq_until
+    domain      INTEGER NOT NULL REFERENCES domain,
+    url         TEXT NOT NULL,
+    path        TEXT NOT NULL,              -- of the ARC that the URL would have
+    surt        TEXT NOT NULL,
+    seq_from    INTEGER NOT NULL,
+    seq_until   INTEGER NOT NULL,
+    stored      INTEGER NOT NULL,           -- as in version
+    status      INTEGER NOT NULL,
+    target      TEXT NOT NULL,              -- with its fragment
+    captureTime TEXT NOT NULL,              -- when the server first sent it; CET
+    PRIMARY KEY (domain, url, seq_from)
+) WITHOUT ROWID;
+
+CREATE INDEX redirect_by_path ON redirect (path);
+CREATE INDEX redirect_by_surt ON redirect (surt, url);
+
 -- The specification's table (its section 2) and two columns of ours, a row per document and snapshot; commitTag and crawlTime are the
 -- snapshot's. Users' WHERE and ORDER BY refer to it (/Cl-6/).
 --
@@ -98,7 +115,10 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('document', 'document_by_surt',            '1000000 1 1'),
     ('version',  'version',                     '1200000 2 1'),
     ('version',  'version_by_type',             '1200000 12000 1000 100 100 1'),
-    ('version',  'version_by_creation',         '1200000 100000 10 1 1');
+    ('version',  'version_by_creation',         '1200000 100000 10 1 1'),
+    ('redirect', 'redirect',                    '100000 1000 2 1'),
+    ('redirect', 'redirect_by_path',            '100000 2 2 2 1'),
+    ('redirect', 'redirect_by_surt',            '100000 2 2 2 1');
 
 PRAGMA user_version = 3;
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urljoin
 
 from agent.capture import wgetlog
 from agent.frontier.retries import again, failed, passing, paused
 from agent.frontier.store import FrontierUrl, UrlOutcome
 from agent.policy import robotstxt
 from agent.policy.addresses import is_private
-from agent.policy.fetchstatus import PASSING, REDIRECTS, WHOLE, Status, is_error_page
+from agent.policy.fetchstatus import PASSING, WHOLE, Status, is_error_page, redirect_of
 from agent.policy.scope import PRIVATE_ADDRESS
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
+from webarcfs.archive.model import redirects
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, UrlRefused
 from webarcfs.archive.model.metadata import format_time
@@ -150,7 +150,7 @@ def _of_response(
     try:
         body = _read(stream, response, 0 if deadly else _wanted(row, head))
     except BadBody as error:
-        if head.status not in REDIRECTS:  # the body of a redirect is not used
+        if head.status not in redirects.STATUSES:  # the body of a redirect is not used
             status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
             return FetchResult(row, failed(row, status, str(error), now))
         body = b""
@@ -170,12 +170,16 @@ def _of_response(
         settled = passing(row, settled, head.get("retry-after"), now)
     if settled.state == UrlState.WAITING:
         return FetchResult(row, settled)
-    if head.status in REDIRECTS:
-        target = _target(row, head)
-        return FetchResult(row, replace(settled, target=target, note="" if target else Reason.BAD_LOCATION), target)
+    if head.status in redirects.STATUSES:
+        return _of_redirect(row, settled, head)
     if row.kind == LinkKind.ROBOTS:
         return FetchResult(row, settled, robots=body)
     return _of_document(row, settled, head, None if deadly else body, limits)
+
+
+def _of_redirect(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -> FetchResult:
+    target, note = redirect_of(row.url, head.get("location"))
+    return FetchResult(row, replace(settled, target=target, note=note), redirects.without_fragment(target))
 
 
 def _of_document(
@@ -212,15 +216,6 @@ def _of_killed(row: FrontierUrl, killed: Killed, attempt: wgetlog.Attempt, now: 
     if killed.status:
         return FetchResult(row, failed(row, killed.status, killed.note, now))
     return FetchResult(row, paused(row, attempt.http_status, attempt.retry_after, now) or again(row))
-
-
-def _target(row: FrontierUrl, head: http_response.Head) -> str:
-    """Return the canonical target of a redirect; empty if it has none that can be archived."""
-    try:
-        location = head.get("location").encode("latin-1").decode("utf-8", "replace")
-        return canonical(urljoin(row.url, location)) if location else ""
-    except (UrlRefused, ValueError):
-        return ""
 
 
 def _is_wanted(row: FrontierUrl, head: http_response.Head, limits: Limits) -> bool:

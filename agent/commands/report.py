@@ -107,6 +107,9 @@ def _show(summary: dict[str, Any], found: Tables, top: int) -> None:
     for tag in summary["commit_tags"]:
         console.print(f"  {tag}", markup=False)
     console.print("  " + ", ".join(f"{count} {what}" for what, count in summary["arcs"].items()))
+    redirects = {what: count for what, count in summary.get("redirects", {}).items() if count}
+    if redirects:
+        console.print("  redirects: " + ", ".join(f"{count} {what}" for what, count in redirects.items()))
     for name, failure in summary.get("filter_errors", {}).items():
         text = (
             f"  filter {name} failed on {failure['documents']} documents, {failure['first']} first: {failure['error']}"

@@ -17,10 +17,10 @@ from agent.policy.fetchstatus import Status
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, Publication
 from webarcfs.archive.model.metadata import from_epoch, now
+from webarcfs.archive.model.redirects import LONGEST_CHAIN
 from webarcfs.content.htmlurls import Kind
 from webarcfs.content.outlinks import Link
 
-_MOST_REDIRECTS = 20
 _MOST_KNOWN = 50_000
 _LETTERS: Mapping[str, str] = {
     LinkKind.LINK: "L",
@@ -100,7 +100,7 @@ class Discovery:
             self._accept(domain)
         find = self._judged(target, LinkKind.REDIRECT, page.depth, page)
         trail = len(find.hops) - len(find.hops.rstrip("R"))
-        if trail > _MOST_REDIRECTS:
+        if trail > LONGEST_CHAIN:
             find = dataclasses.replace(find, state=UrlState.REFUSED, status=int(Status.TRAP), note=traps.REDIRECTS)
         self._frontier.add([find])
         self._crowd.settle()

@@ -7,7 +7,7 @@ not change. `Frontier.get` and `Frontier.set` take a fact; the value has its typ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypedDict, TypeVar
+from typing import Generic, NotRequired, TypedDict, TypeVar
 
 Value = TypeVar("Value")
 
@@ -44,6 +44,7 @@ class PublishedDomain(TypedDict):
     complete: bool
     reason: str
     arcs: dict[str, int]
+    redirects: NotRequired[dict[str, int]]  # absent where an older version began the job
 
 
 class FilterFailure(TypedDict):

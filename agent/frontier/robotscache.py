@@ -9,8 +9,8 @@ from enum import Enum
 
 from agent.frontier.store import FoundUrl, Frontier
 from agent.policy import robotstxt
-from agent.policy.fetchstatus import REDIRECTS
 from agent.policy.vocabulary import LinkKind, UrlState
+from webarcfs.archive.model.redirects import STATUSES
 from webarcfs.archive.model.url import domain_of
 
 _DAY = 86400.0
@@ -59,7 +59,7 @@ class RobotsCache:
             if known is None or known[2] < now - _DAY:
                 return self._ask(url, known is not None)
             status, body, _ = known
-            if status not in REDIRECTS or not body:
+            if status not in STATUSES or not body:
                 return status, body
             url = body.decode("utf-8", "replace")
         return 404, b""

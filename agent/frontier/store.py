@@ -21,6 +21,7 @@ from agent.frontier.facts import Fact, Value
 from agent.policy.vocabulary import UrlState
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.model.errors import Damaged, WebarcError
+from webarcfs.archive.model.redirects import LONGEST_TARGET
 
 #: `PRAGMA user_version` of sql/frontier/schema.sql.
 SCHEMA_VERSION = 2
@@ -96,10 +97,7 @@ class Frontier:
     """An open frontier.db. The end of each `with frontier.changes():` commits."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create it. Raises Damaged if it is no frontier or of another version.
-
-        Raises WebarcError if it cannot be opened now (a full disk, a lock); its content may be whole.
-        """
+        """Open or create it. Raises Damaged for another file or version, WebarcError if it cannot be opened now."""
         self._path = path
         try:
             self._connection = sqlite3.connect(path, isolation_level="IMMEDIATE")
@@ -132,8 +130,6 @@ class Frontier:
             if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                 raise _damaged(self._path, error) from None
             raise
-
-    # -- the job -------------------------------------------------------------------------------------------------
 
     def get(self, fact: Fact[Value]) -> Value | None:
         """Return a fact about the job; None if it was never set."""
@@ -233,7 +229,7 @@ class Frontier:
 
     def queries(self, path: str) -> int:
         """Return the number of accepted URLs that consist of `path` and a query."""
-        return int(self._connection.execute(sql("frontier/queries"), {"path": path}).fetchone()[0])
+        return int(self._scalar("frontier/queries", path=path))
 
     def admitted_domains(self) -> list[str]:
         """Return the accepted domains other than those of the start URLs."""
@@ -272,7 +268,7 @@ class Frontier:
 
     def last_captured(self, domain: str) -> str:
         """Return the time of a domain's last response, formatted as `FrontierUrl.captured`; empty without one."""
-        return str(self._connection.execute(sql("frontier/last_captured"), {"domain": domain}).fetchone()[0] or "")
+        return str(self._scalar("frontier/last_captured", domain=domain) or "")
 
     def domains(self) -> list[str]:
         """Return the domains to which a request was made."""
@@ -283,8 +279,7 @@ class Frontier:
         return [row["batch"] for row in self._query("frontier/document_batches", domain=domain)]
 
     def documents(self, domain: str, batch: int) -> Iterator[FrontierUrl]:
-        """Yield the responses of a batch that are to be archived; the caller may write to the rows meanwhile."""
-        # An import has one batch per file, however large. Read in portions: no query may stay open during writes.
+        """Yield the responses of a batch to be archived, in portions, so that the caller may write meanwhile."""
         last = {"position": -1, "id": 0}
         while some := self._rows("frontier/documents", domain=domain, batch=batch, most=_AT_ONCE, **last):
             yield from some
@@ -292,7 +287,7 @@ class Frontier:
 
     def count_documents(self, domain: str) -> int:
         """Return the number of responses of a domain to be archived."""
-        return int(self._connection.execute(sql("frontier/count_documents"), {"domain": domain}).fetchone()[0])
+        return int(self._scalar("frontier/count_documents", domain=domain))
 
     def rivals(self, domain: str) -> Iterator[FrontierUrl]:
         """Yield responses that share their ARC with another response, grouped by ARC."""
@@ -310,9 +305,17 @@ class Frontier:
         """Yield URLs that the crawl saw and has no page of, except those with status 404 or 410: their ARCs stay."""
         return (row["url"] for row in self._query("frontier/unanswered", domain=domain))
 
-    def changed_to_errors(self, domain: str) -> list[tuple[int, str]]:
-        """(Row, ARC) of the error pages that changed an ARC; all at once, since what is noted of them changes them."""
-        return [(row["id"], row["arc"]) for row in self._query("frontier/changed_to_errors", domain=domain)]
+    def redirects(self, domain: str) -> Iterator[tuple[int, str, int, str, str]]:
+        """Yield (row, URL, status, target, time) of a domain's redirects that can be kept, in order of their rows."""
+        return iter(self._connection.execute(sql("frontier/redirects"), {"domain": domain, "longest": LONGEST_TARGET}))
+
+    def has_body(self, domain: str, arc: str) -> bool:
+        """Return whether the crawl saw a document whose place is this ARC, and the archive has it."""
+        return bool(self._scalar("frontier/has_body", domain=domain, arc=arc))
+
+    def new_errors(self, domain: str) -> list[tuple[int, str, str, str]]:
+        """(Row, URL, ARC, result) of error pages that are new in their ARCs; all at once, as notes change the rows."""
+        return list(self._connection.execute(sql("frontier/new_errors"), {"domain": domain}))
 
     def clear_results(self, domain: str) -> None:
         """Clear the results of documents: the pipeline restarts on this domain."""
@@ -361,8 +364,6 @@ class Frontier:
         """Return all revisit records, oldest first."""
         return self._query("frontier/revisits")
 
-    # -- statistics ----------------------------------------------------------------------------------------------
-
     def by_mime_type(self) -> dict[str, int]:
         """Return MIME type → number of documents."""
         return {row["mime"]: row["documents"] for row in self._query("frontier/by_mime_type")}
@@ -385,12 +386,11 @@ class Frontier:
         self._connection.execute(sql(statement), values)
 
     def _many(self, statement: str, records: Iterable[FoundUrl] | Iterable[UrlOutcome]) -> None:
-        self._connection.executemany(
-            sql(statement), ({name: getattr(record, name) for name in record.__slots__} for record in records)
-        )
+        rows = ({name: getattr(record, name) for name in record.__slots__} for record in records)
+        self._connection.executemany(sql(statement), rows)
 
-    def _scalar(self, statement: str) -> Any:
-        return self._connection.execute(sql(statement)).fetchone()[0]
+    def _scalar(self, statement: str, **values: Any) -> Any:
+        return self._connection.execute(sql(statement), values).fetchone()[0]
 
 
 def _damaged(path: Path, error: sqlite3.Error) -> Damaged:

@@ -1,6 +1,6 @@
-"""The captures of foreign WARC files: of several captures of one URL, the newest archivable one counts.
+"""The captures of foreign WARC files: of several captures of one URL, the newest document counts.
 
-It is the state at the end of that crawl.
+Without a document it is the newest redirect: servers redirect for a moment (a login, a cookie), and send the page then.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ def settle(frontier: Frontier, capture: Capture, settled: UrlOutcome, batch: int
         frontier.add([FoundUrl(url=capture.url, domain=capture.domain, kind=kind, depth=0, hops="")])
         row = frontier.by_url(capture.url)
         assert row is not None
-    elif (bool(settled.arc), format_time(capture.time)) <= (bool(row.arc), row.captured):
+    elif (bool(settled.arc), bool(settled.target), format_time(capture.time)) <= (
+        bool(row.arc),
+        bool(row.target),
+        row.captured,
+    ):
         return False
     frontier.settle([replace(settled, id=row.id, captured=format_time(capture.time))])
     frontier.place(row.id, batch)

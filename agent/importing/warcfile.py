@@ -19,9 +19,10 @@ from agent.frontier.store import Frontier, UrlOutcome
 from agent.importing.captures import NOT_MODIFIED, Capture, settle
 from agent.importing.tally import Tally
 from agent.policy import traps
-from agent.policy.fetchstatus import WHOLE, Status, is_error_page
+from agent.policy.fetchstatus import WHOLE, Status, is_error_page, redirect_of
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.config.settings import CrawlSettings
+from webarcfs.archive.model import redirects
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.url import canonical
@@ -229,6 +230,7 @@ class _Reading:
     def _store(self, capture: Capture, raw: bytes, head: http_response.Head, settled: UrlOutcome) -> bool:
         settings = self.intake.settings
         if not self._archivable(capture, head.status):
+            settled = _with_target(settled, capture.url, head)
             return self._settle(capture, settled, kind=LinkKind.ROBOTS if _is_robots(capture) else LinkKind.LINK)
         if settings.max_file_size and settled.size > settings.max_file_size:
             return self._settle(
@@ -307,6 +309,7 @@ class _Reading:
         head = http_response.parse_head(raw)
         if head is not None and head.status != NOT_MODIFIED and not self._archivable(capture, head.status):
             settled = UrlOutcome(id=0, state=UrlState.DONE, status=head.status, note=Reason.REVISIT)
+            settled = _with_target(settled, capture.url, head)
             return self._settle(capture, settled, kind=LinkKind.ROBOTS if _is_robots(capture) else LinkKind.LINK)
         if _is_robots(capture) or not self.record.whole():
             return False
@@ -322,6 +325,14 @@ class _Reading:
             head=raw,
         )
         return True
+
+
+def _with_target(settled: UrlOutcome, url: str, head: http_response.Head) -> UrlOutcome:
+    """Return the outcome with the target of a redirect; unchanged for another response."""
+    if head.status not in redirects.STATUSES:
+        return settled
+    target, note = redirect_of(url, head.get("location"))
+    return replace(settled, target=target, note=note or settled.note)
 
 
 def _is_robots(capture: Capture) -> bool:

@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from agent.pipeline.domainrun import TreeReader
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Commit, Repository
+from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.index.database import Database, DocumentChange, StoredVersion
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.metadata import MetaData
+from webarcfs.archive.model.redirects import Redirect
 
 
 def index(database: Database, store: Repository, commit: Commit) -> None:
     """Record the snapshot of a crawl's commit, in one transaction. Raises Damaged if a data.xml cannot be read."""
-    database.record(commit.message, changes_of(store, commit))
+    database.record(commit.message, changes_of(store, commit), redirects_of(store, commit))
 
 
 def changes_of(store: Repository, commit: Commit) -> Iterator[DocumentChange]:
@@ -33,6 +35,12 @@ def changes_of(store: Repository, commit: Commit) -> Iterator[DocumentChange]:
         old, new = (_metadata(store, blob, path) for blob in (difference.old, difference.new))
         if old != new:
             yield DocumentChange(path, None if new is None else _version(store, shelf, folder, new))
+
+
+def redirects_of(store: Repository, commit: Commit) -> Iterator[tuple[str, Redirect | None]]:
+    """Yield URL and new redirect (None: it ended) for each redirect that a commit changed."""
+    before = store.commit(commit.parents[0]).tree if commit.parents else None
+    return ((each.url, each.new) for each in redirect_lists.differences(store, before, commit.tree))
 
 
 def _version(store: Repository, shelf: TreeReader, arc: str, meta: MetaData) -> StoredVersion:

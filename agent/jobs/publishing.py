@@ -7,6 +7,7 @@ unpacked into a tree of files. So memory does not grow with the crawl.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timedelta
@@ -25,7 +26,7 @@ from agent.stages.normalise import normalise
 from agent.stages.publish import Published, Publisher
 from agent.stages.unpack import unpack
 from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Repository
-from webarcfs.archive.history import sequence
+from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Interrupted, NotFound
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_compact_time
@@ -69,14 +70,14 @@ def publish_domain(
 
 def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
     path = job.archive.repository(domain)
-    documents = bool(job.frontier.document_batches(domain))
+    found = bool(job.frontier.document_batches(domain)) or any(True for _ in job.frontier.redirects(domain))
     try:
         store = Repository(path)
     except NotFound:
-        if not documents:
+        if not found:
             return None
         store = Repository.create(path)
-    if not documents and not (complete and store.ref(PUBLICATIONS + job.publication.name)):
+    if not found and not (complete and store.ref(PUBLICATIONS + job.publication.name)):
         return None
     later = later_crawls(job, store, domain)
     tag = _tag(job, domain, store, later)
@@ -142,6 +143,8 @@ def _published_before(run: DomainRun) -> Published | None:
     before = run.store.commit(commit.parents[0]).tree if commit.parents else None
     gone = (each for each in run.store.differences(before, commit.tree) if each.new is None)
     removed = sum(each.path.endswith(f"/{DATA_XML}") for each in gone)
+    led = Counter(each.what for each in redirect_lists.differences(run.store, before, commit.tree))
+    run.redirects.update(led)
     run.arcs.update({key: results.get(key, 0) for key in run.arcs} | {"removed": removed})
     return Published(commit.oid, commit.message.complete, "" if commit.message.complete else "crawl incomplete")
 

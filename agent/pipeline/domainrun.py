@@ -12,6 +12,10 @@ from webarcfs.archive.git.objects import Entry, Names
 from webarcfs.archive.git.repository import Commit, Repository
 from webarcfs.archive.model.metadata import CommitTag
 
+#: What a report counts of a domain's ARCs.
+ARC_COUNTS = ("added", "changed", "removed", "unchanged")
+#: The same of its redirects: `held` back by an ARC, `dropped` beyond `max_redirects`.
+REDIRECT_COUNTS = (*ARC_COUNTS, "held", "dropped")
 _FOLDERS_KEPT = 64
 _NAMES_KEPT = 500_000
 
@@ -89,7 +93,9 @@ class DomainRun:
     later: LaterCrawls = LaterCrawls()
     errors: bool = False  # whether `base` may have error pages among its documents
     results: list[dict[str, Any]] = field(default_factory=list)
-    arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("added", "changed", "removed", "unchanged"), 0))
+    notes: list[tuple[int, str]] = field(default_factory=list)
+    arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ARC_COUNTS, 0))
+    redirects: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REDIRECT_COUNTS, 0))
 
     def parent(self, main: str | None) -> str | None:
         """Return the parent of this run's commit; `main` is the current commit of main."""
@@ -103,8 +109,17 @@ class DomainRun:
         if len(self.results) >= 1000:
             self.flush()
 
+    def annotate(self, row: int, note: str) -> None:
+        """Record a word for crawl.log about a URL without a document."""
+        self.notes.append((row, note))
+        if len(self.notes) >= 1000:
+            self.flush()
+
     def flush(self) -> None:
         """Write the results into the frontier."""
         with self.job.frontier.changes():
             self.job.frontier.results(self.results)
+            for row, note in self.notes:
+                self.job.frontier.annotate(row, note)
         self.results.clear()
+        self.notes.clear()

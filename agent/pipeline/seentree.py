@@ -20,13 +20,14 @@ from webarcfs.archive.git.repository import PUBLICATIONS, Commit, Repository
 from webarcfs.archive.git.tree_lines import FILE, FOLDER
 from webarcfs.archive.history.versions import leads_to_arcs
 from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.redirects import REDIRECTS
 
 _NOTES = "webarc-seen.json"
 _AT_ONCE = 1000
 
 
 def subset(store: Repository, tree: str, arcs: Iterator[tuple[str, bool]]) -> str:
-    """Write the tree that contains only these ARCs of `tree`; return its id.
+    """Write the tree that contains only these ARCs of `tree`, and all its lists of redirects; return its id.
 
     `arcs` yields (path, whether its folder contains folders), children directly after their folder. ARCs that are not
     in `tree` are ignored.
@@ -130,6 +131,9 @@ def _subset(store: Repository, tree: str, prefix: str, is_seen_arc: bool, cursor
         for each in store.each(tree):
             if not each.is_tree or not leads_to_arcs(store, each.oid):
                 part.add(each)
+    redirects = whole.find(REDIRECTS) if not prefix else None
+    if redirects is not None:
+        part.add(redirects)  # they are merged line by line
     while cursor.inside(prefix):
         name = str(cursor.path)[len(prefix) :].partition("/")[0]
         entry = whole.find(name)

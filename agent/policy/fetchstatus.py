@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from agent.policy.vocabulary import Reason
+from webarcfs.archive.model import redirects
+
 #: HTTP statuses whose body is a document.
 WHOLE = frozenset({200, 203})
-#: HTTP statuses of redirects.
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
+#: HTTP statuses by which a server says that a document is gone.
+GONE = frozenset({404, 410})
 #: HTTP statuses of temporary errors.
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -21,6 +24,14 @@ def is_error_page(status: int) -> bool:
     The answers of PASSING, and all of a server's own trouble, may be another next time: they never replace a page.
     """
     return 400 <= status < 500 and status not in PASSING
+
+
+def redirect_of(url: str, location: str) -> tuple[str, str]:
+    """Return the target of a redirect from `url` by its header Location, and why it is not kept (empty: it is)."""
+    target = redirects.target_of(url, location)
+    return target, Reason.BAD_LOCATION if not target else Reason.REDIRECT_TOO_LONG if redirects.is_too_long(
+        target
+    ) else ""
 
 
 class Status(IntEnum):

@@ -15,15 +15,13 @@ from agent.frontier.facts import PublishedDomain
 from agent.frontier.store import Frontier, FrontierUrl
 from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import JobState, save
-from agent.pipeline.domainrun import DomainRun
+from agent.pipeline.domainrun import ARC_COUNTS, REDIRECT_COUNTS, DomainRun
 from agent.policy.fetchstatus import seed3_code
 from agent.reports import crawllog
 from agent.stages.publish import Published
 from agent.system import jsonfile
 from webarcfs.archive.model.metadata import format_time, now, parse_time, utc
 from webarcfs.archive.system.fsync import sync_folder, sync_tree
-
-_ARCS = ("added", "changed", "removed", "unchanged")
 
 
 class Seconds:
@@ -57,6 +55,7 @@ def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> Non
         "complete": published.complete,
         "reason": published.reason,
         "arcs": run.arcs if known is None else known["arcs"],
+        "redirects": run.redirects if known is None else known.get("redirects", {}),
     }
     frontier.set(fact, part)
 
@@ -80,7 +79,8 @@ def summary(job: Job, complete: bool, parts: list[PublishedDomain], seconds: dic
         "urls": job.frontier.by_status(),
         "documents": job.frontier.by_mime_type(),
         "bytes": job.frontier.counts()["bytes"],
-        "arcs": {key: sum(part["arcs"][key] for part in parts) for key in _ARCS},
+        "arcs": {key: sum(part["arcs"][key] for part in parts) for key in ARC_COUNTS},
+        "redirects": {key: sum(part.get("redirects", {}).get(key, 0) for part in parts) for key in REDIRECT_COUNTS},
         "filter_errors": job.frontier.get(facts.FILTER_ERRORS) or {},
     }
 

@@ -86,6 +86,7 @@ def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
         "commit_tags": summary.get("commit_tags", []),
         "filter_errors": summary.get("filter_errors", {}),
         "arcs": summary.get("arcs", {}),
+        "redirects": summary.get("redirects", {}),
         "bytes": summary.get("bytes", 0),
     }
 

@@ -15,8 +15,10 @@ from agent.policy.fetchstatus import is_error_page
 from agent.policy.vocabulary import Reason, Result
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.history.versions import is_arc
 from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.model.redirects import place_of
 
 
 def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
@@ -25,7 +27,7 @@ def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
     for document in documents:
         folder = run.shelf.folder(document.arc)
         if folder is None:
-            yield document
+            yield replace(document, unchanged=True) if _is_redirected_later(document, run) else document
             continue
         entries = tuple(folder.values())
         data = folder.get(document.data_name)
@@ -36,6 +38,18 @@ def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
         nested = any(entry.is_tree for entry in entries)
         stays = (same and keep) or (bool(run.later.begun) and _is_older(document, folder, run))
         yield replace(document, stored=entries, nested=nested, unchanged=stays, was_error=was_error)
+
+
+def _is_redirected_later(document: Document, run: DomainRun) -> bool:
+    """Return whether a crawl published meanwhile saw a redirect at the document's URL later; it stays."""
+    if not run.later.begun:
+        return False
+    place = place_of(document.url)
+    redirects = redirect_lists.lines(run.store, run.shelf.find(place), place)
+    later = any(each.url == document.url and each.time > document.captured for each in redirects)
+    if later:
+        run.note(document.row, Result.UNCHANGED, document.mime_type, Reason.OLDER)
+    return later
 
 
 def _is_error(folder: Mapping[str, Entry], run: DomainRun) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from agent.pipeline.document import Document
 from agent.pipeline.domainrun import DomainRun, TreeReader
+from agent.pipeline.redirects import merge_redirects
 from agent.pipeline.removal import own_files, own_paths, removed_arcs, without
 from agent.pipeline.seentree import SeenTree, crawl_before, seen_part
 from agent.policy.fetchstatus import is_error_page
@@ -23,11 +24,12 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.fast_import import FastImport
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
-from webarcfs.archive.history import sequence
+from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.history.merge import additions_since
 from webarcfs.archive.history.versions import arcs, is_arc, leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_reserved, split
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
+from webarcfs.archive.model.redirects import place_of
 from webarcfs.archive.system import locks
 
 _log = logging.getLogger(__name__)
@@ -88,11 +90,12 @@ class Publisher:
             run.job.frontier.rest_unchanged(run.domain)
 
     def finish(self) -> Published:
-        """Publish the documents, and remove the ARCs that the crawl may remove."""
+        """Publish the documents and redirects, and remove the ARCs that the crawl may remove."""
         run = self._run
         tree = self._imported_tree()
         complete, reason, removed = run.complete, "" if run.complete else _INCOMPLETE[run.older], []
-        seen_tree = None
+        seen_before = run.store.ref(PUBLICATIONS + run.job.publication.name)
+        seen_before = run.store.ref(PUBLICATIONS + run.job.publication.name)
         if run.complete:
             self._hold_unanswered()
             # A page that became an error page was not found; an error page that was one before is as it was.
@@ -102,10 +105,11 @@ class Publisher:
             complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
         if not complete:
             tree = self._with_pages_for_errors(tree)
-            seen_tree = self._seen_with_the_one_before(tree)
+            seen_tree, seen_before = self._seen_with_the_one_before(tree)
         tree = without(run.store, tree, removed)
         run.arcs["removed"] = len(removed)
-        return Published(self._swap(tree, seen_tree or tree, complete), complete, reason)
+        merged = merge_redirects(run, tree, seen_tree, seen_before, complete=complete)
+        return Published(self._swap(merged.tree, merged.seen, complete), complete, reason)
 
     # -- objects -------------------------------------------------------------------------------------------------
 
@@ -185,26 +189,33 @@ class Publisher:
             run.job.frontier.hold(run.domain, held)
 
     def _with_pages_for_errors(self, tree: str) -> str:
-        """The tree with each page that an error page took the place of: a crawl that is not complete ends no page."""
+        """The tree with what error pages took the place of, a page or a redirect: an incomplete crawl ends neither."""
         run, frontier = self._run, self._run.job.frontier
         if run.base is None or not self._new_errors:
             return tree
         held = 0
         now, before = TreeReader(run.store, tree), TreeReader(run.store, run.base.tree)
         with run.store.rewriting(tree) as rewriting:
-            for row, arc in frontier.changed_to_errors(run.domain):
-                entry = before.find(f"{arc}/{DATA_XML}")
-                if entry is None or not is_error_page(data_xml.metadata(run.store.read(entry.oid)).status):
-                    for path in own_paths(run.store, now, arc):
-                        rewriting.remove(path)
-                    for path, blob in own_files(run.store, before, arc):
-                        rewriting.put(path, blob)
-                    run.note(row, Result.UNCHANGED, note=Reason.ERROR_HELD)
-                    held += 1
+            for row, url, arc, result in frontier.new_errors(run.domain):
+                if not self._replaces(before, url, arc):
+                    continue
+                for path in own_paths(run.store, now, arc):
+                    rewriting.remove(path)
+                for path, blob in own_files(run.store, before, arc):
+                    rewriting.put(path, blob)
+                run.note(row, Result.UNCHANGED, note=Reason.ERROR_HELD)
+                run.arcs[result] -= 1
+                held += 1
             run.flush()
-            run.arcs["changed"] -= held
             run.arcs["unchanged"] += held
             return rewriting.finish() if held else tree
+
+    def _replaces(self, before: TreeReader, url: str, arc: str) -> bool:
+        """Return whether an error page replaced a page at `arc`, or the redirect of its URL."""
+        entry = before.find(f"{arc}/{DATA_XML}")
+        if entry is None:
+            return url in redirect_lists.urls(self._run.store, before.find(place_of(url)))
+        return not is_error_page(data_xml.metadata(self._run.store.read(entry.oid)).status)
 
     # -- what the publication saw ----------------------------------------------------------------------------
 
@@ -213,16 +224,16 @@ class Publisher:
         names = frontier.seen_names(domain)
         return seen_part(self._run.store, self._run.job.publication.name, tree, names, lambda: frontier.seen(domain))
 
-    def _seen_with_the_one_before(self, tree: str) -> str:
-        """What an incomplete crawl saw of `tree`, and what its publication's crawl before it had."""
+    def _seen_with_the_one_before(self, tree: str) -> tuple[str, str | None]:
+        """What an incomplete crawl saw of `tree` with what its publication's crawl before it had; and the latter."""
         run, frontier = self._run, self._run.job.frontier
         before = crawl_before(run.store, run.base, run.job.publication.name)
         if run.base is None or (before.is_newest and before.is_whole):
-            return tree
+            return tree, before.tree
         if before.tree is not None:
             with frontier.changes():
                 frontier.hold(run.domain, (arc.path for arc in arcs(run.store, before.tree)))
-        return self._seen_part(tree).tree
+        return self._seen_part(tree).tree, before.tree
 
     # -- the swap ------------------------------------------------------------------------------------------------
 

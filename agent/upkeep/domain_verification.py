@@ -14,6 +14,8 @@ from webarcfs.archive.history import sequence
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, WebarcError
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, CommitTag, parse_compact_time
+from webarcfs.archive.model.redirects import REDIRECTS, Redirect, is_place, read_list
+from webarcfs.archive.model.url import domain_of
 
 _MOST_LINES = 20
 #: What webarc.db has of each document, beside its snapshots.
@@ -32,6 +34,8 @@ class Domain:
     findings: list[str] = field(default_factory=list)
     #: path → the fields that the database should contain; None if not all documents were read, or one is faulty
     current: dict[str, dict[str, str]] | None = None
+    #: URL → redirect of main; None if a list cannot be read
+    redirects: dict[str, Redirect] | None = None
 
 
 def read_refs(store: Repository, name: str) -> Domain:
@@ -134,6 +138,31 @@ def documents(domain: Domain, sound: str | None) -> Iterator[str]:
             sound_so_far = False
         current[fields["path"]] = {key: fields[key] for key in _INDEXED}
     domain.current = current if sound_so_far else None
+
+
+def redirects(domain: Domain, sound: str | None) -> Iterator[str]:
+    """Check that each list of redirects of main can be read, and lies where its URLs belong.
+
+    With `sound`, a commit that was checked before, nothing is read if it has the same lists.
+    """
+    head = domain.store.head() if domain.main is None else domain.store.commit(domain.main)
+    top = domain.store.find(head.tree, REDIRECTS) if head is not None else None
+    before = _tree_of(domain.store, sound)
+    if before is not None and domain.store.find(before, REDIRECTS) == top:
+        return
+    domain.redirects = {}
+    for path, blob in domain.store.files(top.oid, REDIRECTS) if top is not None and top.is_tree else ():
+        try:
+            if not is_place(path):
+                raise Damaged("there can be no list of redirects")
+            for each in read_list(domain.store.read(blob), path):
+                if domain_of(each.url) != domain.name:
+                    raise Damaged(f"{each.url} is of another domain")
+                if domain.redirects is not None:
+                    domain.redirects[each.url] = each
+        except Damaged as error:
+            domain.redirects = None
+            yield f"/{path}: {error}"
 
 
 def _faults(domain: Domain, tree: str, folder: str, fields: dict[str, str]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from agent.jobfolder import folders
 from agent.jobfolder.names import publication_of
 from agent.system import jsonfile
-from agent.upkeep.domain_verification import Domain, documents, fsck, history, read_refs
+from agent.upkeep.domain_verification import Domain, documents, fsck, history, read_refs, redirects
 from webarcfs.archive.commit.progress import marks as marks_of
 from webarcfs.archive.config.directory import MISSING, Archive
 from webarcfs.archive.git import leftlocks
@@ -77,7 +77,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
         found = list(_domain(archive, domain, sound.get(domain.name), quick))
         yield from (f"{domain.name}: {line}" for line in found)
         yield from _rows(archive, domain)
-        domain.current = None  # bounds memory
+        domain.current = domain.redirects = None  # bounds memory
         if not found and domain.main:
             now_sound[domain.name] = domain.main
         else:
@@ -111,6 +111,7 @@ def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) ->
             yield from fsck(domain.store)
         yield from history(domain)
         yield from documents(domain, sound)
+        yield from redirects(domain, sound)
     except WebarcError as error:
         yield str(error)
 
@@ -167,6 +168,7 @@ def _rows(archive: Archive, domain: Domain) -> Iterator[str]:
         try:
             with Database(archive.database) as database:
                 indexed, current = database.indexed(domain.name), database.current(domain.name)
+                led = database.redirects(domain.name)
         except DatabaseDamaged:
             return  # `_database` reports it once
         now = set(read_refs(domain.store, domain.name).sequence)
@@ -174,13 +176,15 @@ def _rows(archive: Archive, domain: Domain) -> Iterator[str]:
         yield f"webarc.db: there is no snapshot {tag}; {_RECOVER}"
     for tag in sorted(indexed - now):
         yield f"webarc.db: it has a snapshot {tag}, which git has not; {_RECOVER}"
-    if domain.current is None or now != domain.sequence.keys():
-        return  # not all documents were checked, or the domain has changed meanwhile
-    paths = domain.current.keys() | current.keys()
-    wrong = sorted(path for path in paths if domain.current.get(path) != current.get(path))
-    if wrong:
-        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-        yield f"webarc.db: what it says of {wrong[0]}{more} is not what git holds; {_RECOVER}"
+    if now != domain.sequence.keys():
+        return  # the domain has changed meanwhile
+    for held, said in ((domain.current, current), (domain.redirects, led)):
+        if held is None:
+            continue  # not all of them were checked
+        wrong = sorted(name for name in held.keys() | said.keys() if held.get(name) != said.get(name))
+        if wrong:
+            more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+            yield f"webarc.db: what it says of {wrong[0]}{more} is not what git holds; {_RECOVER}"
 
 
 def journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:

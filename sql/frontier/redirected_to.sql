@@ -1,1 +1,1 @@
-SELECT target.* FROM url JOIN url AS target ON target.url = url.target WHERE url.id = :id;
+SELECT target.* FROM url JOIN url AS target ON target.url = substr(url.target, 1, instr(url.target || '#', '#') - 1) WHERE url.id = :id;

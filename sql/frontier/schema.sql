@@ -27,7 +27,7 @@ CREATE TABLE url (
     digest     TEXT NOT NULL DEFAULT '',    -- sha1 of the body as it was sent, base32
     captured   TEXT NOT NULL DEFAULT '',    -- yyyy-mm-ddThh:mm:ss, CET
     arc        TEXT NOT NULL DEFAULT '',    -- the ARC inside the domain, of a response that is to be archived
-    target     TEXT NOT NULL DEFAULT '',    -- the target of a redirect
+    target     TEXT NOT NULL DEFAULT '',    -- the target of a redirect, with its fragment
     expanded   INTEGER NOT NULL DEFAULT -1, -- the depth at which its links were added; -1: not added
     nested     INTEGER NOT NULL DEFAULT 0,  -- 1: the ARC's folder contained folders, so that other ARCs may be inside
     result     TEXT NOT NULL DEFAULT ''     -- added, changed, unchanged, filtered, duplicate, undecodable
@@ -38,6 +38,7 @@ CREATE INDEX url_ready ON url (domain, not_before) WHERE state = 'waiting';
 CREATE INDEX url_nearer ON url (id) WHERE state = 'done' AND expanded > depth;
 CREATE INDEX url_fetching ON url (batch) WHERE state = 'fetching';
 CREATE INDEX url_of_arc ON url (domain, arc) WHERE arc <> '';
+CREATE INDEX url_redirect ON url (domain) WHERE target <> '';
 CREATE INDEX url_of_batch ON url (batch, position);
 
 CREATE TABLE robots (                       -- responses to requests for robots.txt, each valid for a day

@@ -184,6 +184,12 @@ def redirect_loop() -> Answer:
     return answer
 
 
+def two_locations(first: str, second: str) -> Answer:
+    """A redirect with two Locations."""
+    fields = f"Location: {first}\r\nLocation: {second}\r\nContent-Length: 0\r\n\r\n"
+    return _raw(f"HTTP/1.1 302 Found\r\n{fields}".encode())
+
+
 def redirect_forever() -> Answer:
     """Redirects to an ever new query; for `site.mount(Everywhere(redirect_forever()), at=…)`."""
     numbers = itertools.count(1)

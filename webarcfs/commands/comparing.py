@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from webarcfs.archive.history import versions
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.history.statistics import statistics
-from webarcfs.archive.model.arc_paths import split
+from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.commands import picture, textual
 from webarcfs.commands.place import find, place_options
@@ -29,7 +30,8 @@ def diff(
 ) -> None:
     """Show what changed between two snapshots of a domain.
 
-    That is the documents that were added, removed or changed. With the path of a folder only what lies in it; with a
+    That is the documents that were added, removed or changed, those whose URLs redirect now, and the other redirects
+    that differ. With the path of a folder only what lies in it; with a
     document's URL or path, what its readers see, as a diff.
 
     \b
@@ -45,20 +47,56 @@ def diff(
     below = ""
     if path and split(path)[1:] != ("",):
         below = document(place, path).arc
+    led = _redirects(store, trees, below)
     found: Iterator[versions.VersionChange] = versions.compare(store, *trees, below)
     first_one = next(found, None)  # a document precedes those in its folder
-    if first_one is not None and first_one.path == below and not as_json:
+    if first_one is not None and first_one.path == below and not as_json and _became(first_one, led) is None:
         bodies = [store.read(blob) if blob else b"" for blob in (first_one.old, first_one.new)]
         click.echo("\n".join(textual.difference(bodies[0], bodies[1], (old, new), ignore_space=ignore_space)))
         return
     for change in (*([first_one] if first_one is not None else ()), *found):
-        if as_json:
-            click.echo(json.dumps({"path": f"/{first.domain}/{change.path}", "what": change.what}))
-        else:
-            click.echo(f"{_MARKS[change.what]} /{first.domain}/{change.path}")
+        became = _became(change, led)
+        if became is not None:
+            led[change.path].remove(became)
+        _tell(f"/{first.domain}/{change.path}", change.what, became, as_json=as_json)
+    for changes in led.values():
+        for each in changes:
+            _tell(each.url, each.what, each, as_json=as_json)
 
 
+_Redirects = dict[str, list[redirect_lists.RedirectChange]]
 _MARKS = {"added": "+", "removed": "-", "changed": "~"}
+
+
+def _redirects(store: Repository, trees: tuple[str, str], below: str) -> _Redirects:
+    """Return the redirects that differ, by the place that their URLs have in the domain."""
+    led: _Redirects = {}
+    for each in redirect_lists.differences(store, *trees):
+        place = split(arc_path(each.url))[1]
+        if not below or place == below or place.startswith(f"{below}/"):
+            led.setdefault(place, []).append(each)
+    return dict(sorted(led.items()))
+
+
+def _became(change: versions.VersionChange, led: _Redirects) -> redirect_lists.RedirectChange | None:
+    """Return the redirect that took the place of a removed document; None without one."""
+    if change.what != "removed":
+        return None
+    return next((each for each in led.get(change.path, ()) if each.new is not None), None)
+
+
+def _tell(name: str, what: str, led: redirect_lists.RedirectChange | None, *, as_json: bool) -> None:
+    """Write the line of a document (`name` is its path) or of a redirect (`name` is its URL)."""
+    redirect = None if led is None else led.new or led.old
+    if as_json:
+        kind = "path" if name.startswith("/") else "url"
+        fields = {} if redirect is None else {"status": redirect.status, "target": redirect.target}
+        word = what if led is None else "redirected" if led.new is not None else "redirect-ended"
+        click.echo(json.dumps({kind: name, "what": word, **fields}))
+    else:
+        click.echo(
+            f"{_MARKS[what]} {name}" + ("" if redirect is None else f"  ({redirect.status}) -> {redirect.target}")
+        )
 
 
 @click.command()

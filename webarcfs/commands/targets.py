@@ -9,6 +9,7 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, NotFound, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.url import canonical
 from webarcfs.commands.place import Place
 
 
@@ -19,6 +20,7 @@ class Target:
     store: Repository
     domain: str
     arc: str
+    url: str = ""  # where it was named by its URL
 
 
 def document(place: Place, text: str) -> Target:
@@ -29,15 +31,16 @@ def document(place: Place, text: str) -> Target:
     """
     if "://" in text:
         try:
-            domain, arc = split(arc_path(text))
+            domain, arc = split(arc_path(url := canonical(text)))
         except UrlRefused as error:
             raise UsageError(f"{text}: {error}") from None
     else:
+        url = ""
         domain, arc = split(_inside(place, text))
     arc = arc.strip("/")
     if not arc or any(part in ("", ".", "..") for part in (domain, *arc.split("/"))):
         raise UsageError(f"{text!r} names no document; give a URL, or a path such as /www.example.org/index.html")
-    return Target(repository(place, domain), domain, arc)
+    return Target(repository(place, domain), domain, arc, url)
 
 
 def tag(place: Place, text: str) -> tuple[CommitTag, Repository]:

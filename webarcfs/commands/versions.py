@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import click
 
-from webarcfs.archive.history import versions
+from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.archive.model.metadata import OK
+from webarcfs.archive.model.url import both_schemes
 from webarcfs.commands.place import find, place_options
 from webarcfs.commands.targets import document, tag
 
@@ -23,7 +26,8 @@ from webarcfs.commands.targets import document, tag
 def log(document_: str, *, archive: str | None, mount: Path | None, as_json: bool) -> None:
     """Show what each snapshot did to a document, newest first.
 
-    It was added, changed, removed, or extended by users. A status other than 200 is shown: 404, an error page.
+    It was added, changed, removed, or extended by users. A status other than 200 is shown: 404, an error page. Of a
+    document named by its URL, redirects are shown, too, of http and https.
 
     \b
     Examples:
@@ -31,16 +35,29 @@ def log(document_: str, *, archive: str | None, mount: Path | None, as_json: boo
       webarc log --mount ~/web ~/web/www.example.org/index.html
     """
     target = document(find(archive, mount), document_)
-    found = list(versions.steps(target.store, target.domain, target.arc))
+    found = [(step.tag, *_told(step)) for step in versions.steps(target.store, target.domain, target.arc)]
+    urls = both_schemes(target.url) if target.url else ()
+    found += [(tag, *_told_of_redirect(each)) for tag, each in redirect_lists.steps(target.store, target.domain, urls)]
     if not found:
         raise NotFound(f"no snapshot has /{target.domain}/{target.arc}")
-    for step in reversed(found):
-        if as_json:
-            click.echo(json.dumps(asdict(step) | {"tag": str(step.tag)}))
-        else:
-            files = f"  + {', '.join(step.files)}" if step.files else ""
-            status = f"  ({step.status})" if step.status != OK else ""
-            click.echo(f"{step.tag}  {step.what:8} {step.size:>12,} bytes{status}{files}")
+    for when, fields, text in sorted(found, key=itemgetter(0), reverse=True):
+        click.echo(json.dumps({"tag": str(when), **fields}) if as_json else f"{when}  {text}")
+
+
+def _told(step: versions.Step) -> tuple[dict[str, Any], str]:
+    """Return a document's change as fields, and as text."""
+    files = f"  + {', '.join(step.files)}" if step.files else ""
+    status = f"  ({step.status})" if step.status != OK else ""
+    return asdict(step) | {"tag": str(step.tag)}, f"{step.what:10} {step.size:>12,} bytes{status}{files}"
+
+
+def _told_of_redirect(change: redirect_lists.RedirectChange) -> tuple[dict[str, Any], str]:
+    """Return the change of a redirect as fields, and as text."""
+    if change.new is None:
+        return {"what": "redirect-ended", "url": change.url}, f"no longer redirected: {change.url}"
+    status, target = change.new.status, change.new.target
+    fields = {"what": "redirected", "url": change.url, "status": status, "target": target}
+    return fields, f"redirected ({status}) {change.url} -> {target}"
 
 
 @click.command()

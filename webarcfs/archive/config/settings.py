@@ -92,6 +92,9 @@ class CrawlSettings:
     max_queries: int = _setting(
         validators.whole(0), 10_000, "URLs that differ in nothing but their queries; 0 is no limit."
     )
+    max_redirects: int = _setting(
+        validators.whole(0), 100_000, "Redirects of a domain that one crawl keeps; the rest is counted."
+    )
     max_years_ahead: int = _setting(
         validators.whole(0), 5, "How many years ahead of today a date in a URL may lie, as calendars have it; 0: any."
     )

@@ -45,6 +45,10 @@ class Rewriting:
         """Place a file; the last one at a path counts."""
         self.put_digest(path, bytes.fromhex(blob))
 
+    def write(self, path: str, body: bytes) -> None:
+        """Place a file with these bytes, which are stored together with the trees."""
+        self.put(path, self._keep(body, "blob"))
+
     def remove(self, path: str) -> None:
         """Drop the tree's file or folder at `path`; files that are put there, before or after, stay."""
         self.put_digest(path, _NOTHING)
@@ -69,8 +73,8 @@ class Rewriting:
     def __exit__(self, *exc: object) -> None:
         self._stack.close()
 
-    def _keep(self, raw: bytes) -> str:
-        oid = self._pack.add("tree", raw)
+    def _keep(self, raw: bytes, kind: str = "tree") -> str:
+        oid = self._pack.add(kind, raw)
         if len(self._pack) >= _TREES or self._pack.bytes >= _BYTES:
             self._store()
         return oid

@@ -15,6 +15,7 @@ from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
 from webarcfs.archive.model.errors import InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import OK, CommitTag, MetaData, compact_time, parse_compact_time
+from webarcfs.archive.model.redirects import REDIRECTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ def arcs(store: Repository, tree: str, prefix: str = "") -> Iterator[ArcTree]:
         added = tuple(entry.name for entry in entries if not entry.is_tree and not is_reserved(entry.name))
         yield ArcTree(prefix.rstrip("/"), _data(entries), document.oid, added)
     for entry in entries:
-        if entry.is_tree:
+        if entry.is_tree and entry.name != REDIRECTS:
             yield from arcs(store, entry.oid, f"{prefix}{entry.name}/")
 
 

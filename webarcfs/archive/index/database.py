@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlite_utils import Database as SqliteDatabase
 
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, SqliteFile
+from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.commit_message import Message
-from webarcfs.archive.model.metadata import MetaData, format_time
+from webarcfs.archive.model.metadata import MetaData, format_time, parse_time, utc
+from webarcfs.archive.model.redirects import Redirect
 from webarcfs.archive.model.surt import surt
 
 #: `seq_until` of current versions.
@@ -40,6 +43,23 @@ class DocumentChange:
     version: StoredVersion | None
 
 
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a crawl stored for a URL: a document, or a redirect, which has a `target`. Times are CET, `size` is bytes.
+
+    The names are those of the columns; `blob` is git's id of the body, and empty for a redirect.
+    """
+
+    url: str
+    captureTime: str  # noqa: N815 # the name of the column
+    status: int
+    mimeType: str  # noqa: N815
+    target: str
+    size: int
+    blob: str
+    commitTag: str  # noqa: N815
+
+
 class Database(SqliteFile):
     """An open webarc.db. Use it as a context manager, in one thread."""
 
@@ -50,11 +70,17 @@ class Database(SqliteFile):
             self._db = SqliteDatabase(self._connection)
             self._ready(SCHEMA_VERSION, "schema")
 
-    def record(self, message: Message, changes: Iterable[DocumentChange]) -> None:
+    def record(
+        self,
+        message: Message,
+        changes: Iterable[DocumentChange],
+        redirects: Iterable[tuple[str, Redirect | None]] = (),
+    ) -> None:
         """Add one snapshot, in one transaction; once only (/Cr-15/).
 
-        `changes` are against the previous snapshot in time. It is the newest of its domain, or an import from before
-        that: then its versions end at the next snapshot in time, from which earlier ones continue.
+        `changes`, and `redirects` (URL, the redirect from then on), are against the previous snapshot in time. It is
+        the newest of its domain, or an import from before that: then its versions end at the next snapshot in time,
+        from which earlier ones continue.
         """
         tag = message.tag
         seq = int(tag.crawl_time.timestamp())
@@ -81,6 +107,13 @@ class Database(SqliteFile):
                     values = _values(change.version) | {"domain": domain, "seq": seq, "next": following}
                     self._run("metadata/insert_document", **values)
                     self._run("metadata/insert_version", **values)
+            for url, redirect in redirects:
+                values = {"domain": domain, "url": url, "seq": seq, "next": following}
+                if following != _NEVER:
+                    self._run("metadata/split_redirect", **values)
+                self._run("metadata/close_redirect", **values)
+                if redirect is not None:
+                    self._run("metadata/insert_redirect", **values | _redirect_values(redirect))
 
     def indexed(self, domain: str) -> set[str]:
         """Return the commitTags of `domain` that are in the database."""
@@ -101,6 +134,18 @@ class Database(SqliteFile):
                 str(row.pop("path")): row for row in self._db.query(sql("metadata/select_current"), {"name": domain})
             }
 
+    def redirects(self, domain: str) -> dict[str, Redirect]:
+        """Return the redirects in the newest state of `domain`, by URL."""
+        with self._translated():
+            rows = self._db.query(sql("metadata/select_redirects"), {"name": domain})
+            return {str(row["url"]): _redirect(row) for row in rows}
+
+    def captures(self, path: str) -> Iterator[Capture]:
+        """Yield what crawls stored at `path` (`/<domain>/…`), of both schemes, oldest capture first."""
+        with self._translated():
+            for row in self._db.query(sql("metadata/captures"), {"path": path}):
+                yield Capture(**row)
+
     def check(self) -> list[str]:
         """Return SQLite's findings about the file, a line each; none for a sound one."""
         with self._translated():
@@ -116,6 +161,11 @@ class Database(SqliteFile):
         """Yield the whole view `metadata`, ordered by commitTag and path."""
         with self._translated():
             yield from self._db.query(sql("metadata/dump"))
+
+    def dump_redirects(self) -> Iterator[dict[str, str]]:
+        """Yield the redirects of every snapshot, ordered by commitTag and URL."""
+        with self._translated():
+            yield from self._db.query(sql("metadata/dump_redirects"))
 
     def _domain(self, name: str) -> int:
         self._run("insert_domain", name=name)
@@ -135,3 +185,18 @@ def _values(version: StoredVersion) -> dict[str, object]:
         "head": bytes.fromhex(version.head),
         "size": version.size,
     }
+
+
+def _redirect_values(redirect: Redirect) -> dict[str, object]:
+    """Return the columns of a redirect."""
+    return {
+        "path": f"/{arc_path(redirect.url)}",
+        "surt": surt(redirect.url),
+        "status": redirect.status,
+        "target": redirect.target,
+        "captureTime": format_time(redirect.time),
+    }
+
+
+def _redirect(row: dict[str, Any]) -> Redirect:
+    return Redirect(row["url"], row["status"], row["target"], utc(parse_time(row["captureTime"])))

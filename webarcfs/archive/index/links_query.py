@@ -3,9 +3,9 @@
 Users give values, never SQL; the connection is read-only, and a clock bounds the time of an answer.
 
 Joins are in a fixed order (`CROSS JOIN`), from the few rows to the many: URL or word, what links say, pages, versions.
-A link is broken if its domain, though archived, does not have the target at that moment. Redirects are in no
-repository, so only the most frequent is known: a folder's URL without its slash. The view `link_words` is for asking by
-word; by page or target it reads the words of all links.
+A link is broken if its domain, though archived, does not have the target at that moment, nor the page to which its
+redirects lead. Archives of layout 1 have no redirects: there a folder's URL without its slash counts as that of the
+folder. The view `link_words` is for asking by word; by page or target it reads the words of all links.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from webarcfs.archive.index.sqlite_file import as_told_to_readers
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
+from webarcfs.archive.model.redirects import LONGEST_CHAIN, without_fragment
 
 #: Seconds that a reader waits for a writer.
 PATIENCE = 5.0
@@ -161,21 +162,32 @@ def _judge(
     Its errors are added to `failures`.
     """
 
-    @lru_cache(maxsize=65_536)
-    def is_broken(url: str) -> bool:
+    def ask_one(statement: str, **values: object) -> Any:
         try:
-            path = arc_path(url)
-            # A folder without its slash: servers redirect to the folder, and git stores no redirect.
-            folder = path if "?" in url else arc_path(f"{url}/")
-        except UrlRefused:
-            return False
-        values = {"domain": split(path)[0], "path": f"/{path}", "folder": f"/{folder}", "seq": seq}
-        try:
-            domain, document = holdings.execute(sql("metadata/held_at"), values).fetchone()
+            return holdings.execute(sql(statement), values | {"seq": seq}).fetchone()
         except sqlite3.DatabaseError as error:
             failures.append(as_told_to_readers(database, error))
             raise
-        return bool(domain and not document)
+
+    @lru_cache(maxsize=65_536)
+    def is_broken(url: str) -> bool:
+        try:
+            for _ in range(LONGEST_CHAIN + 1):
+                path = arc_path(url)
+                domain = split(path)[0]
+                found = ask_one("metadata/redirected_at", domain=domain, url=url)
+                target = without_fragment(found[0]) if found else url
+                if target == url:
+                    break
+                url = target
+            else:
+                return True
+            # A folder without its slash: archives of layout 1 do not have the redirect to the folder.
+            folder = path if "?" in url else arc_path(f"{url}/")
+        except UrlRefused:
+            return False
+        held = ask_one("metadata/held_at", domain=domain, path=f"/{path}", folder=f"/{folder}")
+        return bool(held[0] and not held[1])
 
     return is_broken
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import idna
@@ -80,6 +80,15 @@ def canonical(raw: str) -> str:
 def domain_of(raw: str) -> str:
     """Return the archive's domain of a URL: host, with `:port` unless it is the scheme's own."""
     return parse(raw).domain
+
+
+def both_schemes(url: str) -> tuple[str, ...]:
+    """Return the canonical URLs that share the ARC of `url`: its own, and that with the other scheme."""
+    mine = parse(url)
+    other = "https" if mine.scheme == "http" else "http"
+    port = mine.domain.rpartition(":")[2]
+    # With a port, the other scheme is a URL of the same domain only if the port is the default of neither.
+    return (str(mine),) if port in DEFAULT_PORTS.values() else (str(mine), str(replace(mine, scheme=other)))
 
 
 def remove_dot_segments(path: str) -> str:

@@ -18,6 +18,7 @@ from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import MetaData
+from webarcfs.archive.model.redirects import REDIRECTS
 from webarcfs.view.node import FILE, Attrs, Folder, Node, number, remember, seconds
 from webarcfs.view.state.domain_reader import ArcTimes
 from webarcfs.view.state.overlay import OverlayEntry, is_gone
@@ -117,7 +118,10 @@ class StoredFolder(Folder):
     def names(self) -> Iterator[str]:
         items = self.items
         newer = self._newer()
-        return iter(items) if newer is None else newer.names()
+        if newer is not None:
+            return newer.names()
+        # Found by name: no reader of pages walks into the redirects.
+        return iter(items) if self.path else (name for name in items if name != REDIRECTS)
 
     def lookup(self, name: str) -> Node:
         taking = self._taking
