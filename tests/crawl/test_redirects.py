@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from agent.upkeep import backups
 from agent.upkeep.verification import verify
 from tests.support import warcs
 from tests.support.archives import rows_of
-from tests.support.crawls import arcs, count_stored, crawl, log_lines, read, run_command, store, through, tree
+from tests.support.crawls import arcs, count_stored, crawl, log_lines, read, store, through, tree
 from tests.support.imports import imported
 from tests.support.nasty import two_locations
 from tests.support.site import Site, redirect
@@ -107,7 +109,6 @@ def test_a_page_becomes_a_redirect_and_a_page_again(archive: Archive, led: Site)
     third = tag_of(crawl(archive, led.url()))
     assert lines(archive, led.host) == {led.url("/old"): (301, led.url("/new") + "#part")}
     assert arcs(archive, led.host) == {"index.html", "new", "page"}
-    log = run_command("log", led.url("/page"), "--archive", archive.root)
     shown = webarc("log", led.url("/page"), "--json", "--archive", archive.root)
     assert [(each["tag"], each["what"], each.get("target", "")) for each in map(json.loads, shown.splitlines())] == [
         (str(third), "added", ""),
@@ -116,7 +117,6 @@ def test_a_page_becomes_a_redirect_and_a_page_again(archive: Archive, led: Site)
         (str(second), "redirected", led.url("/new")),
         (str(first), "added", ""),
     ]
-    assert log.code
     difference = webarc("diff", first, second, "--archive", archive.root).splitlines()
     assert difference == [
         f"+ /{led.host}/old",
@@ -135,9 +135,6 @@ def test_a_page_becomes_a_redirect_and_a_page_again(archive: Archive, led: Site)
 
 def webarc(*arguments: object) -> str:
     """The output of a reader's command."""
-    import subprocess
-    import sys
-
     command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()", *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -283,6 +280,32 @@ def test_more_redirects_than_the_setting_allows_are_counted(archive: Archive, si
     assert counts(again)["dropped"] == 6
     assert len(lines(archive, site.host)) == 4
     assert is_sound(archive)
+
+
+def test_a_link_is_broken_only_where_its_redirects_end_in_nothing(archive: Archive, site: Site) -> None:
+    archive.settings.write_text("[index]\nlinks = true\n", "utf-8")
+    site.add_html("/", link("/good", "/bad", "/circle", "/self", "/away", "/chain/0", "/page", "/none"))
+    answers = {
+        "/good": "/page#x",
+        "/bad": "/none",
+        "/circle": "/circle",
+        "/self": "/self#y",
+        "/away": "http://other.example/",
+    }
+    for path, target in (answers | {f"/chain/{step}": f"/chain/{step + 1}" for step in range(19)}).items():
+        site.add_nasty(path, redirect(target))
+    site.add_html("/chain/19", "the end")
+    site.add_html("/page", "page")
+    first = tag_of(crawl(archive, site.url()))
+    site.add_nasty("/bad", redirect("/page"))
+    crawl(archive, site.url())
+
+    def broken(*options: object) -> list[str]:
+        shown = webarc("links", "--broken", "--format", "json", *options, "--archive", archive.root)
+        return sorted(each["target"] for each in json.loads(shown))
+
+    assert broken() == [site.url(path) for path in ("/circle", "/none", "/self")]
+    assert broken("--at", first) == [site.url(path) for path in ("/bad", "/circle", "/none", "/self")]
 
 
 def test_a_host_that_only_redirects_has_a_repository(archive: Archive, site: Site) -> None:

@@ -30,7 +30,15 @@ from webarcfs.warc import jobwarc
 
 pytestmark = [pytest.mark.crawl, pytest.mark.mount]
 
-_BEFORE_THE_SWAP = ("first-batch-read", "later-batch-read", "captured", "objects-written", "commit-written")
+_BEFORE_THE_SWAP = (
+    "first-batch-read",
+    "later-batch-read",
+    "captured",
+    "documents-stored",
+    "lists-merged",
+    "objects-written",
+    "commit-written",
+)
 
 
 def agent(archive: Archive, site: Site, point: str = "", *what: str) -> subprocess.CompletedProcess[str]:

@@ -21,6 +21,7 @@ import agent.jobs.ending
 import agent.jobs.publishing
 import agent.reports.report
 import agent.service.worker
+import agent.stages.publish
 from agent.cli import main
 from agent.pipeline.document import Document
 from agent.stages.publish import Publisher
@@ -72,6 +73,8 @@ POINTS: dict[str, Callable[[], None]] = {
     "first-batch-read": before(agent.capture.loop._Capture, "read", 1),
     "later-batch-read": before(agent.capture.loop._Capture, "read", 4),
     "captured": before(agent.jobs.ending, "publish_domain"),
+    "documents-stored": before(agent.stages.publish, "merge_redirects"),
+    "lists-merged": after(agent.stages.publish, "merge_redirects"),
     "objects-written": before(Publisher, "_swap"),
     "commit-written": before(Repository, "update_refs", 1),
     "refs-moved": before(PublicationSlot, "publish"),

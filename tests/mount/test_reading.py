@@ -21,6 +21,7 @@ from tests.support.mounts import Mounted, run
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.redirects import REDIRECTS, Redirect, place_of, write_list
 
 pytestmark = pytest.mark.mount
 
@@ -72,6 +73,22 @@ def test_path_of_metadata_works_in_a_snapshot(site: Mounted, archive: Archive, m
     other = mount(archive)
     assert not (other / f".snapshots/{tag}/{DOMAIN}").is_symlink()
     assert (other / f".snapshots/{tag}/{DOMAIN}/page/data").read_bytes() == b"of that name"
+
+
+def test_redirects_are_found_by_name(archive: Archive, mount: Mounter) -> None:
+    """S-names-6"""
+    url = f"http://{DOMAIN}/old"
+    raw = write_list([Redirect(url, 301, f"http://{DOMAIN}/", CREATED)])
+    tag = archives.publish(archive, pages={"index.html": b"x"}, extra={place_of(url): raw})
+    mounted = mount(archive)
+    for folder in (DOMAIN, f".snapshots/{tag}"):
+        assert os.listdir(mounted / folder) == ["index.html"]
+        assert (mounted / folder / place_of(url)).read_bytes() == raw
+        assert os.listdir(mounted / folder / REDIRECTS) == [place_of(url).split("/")[1]]
+        number = errno.EPERM if folder == DOMAIN else errno.EROFS
+        refused(number, (mounted / folder / REDIRECTS / "new").write_bytes, b"x")
+    assert "old" not in run("find", str(mounted.point)).stdout
+    assert REDIRECTS not in run("find", str(mounted.point)).stdout
 
 
 def test_names(site: Mounted) -> None:

@@ -107,6 +107,18 @@ def test_a_redirect_to_itself_and_one_that_is_too_long() -> None:
     assert not redirects.is_too_long(target_of(URL, "/x"))
 
 
+def test_a_change_rewrites_the_lists_that_it_is_in() -> None:
+    """Of 100,000 redirects 1 % change: the new lists are at most 5 % of all."""
+    lists: dict[str, list[Redirect]] = {}
+    for number in range(100_000):
+        each = Redirect(f"http://www.example.org/node/{number}", 301, f"http://www.example.org/page/{number}", TIME)
+        lists.setdefault(place_of(each.url), []).append(each)
+    sizes = {place: len(write_list(found)) for place, found in lists.items()}
+    changed = {place_of(f"http://www.example.org/node/{number}") for number in range(0, 100_000, 100)}
+    assert sum(sizes[place] for place in changed) <= 0.05 * sum(sizes.values())
+    assert max(map(len, lists.values())) < redirects.MOST_LINES / 100
+
+
 _GOOD = write_list([Redirect(f"http://www.example.org/{name}", 302, URL, TIME) for name in "ab"])
 
 

@@ -82,6 +82,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "tests/kill/test_kill.py"),
         {"WEBARC_SOAK": "1"},
     ),
+    "kill-many": Soak(
+        "100 crawls of one archive, each killed at another step; each state is what the site said, and can be rebuilt",
+        ("-m", "pytest", "--timeout=7200", "tests/kill/test_many_kills.py"),
+        {"KILLS": "100"},
+    ),
     "kill-agent": Soak(
         "kill -9 of an agent's job in every stage; the next start finishes it",
         ("-m", "pytest", "tests/kill/test_kill_agent.py"),
