@@ -7,21 +7,21 @@ crawl incomplete. The scope decides which URLs enter.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from agent.capture import fetchresults, wgetcommand
+from agent.capture.archivedpages import ArchivedPages
 from agent.capture.fetchresults import FetchResult
 from agent.frontier import facts
 from agent.frontier.discovery import Discovery
-from agent.frontier.store import FrontierUrl, UrlOutcome
+from agent.frontier.rows import FrontierUrl, UrlOutcome
 from agent.jobfolder.job import Job
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import BUSY, SERVER_BUSY, TRIES, is_given_up
 from agent.policy.scope import PRIVATE_ADDRESS
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from agent.system import steadyclock
-from webarcfs.content.outlinks import Link
 
 #: URLs of a server that are settled in one statement.
 _AT_ONCE = 1000
@@ -43,11 +43,11 @@ class Captured:
 class Disposition:
     """Writes the results of a job into its frontier, and tracks which servers fail."""
 
-    def __init__(self, job: Job, archived_links: Callable[[str], Iterable[Link]]) -> None:
+    def __init__(self, job: Job, archived: ArchivedPages) -> None:
         self._folder = job.folder
         self._frontier = job.frontier
         self._discovery = Discovery(job.frontier, job.publication)
-        self._archived_links = archived_links
+        self._archived = archived
         self._settled: list[UrlOutcome] = []
         self._unreached: dict[str, int] = {}
         self._busy: dict[str, int] = {}
@@ -80,7 +80,7 @@ class Disposition:
     def _fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         self._settled.append(settled)
         if row.kind != LinkKind.ROBOTS:
-            self._discovery.links(row, self._archived_links(row.url))
+            self._discovery.links(row, self._archived.links(row.url))
 
     def _flush(self) -> None:
         self._frontier.settle(self._settled)
@@ -103,7 +103,7 @@ class Disposition:
         return Captured(True)
 
     def _one(self, answer: FetchResult) -> UrlOutcome:
-        row, settled = answer.row, self._fitting(answer.settled)
+        row, settled = answer.row, self._fitting(self._held(answer))
         if settled.note == OVER_SIZE:
             self._settled.append(settled)
             return settled
@@ -120,12 +120,25 @@ class Disposition:
         elif answer.target:
             self._flush()  # `redirect` reads the frontier
             self._discovery.redirect(row, answer.target)
+        elif settled.note == Reason.NOT_MODIFIED:
+            self._discovery.links(row, self._archived.links(row.url))
         else:
             if fetchresults.LINKS_UNREAD in settled.note.split(","):
                 # Pages that only this page links to must not count as no longer linked: the crawl is incomplete.
                 self._frontier.set(facts.LINKS_UNREAD, row.url)
             self._discovery.links(row, answer.links)
         return settled
+
+    def _held(self, answer: FetchResult) -> UrlOutcome:
+        """Return the outcome; for a page that did not change and that the archive no longer has, it waits once more."""
+        row, settled = answer.row, answer.settled
+        if settled.note != Reason.NOT_MODIFIED:
+            return settled
+        mime = self._archived.mime_type(row.url)
+        if mime is not None:
+            return replace(settled, mime=mime)
+        state = UrlState.FAILED if row.note == Reason.ASKED_AGAIN else UrlState.WAITING
+        return UrlOutcome(id=row.id, state=state, status=settled.status, note=Reason.ASKED_AGAIN)
 
     def _fitting(self, settled: UrlOutcome) -> UrlOutcome:
         """Return the outcome unchanged if its bytes fit into `max_total_size`, else refused: the limit is exact."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from agent.capture import wgetlog
 from agent.frontier.retries import again, failed, passing, paused
-from agent.frontier.store import FrontierUrl, UrlOutcome
+from agent.frontier.rows import FrontierUrl, UrlOutcome
 from agent.policy import robotstxt
 from agent.policy.addresses import is_private
-from agent.policy.fetchstatus import PASSING, WHOLE, Status, is_error_page, redirect_of
+from agent.policy.fetchstatus import NOT_MODIFIED, PASSING, WHOLE, Status, is_error_page, redirect_of
 from agent.policy.scope import PRIVATE_ADDRESS
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.model import redirects
@@ -53,11 +53,15 @@ class Killed:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a response. With `public`, a response from a private address is dropped unread."""
+    """The limits of a response. With `public`, a response from a private address is dropped unread.
+
+    With `conditional`, a 304 says that the archived page is unchanged.
+    """
 
     max_file_size: int
     keep_errors: bool
     public: bool = False
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,7 @@ def answers(
         if batch.killed is not None and number == len(attempts):
             yield _of_killed(row, batch.killed, attempt, now)
         else:
-            yield _of_log(row, attempt, now)
+            yield _of_log(row, attempt, limits, now)
     for row in open_rows.values():
         if estranged:
             yield FetchResult(row, failed(row, Status.RUNTIME, Reason.FETCHER, now))
@@ -192,9 +196,19 @@ def _of_document(
         archived = _archived(row, settled, head)
         note = ",".join(filter(None, (archived.note, remark)))
         return FetchResult(row, replace(archived, note=note), links=found.links)
+    if _is_unmodified(row, head.status, limits):
+        return FetchResult(row, _unmodified(row, settled))
     if limits.keep_errors and is_error_page(head.status):
         return FetchResult(row, _archived(row, replace(settled, state=UrlState.DONE), head))
     return FetchResult(row, settled)
+
+
+def _is_unmodified(row: FrontierUrl, status: int, limits: Limits) -> bool:
+    return limits.conditional and status == NOT_MODIFIED and row.kind != LinkKind.ROBOTS
+
+
+def _unmodified(row: FrontierUrl, settled: UrlOutcome) -> UrlOutcome:
+    return replace(settled, note=Reason.NOT_MODIFIED, arc=split(arc_path(row.url))[1])
 
 
 def _archived(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -> UrlOutcome:
@@ -202,10 +216,11 @@ def _archived(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -
     return replace(settled, note=",".join(notes), arc=split(arc_path(row.url))[1])
 
 
-def _of_log(row: FrontierUrl, attempt: wgetlog.Attempt, now: float) -> FetchResult:
+def _of_log(row: FrontierUrl, attempt: wgetlog.Attempt, limits: Limits, now: float) -> FetchResult:
     status = attempt.http_status
     if status in _NO_BODY:
-        return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.DONE, status=status))
+        settled = UrlOutcome(id=row.id, state=UrlState.DONE, status=status)
+        return FetchResult(row, _unmodified(row, settled) if _is_unmodified(row, status, limits) else settled)
     # wget was stopped because of a requested pause before it wrote the response to its WARC.
     waiting = paused(row, status, attempt.retry_after, now)
     return FetchResult(row, waiting or failed(row, *attempt.failure(), now))

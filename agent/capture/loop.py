@@ -13,10 +13,11 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from contextlib import closing
 
 from agent.capture import serverlocks, wgetcommand
+from agent.capture.archivedpages import ArchivedPages
 from agent.capture.disposition import OVER_SIZE, OVER_TIME, Captured, Disposition
 from agent.capture.fetchresults import Limits
 from agent.capture.lookups import Lookups, Reach
@@ -24,7 +25,8 @@ from agent.capture.resultreader import EndedBatch, ResultReader
 from agent.capture.wgetpool import Running, Wgets
 from agent.capture.wgetslots import Slots
 from agent.frontier.robotscache import Permission, RobotsCache
-from agent.frontier.store import NO_STATES, FrontierUrl, UrlOutcome
+from agent.frontier.rows import FrontierUrl, UrlOutcome
+from agent.frontier.store import NO_STATES
 from agent.jobfolder.job import Job
 from agent.policy import addresses
 from agent.policy.fetchstatus import Status
@@ -32,7 +34,6 @@ from agent.policy.politeness import LONGEST_PAUSE
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from agent.system import steadyclock
 from webarcfs.archive.system import locks
-from webarcfs.content.outlinks import Link
 from webarcfs.warc.decoding import BAD_LENGTH
 
 #: URLs in a batch: enough to make wget's start cheap, few enough that results arrive soon.
@@ -53,12 +54,12 @@ _LONGEST_STOP = 2.0
 _log = logging.getLogger(__name__)
 
 
-def capture(job: Job, archived_links: Callable[[str], Iterable[Link]]) -> Captured:
-    """Fetch the frontier's URLs. `archived_links` returns the links of a page's archived version, for failed pages.
+def capture(job: Job, archived: ArchivedPages) -> Captured:
+    """Fetch the frontier's URLs; `archived` has the links of pages that fail or did not change.
 
     Returns when nothing is left to fetch, a limit is reached, or `job.stop` is set.
     """
-    work = _Capture(job, archived_links)
+    work = _Capture(job, archived)
     try:
         work.read_unread()
         return work.run()
@@ -70,18 +71,23 @@ def capture(job: Job, archived_links: Callable[[str], Iterable[Link]]) -> Captur
 
 
 class _Capture:
-    def __init__(self, job: Job, archived_links: Callable[[str], Iterable[Link]]) -> None:
+    def __init__(self, job: Job, archived: ArchivedPages) -> None:
         self.job = job
         self.frontier = job.frontier
         self.settings = job.settings
-        self.intake = Disposition(job, archived_links)
+        self.intake = Disposition(job, archived)
+        self.archived = archived
+        # A page that is replaced in any case is requested in full.
+        self.is_conditional = job.settings.conditional and job.settings.unchanged == "keep"
         self.robots = RobotsCache(job.frontier, job.settings.user_agent)
         self.wgets = Wgets(job.folder, job.settings)
         self.lookups: Lookups | None = None  # None: the crawl may request from any address
         if not addresses.may_be_private(job.settings, job.publication.urls):
             self.lookups = Lookups(names=not addresses.is_proxied(job.settings.wget_args, os.environ))
         public = self.lookups is not None
-        self.reader = ResultReader(Limits(job.settings.max_file_size, job.settings.keep_errors, public))
+        self.reader = ResultReader(
+            Limits(job.settings.max_file_size, job.settings.keep_errors, public, self.is_conditional)
+        )
         most = max(job.instances, self.settings.max_instances)
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
@@ -289,13 +295,26 @@ class _Capture:
     def _launch(self, domain: str, rows: list[FrontierUrl], wait: float, lock: int, place: int) -> None:
         to_the_end = rows[0].note == BAD_LENGTH  # wget reads all bodies of a batch in one mode; the other URLs wait
         rows = [row for row in rows if (row.note == BAD_LENGTH) == to_the_end]
+        rows, conditions = self._with_conditions(rows) if self.is_conditional and not to_the_end else (rows, {})
         self.number += 1
         files = wgetcommand.BatchFiles(self.job.folder, self.number)
         wgetcommand.write_list(files, [row.url for row in rows])
         with self.frontier.changes():
             self.frontier.take(rows, files.number, domain)
         self.served[domain] += len(rows)
-        self.wgets.start(files, rows, domain, wait, (lock, place))
+        self.wgets.start(files, rows, domain, wait, (lock, place), conditions=conditions)
+
+    def _with_conditions(self, rows: list[FrontierUrl]) -> tuple[list[FrontierUrl], Mapping[str, str]]:
+        """Return the first URL with the fields that make its request conditional, else those before such a URL.
+
+        wget sends a field with all URLs of a run, so a conditional request is a run of its own.
+        """
+        for number, row in enumerate(rows):
+            if row.kind != LinkKind.ROBOTS and row.note != Reason.ASKED_AGAIN:
+                conditions = self.archived.conditions(row.url)
+                if conditions:
+                    return (rows[:number], {}) if number else ([row], conditions)
+        return rows, {}
 
     # -- ending early -------------------------------------------------------------------------------------------
 

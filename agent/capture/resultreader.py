@@ -35,7 +35,7 @@ from typing import IO, Any
 
 from agent.capture import fetchresults
 from agent.capture.fetchresults import Batch, FetchResult, Killed, Limits
-from agent.frontier.store import FrontierUrl, UrlOutcome
+from agent.frontier.rows import FrontierUrl, UrlOutcome
 from agent.jobfolder import readmarks
 from agent.jobfolder.readmarks import Marks
 from agent.system import steadyclock

@@ -9,9 +9,10 @@ collide with folders, and takes more time.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from webarcfs.archive.config.settings import CrawlSettings
 
@@ -45,14 +46,21 @@ class BatchFiles:
 
 
 def command(
-    files: BatchFiles, settings: CrawlSettings, wait: float, cookies: Path, *, to_the_end: bool = False
+    files: BatchFiles,
+    settings: CrawlSettings,
+    wait: float,
+    cookies: Path,
+    *,
+    to_the_end: bool = False,
+    conditions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """Return wget's arguments (wget(1)); its working folder is the job's folder.
 
     wget only fetches and records; the frontier decides. With `to_the_end`, a body ends where the server closes the
-    connection, whatever Content-Length says. `setpriv` makes the kernel end wget when the agent dies, however it dies.
-    Digests stay on: without them, wget 1.21 writes uninitialised memory in their place, line ends included, and the
-    record is broken.
+    connection, whatever Content-Length says. `conditions` are fields of the request, by name; with them wget closes the
+    connection, as it would wait for a body after a 304. `setpriv` makes the kernel end wget when the agent dies,
+    however it dies. Digests stay on: without them, wget 1.21 writes uninitialised memory in their place, line ends
+    included, and the record is broken.
     """
     arguments = [
         "setpriv",
@@ -81,6 +89,8 @@ def command(
         arguments.append("--server-response")
     if to_the_end:
         arguments += ["--ignore-length", "--no-http-keep-alive"]
+    if conditions:
+        arguments += ["--no-http-keep-alive", *(f"--header={name}: {value}" for name, value in conditions.items())]
     if cookies.exists():
         arguments.append(f"--load-cookies={cookies}")
     # Last: wget does not name an unknown option that follows --no-config.

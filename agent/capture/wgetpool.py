@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from agent.capture import serverlocks, wgetcommand, wgetlog
 from agent.capture.disposition import OVER_SIZE
 from agent.capture.fetchresults import Killed
 from agent.capture.wgetlog import LogPosition
-from agent.frontier.store import FrontierUrl
+from agent.frontier.rows import FrontierUrl
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import is_held
 from agent.policy.vocabulary import Reason
@@ -103,16 +103,28 @@ class Wgets:
         return any(each.wait for each in self._running)
 
     def start(
-        self, files: wgetcommand.BatchFiles, rows: list[FrontierUrl], domain: str, wait: float, held: tuple[int, int]
+        self,
+        files: wgetcommand.BatchFiles,
+        rows: list[FrontierUrl],
+        domain: str,
+        wait: float,
+        held: tuple[int, int],
+        *,
+        conditions: Mapping[str, str],
     ) -> None:
         """Start wget on a batch whose list is written. Either all `rows` have the note BAD_LENGTH, or none.
 
-        `held` is (the server's lock, a slot); this object closes them.
+        `held` is (the server's lock, a slot); this object closes them. `conditions` are request fields for one URL.
         """
         with files.errors.open("wb") as errors:
             process = subprocess.Popen(
                 wgetcommand.command(
-                    files, self._settings, wait, self._cookies / domain, to_the_end=rows[0].note == BAD_LENGTH
+                    files,
+                    self._settings,
+                    wait,
+                    self._cookies / domain,
+                    to_the_end=rows[0].note == BAD_LENGTH,
+                    conditions=conditions,
                 ),
                 env=wgetcommand.environment(),
                 stdin=subprocess.DEVNULL,

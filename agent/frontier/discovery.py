@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from agent.frontier import facts
 from agent.frontier.quotas import UrlQuotas
-from agent.frontier.store import FoundUrl, Frontier, FrontierUrl
+from agent.frontier.rows import FoundUrl, FrontierUrl
+from agent.frontier.store import Frontier
 from agent.policy import addresses, scope, traps
 from agent.policy.fetchstatus import Status
 from agent.policy.vocabulary import LinkKind, Reason, UrlState

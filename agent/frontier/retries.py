@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.frontier.store import FrontierUrl, UrlOutcome
+from agent.frontier.rows import FrontierUrl, UrlOutcome
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import BUSY, NextTry, asks_for_pause, next_try
 from agent.policy.vocabulary import UrlState

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from agent.frontier.store import FoundUrl, Frontier
+from agent.frontier.rows import FoundUrl
+from agent.frontier.store import Frontier
 from agent.policy import robotstxt
 from agent.policy.vocabulary import LinkKind, UrlState
 from webarcfs.archive.model.redirects import STATUSES

@@ -11,14 +11,13 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlite_utils import Database as SqliteDatabase
 
 from agent.frontier.facts import Fact, Value
-from agent.policy.vocabulary import UrlState
+from agent.frontier.rows import FoundUrl, FrontierUrl, UrlOutcome
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.redirects import LONGEST_TARGET
@@ -28,69 +27,6 @@ SCHEMA_VERSION = 2
 #: Keys of `Frontier.counts` that are not states.
 NO_STATES = ("bytes", "documents")
 _AT_ONCE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class FrontierUrl:
-    """A URL of the frontier; the columns are explained in sql/frontier/schema.sql."""
-
-    id: int
-    url: str
-    domain: str
-    kind: str
-    depth: int
-    hops: str
-    found_on: int | None
-    state: str
-    tries: int
-    not_before: float
-    status: int
-    note: str
-    batch: int
-    position: int
-    size: int
-    mime: str
-    digest: str
-    captured: str
-    arc: str
-    target: str
-    expanded: int
-    nested: int
-    result: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundUrl:
-    """A found URL: its page, its kind, and whether the scope accepts it (state `waiting`) or why not."""
-
-    url: str
-    domain: str
-    kind: str
-    depth: int
-    hops: str
-    found_on: int | None = None
-    state: str = UrlState.WAITING
-    status: int = 0
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UrlOutcome:
-    """The outcome of an attempt at a URL. `tried` is 0 if the attempt does not count."""
-
-    id: int
-    state: str
-    status: int
-    tried: int = 1
-    not_before: float = 0.0
-    note: str = ""
-    position: int = 0
-    size: int = 0
-    mime: str = ""
-    digest: str = ""
-    captured: str = ""
-    arc: str = ""
-    target: str = ""
 
 
 class Frontier:
@@ -308,6 +244,14 @@ class Frontier:
     def redirects(self, domain: str) -> Iterator[tuple[int, str, int, str, str]]:
         """Yield (row, URL, status, target, time) of a domain's redirects that can be kept, in order of their rows."""
         return iter(self._connection.execute(sql("frontier/redirects"), {"domain": domain, "longest": LONGEST_TARGET}))
+
+    def has_captures(self, domain: str) -> bool:
+        """Return whether the crawl has anything of a domain for the archive."""
+        return bool(self._scalar("frontier/has_captures", domain=domain))
+
+    def not_modified(self, domain: str) -> list[tuple[int, str, str]]:
+        """Return (row, URL, ARC) of the documents that a server did not send again, since they did not change."""
+        return list(self._connection.execute(sql("frontier/not_modified"), {"domain": domain}))
 
     def has_body(self, domain: str, arc: str) -> bool:
         """Return whether the crawl saw a document whose place is this ARC, and the archive has it."""

@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agent.frontier.store import FoundUrl, Frontier, UrlOutcome
+from agent.frontier.rows import FoundUrl, UrlOutcome
+from agent.frontier.store import Frontier
 from agent.policy.vocabulary import LinkKind
 from webarcfs.archive.model.metadata import format_time
-
-#: Status of a revisit by "not modified" (RFC 9110, section 15.4.5): the response that it repeats was whole.
-NOT_MODIFIED = 304
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from agent.capture.wgetcommand import BatchFiles
-from agent.frontier.store import UrlOutcome
-from agent.importing.captures import NOT_MODIFIED, Capture, settle
+from agent.frontier.rows import UrlOutcome
+from agent.importing.captures import Capture, settle
 from agent.importing.tally import Tally
 from agent.jobfolder.job import Job
-from agent.policy.fetchstatus import Status
+from agent.policy.fetchstatus import NOT_MODIFIED, Status
 from agent.policy.vocabulary import Reason, UrlState
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, data_name, split

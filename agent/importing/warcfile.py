@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.frontier import facts
-from agent.frontier.store import Frontier, UrlOutcome
-from agent.importing.captures import NOT_MODIFIED, Capture, settle
+from agent.frontier.rows import UrlOutcome
+from agent.frontier.store import Frontier
+from agent.importing.captures import Capture, settle
 from agent.importing.tally import Tally
 from agent.policy import traps
-from agent.policy.fetchstatus import WHOLE, Status, is_error_page, redirect_of
+from agent.policy.fetchstatus import NOT_MODIFIED, WHOLE, Status, is_error_page, redirect_of
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model import redirects

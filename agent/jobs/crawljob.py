@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from agent.capture.archivedlinks import archived_links
+from agent.capture.archivedpages import ArchivedPages
 from agent.capture.disposition import OVER_TIME, Captured
 from agent.capture.loop import capture
 from agent.filters import chain
@@ -103,7 +103,7 @@ def _captured(job: Job, seconds: report.Seconds) -> Captured:
         return Captured(**known)
     overlap.note_begin(job)
     with seconds.of("capture"):
-        captured = capture(job, lambda url: archived_links(job.archive, url))
+        captured = capture(job, ArchivedPages(job.archive))
     if job.stop.is_set() and not captured.complete:
         raise Interrupted("stopped while it was fetching")
     end: CaptureEnd = {"complete": captured.complete, "reason": captured.reason}

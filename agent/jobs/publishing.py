@@ -70,7 +70,7 @@ def publish_domain(
 
 def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
     path = job.archive.repository(domain)
-    found = bool(job.frontier.document_batches(domain)) or any(True for _ in job.frontier.redirects(domain))
+    found = job.frontier.has_captures(domain)
     try:
         store = Repository(path)
     except NotFound:

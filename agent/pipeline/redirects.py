@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import groupby
 
-from agent.frontier.store import FrontierUrl
+from agent.frontier.rows import FrontierUrl
 from agent.pipeline.domainrun import DomainRun, TreeReader
 from agent.policy.fetchstatus import GONE, WHOLE
 from agent.policy.vocabulary import LinkKind, Reason, Result, UrlState

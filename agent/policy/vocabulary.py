@@ -79,6 +79,8 @@ class Reason(_Word):
     BAD_LOCATION = "bad-location", "It redirects to nothing that is a URL."
     REDIRECT_TOO_LONG = "redirect-too-long", "It redirects to a URL that is too long to be kept."
     REDIRECT_HELD = "redirect-held", "The archived page stays, and the redirect in its place is not kept yet."
+    NOT_MODIFIED = "not-modified", "The server said that it did not change; the archived page stays."
+    ASKED_AGAIN = "asked-again", "The server said that it did not change, and the archive does not have it."
     TOO_BIG = "too-big", "It is larger than `max_file_size`."
     OVER_SIZE = "max-total-size", "The crawl had as many bytes as `max_total_size` before it."
     OVER_TIME = "max-duration", "The crawl took as long as `max_duration` before it."

@@ -12,7 +12,8 @@ from typing import Any
 
 from agent.frontier import facts
 from agent.frontier.facts import PublishedDomain
-from agent.frontier.store import Frontier, FrontierUrl
+from agent.frontier.rows import FrontierUrl
+from agent.frontier.store import Frontier
 from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import JobState, save
 from agent.pipeline.domainrun import ARC_COUNTS, REDIRECT_COUNTS, DomainRun

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from agent.frontier.store import FrontierUrl
+from agent.frontier.rows import FrontierUrl
 from agent.pipeline.document import Document, replace
 from agent.pipeline.domainrun import DomainRun
 from agent.policy.vocabulary import Reason, Result

@@ -85,6 +85,7 @@ class Publisher:
                 run.arcs[result] += 1
                 run.note(document.row, result, document.mime_type, nested=document.nested)
             yield document
+        self._count_not_modified()
         run.flush()
         with run.job.frontier.changes():
             run.job.frontier.rest_unchanged(run.domain)
@@ -110,6 +111,16 @@ class Publisher:
         run.arcs["removed"] = len(removed)
         merged = merge_redirects(run, tree, seen_tree, seen_before, complete=complete)
         return Published(self._swap(merged.tree, merged.seen, complete), complete, reason)
+
+    def _count_not_modified(self) -> None:
+        """Count the documents that a server did not send again. If one is gone meanwhile, the crawl is not complete."""
+        run = self._run
+        for _, url, arc in run.job.frontier.not_modified(run.domain):
+            if run.shelf.find(f"{arc}/{DATA_XML}") is not None:
+                run.arcs["unchanged"] += 1
+            else:
+                _log.warning("%s: the server said that it is unchanged, and it was removed meanwhile", url)
+                run.complete = False
 
     # -- objects -------------------------------------------------------------------------------------------------
 

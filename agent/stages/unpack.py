@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.capture.wgetcommand import BatchFiles
-from agent.frontier.store import FrontierUrl
+from agent.frontier.rows import FrontierUrl
 from agent.pipeline.document import Body, Document
 from agent.pipeline.domainrun import DomainRun
 from agent.policy.vocabulary import Result

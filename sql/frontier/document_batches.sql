@@ -1,1 +1,1 @@
-SELECT DISTINCT batch FROM url WHERE domain = :domain AND arc <> '' ORDER BY batch;
+SELECT DISTINCT batch FROM url WHERE domain = :domain AND arc <> '' AND status <> 304 ORDER BY batch;

@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent.frontier.store import FoundUrl, Frontier, UrlOutcome
+from agent.frontier.rows import FoundUrl, UrlOutcome
+from agent.frontier.store import Frontier
 from tests.bench.crawl import STAGES, crawl_once, own_archive, summary_of
 from tests.bench.serve import running
 

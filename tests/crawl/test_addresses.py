@@ -9,19 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from agent.capture.archivedpages import ArchivedPages
 from agent.capture.disposition import Disposition
 from agent.capture.fetchresults import FetchResult, Limits
 from agent.capture.resultreader import EndedBatch, ResultReader
 from agent.capture.wgetcommand import BatchFiles, command, write_list
-from agent.frontier.store import FoundUrl, Frontier
+from agent.frontier.rows import FoundUrl
+from agent.frontier.store import Frontier
 from agent.jobfolder.job import Job
+from tests.support.archives import publish
 from tests.support.crawls import COMMAND, crawl, end, log_lines, publish_as, run_command, through
 from tests.support.site import Site, redirect
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model.metadata import now
-from webarcfs.content.htmlurls import Kind
-from webarcfs.content.outlinks import Link
 
 pytestmark = pytest.mark.crawl
 
@@ -57,8 +58,9 @@ def test_rules_that_lead_inside_are_not_known(archive: Archive, site: Site, targ
 
 def test_pages_that_moved_inside_stay_with_what_only_they_lead_to(archive: Archive, tmp_path: Path) -> None:
     """What is not asked for may be there still, as pages are that robots.txt forbids: none of it may be removed."""
+    publish(archive, "moved.example", {"hub.html": b'<a href="/deep">deep</a>'})
     frontier = Frontier(tmp_path / "frontier.db")
-    hub, deep = "http://moved.example/hub", "http://moved.example/deep"
+    hub, deep = "http://moved.example/hub.html", "http://moved.example/deep"
     publication = publish_as("http://start.example/", hosts=["moved.example"])
     job = Job(
         archive=archive,
@@ -72,8 +74,7 @@ def test_pages_that_moved_inside_stay_with_what_only_they_lead_to(archive: Archi
     try:
         with frontier.changes():
             frontier.add([FoundUrl(url=hub, domain="moved.example", kind="link", depth=1, hops="L")])
-            archived = {hub: [Link(deep, Kind.LINK)]}
-            Disposition(job, lambda url: archived.get(url, [])).keep_out("moved.example")
+            Disposition(job, ArchivedPages(archive)).keep_out("moved.example")
         rows = [frontier.by_url(url) for url in (hub, deep)]
         assert [(row and row.state, row and row.note) for row in rows] == [("failed", "private-address")] * 2
     finally:

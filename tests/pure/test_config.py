@@ -85,6 +85,7 @@ def test_defaults_are_those_of_the_design() -> None:
         "max_repeats": 5,
         "max_parameters": 32,
         "max_queries": 10_000,
+        "conditional": False,
         "max_redirects": 100_000,
         "max_years_ahead": 5,
         "private_addresses": False,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.frontier.retries import again, failed, passing, paused
-from agent.frontier.store import FrontierUrl, UrlOutcome
+from agent.frontier.rows import FrontierUrl, UrlOutcome
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import PATIENCE, TRIES
 from agent.policy.vocabulary import Reason, UrlState

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.frontier.quotas import HOSTS, QUERIES, UrlQuotas
-from agent.frontier.store import FoundUrl, Frontier
+from agent.frontier.rows import FoundUrl
+from agent.frontier.store import Frontier
 from agent.policy.scope import Verdict, domain_in
 from agent.policy.vocabulary import LinkKind
 from webarcfs.archive.config.settings import CrawlSettings

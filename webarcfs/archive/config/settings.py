@@ -103,6 +103,11 @@ class CrawlSettings:
         False,
         "Also crawl hosts at addresses of one's own network or machine; a start URL at one does so.",
     )
+    conditional: bool = _setting(
+        validators.boolean,
+        False,
+        "Ask for archived pages only if they changed: fewer bytes, a process and a connection for each.",
+    )
     page_requisites: bool = _setting(
         validators.boolean, True, "Also fetch images, styles and scripts of a page, beyond depth, on accepted hosts."
     )
