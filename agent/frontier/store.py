@@ -245,6 +245,10 @@ class Frontier:
         """Yield (row, URL, status, target, time) of a domain's redirects that can be kept, in order of their rows."""
         return iter(self._connection.execute(sql("frontier/redirects"), {"domain": domain, "longest": LONGEST_TARGET}))
 
+    def answered(self, domain: str) -> Iterator[str]:
+        """Yield the URLs of a domain that have an answer other than a redirect."""
+        return (url for (url,) in self._connection.execute(sql("frontier/answered"), {"domain": domain}))
+
     def has_captures(self, domain: str) -> bool:
         """Return whether the crawl has anything of a domain for the archive."""
         return bool(self._scalar("frontier/has_captures", domain=domain))

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from itertools import groupby
+from itertools import groupby, islice
+from operator import itemgetter
 
 from agent.frontier.rows import FrontierUrl
 from agent.pipeline.domainrun import DomainRun, TreeReader
@@ -27,6 +28,7 @@ from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, split
 from webarcfs.archive.model.metadata import parse_time, utc
 from webarcfs.archive.model.redirects import (
     MOST_LINES,
+    REDIRECTS,
     STATUSES,
     Redirect,
     is_too_long,
@@ -82,9 +84,10 @@ class _List:
 def merge_redirects(
     run: DomainRun, tree: str, seen: str, seen_before: str | None, *, complete: bool
 ) -> MergedRedirects:
-    """Return `tree` and its part `seen` with the redirects of the crawl; both come with the lists of the state before.
+    """Return `tree` and its part `seen` with the redirects of the crawl.
 
-    `seen_before` is the tree that the publication saw last. Only a `complete` crawl removes what is gone.
+    `tree` comes with the lists of the state before, `seen` with those of `seen_before`, which the publication saw last.
+    Only a `complete` crawl removes what is gone.
     """
     return _Merge(run, tree, seen_before, complete=complete).into(tree, seen)
 
@@ -104,24 +107,39 @@ class _Merge:
             of_tree, of_seen = (_Lists(self._store, each, stack) for each in (tree, seen))
             for place, found in self._places(stack):
                 now, before = self._run.shelf.find(place), self._seen_before.find(place)
-                lines = self._merged(_list(self._store, place, now, before), found)
-                of_tree.put(place, now, lines.kept, (before,))
-                of_seen.put(place, now, lines.seen, (before, of_tree.last))
+                if now is not None or before is not None or found:
+                    lines = self._merged(_list(self._store, place, now, before), found)
+                    of_tree.put(place, now, lines.kept, (before,))
+                    of_seen.put(place, before, lines.seen, (now, of_tree.last))
             self._run.flush()
             return MergedRedirects(of_tree.finish(), of_seen.finish())
 
     def _places(self, stack: ExitStack) -> Iterator[tuple[str, list[_Found]]]:
-        """Yield each list that may change, in order, with the redirects that were found for it."""
+        """Yield each list that may change, in order, with the redirects that were found for it.
+
+        Those are the lists of the URLs that the crawl has an answer of, and those that the publication saw before: the
+        cost does not depend on the lists of other publications.
+        """
         sorter = stack.enter_context(Sorter(self._run.job.folder))
-        for number, row in enumerate(self._run.job.frontier.redirects(self._run.domain)):
+        frontier, domain = self._run.job.frontier, self._run.domain
+        for number, row in enumerate(frontier.redirects(domain)):
             if number < self._run.job.settings.max_redirects:
                 sorter.add("\t".join([place_of(row[1]), row[1], *map(str, (row[0], *row[2:]))]).encode())
             else:
                 self._run.redirects["dropped"] += 1
-        groups = groupby((row.decode().split("\t") for row in sorter.rows()), key=lambda row: row[0])
-        found = ((place, [_found(*row[1:]) for row in rows]) for place, rows in groups)
-        stored = redirect_lists.places(self._store, self._run.base.tree) if self._run.base is not None else iter(())
-        yield from _joined(found, (place for place, _ in stored))
+        stored, seen = self._run.shelf.find(REDIRECTS), self._seen_before.find(REDIRECTS)
+        if stored is not None and stored != seen:
+            for url in frontier.answered(domain):
+                sorter.add(place_of(url).encode())
+        groups = groupby((row.decode().split("\t") for row in sorter.rows()), key=itemgetter(0))
+        found = ((place, self._founds(row[1:] for row in rows if len(row) > 1)) for place, rows in groups)
+        yield from _joined(found, (place for place, _ in redirect_lists.places(self._store, seen)))
+
+    def _founds(self, rows: Iterator[list[str]]) -> list[_Found]:
+        """Return the redirects of a list, as many as it may have: an honest site has two of 100,000 in one."""
+        found = [_found(*row) for row in islice(rows, MOST_LINES)]
+        self._run.redirects["dropped"] += sum(1 for _ in rows)
+        return found
 
     def _merged(self, lines: _List, found: list[_Found]) -> _List:
         counts = self._run.redirects

@@ -26,14 +26,14 @@ _NOTES = "webarc-seen.json"
 _AT_ONCE = 1000
 
 
-def subset(store: Repository, tree: str, arcs: Iterator[tuple[str, bool]]) -> str:
-    """Write the tree that contains only these ARCs of `tree`, and all its lists of redirects; return its id.
+def subset(store: Repository, tree: str, arcs: Iterator[tuple[str, bool]], redirects: Entry | None = None) -> str:
+    """Write the tree that contains only these ARCs of `tree`, and the lists of `redirects`; return its id.
 
     `arcs` yields (path, whether its folder contains folders), children directly after their folder. ARCs that are not
     in `tree` are ignored.
     """
     cursor = _Cursor(arcs)
-    return _subset(store, tree, "", False, cursor) or store.write_tree([])
+    return _subset(store, tree, "", False, cursor, redirects) or store.write_tree([])
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,21 @@ class SeenTree:
 
 
 def seen_part(
-    store: Repository, publication: str, tree: str, names: Iterable[str], arcs: Callable[[], Iterator[tuple[str, bool]]]
+    store: Repository,
+    publication: str,
+    tree: str,
+    names: Iterable[str],
+    arcs: Callable[[], Iterator[tuple[str, bool]]],
+    *,
+    redirects: Entry | None = None,
 ) -> SeenTree:
-    """Return the part of `tree` that `publication` saw: the ARCs `names`, each once, in any order; `arcs()` as above.
+    """Return the part of `tree` that `publication` saw: the ARCs `names`, each once, in any order; the rest as above.
 
     The same ARCs of the same tree give the same part, so the last result is stored in the repository, in a file that
     may be lost. For an unchanged site no tree is read. `names` in another order only lose this saving.
     """
-    digest, count, left = hashlib.sha256(tree.encode()), 0, iter(names)
+    lists = redirects.oid if redirects is not None else ""
+    digest, count, left = hashlib.sha256(f"{tree}{lists}".encode()), 0, iter(names)
     while some := list(islice(left, _AT_ONCE)):
         digest.update(os.fsencode("\0".join(some)) + b"\0")
         count += len(some)
@@ -61,7 +68,7 @@ def seen_part(
     known = notes.get(publication)
     if known == [question, store.ref(PUBLICATIONS + publication)]:
         return SeenTree(known[1], count)
-    part = subset(store, tree, arcs())
+    part = subset(store, tree, arcs(), redirects)
     with suppress(OSError):  # it only saves time
         jsonfile.write(store.path / _NOTES, notes | {publication: [question, part]}, durable=False)
     return SeenTree(part, count)
@@ -123,17 +130,19 @@ class _Cursor:
         return self.path is not None and self.path.startswith(prefix)
 
 
-def _subset(store: Repository, tree: str, prefix: str, is_seen_arc: bool, cursor: _Cursor) -> str | None:
-    """Return the seen part of the folder `prefix`; None if nothing in it was seen."""
+def _subset(  # noqa: PLR0917 # a recursion
+    store: Repository, tree: str, prefix: str, is_seen_arc: bool, cursor: _Cursor, redirects: Entry | None = None
+) -> str | None:
+    """Return the seen part of the folder `prefix`, with `redirects`; None if nothing in it was seen."""
     whole = store.names(tree)
     part, same = _Part(), True
     if is_seen_arc:
         for each in store.each(tree):
             if not each.is_tree or not leads_to_arcs(store, each.oid):
                 part.add(each)
-    redirects = whole.find(REDIRECTS) if not prefix else None
     if redirects is not None:
-        part.add(redirects)  # they are merged line by line
+        part.add(redirects)
+        same = whole.find(REDIRECTS) == redirects
     while cursor.inside(prefix):
         name = str(cursor.path)[len(prefix) :].partition("/")[0]
         entry = whole.find(name)

@@ -29,7 +29,7 @@ from webarcfs.archive.history.merge import additions_since
 from webarcfs.archive.history.versions import arcs, is_arc, leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_reserved, split
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
-from webarcfs.archive.model.redirects import place_of
+from webarcfs.archive.model.redirects import REDIRECTS, place_of
 from webarcfs.archive.system import locks
 
 _log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class Publisher:
             self._hold_unanswered()
             # A page that became an error page was not found; an error page that was one before is as it was.
             found = run.arcs["added"] + run.arcs["changed"] + run.arcs["unchanged"] - self._new_errors
-            seen = self._seen_part(tree)
+            seen = self._seen_part(tree, seen_before)
             verdict, seen_tree = removed_arcs(run, seen, found), seen.tree
             complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
         if not complete:
@@ -230,10 +230,12 @@ class Publisher:
 
     # -- what the publication saw ----------------------------------------------------------------------------
 
-    def _seen_part(self, tree: str) -> SeenTree:
-        frontier, domain = self._run.job.frontier, self._run.domain
-        names = frontier.seen_names(domain)
-        return seen_part(self._run.store, self._run.job.publication.name, tree, names, lambda: frontier.seen(domain))
+    def _seen_part(self, tree: str, before: str | None) -> SeenTree:
+        """The ARCs of `tree` that the publication saw now, with the redirects that it saw `before`."""
+        run, frontier = self._run, self._run.job.frontier
+        names, arcs_seen = frontier.seen_names(run.domain), lambda: frontier.seen(run.domain)
+        redirects = None if before is None else run.store.find(before, REDIRECTS)
+        return seen_part(run.store, run.job.publication.name, tree, names, arcs_seen, redirects=redirects)
 
     def _seen_with_the_one_before(self, tree: str) -> tuple[str, str | None]:
         """What an incomplete crawl saw of `tree` with what its publication's crawl before it had; and the latter."""
@@ -244,7 +246,7 @@ class Publisher:
         if before.tree is not None:
             with frontier.changes():
                 frontier.hold(run.domain, (arc.path for arc in arcs(run.store, before.tree)))
-        return self._seen_part(tree).tree, before.tree
+        return self._seen_part(tree, before.tree).tree, before.tree
 
     # -- the swap ------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.archive.model.redirects import Redirect
+from webarcfs.archive.model.redirects import REDIRECTS, Redirect
 
 pytestmark = pytest.mark.crawl
 
@@ -207,6 +207,30 @@ def test_what_a_publication_saw_has_its_redirects_alone(archive: Archive, led: S
     before = count_stored(archive, led.host)
     crawl(archive, led.url("/other"), name="other", depth=0)
     assert count_stored(archive, led.host) == before + 1  # the commit
+    assert is_sound(archive)
+
+
+def test_a_small_crawl_reads_no_lists_of_a_large_one(
+    archive: Archive, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add_html("/", link(*(f"/{number}" for number in range(100)), "/mine"))
+    for path in (*(f"/{number}" for number in range(100)), "/mine"):
+        site.add_nasty(path, redirect("/page"))
+    site.add_html("/page", "page")
+    crawl(archive, site.url(), name="large")
+    crawl(archive, site.url("/mine"), name="small", depth=0)
+    read, reads = redirect_lists.read_list, []
+
+    def counted(raw: bytes, place: str = "") -> list[Redirect]:
+        reads.append(place)
+        return read(raw, place)
+
+    monkeypatch.setattr(redirect_lists, "read_list", counted)
+    site.add_nasty("/mine", redirect("/other"))
+    done = crawl(archive, site.url("/mine"), name="small", depth=0)
+    assert counts(done) == {"changed": 1}
+    assert len(reads) < 10
+    assert len(lines(archive, site.host)) == 101
     assert is_sound(archive)
 
 
@@ -414,7 +438,7 @@ def test_a_damaged_list_is_found(archive: Archive, led: Site) -> None:
     repository = store(archive, led.host)
     head = repository.head()
     assert head is not None
-    (place, entry), *_ = redirect_lists.places(repository, head.tree)
+    (place, entry), *_ = redirect_lists.places(repository, repository.find(head.tree, REDIRECTS))
     bad = repository.write_blob(repository.read(entry.oid) + b"nonsense\n")
     with pytest.raises(Exception, match="no list"):
         redirect_lists.lines(repository, entry._replace(oid=bad), place)

@@ -38,13 +38,12 @@ def of_url(store: Repository, tree: str, url: str) -> Redirect | None:
 
 def every(store: Repository, tree: str) -> Iterator[Redirect]:
     """Yield all redirects of a domain's tree, list by list."""
-    for place, entry in places(store, tree):
+    for place, entry in places(store, store.find(tree, REDIRECTS)):
         yield from lines(store, entry, place)
 
 
-def places(store: Repository, tree: str) -> Iterator[tuple[str, Entry]]:
-    """Yield path and entry of each list of a domain's tree, in order."""
-    top = store.find(tree, REDIRECTS)
+def places(store: Repository, top: Entry | None) -> Iterator[tuple[str, Entry]]:
+    """Yield path and entry of each list, in order; `top` is the entry `%redirects` of a domain's tree."""
     for outer in store.each(top.oid) if top is not None and top.is_tree else ():
         for inner in store.each(outer.oid) if outer.is_tree else ():
             if is_place(place := f"{REDIRECTS}/{outer.name}/{inner.name}") and not inner.is_tree:

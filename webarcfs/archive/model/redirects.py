@@ -32,7 +32,6 @@ LONGEST_CHAIN = 20
 MOST_LINES = 2_000
 
 _LINE = re.compile(r"(https?://[^\s]+)\t(\d{3})\t(https?://[^\s]+)\t(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)", re.ASCII)
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
 _FRAGMENT = re.compile(rb"[^A-Za-z0-9\-._~!*'();:@&=+$,/?%]|%(?![0-9A-Fa-f]{2})")
 _PLACE = re.compile(rf"{REDIRECTS}/[0-9a-f]{{2}}/[0-9a-f]{{2}}")
 
@@ -107,7 +106,7 @@ def _read_line(line: str) -> Redirect:
     url, status, target, time = match.groups()
     if int(status) not in STATUSES:
         raise ValueError(f"{status} is no status of a redirect")
-    return Redirect(url, int(status), target, datetime.strptime(time, _TIME).replace(tzinfo=UTC))
+    return Redirect(url, int(status), target, datetime.fromisoformat(time).astimezone(UTC))
 
 
 def target_of(url: str, location: str) -> str:
