@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Callable
 
-from tests.bench import additions, asking, crawl, folder, growth, links, mount, wordcount
+from tests.bench import additions, asking, crawl, folder, growth, links, mount, redirects, wordcount
 
 #: Name → the benchmark; with the full sizes where `large` is asked for.
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
@@ -21,6 +21,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "asking": lambda given: asking.asking((100_000, 1_000_000) if given.large else (10_000, 100_000)),
     "log": lambda _: asking.log(),
     "wordcount": lambda given: wordcount.wordcount(_rounds(given), wordcount.SIZES[0 if given.large else -1 :]),
+    "redirects": lambda given: redirects.redirects(redirects.SIZES if given.large else redirects.SIZES[:1]),
     "links": lambda given: links.links(10_000_000 if given.large else 300_000),
 }
 
