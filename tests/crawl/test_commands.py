@@ -181,7 +181,7 @@ def test_reports(archive: Archive, site: Site) -> None:
     content = json.loads((folder / "summary.json").read_text("utf-8"))
     assert set(content) == {
         "job", "publication", "commit_tags", "complete", "started", "finished", "seconds", "urls", "documents", "bytes",
-        "arcs", "filter_errors",
+        "arcs", "redirects", "filter_errors",
     }  # fmt: skip
     assert content["job"] == outcome.job and content["job"].endswith(f"-{content['publication']}")
     assert content["commit_tags"] == list(outcome.tags) and content["complete"] is True
