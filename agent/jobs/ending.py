@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.frontier.facts import PublishedDomain
 from agent.jobfolder.attempts import reason_of
 from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import Phase
@@ -72,7 +71,6 @@ def finish(
 ) -> JobOutcome:
     """Write the report of a published job, and remove its folder."""
     parts = report.domains(job.frontier)
-    warnings = (*warnings, *_dropped(parts))
     whole = complete and all(part["complete"] for part in parts)
     summary = report.summary(job, whole, parts, seconds.values)
     tags = tuple(str(part["commit_tag"]) for part in parts)
@@ -80,10 +78,3 @@ def finish(
     path = report.write(job, summary, keeper.ended(state, **facts))
     report.remove_job(job.folder)
     return JobOutcome(job.name, False, whole, tuple(warnings), tags, summary, path)
-
-
-def _dropped(parts: Sequence[PublishedDomain]) -> Iterator[str]:
-    """Yield a line for each domain with more redirects than a crawl keeps."""
-    for part in parts:
-        if number := part.get("redirects", {}).get("dropped"):
-            yield f"{part['commit_tag']}: {number} redirects more than `max_redirects` were not kept"

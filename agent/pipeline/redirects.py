@@ -7,6 +7,7 @@ other publication has it. A URL with an ARC has no line: a redirect is held back
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ from webarcfs.archive.model.redirects import (
 )
 from webarcfs.archive.system.sorting import Sorter
 
+_log = logging.getLogger(__name__)
 _STORED = (Result.ADDED, Result.CHANGED, Result.UNCHANGED)
 
 
@@ -112,6 +114,8 @@ class _Merge:
                     of_tree.put(place, now, lines.kept, (before,))
                     of_seen.put(place, before, lines.seen, (now, of_tree.last))
             self._run.flush()
+            if dropped := self._run.redirects["dropped"]:
+                _log.warning("%s: %d redirects more than `max_redirects` are not kept", self._run.domain, dropped)
             return MergedRedirects(of_tree.finish(), of_seen.finish())
 
     def _places(self, stack: ExitStack) -> Iterator[tuple[str, list[_Found]]]:
