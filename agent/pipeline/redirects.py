@@ -257,7 +257,7 @@ def _found(url: str, row: str, status: str, target: str, captured: str) -> _Foun
 def _leads_nowhere(row: FrontierUrl) -> bool:
     """Return whether the server redirects to a target that is not kept."""
     is_redirect = row.state == UrlState.DONE and row.status in STATUSES
-    return is_redirect and (not row.target or is_too_long(row.target))
+    return is_redirect and (not row.target or is_too_long(row.target) or is_too_long(row.url))
 
 
 def _joined(found: Iterable[tuple[str, list[_Found]]], stored: Iterable[str]) -> Iterator[tuple[str, list[_Found]]]:

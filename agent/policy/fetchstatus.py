@@ -31,9 +31,9 @@ def is_error_page(status: int) -> bool:
 def redirect_of(url: str, location: str) -> tuple[str, str]:
     """Return the target of a redirect from `url` by its header Location, and why it is not kept (empty: it is)."""
     target = redirects.target_of(url, location)
-    return target, Reason.BAD_LOCATION if not target else Reason.REDIRECT_TOO_LONG if redirects.is_too_long(
-        target
-    ) else ""
+    if not target:
+        return "", Reason.BAD_LOCATION
+    return target, Reason.REDIRECT_TOO_LONG if redirects.is_too_long(url) or redirects.is_too_long(target) else ""
 
 
 class Status(IntEnum):

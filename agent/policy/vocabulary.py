@@ -77,7 +77,7 @@ class Reason(_Word):
     REDIRECTS = "trap:redirects", "It is one of too many redirects in a row."
     REDIRECT_LOOP = "redirect-loop", "Its redirects lead back to it."
     BAD_LOCATION = "bad-location", "It redirects to nothing that is a URL."
-    REDIRECT_TOO_LONG = "redirect-too-long", "It redirects to a URL that is too long to be kept."
+    REDIRECT_TOO_LONG = "redirect-too-long", "It redirects, and its URL or the target is too long to be kept."
     REDIRECT_HELD = "redirect-held", "The archived page stays, and the redirect in its place is not kept yet."
     NOT_MODIFIED = "not-modified", "The server said that it did not change; the archived page stays."
     ASKED_AGAIN = "asked-again", "The server said that it did not change, and the archive does not have it."

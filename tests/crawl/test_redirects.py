@@ -428,6 +428,7 @@ def test_of_several_captures_in_an_import_a_page_counts_before_a_redirect(archiv
         moved(login, "/one", "2020-01-01T00:00:00Z"),
         moved(login, page, "2020-01-01T00:00:07Z", "302 Found"),
     ]
+    records.append(moved(f"{page}?{'x' * 3_000}", page, "2020-01-01T00:00:00Z"))  # too long to be kept
     imported(archive, warcs.write(tmp_path / "1.warc", records), name="x")
     assert lines(archive, HOST) == {login: (302, page)}
     assert read(archive, HOST, "page") == b"the page"

@@ -24,7 +24,7 @@ from webarcfs.archive.model.url import canonical
 REDIRECTS = "%redirects"
 #: HTTP statuses of redirects (RFC 9110 section 15.4).
 STATUSES = frozenset({301, 302, 303, 307, 308})
-#: Longest target, in characters; a longer one is not kept.
+#: Longest URL and longest target, in characters; a redirect with a longer one is not kept.
 LONGEST_TARGET = 2_000
 #: Length of a chain of redirects that is followed, as browsers do (the WHATWG Fetch standard, HTTP-redirect fetch).
 LONGEST_CHAIN = 20
@@ -132,9 +132,9 @@ def _escaped(fragment: str) -> str:
     return raw.decode("ascii")
 
 
-def is_too_long(target: str) -> bool:
-    """Return whether a target is too long to be kept."""
-    return len(target) > LONGEST_TARGET
+def is_too_long(url: str) -> bool:
+    """Return whether a URL or a target is too long to be kept."""
+    return len(url) > LONGEST_TARGET
 
 
 def without_fragment(target: str) -> str:
