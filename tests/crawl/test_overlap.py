@@ -15,10 +15,11 @@ from agent.jobs.ending import JobOutcome
 from tests.support import crawls
 from tests.support.crawls import StopAfter, crawl
 from tests.support.nasty import slow
-from tests.support.site import Site, page
+from tests.support.site import Site, page, redirect
 from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS
+from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system import locks
@@ -133,3 +134,37 @@ def test_a_crawl_that_is_told_to_stop_publishes_nothing_of_a_domain_or_all(
     monkeypatch.undo()
     assert crawl(archive, pages.url()).complete
     assert len(pages.requests) == asked
+
+
+def test_a_redirect_that_was_captured_before_the_newer_crawl_is_older(archive: Archive, site: Site) -> None:
+    """Another redirect, a page that redirects by now, a redirect that is a page by now."""
+    site.add_html("/", "".join(f'<a href="/{name}">x</a>' for name in "acdb"))
+    for name in "acd":
+        site.add_html(f"/{name}", f"{name}, first")
+    site.add_nasty("/b", slow(300, page("b")))
+    site.add_nasty("/a", redirect("/old"))
+    site.add_nasty("/d", redirect("/old"))
+    stop = StopAfter(site, 6)
+    crawl(archive, site.url(), name="slow", stop=stop.event)
+    stop.join()
+    until(lambda: list(archive.jobs.iterdir()), "it was interrupted")
+    next_second()
+    site.add_html("/b", "b")
+    site.add_nasty("/a", redirect("/new"))
+    site.add_nasty("/c", redirect("/new"))
+    site.add_html("/d", "d, second")
+    crawl(archive, site.url(), name="first")
+    before = crawls.files(archive, site.host)
+    site.clear_log()
+    resumed = crawl(archive, site.url(), name="slow")
+    assert site.count("/a") == site.count("/c") == site.count("/d") == 0, "it had those"
+    now_there = crawls.files(archive, site.host)
+    assert {path for path in before if before[path] != now_there.get(path)} <= {"b", "index.html"}
+    assert set(now_there) - set(before) <= {"old"}
+    repository = crawls.store(archive, site.host)
+    led = {each.url: each.target for each in redirect_lists.every(repository, crawls.tree(archive, site.host))}
+    assert led == {site.url(path): site.url("/new") for path in ("/a", "/c")}
+    assert "c" not in crawls.arcs(archive, site.host) and "d" in crawls.arcs(archive, site.host)
+    notes = {url: line.notes for url, line in crawls.log_lines(archive, resumed).items()}
+    assert "older" in notes[site.url("/a")] and "older" in notes[site.url("/c")]
+    assert notes[site.url("/d")] == ("redirect-held",)
