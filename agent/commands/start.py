@@ -1,4 +1,4 @@
-"""`webarc-agent start`: runs the unattended agent."""
+"""`webarc-agent start`, `stop`: runs the unattended agent; ends it, and waits for its end."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import contextlib
 import logging
 import os
 import selectors
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import click
 
 from agent.commands.common import archive_option, opened, settings_of, start_url
-from agent.service import loop
+from agent.service import agentlock, loop
 from agent.system import agentlog
+from agent.system.processid import Process
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Exit
+from webarcfs.archive.model.errors import Exit, WebarcError
 
 _log = logging.getLogger("webarc")
 _READY = b"READY=1"
@@ -88,3 +91,24 @@ def _ready(listener: socket.socket, process: subprocess.Popen[bytes]) -> bool:
             if selector.select(0.1) and _READY in listener.recv(4096).splitlines():
                 return True
     return False
+
+
+@click.command()
+@archive_option
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for its jobs to stop.")
+def stop(archive: str | None, timeout: float) -> None:
+    """End the running agent. Its jobs keep what they have fetched; the next start goes on with them."""
+    place = opened(archive)
+    agent = agentlock.running(place)
+    if agent is None:
+        click.echo(f"no agent runs for {place.root}")
+        return
+    process = Process(agent.pid, agent.ticks)
+    until = time.monotonic() + timeout
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        os.kill(agent.pid, signal.SIGTERM)
+    while process.runs():
+        if time.monotonic() > until:
+            raise WebarcError(f"process {agent.pid} has not ended within {timeout:g} s; it is still stopping its jobs")
+        time.sleep(0.05)
+    click.echo(f"the agent of {place.root} has ended")

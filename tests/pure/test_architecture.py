@@ -17,7 +17,10 @@ ORDER = (
     "webarcfs",
     *(
         f"webarcfs.archive.{name}"
-        for name in ("model", "system", "config", "git", "document", "index", "journal", "history", "commit", "repair")
+        for name in (
+            "model", "system", "config", "git", "document", "index", "journal", "history", "catalogue", "commit",
+            "repair",
+        )
     ),
     "webarcfs.content",
     "webarcfs.warc",
@@ -38,7 +41,7 @@ ORDER = (
         f"agent.{name}"
         for name in (
             "system", "policy", "frontier", "jobfolder", "capture", "importing", "pipeline", "filters", "indexing",
-            "stages", "reports", "jobs", "upkeep", "service", "commands",
+            "stages", "reports", "catalogue", "jobs", "upkeep", "service", "commands",
         )
     ),
     "agent",
@@ -64,6 +67,7 @@ ONLY = {
         "webarcfs.archive.document.data_nodes",
         "webarcfs.archive.document.node_parser",
         "webarcfs.archive.document.schemas",
+        "webarcfs.archive.catalogue.record_xml",
         "webarcfs.content.markup",
         "webarcfs.content.outlinks",
         "webarcfs.content.text",

@@ -1,0 +1,133 @@
+"""Records: the table of fields, record.xml, the counts as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from agent.catalogue import counting
+from agent.catalogue.counting import Count
+from webarcfs.archive.catalogue import record_xml
+from webarcfs.archive.catalogue.fields import BY_NUMBER, FIELDS, Edit, Kind, step_of
+from webarcfs.archive.catalogue.record import Event, Occasion, Part, Record, State, Value
+from webarcfs.archive.model.errors import InvalidDocument
+from webarcfs.archive.model.metadata import CET, CommitTag
+
+pytestmark = pytest.mark.pure
+
+_XSD = Path(__file__).parents[2] / "xsd" / "record.xsd"
+_XS = "{http://www.w3.org/2001/XMLSchema}"
+_TIMES = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1)).map(
+    lambda time: time.replace(microsecond=0, tzinfo=CET)
+)
+#: Text of every script, without what XML cannot hold; white space at its ends is kept.
+_TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff"), max_size=30)
+_VALUES = st.builds(Value, _TEXT.filter(bool), _TEXT, st.none() | _TIMES)
+_OID = st.text("0123456789abcdef", min_size=40, max_size=40)
+
+
+def _fields_of(group_of_measures: bool) -> st.SearchStrategy[dict[int, Value]]:
+    numbers = [each.number for each in FIELDS if each.repeats is group_of_measures]
+    return st.dictionaries(st.sampled_from(numbers), _VALUES, max_size=6).map(lambda found: dict(sorted(found.items())))
+
+
+_PARTS = st.builds(
+    Part, st.builds(CommitTag, _TIMES, st.just("a.example")), st.booleans(), st.just("") | _OID, st.booleans()
+)
+_RECORDS = st.builds(
+    Record,
+    id=st.just("20261121T030000-example"),
+    number=st.integers(1, 10**9),
+    publication=st.just("example"),
+    state=st.sampled_from(State),
+    occasion=st.sampled_from(Occasion),
+    complete=st.booleans(),
+    release=st.sampled_from(["automatic", "when-checked", "by-hand"]),
+    closed_for=st.sampled_from(["", "30 years"]),
+    title=st.just(Value("")) | _VALUES,
+    parts=st.lists(_PARTS, max_size=3).map(tuple),
+    values=_fields_of(False),
+    measures=st.lists(_fields_of(True), max_size=2).map(tuple),
+    events=st.lists(st.builds(Event, st.just("captured"), _TIMES, _TEXT, _TEXT), max_size=2).map(tuple),
+)
+
+
+def test_there_are_81_fields_of_three_kinds() -> None:
+    assert [each.number for each in FIELDS] == list(range(1, 82))
+    assert Counter(each.kind for each in FIELDS) == {Kind.LOG: 16, Kind.AVA: 9, Kind.TMD: 56}
+    assert len({each.name for each in FIELDS}) == len({each.de for each in FIELDS}) == 81
+    assert {step_of(each) for each in FIELDS} == {
+        "capture",
+        "count",
+        "convert",
+        "index",
+        "release",
+        "backup",
+        "measure",
+    }
+
+
+def test_who_may_edit_and_who_sees_what() -> None:
+    until_fetched = {each.number for each in FIELDS if each.archivist is Edit.UNTIL_FETCHED}
+    always = {each.number for each in FIELDS if each.archivist is Edit.ALWAYS}
+    assert until_fetched == {12, 13, 16}
+    assert always == {2, 3, 4, 5, 6, 20, 30, 43, 45, 47, 52, 59, 64, 73, 81}
+    assert not any(BY_NUMBER[number].is_public for number in (8, 32, 33, 36, 54, 61, 66, 71, 72, 75))
+    assert not any(BY_NUMBER[number].administrator for number in (1, 7, 8, 21, 29, 31, 38, 53, 60, 61, 65, 67, 74))
+    assert all(BY_NUMBER[number].administrator for number in (2, 6, 11, 14, 48, 70, 71, 72, 73))
+
+
+def test_the_schema_has_each_field_as_the_table_does() -> None:
+    found = {}
+    for element in etree.parse(str(_XSD)).iter(f"{_XS}element"):
+        fixed = {each.get("name"): each.get("fixed") for each in element.iter(f"{_XS}attribute") if each.get("fixed")}
+        if "field" in fixed and element.get("name") not in ("record", "measure"):
+            found[element.get("name")] = (fixed["field"], fixed["group"], fixed["kind"])
+    assert found == {each.name: (str(each.number), each.group, str(each.kind)) for each in FIELDS}
+
+
+@given(_RECORDS)
+def test_a_record_is_read_as_it_was_written(record: Record) -> None:
+    raw = record_xml.write(record)
+    assert record_xml.read(raw) == record
+    assert record_xml.write(record_xml.read(raw)) == raw
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"<record/>",
+        b"<record xmlns='urn:webarcfs:record:1'/>",
+        b"<!DOCTYPE r [<!ENTITY a 'b'>]><record xmlns='urn:webarcfs:record:1'>&a;</record>",
+        b"x" * (record_xml.LARGEST + 1),
+    ],
+    ids=["empty", "no namespace", "no attributes", "entity", "large"],
+)
+def test_what_is_no_record_is_refused(raw: bytes) -> None:
+    with pytest.raises(InvalidDocument):
+        record_xml.read(raw)
+
+
+def test_a_commit_tag_that_is_none_is_refused() -> None:
+    record = Record(id="20261121T030000-x", number=1, publication="x", state=State.EMPTY)
+    raw = record_xml.write(record).replace(b"</record>", b'<part commitTag="nonsense"/></record>')
+    raw = raw.replace(b"/>\n", b'><part commitTag="nonsense"/></record>') if b"</record>" not in raw else raw
+    with pytest.raises(InvalidDocument):
+        record_xml.read(raw)
+
+
+@given(st.dictionaries(st.sampled_from(["html", "png", "(none)", "tar.gz"]), st.integers(1, 10**6)))
+def test_counts_are_read_as_they_were_written(extensions: dict[str, int]) -> None:
+    assert counting.parsed(counting.written(extensions)) == extensions
+
+
+def test_counts_are_added() -> None:
+    both = Count(10, 2, 1, {"html": 2}) + Count(-3, 0, 0, {"html": -2, "png": 2})
+    assert both == Count(7, 2, 1, {"png": 2})

@@ -1,0 +1,135 @@
+"""A record: the description of one capture of a publication, with its state, its parts and its history. Pure.
+
+A record describes one job. Its id is the job's name; `number` counts for people. A value says who or what set it, and
+when. Times are CET.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from webarcfs.archive.catalogue.fields import FIELDS
+from webarcfs.archive.model.metadata import CommitTag
+
+
+class State(StrEnum):
+    """How far a record is. Visibility to readers is not decided by it alone."""
+
+    OPEN = "open"
+    CANCELLED = "cancelled"
+    EMPTY = "empty"  # its job published nothing
+    CAPTURED = "captured"
+    COUNTED = "counted"
+    CONVERTED = "converted"
+    INDEXED = "indexed"
+    CHECKED = "checked"
+    RELEASED = "released"
+    REJECTED = "rejected"
+
+
+class Occasion(StrEnum):
+    """Whether a capture was due, or made for an occasion."""
+
+    REGULAR = "regular"
+    OCCASION = "occasion"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of a field, the person or program that set it, and when; None: not known."""
+
+    text: str
+    by: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a capture published on one domain: `seen` is the tree that its publication saw, empty for all of it.
+
+    `is_held`: readers were not allowed to see it at once.
+    """
+
+    tag: CommitTag
+    complete: bool
+    seen: str = ""
+    is_held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a record: a step, an edit, a release, an interruption; `text` is the reason."""
+
+    what: str
+    at: datetime
+    by: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record. `values` has the fields 1 to 73 by number, `measures` the fields 74 to 81 of each measure.
+
+    `release` and `closed_for` are copied from the publication when its job began.
+    """
+
+    id: str
+    number: int
+    publication: str
+    state: State
+    occasion: Occasion = Occasion.REGULAR
+    complete: bool = False
+    release: str = "automatic"
+    closed_for: str = ""
+    title: Value = Value("")
+    language: Value = Value("")
+    access: Value = Value("")
+    parts: tuple[Part, ...] = ()
+    values: Mapping[int, Value] = field(default_factory=dict)
+    measures: tuple[Mapping[int, Value], ...] = ()
+    events: tuple[Event, ...] = ()
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains that it has parts of."""
+        return tuple(part.tag.domain for part in self.parts)
+
+    @property
+    def date(self) -> datetime | None:
+        """The time of its earliest commitTag; None without a part."""
+        return min((part.tag.crawl_time for part in self.parts), default=None)
+
+    def as_fields(self) -> dict[str, str]:
+        """Return what tables have of it: its head, and each field by its name."""
+        head = {
+            "id": self.id,
+            "number": str(self.number),
+            "publication": self.publication,
+            "state": str(self.state),
+            "complete": "yes" if self.complete else "no",
+            "title": self.title.text,
+        }
+        return head | {each.name: self.text(each.number) for each in FIELDS if not each.repeats and each.number != 1}
+
+    def text(self, number: int) -> str:
+        """Return the text of a field; empty without a value."""
+        value = self.values.get(number)
+        return "" if value is None else value.text
+
+    def with_values(self, texts: Mapping[int, str], by: str, at: datetime) -> Record:
+        """Return it with these fields set; a text that is there already keeps its setter, an empty one is no value."""
+        values = dict(self.values)
+        for number, text in texts.items():
+            if not text:
+                values.pop(number, None)
+            elif self.text(number) != text:
+                values[number] = Value(text, by, at)
+        return replace(self, values={number: values[number] for number in sorted(values)})
+
+
+def fields_without_value(record: Record) -> Sequence[int]:
+    """Return the numbers of the fields that have no value, but for those of measures."""
+    return [each.number for each in FIELDS if not each.repeats and not record.text(each.number)]

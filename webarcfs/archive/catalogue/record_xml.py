@@ -1,0 +1,169 @@
+"""record.xml: a record as XML, which `xsd/record.xsd` describes. Equal records are equal bytes.
+
+Each field is an element of its own name, with its number, group and kind. It is read with entities, DTDs and the
+network off.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from lxml import etree
+
+from webarcfs.archive.catalogue.fields import BY_NAME, BY_NUMBER
+from webarcfs.archive.catalogue.record import Event, Occasion, Part, Record, State, Value
+from webarcfs.archive.config import packaged_files
+from webarcfs.archive.document.data_xml import clean
+from webarcfs.archive.model.errors import Damaged, InvalidDocument
+from webarcfs.archive.model.metadata import CommitTag, format_time, parse_time
+
+NAMESPACE = "urn:webarcfs:record:1"
+#: Largest record.xml that is read, in bytes: statistics of thousands of extensions, and thousands of events.
+LARGEST = 16 << 20
+_OWN = threading.local()
+_ABOUT = ("title", "language", "access")
+
+
+def write(record: Record) -> bytes:
+    """Return a record as record.xml. Characters that XML forbids are left out."""
+    root = etree.Element(_name("record"), nsmap={None: NAMESPACE})  # type: ignore[dict-item] # None: no prefix
+    for name, value in _attributes(record).items():
+        if value:
+            root.set(name, clean(value))
+    for name in _ABOUT:
+        _add_value(root, name, getattr(record, name))
+    for part in record.parts:
+        _add(
+            root, "part", commitTag=str(part.tag), complete=_yes(part.complete), seen=part.seen, held=_yes(part.is_held)
+        )
+    _add_fields(root, record.values)
+    for measure in record.measures:
+        _add_fields(_add(root, "measure"), measure)
+    for event in record.events:
+        _add(root, "event", event.text, what=event.what, at=format_time(event.at), by=event.by)
+    etree.indent(root)
+    return etree.tostring(root, encoding="UTF-8", xml_declaration=True) + b"\n"
+
+
+def read(document: bytes) -> Record:
+    """Return the record of a record.xml. Raises InvalidDocument for a document that the schema refuses."""
+    if len(document) > LARGEST:
+        raise InvalidDocument(f"a record of {len(document)} bytes; at most {LARGEST} are read")
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        root = etree.fromstring(document, parser)
+    except etree.XMLSyntaxError as error:
+        raise InvalidDocument(f"no record: {error}") from None
+    if root.getroottree().docinfo.doctype:
+        raise InvalidDocument("no record: it has a document type, which could declare entities")
+    schema = _schema()
+    if not schema.validate(root):
+        raise InvalidDocument(f"no record: {schema.error_log}")
+    try:
+        return _read(root)
+    except Damaged as error:
+        raise InvalidDocument(f"no record: {error}") from None
+
+
+def _attributes(record: Record) -> dict[str, str]:
+    return {
+        "id": record.id,
+        "number": str(record.number),
+        "publication": record.publication,
+        "state": record.state,
+        "occasion": record.occasion,
+        "complete": _yes(record.complete),
+        "release": record.release,
+        "closedFor": record.closed_for,
+    }
+
+
+def _read(root: etree._Element) -> Record:
+    return Record(
+        id=_get(root, "id"),
+        number=int(_get(root, "number")),
+        publication=_get(root, "publication"),
+        state=State(_get(root, "state")),
+        occasion=Occasion(_get(root, "occasion")),
+        complete=_is_yes(root, "complete"),
+        release=_get(root, "release"),
+        closed_for=_get(root, "closedFor"),
+        **{name: _value(root.find(_name(name))) for name in _ABOUT},
+        parts=tuple(_part(each) for each in root.iterfind(_name("part"))),
+        values=dict(_fields(root)),
+        measures=tuple(dict(_fields(each)) for each in root.iterfind(_name("measure"))),
+        events=tuple(_event(each) for each in root.iterfind(_name("event"))),
+    )
+
+
+def _part(element: etree._Element) -> Part:
+    tag = CommitTag.parse(_get(element, "commitTag"))
+    return Part(tag, _is_yes(element, "complete"), _get(element, "seen"), _is_yes(element, "held"))
+
+
+def _event(element: etree._Element) -> Event:
+    return Event(_get(element, "what"), parse_time(_get(element, "at")), _get(element, "by"), element.text or "")
+
+
+def _fields(parent: etree._Element) -> Iterator[tuple[int, Value]]:
+    for element in parent:
+        field = BY_NAME.get(etree.QName(element).localname)
+        if field is not None:
+            yield field.number, _value(element)
+
+
+def _value(element: etree._Element | None) -> Value:
+    if element is None:
+        return Value("")
+    at = _get(element, "at")
+    return Value(element.text or "", _get(element, "by"), parse_time(at) if at else None)
+
+
+def _get(element: etree._Element, name: str) -> str:
+    return str(element.attrib.get(name, ""))
+
+
+def _is_yes(element: etree._Element, name: str) -> bool:
+    return _get(element, name) == "yes"
+
+
+def _add_fields(parent: etree._Element, values: Mapping[int, Value]) -> None:
+    for number in sorted(values):
+        field = BY_NUMBER[number]
+        _add_value(parent, field.name, values[number], field=str(number), group=field.group, kind=field.kind)
+
+
+def _add_value(parent: etree._Element, name: str, value: Value, **attributes: str) -> None:
+    if value.text:
+        _add(parent, name, value.text, **attributes, by=value.by, at=_time(value.at))
+
+
+def _add(parent: etree._Element, name: str, text: str = "", **attributes: str) -> etree._Element:
+    element = etree.SubElement(parent, _name(name))
+    for key, value in attributes.items():
+        if value:
+            element.set(key, clean(value))
+    element.text = clean(text) or None
+    return element
+
+
+def _name(local: str) -> str:
+    return f"{{{NAMESPACE}}}{local}"
+
+
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else ""
+
+
+def _time(at: datetime | None) -> str:
+    return "" if at is None else format_time(at)
+
+
+def _schema() -> etree.XMLSchema:
+    """Return the schema, one for each thread: lxml's keeps its errors in itself."""
+    found: etree.XMLSchema | None = getattr(_OWN, "schema", None)
+    if found is None:
+        found = _OWN.schema = etree.XMLSchema(etree.parse(str(packaged_files.path("xsd", "record.xsd"))))
+    return found
