@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agent.cli import cli
+from tests.support.sources import MODULES
 
 pytestmark = pytest.mark.pure
 
@@ -188,3 +189,33 @@ def test_every_target_of_the_makefile_explains_itself() -> None:
 def test_links_between_documents_lead_somewhere(name: str) -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", document(name)):
         assert (ROOT / target).exists()
+
+
+def _section(begin: str, end: str) -> str:
+    text = document("ARCHITECTURE")
+    start = text.index(begin)
+    return text[start : text.index(end, start)]
+
+
+def _modules_with(pattern: str) -> set[str]:
+    """The names of our modules in which a pattern occurs, but for comments and docstrings of one line."""
+    found = set()
+    for module, path in MODULES.items():
+        lines = path.read_text("utf-8").splitlines()
+        if any(re.search(pattern, line) and '"""' not in line for line in lines):
+            found.add(f"{module.rpartition('.')[2]}.py")
+    return found
+
+
+def test_each_lock_is_in_the_architecture() -> None:
+    section = _section("## Locks and threads", "## What an adapter owes")
+    held = _modules_with(r"threading\.(R?Lock|Condition|(Bounded)?Semaphore)\(|fcntl\.flock\(") - {"locks.py"}
+    assert len(held) > 20
+    assert {name for name in held if f"`{name}`" not in section and f"/{name}`" not in section} == set()
+
+
+def test_each_cache_is_in_the_architecture() -> None:
+    section = _section("**Memory.**", "## The agent")
+    bounded = _modules_with(r"\bCache\(|lru_cache\((?!\))") - {"cache.py"}
+    assert len(bounded) > 15
+    assert {name for name in bounded if f"`{name}`" not in section and f"/{name}`" not in section} == set()

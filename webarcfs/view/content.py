@@ -14,6 +14,7 @@ from typing import IO, Protocol
 
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.system.cache import Cache
+from webarcfs.view import slow_causes
 
 #: Up to this size a blob is read in this process; above, git writes it to a file (pygit2 holds the GIL meanwhile).
 SMALL = 4 * 1024 * 1024
@@ -120,8 +121,12 @@ class Small:
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from `offset`."""
-        body = self._cache.get(self._blob, lambda: self._store.read(self._blob))
+        body = self._cache.get(self._blob, self._from_git)
         return body[offset : offset + size]
+
+    def _from_git(self) -> bytes:
+        with slow_causes.timed("reading its body from git"):
+            return self._store.read(self._blob)
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -157,10 +162,15 @@ class _Large:
         self._lock = threading.Lock()
 
     def read(self, offset: int, size: int) -> bytes:
-        with self._lock:
+        if self._file is None:
+            self._wait_for_file()
+        assert self._file is not None
+        return os.pread(self._file.fileno(), size, offset)
+
+    def _wait_for_file(self) -> None:
+        with slow_causes.timed(f"git's copy of its {self._size} bytes to a file"), self._lock:
             if self._file is None:
                 self._file = self._copied()
-        return os.pread(self._file.fileno(), size, offset)
 
     def drop(self) -> None:
         if self._file is not None:

@@ -56,7 +56,7 @@ def read(document: bytes) -> Record:
         root = etree.fromstring(document, parser)
     except etree.XMLSyntaxError as error:
         raise InvalidDocument(f"no record: {error}") from None
-    if root.getroottree().docinfo.doctype:
+    if root.getroottree().docinfo.internalDTD is not None:
         raise InvalidDocument("no record: it has a document type, which could declare entities")
     schema = _schema()
     if not schema.validate(root):

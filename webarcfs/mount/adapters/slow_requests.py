@@ -1,4 +1,4 @@
-"""Logs slow requests, by operation and path.
+"""Logs slow requests, by operation and path, with what took long meanwhile (`view/slow_causes.py`).
 
 At most one line a second, so that a slow disk does not fill the log; the next line counts those left out. An answer
 that waits for the disk, such as a close's, is measured until it is sent. Safe for any thread.
@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Final
+
+from webarcfs.view import slow_causes
 
 #: Seconds from which a request is slow.
 SLOW: Final = 0.1
@@ -39,4 +41,5 @@ class SlowRequests:
                 return
             self._next_line, left_out, self._left_out = now + _BETWEEN_LINES, self._left_out, 0
         more = f"; {left_out} more before it" if left_out else ""
-        _log.info("slow: %s %s took %.2f s%s", operation, self._path_of(where), now - begun, more)
+        why = "".join(f"; {cause}" for cause in slow_causes.since(begun))
+        _log.info("slow: %s %s took %.2f s%s%s", operation, self._path_of(where), now - begun, why, more)

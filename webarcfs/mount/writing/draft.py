@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from webarcfs.archive.journal.journal import StoredBody
 from webarcfs.archive.journal.log_format import INLINE
 from webarcfs.archive.model.addition import ArcVersion, blob_hash, blob_id
-from webarcfs.archive.model.errors import NotSupported, Replaced
+from webarcfs.archive.model.errors import LookAgain, NotSupported, Replaced
 from webarcfs.archive.system.fsync import write_all_at
 from webarcfs.view.content import Content
 from webarcfs.view.node import Attrs, File, number
@@ -135,9 +135,11 @@ class Draft:
         return digest.hexdigest(), StoredBody(size, fd=self._fd)
 
     def hold(self) -> None:
-        """Add a user. Raises Stale when its name means a version by now: it is closed for good, or is data.xml."""
+        """Add a user. Raises LookAgain when its name means a version by now: it is closed for good, or is data.xml."""
         with self.lock:
-            self._check_there()
+            gone = self._why_gone()
+            if gone:
+                raise LookAgain(gone)
             self._users += 1
 
     def let_go(self) -> None:
@@ -149,10 +151,15 @@ class Draft:
                 os.close(self._fd)
 
     def _check_there(self) -> None:
+        gone = self._why_gone()
+        if gone:
+            raise Replaced(gone)
+
+    def _why_gone(self) -> str:
+        """Return why it is no draft any more; empty while it is one."""
         if not self._users:  # its descriptor may be another file's (truncate(2) by way of an O_PATH descriptor)
-            raise Replaced(f"{self.path} is closed")
-        if self.gone:
-            raise Replaced(f"{self.path} was renamed onto data.xml")
+            return f"{self.path} is closed"
+        return f"{self.path} was renamed onto data.xml" if self.gone else ""
 
     def _check_room(self, end: int, unasked: int) -> None:
         """Raise EFBIG or ENOSPC if the disk has no room up to `end` and more than `unasked` bytes are new.

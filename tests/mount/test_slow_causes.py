@@ -1,0 +1,57 @@
+"""The log says why a request was slow."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.archives import DOMAIN, make_archive, publish, store_of
+from webarcfs.mount.adapters.slow_requests import SLOW, SlowRequests
+from webarcfs.view import slow_causes
+from webarcfs.view.content import Blobs
+
+pytestmark = pytest.mark.store
+
+
+def test_a_slow_request_says_what_took_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A body that git gives slowly; not what another request, or another thread, waited for before."""
+    archive = make_archive(tmp_path)
+    publish(archive, pages={"a": b"body"})
+    store = store_of(archive)
+    head = store.head()
+    entry = store.find(head.tree, "a/data") if head is not None else None
+    assert entry is not None
+    read = store.read
+
+    def slowly(blob: str) -> bytes:
+        time.sleep(SLOW * 1.2)
+        return read(blob)
+
+    monkeypatch.setattr(store, "read", slowly)
+    with slow_causes.timed("an earlier request"):
+        time.sleep(0.03)
+    requests = SlowRequests(lambda where: f"/{DOMAIN}/{where}")
+    begun = time.monotonic()
+    assert Blobs().open(store, entry.oid, 4).read(0, 4) == b"body"
+    with caplog.at_level(logging.INFO):
+        requests.note("read", "a", begun)
+    assert f"slow: read /{DOMAIN}/a took" in caplog.text and "; reading its body from git took 0.1" in caplog.text
+    assert "earlier" not in caplog.text
+    found: list[list[str]] = []
+    other = threading.Thread(target=lambda: found.append(slow_causes.since(begun)))
+    other.start()
+    other.join()
+    assert found == [[]]
+
+
+def test_what_takes_no_time_is_no_cause() -> None:
+    begun = time.monotonic()
+    with slow_causes.timed("nothing"):
+        pass
+    assert slow_causes.since(begun) == []
