@@ -1,4 +1,4 @@
-"""`webarc-agent record`: the records that describe captures: `list`, `show`, `export`."""
+"""`webarc-agent record`: the records that describe captures: `list`, `show`, `export`; their `fields`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent.catalogue.describing import described, records
 from agent.commands.common import archive_option, opened
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.captures import Capture, captures
-from webarcfs.archive.catalogue.fields import FIELDS, step_of
+from webarcfs.archive.catalogue.fields import FIELDS, Edit, Field, step_of
 from webarcfs.archive.catalogue.record import Record
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound, UsageError
@@ -103,6 +103,38 @@ def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -
         elif with_empty:
             table.add_row(str(field.number), field.en, f"- ({step_of(field)})", style="dim")
     console.print(table)
+
+
+@record.command()
+@click.option("--json", "as_json", is_flag=True, help="An object a line.")
+def fields(as_json: bool) -> None:
+    """List the fields of a record: who sets each, who may edit it, and whether readers see it."""
+    for field in FIELDS:
+        told = _described(field)
+        if as_json:
+            click.echo(json.dumps(told, ensure_ascii=False))
+            continue
+        may = [f"archivist ({told['archivist']})"] * (field.archivist is not Edit.NEVER)
+        may += ["administrator"] * field.administrator
+        who = f"set by {told['set_by']}, edited by {', '.join(may) or 'nobody'}"
+        seen = "" if field.is_public else "; not for readers"
+        click.echo(f"{field.number:2} {field.kind} {told['step']:8} {field.en} ({field.de}); {who}{seen}")
+
+
+def _described(field: Field) -> dict[str, Any]:
+    return {
+        "number": field.number,
+        "group": field.group,
+        "kind": field.kind,
+        "name": field.name,
+        "en": field.en,
+        "de": field.de,
+        "step": step_of(field),
+        "set_by": field.set_by.value,
+        "archivist": field.archivist.value,
+        "administrator": field.administrator,
+        "readers": field.is_public,
+    }
 
 
 @record.command()

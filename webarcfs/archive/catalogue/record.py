@@ -6,7 +6,7 @@ when. Times are CET.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -128,8 +128,3 @@ class Record:
             elif self.text(number) != text:
                 values[number] = Value(text, by, at)
         return replace(self, values={number: values[number] for number in sorted(values)})
-
-
-def fields_without_value(record: Record) -> Sequence[int]:
-    """Return the numbers of the fields that have no value, but for those of measures."""
-    return [each.number for each in FIELDS if not each.repeats and not record.text(each.number)]
