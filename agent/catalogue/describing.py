@@ -1,12 +1,13 @@
 """Describes a capture in the fields of its record, without any input: from git, and from the report if it is there.
 
-A field whose value is not known stays empty.
+When its job ends, its circumstances are known, too: program, settings, person. A field whose value is not known stays
+empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from agent.catalogue import counting
 from agent.catalogue.counting import Count
@@ -14,6 +15,7 @@ from agent.system import jsonfile
 from webarcfs.archive.catalogue.captures import Capture
 from webarcfs.archive.catalogue.record import Occasion, Part, Record, State, Value
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Release
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, split
@@ -26,39 +28,56 @@ SYSTEM = "webarcfs"
 _DAY = 86_400
 
 
-def records(archive: Archive, found: Iterable[Capture]) -> Iterator[Record]:
-    """Yield the record of each capture, numbered; each is counted by the difference to its publication's before it."""
-    newest: dict[str, Record] = {}
-    for number, capture in enumerate(found, 1):
-        record = described(archive, capture, number, newest.get(capture.publication))
-        newest[capture.publication] = record
-        yield record
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What only the job itself knows of a capture: texts of fields by number, and when readers may see it.
+
+    `release` is None if it is not known; then git says whether the capture was held.
+    """
+
+    texts: Mapping[int, str] = field(default_factory=dict)
+    release: Release | None = None
+    closed_for: str = ""
 
 
-def described(archive: Archive, capture: Capture, number: int, before: Record | None = None) -> Record:
-    """Return the record of a capture. `before` is one of the same publication that is counted already."""
+def described(
+    archive: Archive, capture: Capture, before: Record | None = None, about: Circumstances | None = None
+) -> Record:
+    """Return the record of a capture, without a number; the circumstances `about` it are known when its job ends.
+
+    `before` is a record of the same publication that is counted already: the cost follows the change since.
+    """
+    about = about or Circumstances()
+    release = about.release or (Release.BY_HAND if capture.is_held else Release.AUTOMATIC)
     record = Record(
         id=capture.job,
-        number=number,
+        number=0,
         publication=capture.publication,
-        state=_state(capture),
+        state=_state(release, capture.is_complete),
         complete=capture.is_complete,
-        release=_release(capture),
+        release=release,
+        closed_for=about.closed_for,
         parts=capture.parts,
     )
-    texts = {**_from_git(archive, capture), **_from_report(archive, capture)}
-    at = record.date or now()
-    record = record.with_values({**texts, **_counted(archive, record, before)}, SYSTEM, at)
-    return replace(record, title=Value(_title(record), SYSTEM, at))
+    texts = {**_from_git(archive, capture), **_from_report(archive, capture), **about.texts}
+    record = record.with_values({**texts, **_counted(archive, record, before)}, SYSTEM, now())
+    record = replace(record, title=Value(title_of(record), SYSTEM, now()))
+    return record.with_event("captured", SYSTEM, "", record.state)
 
 
-def _state(capture: Capture) -> State:
-    """Return the state of a capture that needs no decision: released, unless its publication was held."""
-    return State.CAPTURED if any(part.is_held for part in capture.parts) else State.RELEASED
+def empty(job: str, publication: str, about: Circumstances) -> Record:
+    """Return the record of a job that published nothing: a line for people, and no step follows."""
+    record = Record(id=job, number=0, publication=publication, state=State.EMPTY, release=about.release or "automatic")
+    return record.with_values({1: job, **about.texts}, SYSTEM, now()).with_event(
+        "captured", SYSTEM, "nothing", State.EMPTY
+    )
 
 
-def _release(capture: Capture) -> str:
-    return "by-hand" if any(part.is_held for part in capture.parts) else "automatic"
+def _state(release: Release, is_complete: bool) -> State:
+    """Return the state of a capture, which is counted at once: released, unless a person has to decide."""
+    if release is Release.AUTOMATIC or (release is Release.WHEN_CHECKED and is_complete):
+        return State.RELEASED
+    return State.COUNTED
 
 
 def _from_git(archive: Archive, capture: Capture) -> dict[int, str]:
@@ -76,6 +95,7 @@ def _from_git(archive: Archive, capture: Capture) -> dict[int, str]:
         10: places,
         12: ", ".join(domains),
         21: "complete" if capture.is_complete else "incomplete",
+        33: ", ".join(f"{archive.content.name}/{part.tag.domain}.git {part.tag.ref}" for part in capture.parts),
     }
 
 
@@ -129,7 +149,8 @@ def _tree(archive: Archive, part: Part) -> str | None:
         return None
 
 
-def _title(record: Record) -> str:
+def title_of(record: Record) -> str:
+    """Return the title of a record that nobody gave one: project, domains and date."""
     return f"{record.text(4)}: {record.text(12)}, {record.text(7)}"
 
 

@@ -19,9 +19,11 @@ COMMANDS = Commands(
         "record": "agent.commands.record:record",
         "backup": "agent.commands.backup:backup",
         "restore": "agent.commands.backup:restore",
-        "recover": "agent.commands.recover:recover",
-        "verify": "agent.commands.verify:verify",
-        "maintain": "agent.commands.maintain:maintain",
+        "withhold": "agent.commands.access:withhold",
+        "people": "agent.commands.access:people",
+        "recover": "agent.commands.upkeep:recover",
+        "verify": "agent.commands.upkeep:verify",
+        "maintain": "agent.commands.upkeep:maintain",
         "upgrade": "agent.commands.init:upgrade",
     }
 )

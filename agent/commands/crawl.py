@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from agent.catalogue.keeping import catch_up_records
 from agent.commands.common import (
     archive_option,
     console,
@@ -62,6 +63,7 @@ def crawl(
     else:
         asked = _of_urls(settings, urls, values)
     recovery.catch_up(place)
+    catch_up_records(place)
     with Display(console) as display:
         outcome = crawljob.run(
             place,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from agent.catalogue.keeping import catch_up_records
 from agent.commands.common import archive_option, console, opened, settings_of, stop_on_signals, tell
 from agent.indexing import recovery
 from agent.jobs import importjob
@@ -36,6 +37,7 @@ def import_(
     place = opened(archive)
     settings = settings_of(place)
     recovery.catch_up(place)
+    catch_up_records(place)
     with Display(console) as display:
         sources = importjob.sources_of(files, display)
         whose = _publication(settings, publication or importjob.name_of(sources))

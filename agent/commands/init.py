@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from agent.catalogue.keeping import catch_up_records
 from agent.commands.common import archive_option, opened
 from agent.indexing import recovery
 from webarcfs.archive.config import directory
@@ -33,5 +34,6 @@ def upgrade(archive: str | None) -> None:
     with sequence.hold(found):
         raised = directory.raise_layout(found)
     recovery.catch_up(found)
+    catch_up_records(found)
     said = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
     click.echo(f"{found.root} {said}")

@@ -1,11 +1,12 @@
-"""`webarc-agent record`: the records that describe captures: `list`, `show`, `export`; their `fields`."""
+"""`webarc-agent record`: the records that describe captures: shown, exported, edited, and decided about."""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,63 +15,66 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from agent.catalogue.describing import described, records
-from agent.commands.common import archive_option, opened
-from webarcfs.archive.catalogue import record_xml
-from webarcfs.archive.catalogue.captures import Capture, captures
+from agent.catalogue.keeping import catch_up_records
+from agent.commands.common import archive_option, opened, settings_of
+from webarcfs.archive.catalogue import dublin_core, people, record_xml, workflow
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.fields import FIELDS, Edit, Field, step_of
-from webarcfs.archive.catalogue.record import Record
+from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.workflow import RULES, Decision, Right
+from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound, UsageError
-from webarcfs.archive.model.metadata import format_time
+from webarcfs.archive.model.metadata import format_time, parse_time
 
 _publication = click.option("--publication", metavar="NAME", help="Only the captures of this publication.")
 
 
 @click.group()
 def record() -> None:
-    """Look at the records of captures: what was captured, when, from where, how much.
+    """Look at the records of captures, and decide about them.
 
     A record describes one capture of a publication, a crawl or an import, on all its domains. It is named as the job
-    that made it. What it says is taken from git, and from the job's report if that is still there.
+    that made it, and has a number. It says what was captured, when, from where, how much; and whether readers may see
+    it. Each change is kept, with its author.
     """
 
 
 @record.command(name="list")
 @archive_option
 @_publication
+@click.option("--state", type=click.Choice([*map(str, State)]), help="Only records in this state.")
 @click.option("--limit", default=50, show_default=True, help="So many of the newest; 0 for all.")
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
-def list_(archive: str | None, publication: str | None, limit: int, as_json: bool) -> None:
-    """List captures, the newest first.
+def list_(archive: str | None, publication: str | None, state: str | None, limit: int, as_json: bool) -> None:
+    """List records, the newest capture first.
 
     \b
     Examples:
       webarc-agent record list
       webarc-agent record list --publication example --limit 0 --json
+      webarc-agent record list --state counted
     """
-    found = _numbered(opened(archive), publication)
-    shown = list(islice(reversed(found), limit or None))
+    catalogue = _catalogue(opened(archive))
+    found = (each for each in catalogue.records(publication) if state in (None, each.state))
+    shown = list(islice(found, limit or None))
     if as_json:
-        for number, capture in shown:
-            click.echo(json.dumps({"number": number, **_head(capture)}, ensure_ascii=False))
+        for each in shown:
+            click.echo(json.dumps(_head(each), ensure_ascii=False))
         return
+    decides = any(each.release != "automatic" or each.state != State.RELEASED for each in shown)
     table = Table(box=None, pad_edge=False)
-    for column in ("", "record", "date", "domains", ""):
+    for column in ("", "record", "date", "domains", "", *(["state"] if decides else [])):
         table.add_column(column, no_wrap=column != "domains")
-    for number, capture in shown:
-        head = _head(capture)
-        table.add_row(
-            str(number),
-            capture.job,
-            head["date"],
-            ", ".join(head["domains"]),
-            "" if capture.is_complete else "incomplete",
-        )
+    for each in shown:
+        whole = "" if each.complete else "incomplete"
+        told = (str(each.number), each.id, each.text(7), ", ".join(each.domains), whole)
+        table.add_row(*told, *([str(each.state)] if decides else []))
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
-    if len(shown) < len(found):
-        console.print(f"and {len(found) - len(shown)} older ones", markup=False)
+    older = sum(1 for _ in catalogue.ids(publication)) - len(shown) if state is None else 0
+    if older:
+        console.print(f"and {older} older ones", markup=False)
 
 
 @record.command()
@@ -81,18 +85,19 @@ def list_(archive: str | None, publication: str | None, limit: int, as_json: boo
     "--all", "with_empty", is_flag=True, help="Also the fields without a value, and the step that fills each."
 )
 def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -> None:
-    """Show a record, by its name or its number in the list.
+    """Show a record, by its name or its number.
 
     \b
     Example:
       webarc-agent record show 20261121T030000-example
     """
-    found = _one(opened(archive), record_id)
+    found, _ = _one(_catalogue(opened(archive)), record_id)
     if as_json:
         click.echo(json.dumps(found.as_fields(), indent=1, ensure_ascii=False))
         return
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{found.title.text} ({found.state})", markup=False)
+    state = "" if found.release == "automatic" and found.state is State.RELEASED else f" ({found.state})"
+    console.print(f"{found.title.text}{state}", markup=False)
     table = Table(box=None, pad_edge=False, show_header=False)
     for _ in range(3):
         table.add_column()
@@ -141,14 +146,15 @@ def _described(field: Field) -> dict[str, Any]:
 @click.argument("record_ids", nargs=-1, metavar="[RECORD...]")
 @archive_option
 @_publication
-@click.option("--format", "form", type=click.Choice(["xml", "json", "csv"]), default="xml", show_default=True)
+@click.option("--format", "form", type=click.Choice(["xml", "json", "csv", "dc"]), default="xml", show_default=True)
 @click.option("--to", type=click.Path(path_type=Path, file_okay=False), help="A folder for several records as XML.")
 def export(
     record_ids: tuple[str, ...], archive: str | None, publication: str | None, form: str, to: Path | None
 ) -> None:
     """Write records to stdout, or as files: all of them, or those that are named.
 
-    As XML (xsd/record.xsd) with all that is known; as JSON, an object a line; as CSV, a line a record.
+    As XML (xsd/record.xsd) with all that is known; as JSON, an object a line; as CSV, a line a record; as Dublin Core
+    (oai_dc), what other catalogues take.
 
     \b
     Examples:
@@ -157,58 +163,187 @@ def export(
       webarc-agent record export --format csv > records.csv
     """
     place = opened(archive)
-    if form == "xml" and to is None and len(record_ids) != 1:
+    if form in ("xml", "dc") and to is None and len(record_ids) != 1:
         raise UsageError("several records as XML need a folder; give --to FOLDER, or name one record")
-    found = [_one(place, each) for each in record_ids] if record_ids else _all(place, publication)
-    if form == "xml":
-        _write_xml(found, to)
+    catalogue = _catalogue(place)
+    found: Iterable[Record] = catalogue.records(publication)
+    if record_ids:
+        found = [_one(catalogue, each)[0] for each in record_ids]
+    if form in ("xml", "dc"):
+        institution = settings_of(place).describe.institution
+        _write_xml(found, to, record_xml.write if form == "xml" else lambda each: dublin_core.write(each, institution))
     elif form == "json":
         for each in found:
             click.echo(json.dumps(each.as_fields(), ensure_ascii=False))
     else:
         writer: csv.DictWriter[str] | None = None
         for each in found:
-            fields = each.as_fields()
+            values = each.as_fields()
             if writer is None:
-                writer = csv.DictWriter(sys.stdout, list(fields), lineterminator="\n")
+                writer = csv.DictWriter(sys.stdout, list(values), lineterminator="\n")
                 writer.writeheader()
-            writer.writerow(fields)
+            writer.writerow(values)
 
 
-def _write_xml(found: list[Record] | Iterator[Record], to: Path | None) -> None:
+def _write_xml(found: Iterable[Record], to: Path | None, write: Callable[[Record], bytes]) -> None:
     for each in found:
         if to is None:
-            click.echo(record_xml.write(each), nl=False)
+            click.echo(write(each), nl=False)
         else:
             to.mkdir(parents=True, exist_ok=True)
-            (to / f"{each.id}.xml").write_bytes(record_xml.write(each))
+            (to / f"{each.id}.xml").write_bytes(write(each))
 
 
-def _all(archive: Archive, publication: str | None) -> Iterator[Record]:
-    made = records(archive, captures(archive))
-    return (each for each in made if publication in (None, each.publication))
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@archive_option
+@click.option("--json", "as_json", is_flag=True, help="An object a line.")
+def log(record_id: str, archive: str | None, as_json: bool) -> None:
+    """Show what happened to a record, newest first: when, by whom, and why."""
+    catalogue = _catalogue(opened(archive))
+    found, _ = _one(catalogue, record_id)
+    for event in reversed(found.events):
+        if as_json:
+            told = {"what": event.what, "at": format_time(event.at), "by": event.by, "text": event.text}
+            click.echo(json.dumps(told, ensure_ascii=False))
+        else:
+            click.echo(f"{format_time(event.at)}  {event.what:10} {event.by}" + (f": {event.text}" * bool(event.text)))
 
 
-def _numbered(archive: Archive, publication: str | None) -> list[tuple[int, Capture]]:
-    """Return the captures with their numbers in the order of the feed."""
-    found = enumerate(captures(archive), 1)
-    return [(number, each) for number, each in found if publication in (None, each.publication)]
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@click.argument("changes", nargs=-1, required=True, metavar="FIELD=TEXT...")
+@archive_option
+def edit(record_id: str, changes: tuple[str, ...], archive: str | None) -> None:
+    """Change fields of a record, by their names in `record fields`, or title, language, access.
+
+    An empty text takes the value away. If the record was changed meanwhile, nothing is written.
+
+    \b
+    Example:
+      webarc-agent record edit 20261121T030000-example remarks='the search of the site does not work' signature=5100
+    """
+    pairs = dict(_pair(each) for each in changes)
+    place = opened(archive)
+    acting = people.acting(place, Right.DESCRIBE)
+    catalogue = _catalogue(place)
+    found, blob = _one(catalogue, record_id)
+    changed = workflow.edited(found, pairs, acting.name, acting.role)
+    if changed != found:
+        catalogue.save([changed], acting.name, f"{found.id}: edited {', '.join(pairs)}", expected={found.id: blob})
 
 
-def _one(archive: Archive, name: str) -> Record:
-    for number, capture in enumerate(captures(archive), 1):
-        if name in (capture.job, str(number)):
-            return described(archive, capture, number)
-    raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"{text!r} is no change; write FIELD=TEXT")
+    return name, value
 
 
-def _head(capture: Capture) -> dict[str, Any]:
+_reason = click.option("--reason", default="", metavar="TEXT", help="Kept in the record.")
+
+
+@record.command()
+@click.argument("record_ids", nargs=-1, metavar="[RECORD...]")
+@archive_option
+@click.option("--publication", metavar="NAME", help="All captures of this publication that wait for a release.")
+@click.option("--before", metavar="TIME", help="With --publication: only those before this time (CET).")
+@_reason
+def release(
+    record_ids: tuple[str, ...], archive: str | None, publication: str | None, before: str | None, reason: str
+) -> None:
+    """Let readers see captures, each judged by itself.
+
+    \b
+    Examples:
+      webarc-agent record release 20261121T030000-example
+      webarc-agent record release --publication example --before 2026-11-01
+    """
+    if bool(record_ids) == (publication is not None) or (before is not None and publication is None):
+        raise UsageError("name records, or give --publication (and --before)")
+    place = opened(archive)
+    ids: Iterable[str] = record_ids
+    if publication is not None:
+        until = None if before is None else _time(before)
+        waiting = (
+            each for each in _catalogue(place).records(publication) if each.state in RULES[Decision.RELEASE].starts
+        )
+        ids = [each.id for each in waiting if until is None or (each.date is not None and each.date < until)]
+    for each in ids:
+        _decide(place, each, Decision.RELEASE, reason)
+
+
+def _time(text: str) -> Any:
+    try:
+        return parse_time(text if "T" in text else f"{text}T00:00:00")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _decision(decision: Decision, explain: str) -> None:
+    """Add the command of a decision about one record."""
+
+    @archive_option
+    @_reason
+    def command(record_ids: tuple[str, ...], archive: str | None, reason: str) -> None:
+        for each in record_ids:
+            _decide(opened(archive), each, decision, reason)
+
+    command.__doc__ = explain
+    record.command(name=str(decision))(
+        click.argument("record_ids", nargs=-1, required=True, metavar="RECORD...")(command)
+    )
+
+
+_decision(Decision.REJECT, "Refuse to release captures; needs a reason. `reopen` takes it back.")
+_decision(Decision.REOPEN, "Take a rejection back: the record is in the state before it.")
+_decision(
+    Decision.WITHDRAW,
+    """Take released captures back from readers; needs a reason. `release` takes it back.
+
+    What other released captures contain stays visible; `webarc-agent withhold` takes away a page in all of them.
+    """,
+)
+
+
+def _decide(place: Archive, record_id: str, decision: Decision, reason: str) -> None:
+    acting = people.acting(place, RULES[decision].right)
+    catalogue = _catalogue(place)
+    found, blob = _one(catalogue, record_id)
+    changed = workflow.decided(found, decision, acting.name, reason)
+    catalogue.save([changed], acting.name, f"{found.id}: {RULES[decision].event}", expected={found.id: blob})
+    click.echo(f"{found.id}: {changed.state}")
+
+
+def _catalogue(place: Archive) -> Catalogue:
+    """Return the catalogue, with a record for each capture; who may not write sees those that are there."""
+    if directory.layout_of(place.root) < directory.LAYOUT:
+        raise UsageError(f"{place.root} is of an older webarcfs and has no records; `webarc-agent upgrade` makes them")
+    if os.access(place.root, os.W_OK):
+        catch_up_records(place)
+    return Catalogue(place)
+
+
+def _one(catalogue: Catalogue, name: str) -> tuple[Record, str]:
+    """Return a record by its name or its number, and the id of its blob. Raises NotFound."""
+    if name.isdecimal():
+        numbered: Iterator[Record] = (each for each in catalogue.records() if each.number == int(name))
+        found = next(numbered, None)
+        if found is None:
+            raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
+        name = found.id
+    return catalogue.read(name)
+
+
+def _head(record: Record) -> dict[str, Any]:
     return {
-        "record": capture.job,
-        "publication": capture.publication,
-        "date": format_time(min(part.tag.crawl_time for part in capture.parts)),
-        "domains": [part.tag.domain for part in capture.parts],
-        "commit_tags": [str(part.tag) for part in capture.parts],
-        "complete": capture.is_complete,
-        "import": capture.is_import,
+        "number": record.number,
+        "record": record.id,
+        "publication": record.publication,
+        "state": record.state,
+        "date": "" if record.date is None else format_time(record.date),
+        "domains": list(record.domains),
+        "commit_tags": [str(part.tag) for part in record.parts],
+        "complete": record.complete,
+        "import": "+" in record.id,
     }

@@ -68,11 +68,11 @@ def load(folder: Path) -> Definition | None:
 
 
 def _plain(settings: Publication | CrawlSettings | Profile) -> dict[str, Any]:
-    """Return the settings that have a check, as JSON values. `start` is left out: it concerns only the scheduler."""
+    """Return the settings that have a check and a value, as JSON. `start` is left out: only the scheduler needs it."""
     values: dict[str, Any] = {}
     for each in dataclasses.fields(settings):
         value = getattr(settings, each.name)
-        if "check" in each.metadata and each.name != "start" and value is not None:
+        if "check" in each.metadata and each.name != "start" and value not in (None, ""):
             values[each.name] = str(value) if isinstance(value, Interval) else value
     return values
 

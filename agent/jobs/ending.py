@@ -1,4 +1,4 @@
-"""The end of a job: publishes its domains one after the other, then replaces its folder by a report.
+"""The end of a job: publishes its domains one after the other, then replaces its folder by a report and a record.
 
 Crawls and imports end alike. The frontier records each step, so that a job that is killed here resumes at that step.
 """
@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.catalogue import circumstances
+from agent.catalogue.keeping import keep_capture
 from agent.jobfolder.attempts import reason_of
 from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import Phase
@@ -69,12 +71,13 @@ def publish(job: Job, complete: bool, seconds: report.Seconds) -> list[str]:
 def finish(
     job: Job, keeper: StateKeeper, seconds: report.Seconds, *, complete: bool, warnings: Sequence[str], state: Phase
 ) -> JobOutcome:
-    """Write the report of a published job, and remove its folder."""
+    """Write the report of a published job and the record of its capture, and remove its folder."""
     parts = report.domains(job.frontier)
     whole = complete and all(part["complete"] for part in parts)
     summary = report.summary(job, whole, parts, seconds.values)
     tags = tuple(str(part["commit_tag"]) for part in parts)
     facts = {"complete": whole, "warnings": tuple(warnings), "tags": tags, "pid": 0, "ticks": 0}
     path = report.write(job, summary, keeper.ended(state, **facts))
+    keep_capture(job.archive, job.name, job.publication.name, tags, circumstances.of_job(job))
     report.remove_job(job.folder)
     return JobOutcome(job.name, False, whole, tuple(warnings), tags, summary, path)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 import schedule
 
+from agent.catalogue.keeping import catch_up_records
 from agent.indexing import recovery
 from agent.jobfolder.names import command_line_name
 from agent.service import agentlock
@@ -163,10 +164,14 @@ class Service:
             agentlock.tell(self.archive, self.agent)
 
     def _bring_in_step(self, signals: Signals) -> None:
-        """Commit additions left by dead mounts, and index missing snapshots. Damage in one domain affects no other."""
+        """Commit additions left by dead mounts, index and describe missing snapshots.
+
+        Damage in one domain affects no other.
+        """
         for what, work in (
             ("additions", replay),
             ("the database", lambda archive: recovery.catch_up(archive, lambda: signals.stop)),
+            ("the catalogue", catch_up_records),
         ):
             try:
                 work(self.archive)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent.upkeep.backupmark import MARK, read_only
 from agent.upkeep.domain_verification import Domain, documents, fsck, history, read_refs
-from agent.upkeep.verification import journal
+from agent.upkeep.verification import catalogue_findings, journal
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import transfer
 from webarcfs.archive.git.repository import Repository
@@ -43,6 +43,7 @@ def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
             found += [*domain.findings, *_domain(domain, quick)]
             yield from (f"{name}: {line}; {_AGAIN}" for line in found)
             domain.current = None  # bounds memory
+        yield from (f"{line}; {_AGAIN}" for line in catalogue_findings(archive, quick=quick))
         if archive.journal.is_dir():
             yield from journal(archive, domains)
 

@@ -1,10 +1,11 @@
 """Backups: an incremental copy of an archive in another folder, and the restore from it.
 
-The order makes a backup consistent: the journal first, then the repositories. An addition that `close` confirmed before
-the backup is in the journal's copy, or was committed since and is in a repository; an addition in both is committed
-once (refs/additions). Repositories are copied without a lock; only if a domain keeps changing, its publications wait
-for one transfer. webarc.db and the feed derive from git and are left out. So are unfinished jobs (a crawl can be
-repeated, and the user has the files of an import), `log/` and locks.
+The order makes a backup consistent: the journal first, then the catalogue, then the domains' repositories. An addition
+that `close` confirmed before the backup is in the journal's copy, or was committed since and is in a repository; an
+addition in both is committed once (refs/additions). A capture that is published meanwhile has no record in the backup,
+and gets it after a restore. Repositories are copied without a lock; only if a domain keeps changing, its publications
+wait for one transfer. webarc.db, catalogue.db and the feed derive from git and are left out. So are unfinished jobs (a
+crawl can be repeated, and the user has the files of an import), `log/` and locks.
 
 Damage by the disk is noticed only on reading. So each backup, unless `quick`, reads the existing copy: git's own
 checksums, and plain files against the archive's. A damaged repository is copied again from a readable archive; the
@@ -38,7 +39,7 @@ from webarcfs.archive.system.file_mirror import mirror, remove_others
 from webarcfs.archive.system.fsync import sync_folder
 
 #: Plain files and folders; a backup never deletes any of them.
-_PLAIN = ("webarc.toml", "filters", "xsd", "reports")
+_PLAIN = ("webarc.toml", "access.aclj", "people.toml", "filters", "xsd", "reports")
 _JOURNAL = "journal"
 _TRIES_WITHOUT_LOCK = 3
 Progress = Callable[[str, int, int], None]
@@ -132,57 +133,75 @@ def _begin(root: Path, own: str) -> Archive:
     return directory.make_folders(root)
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A repository, its copy, and the lock under which the repository's refs move."""
+
+    name: str
+    original: Path
+    copy: Path
+    lock: Path
+
+
 def _copy_all(source: Archive, target: Archive, progress: Progress, *, live: bool, check: bool) -> Copied:
     """Copy every repository. One failure is listed, and does not affect the others."""
     target.content.mkdir(exist_ok=True)
-    for left in target.content.glob(".*"):  # unfinished copies of a killed process; the caller holds the lock
+    for left in (
+        *target.content.glob(".*"),
+        *target.root.glob(f".*{target.catalogue.name}"),
+    ):  # unfinished copies of a killed process; the caller holds the lock
         shutil.rmtree(left, ignore_errors=True)
     domains = list(source.domains()) if source.content.is_dir() else []
+    pairs = [
+        _Pair(domain, source.repository(domain), target.repository(domain), source.lock(domain)) for domain in domains
+    ]
+    if source.catalogue.is_dir():
+        pairs.insert(0, _Pair(source.catalogue.name, source.catalogue, target.catalogue, source.catalogue_lock))
     moved, failed, mended = 0, [], []
-    for number, domain in enumerate(domains, 1):
+    for number, pair in enumerate(pairs, 1):
         if not live:
-            failed += [f"{domain}: {line}" for line in repository_files.faults(source.repository(domain))]
+            failed += [f"{pair.name}: {line}" for line in repository_files.faults(pair.original)]
         try:
-            is_new, damage = _bring(source, target, domain, live=live, check=check)
-            moved += is_new
-            mended += [f"{domain}: {line}" for line in damage]
+            is_new, damage = _bring(pair, live=live, check=check)
+            moved += is_new and pair.name in domains
+            mended += [f"{pair.name}: {line}" for line in damage]
         except WebarcError as error:
-            failed.append(f"{domain}: {error}")
-        progress("copy domains", number, len(domains))
+            failed.append(f"{pair.name}: {error}")
+        progress("copy repositories", number, len(pairs))
     for domain in sorted(set(target.domains()) - set(domains)) if check else ():
         damage = _damage(target.repository(domain))
         failed += [f"{domain}: {line}; the archive has it no more, so nobody can mend it here" for line in damage[:1]]
     return Copied(len(domains), moved, tuple(failed), tuple(mended))
 
 
-def _bring(source: Archive, target: Archive, domain: str, *, live: bool, check: bool) -> tuple[bool, list[str]]:
-    """Copy new data of a domain; return whether any was copied, and a line for each repaired damage of the copy.
+def _bring(pair: _Pair, *, live: bool, check: bool) -> tuple[bool, list[str]]:
+    """Copy new data of a repository; return whether any was copied, and a line for each repaired damage of the copy.
 
     Raises Damaged if the copy is not whole afterwards.
     """
-    path = target.repository(domain)
+    path = pair.copy
     if not path.is_dir():
-        return _copy_first(source, path, domain, live=live), []
+        return _copy_first(pair, live=live), []
     mended = mend_plain(path) if check else []
     damage = (list(repository_files.faults(path)) or transfer.rotten(path)) if check else []
     if not damage:
         try:
-            return _copy(source, Repository(path), domain, live=live, check=check), mended
+            return _copy(pair, Repository(path), live=live, check=check), mended
         except WebarcError:
             damage = _damage(path)  # if empty, the archive cannot be read
             if not damage:
                 raise
-    return True, [*mended, *_copy_anew(source, path, domain, damage, live=live)]
+    return True, [*mended, *_copy_anew(pair, damage, live=live)]
 
 
-def _copy_first(source: Archive, path: Path, domain: str, *, live: bool) -> bool:
-    """Copy a new domain; after a failure without any ref, remove the empty repository."""
-    copy = Repository.create(path)
+def _copy_first(pair: _Pair, *, live: bool) -> bool:
+    """Copy a new repository; after a failure without any ref, remove the empty one."""
+    copy = Repository.create(pair.copy)
     try:
-        return _copy(source, copy, domain, live=live, check=False)
+        return _copy(pair, copy, live=live, check=False)
     except WebarcError:
         if not copy.ref_names("refs/"):
-            shutil.rmtree(path)
+            shutil.rmtree(pair.copy)
         raise
 
 
@@ -195,13 +214,14 @@ def _damage(repository: Path) -> list[str]:
         return [str(error)]
 
 
-def _copy_anew(source: Archive, path: Path, domain: str, damage: list[str], *, live: bool) -> list[str]:
+def _copy_anew(pair: _Pair, damage: list[str], *, live: bool) -> list[str]:
     """Copy a damaged repository again, then rename the damaged one; return lines for the user."""
+    path = pair.copy
     scratch = path.with_name(f".again-{path.name}")
     shutil.rmtree(scratch, ignore_errors=True)
     try:
         copy = Repository.create(scratch)
-        _copy(source, copy, domain, live=live, check=True)
+        _copy(pair, copy, live=live, check=True)
         alone = _rescue(path, copy)
     except BaseException as error:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -234,12 +254,12 @@ def _rescue(path: Path, copy: Repository) -> list[str]:
     return alone
 
 
-def _copy(source: Archive, copy: Repository, domain: str, *, live: bool, check: bool) -> bool:
+def _copy(pair: _Pair, copy: Repository, *, live: bool, check: bool) -> bool:
     """Copy new refs and return whether there were any; if so, or with `check`, check connectivity. Raises Damaged."""
-    original = Repository(source.repository(domain))
+    original = Repository(pair.original)
     is_new = bool(transfer.differing(original, copy))
     if is_new:
-        _fetch(source, original, copy, domain, live=live)
+        _fetch(pair, original, copy, live=live)
     if (is_new or check) and (complaints := transfer.connected(copy)):
         raise Damaged(f"{copy.path} is not whole: {complaints[0]}")
     if is_new:
@@ -247,20 +267,20 @@ def _copy(source: Archive, copy: Repository, domain: str, *, live: bool, check: 
     return is_new
 
 
-def _fetch(source: Archive, original: Repository, copy: Repository, domain: str, *, live: bool) -> None:
+def _fetch(pair: _Pair, original: Repository, copy: Repository, *, live: bool) -> None:
     for _ in range(_TRIES_WITHOUT_LOCK):
         transfer.fetch(original.path, copy)
-        if _same(source, original, copy, domain, live=live):
+        if _same(pair, original, copy, live=live):
             return
-    with locks.Turnstile(source.lock(domain)).shared():
+    with locks.Turnstile(pair.lock).shared():
         transfer.fetch(original.path, copy)
         if missing := transfer.differing(original, copy):
             raise Damaged(f"{missing[0]} of {original.path} did not come over")
 
 
-def _same(source: Archive, original: Repository, copy: Repository, domain: str, *, live: bool) -> bool:
+def _same(pair: _Pair, original: Repository, copy: Repository, *, live: bool) -> bool:
     """Return whether all refs equal the original's, read under a lock that keeps publications from moving them."""
     if not live:
         return not transfer.differing(original, copy)
-    with locks.Turnstile(source.lock(domain)).shared():
+    with locks.Turnstile(pair.lock).shared():
         return not transfer.differing(original, copy)

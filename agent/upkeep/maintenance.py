@@ -61,9 +61,20 @@ def maintain(archive: Archive) -> Maintained:
                 done.domains.append(domain)
             except (WebarcError, OSError) as error:
                 done.failed.append(f"{domain}: {error}")
+    if archive.catalogue.is_dir():
+        try:
+            _maintain_catalogue(archive)
+        except (WebarcError, OSError) as error:
+            done.failed.append(f"{archive.catalogue.name}: {error}")
     _remove_dead_jobs(archive, done)
     _remove_scratch(archive, done)
     return done
+
+
+def _maintain_catalogue(archive: Archive) -> None:
+    """Pack the catalogue's objects: each record that is written makes some, and nobody fetches them."""
+    leftlocks.remove(archive.catalogue)
+    repacking.repack(archive.catalogue)
 
 
 def _maintain_domain(archive: Archive, domain: str) -> list[str]:
@@ -116,12 +127,16 @@ def _remove_dead_jobs(archive: Archive, done: Maintained) -> None:
 
 def _remove_scratch(archive: Archive, done: Maintained) -> None:
     """Remove the temporary folders of killed processes: unfinished reports and repositories, partly removed jobs."""
-    for folder in (archive.reports, archive.jobs, archive.content):
-        for path in sorted(folder.iterdir()):
+    for folder in (archive.reports, archive.jobs, archive.content, archive.root):
+        for path in sorted(folder.glob(f".*{archive.catalogue.name}") if folder == archive.root else folder.iterdir()):
             if not path.name.startswith(".") or not repacking.is_stale(path):
                 continue
             # Writing a large report does not update the mtime of its folder, so the job's lock decides.
-            with _job_if_free(archive, path.name, done) if folder != archive.content else nullcontext(True) as free:
+            with (
+                _job_if_free(archive, path.name, done)
+                if folder in (archive.reports, archive.jobs)
+                else nullcontext(True) as free
+            ):
                 if free:
                     shutil.rmtree(path, ignore_errors=True)
                     done.removed.append(str(path.relative_to(archive.root)))

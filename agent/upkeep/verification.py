@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 from agent.jobfolder import folders
 from agent.jobfolder.names import publication_of
 from agent.system import jsonfile
 from agent.upkeep.domain_verification import Domain, documents, fsck, history, read_refs, redirects
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.commit.progress import marks as marks_of
 from webarcfs.archive.config.directory import MISSING, Archive
 from webarcfs.archive.git import leftlocks
@@ -37,6 +38,9 @@ _NOTE = "verified.json"
 #: The checks that the quick form leaves out.
 LEFT_OUT = "objects (but for data.xml that is new), commit-graphs, the databases' pages"
 _RECOVER = "`webarc-agent recover` makes it anew"
+#: Records that the quick form reads.
+_QUICK_RECORDS = 50
+_EDITED = "a backup has it; without one, remove catalogue.git: records are made anew from git, edits are lost"
 
 
 @dataclass
@@ -82,6 +86,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
             now_sound[domain.name] = domain.main
         else:
             now_sound.pop(domain.name, None)
+    yield from catalogue_findings(archive, quick=quick)
     yield from _feed(seen)
     yield from _database(archive, seen, quick)
     yield from _links(archive, quick)
@@ -114,6 +119,27 @@ def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) ->
         yield from redirects(domain, sound)
     except WebarcError as error:
         yield str(error)
+
+
+def catalogue_findings(archive: Archive, *, quick: bool) -> Iterator[str]:
+    """Check that the catalogue's objects are whole, and that each record fits its schema; `quick`, the newest alone."""
+    name = archive.catalogue.name
+    if not archive.catalogue.exists():
+        return
+    try:
+        catalogue = Catalogue(archive)
+        yield from (f"{name}: {line}" for line in repository_files.faults(archive.catalogue))
+        if not quick:
+            yield from (f"{name}: {line}" for line in fsck(Repository(archive.catalogue)))
+        if catalogue.file(archive.access_rules.name) and not archive.access_rules.exists():
+            yield f"{archive.access_rules.name}: it is missing, and what it withheld is open; {name} has its last state"
+        for record_id in islice(catalogue.ids(), _QUICK_RECORDS if quick else None):
+            try:
+                catalogue.read(record_id)
+            except Damaged as error:
+                yield f"{name}: {error}; {_EDITED}"
+    except WebarcError as error:
+        yield f"{name}: {error}; {_EDITED}"
 
 
 def _feed(seen: _Seen) -> Iterator[str]:

@@ -37,7 +37,7 @@ def publish(archive: Archive) -> CommitTag:
         commit_additions.fold_in(archive, store, DOMAIN)
         head = store.head()
         assert head is not None
-        page = archives._arc(store, archives.metadata(DOMAIN, "crawled.html", tag), "crawled.html", str(tag).encode())
+        page = archives.arc(store, archives.metadata(DOMAIN, "crawled.html", tag), "crawled.html", str(tag).encode())
         message = str(CrawlMessage(tag, "test", True, turn.number))
         commit = store.write_commit(store.edit(head.tree, page), [head.oid], message, COMMITTER, int(time.time()))
         store.update_refs([RefUpdate(tag.ref, commit, None), RefUpdate(MAIN, commit, head.oid)])

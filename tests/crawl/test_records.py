@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from agent.catalogue import counting
-from agent.catalogue.describing import records
+from agent.catalogue.keeping import catch_up_records
+from agent.indexing import recovery
 from tests.crawl.test_import_order import warc
 from tests.support.archives import DOMAIN, publish
 from tests.support.crawls import crawl, run_command
 from tests.support.imports import imported
 from tests.support.site import Site
 from webarcfs.archive.catalogue import record_xml
-from webarcfs.archive.catalogue.captures import captures
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
@@ -29,7 +30,8 @@ pytestmark = pytest.mark.crawl
 
 
 def _records(archive: Archive) -> list[Record]:
-    return list(records(archive, captures(archive)))
+    """The records of an archive, as they were numbered."""
+    return sorted(Catalogue(archive).records(), key=lambda each: each.number)
 
 
 def _is_counted(archive: Archive, record: Record) -> bool:
@@ -57,7 +59,7 @@ def test_each_capture_has_a_record(archive: Archive, site: Site) -> None:
     one, two = _records(archive)
     assert [each.id for each in (one, two)] == [first.job, second.job]
     assert [(each.number, each.state, each.complete) for each in (one, two)] == [
-        (1, State.RELEASED, True), (2, State.CAPTURED, True),
+        (1, State.RELEASED, True), (2, State.COUNTED, True),
     ]  # fmt: skip
     assert _is_counted(archive, one) and _is_counted(archive, two)
     assert [one.text(24), two.text(24)] == ["2", "0"]
@@ -68,6 +70,36 @@ def test_each_capture_has_a_record(archive: Archive, site: Site) -> None:
     assert record_xml.read(record_xml.write(two)) == two
 
 
+#: The fields that a capture fills without any input, in the order of their numbers.
+_WITHOUT_INPUT = (*range(1, 6), *range(7, 16), 18, 19, *range(21, 26), 28, 29, *range(31, 35))
+
+
+def test_a_capture_without_any_input_fills_these_fields(archive: Archive, site: Site) -> None:
+    site.add_html("/", "x")
+    crawl(archive, site.url(), name="pub")
+    (record,) = _records(archive)
+    assert [number for number in range(1, 35) if record.text(number)] == list(_WITHOUT_INPUT)
+    texts = {each: record.text(each) for each in _WITHOUT_INPUT}
+    print(texts)
+    assert texts[2] == "pub" and texts[3] == site.host and texts[4] == "Internet"
+    assert texts[11].startswith("Wget/") and "--warc-file" in texts[19]
+    assert f"content/{site.host}.git refs/crawls/" in texts[33]
+    assert [event.what for event in record.events] == ["captured"]
+
+
+def test_settings_describe_the_records(archive: Archive, site: Site) -> None:
+    archive.settings.write_text(
+        '[describe]\nsignature = "5100"\nproject = "Sites"\n'
+        f'[[publication]]\nname = "pub"\nurls = ["{site.url()}"]\nwait = 0\nclosed_for = "30 years"\n'
+        'description = "The site"\nnote = "Since 2005"\n[publication.describe]\nprovenance = "Press office"\n'
+    )
+    site.add_html("/", "x")
+    assert run_command("crawl", "--publication", "pub", "--archive", archive.root, "--private-addresses").code == 0
+    (record,) = _records(archive)
+    assert [record.text(number) for number in (2, 3, 4)] == ["5100", "Press office", "Sites"]
+    assert (record.release, record.closed_for, record.state) == ("automatic", "30 years", State.RELEASED)
+
+
 def test_records_of_a_hundred_older_captures_are_made_from_git_alone(archive: Archive) -> None:
     for number in range(100):
         pages = {f"{number % 10}/page.html": b"x" * number, f"{number}.png": b"y"}
@@ -75,6 +107,8 @@ def test_records_of_a_hundred_older_captures_are_made_from_git_alone(archive: Ar
             pages[f"{number - 3}.png"] = None  # type: ignore[assignment]
         publish(archive, pages=pages)
     shutil.rmtree(archive.reports)
+    recovery.catch_up(archive)
+    assert catch_up_records(archive) == 100 and catch_up_records(archive) == 0
     found = _records(archive)
     assert len(found) == len({each.id for each in found}) == 100
     assert found[0].publication == "test" and found[-1].number == 100
@@ -116,7 +150,7 @@ def test_the_command(archive: Archive, site: Site, tmp_path: Path) -> None:
     rows = list(
         csv.DictReader(io.StringIO(run_command("record", "export", "--format", "csv", "--archive", archive.root).out))
     )
-    assert [each["number"] for each in rows] == ["1", "2", "3"]
+    assert [each["number"] for each in rows] == ["3", "2", "1"]
     done = run_command("record", "export", "--to", tmp_path / "out", "--archive", archive.root)
     assert done.code == 0 and len(list((tmp_path / "out").glob("*.xml"))) == 3
     assert run_command("record", "export", "--archive", archive.root).code == 1

@@ -60,11 +60,11 @@ def publish(archive: Archive, pages: dict[str, str | None]) -> CommitTag:
         tag = CommitTag(head.message.tag.crawl_time + timedelta(seconds=1), DOMAIN)
         tree = head.tree
         for page, body in pages.items():
-            own = dict.fromkeys(archives._own_files(store, tree, page))
-            new = archives._arc(store, archives.metadata(DOMAIN, page, tag), page, body.encode()) if body else {}
+            own = dict.fromkeys(archives.own_files(store, tree, page))
+            new = archives.arc(store, archives.metadata(DOMAIN, page, tag), page, body.encode()) if body else {}
             tree = store.edit(tree, own | new)
         number = sum(1 for _ in Feed(archive.changes).lines()) + 1
-        archives._commit(store, tree, str(CrawlMessage(tag, "test", True, number)), tag, new_tag=True)
+        archives.commit(store, tree, str(CrawlMessage(tag, "test", True, number)), tag, new_tag=True)
         Feed(archive.changes).append(tag)
     return tag
 

@@ -7,8 +7,6 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,26 +14,12 @@ import pytest
 
 from agent.indexing.recovery import catch_up
 from tests.support import archives
+from tests.support.readercommand import webarc
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS
-from webarcfs.commands.cli import main
 
 pytestmark = pytest.mark.store
 PAGES = {"index.html": b"<title>home</title>", "a b/\u00fc.pdf": b"%PDF", "x.html": b"x"}
-
-
-def webarc(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """The command, in this process: its entry point with these words, and what it writes."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["webarc", *words])
-        for name, value in (environment or {}).items():
-            patch.setenv(name, value)
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")

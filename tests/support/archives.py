@@ -63,15 +63,15 @@ def publish(
     base = head.tree if head else store.write_tree([])
     changes: dict[str, str | None] = {}
     for path, body in (pages or {}).items():
-        changes |= dict.fromkeys(_own_files(store, base, path))
+        changes |= dict.fromkeys(own_files(store, base, path))
         if body is not None:
-            changes |= _arc(store, metadata(domain, path, tag, created), path, body)
+            changes |= arc(store, metadata(domain, path, tag, created), path, body)
     changes |= {path: store.write_blob(body) for path, body in (extra or {}).items()}
     tree = store.edit(base, changes)
     number = sum(1 for _ in Feed(archive.changes).lines()) + 1
     message = str(CrawlMessage(tag, "test", True, number))
     with Turnstile(archive.lock(domain)).exclusive():
-        _commit(store, tree, message, tag, new_tag=True)
+        commit(store, tree, message, tag, new_tag=True)
         if to_feed:
             Feed(archive.changes).append(tag)
     return tag
@@ -84,7 +84,7 @@ def add(archive: Archive, path: str, body: bytes, domain: str = DOMAIN) -> None:
         head = store.head()
         assert head is not None
         tree = store.edit(head.tree, {path: store.write_blob(body)})
-        _commit(store, tree, f"{head.message.tag}\n\nAdded: {path}\n", head.message.tag, new_tag=False)
+        commit(store, tree, f"{head.message.tag}\n\nAdded: {path}\n", head.message.tag, new_tag=False)
 
 
 def store_of(archive: Archive, domain: str = DOMAIN) -> Repository:
@@ -93,28 +93,30 @@ def store_of(archive: Archive, domain: str = DOMAIN) -> Repository:
     return Repository(path) if path.is_dir() else Repository.create(path)
 
 
-def _commit(store: Repository, tree: str, message: str, tag: CommitTag, *, new_tag: bool) -> None:
+def commit(store: Repository, tree: str, message: str, tag: CommitTag, *, new_tag: bool) -> None:
+    """Commit a tree as the newest state and as that of a commitTag."""
     head = store.head()
     old = head.oid if head else None
     time = int(tag.crawl_time.timestamp())
-    commit = store.write_commit(tree, [old] if old else [], message, COMMITTER, time)
-    store.update_refs([RefUpdate(MAIN, commit, old), RefUpdate(tag.ref, commit, None if new_tag else old)])
+    oid = store.write_commit(tree, [old] if old else [], message, COMMITTER, time)
+    store.update_refs([RefUpdate(MAIN, oid, old), RefUpdate(tag.ref, oid, None if new_tag else old)])
 
 
-def _arc(store: Repository, meta: MetaData, path: str, body: bytes) -> dict[str, str | None]:
+def arc(store: Repository, meta: MetaData, path: str, body: bytes) -> dict[str, str | None]:
+    """Store the files of an ARC; return path → blob."""
     files = {arc_paths.data_name(meta.url): body, arc_paths.DATA_XML: data_xml.describe(meta), arc_paths.HEADERS: HEAD}
     return {f"{path}/{name}": store.write_blob(content) for name, content in files.items()}
 
 
-def _own_files(store: Repository, tree: str, path: str) -> Iterator[str]:
+def own_files(store: Repository, tree: str, path: str) -> Iterator[str]:
     """The files of an ARC and its additions, without those of ARCs inside it."""
-    arc = store.find(tree, path)
-    for entry in store.entries(arc.oid) if arc is not None and arc.is_tree else []:
+    found = store.find(tree, path)
+    for entry in store.entries(found.oid) if found is not None and found.is_tree else []:
         inner = f"{path}/{entry.name}"
         if not entry.is_tree:
             yield inner
         elif store.find(entry.oid, arc_paths.DATA_XML) is None:
-            yield from _own_files(store, tree, inner)
+            yield from own_files(store, tree, inner)
 
 
 def publish_many(archive: Archive, pages: Iterable[tuple[str, bytes]], domain: str = DOMAIN) -> CommitTag:
@@ -132,7 +134,7 @@ def publish_many(archive: Archive, pages: Iterable[tuple[str, bytes]], domain: s
                 importer.put(f"{path}/{name}", content)
         tree = importer.finish()
     with Turnstile(archive.lock(domain)).exclusive():
-        _commit(store, tree, str(CrawlMessage(tag, "test", True, 1)), tag, new_tag=True)
+        commit(store, tree, str(CrawlMessage(tag, "test", True, 1)), tag, new_tag=True)
         Feed(archive.changes).append(tag)
     return tag
 

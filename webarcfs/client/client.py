@@ -24,13 +24,15 @@ from pathlib import Path
 from typing import BinaryIO, cast
 from xml.etree import ElementTree
 
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import Record
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_xml import parse_element
 from webarcfs.archive.history import versions
 from webarcfs.archive.index.query import ask
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
-from webarcfs.archive.model.errors import Exists, InvalidDocument, NotAnArchive, NotFound
+from webarcfs.archive.model.errors import Exists, InvalidDocument, NotAnArchive, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag, MetaData
 from webarcfs.archive.system.fsync import write_all
 from webarcfs.client import mounted
@@ -38,6 +40,10 @@ from webarcfs.client.arc_folders import ArcFolders
 from webarcfs.client.mounted import family
 from webarcfs.client.observers import INTERVAL, News, Observer
 from webarcfs.client.repositories import Repositories
+from webarcfs.gate import reader_query
+from webarcfs.gate.gate import Gate, Reader
+from webarcfs.gate.reader_repositories import ReaderRepositories
+from webarcfs.gate.visibility import Standing
 
 __all__ = ["CommitTag", "MetaData", "Observer", "WebarchiveClient"]
 
@@ -50,14 +56,20 @@ _DATA = "{urn:webarcfs:arc:1}data"
 class WebarchiveClient:
     """Access to one archive (/Cl-2.2/): `place` is its directory, or a mount of it (or a path inside one).
 
-    `interval` is the time between two checks for observers' news, in seconds (/Sv-5.1/). Raises NotAnArchive.
+    `interval` is the time between two checks for observers' news, in seconds (/Sv-5.1/). With the name of a `reader`
+    (empty: the public), the client shows what that reader may see, of an archive's directory only. Raises NotAnArchive,
+    UsageError.
     """
 
-    def __init__(self, place: str | os.PathLike[str], *, interval: float = INTERVAL) -> None:
+    def __init__(self, place: str | os.PathLike[str], *, interval: float = INTERVAL, reader: str | None = None) -> None:
         self.mount, self.archive = _found(Path(place).absolute())
+        if reader is not None and self.mount is not None:
+            raise UsageError("a mount shows all that there is; a reader's client needs the archive's directory")
+        self._gate = None if reader is None else Gate(self.archive, Reader(reader))
+        readers = None if self._gate is None else ReaderRepositories(self._gate)
         feed = self.mount / ".changes" if self.mount is not None else self.archive.changes
         self._news = News(feed, interval)
-        self._repositories = Repositories(self.archive)
+        self._repositories = Repositories(self.archive, readers)
         self._folders = ArcFolders(self.mount, self._repositories)
 
     def __enter__(self) -> WebarchiveClient:
@@ -69,6 +81,7 @@ class WebarchiveClient:
     def close(self) -> None:
         """End the observers' thread, after the deliveries under way."""
         self._news.stop()
+        self._repositories.close()
 
     # -- documents ---------------------------------------------------------------------------------------------------
 
@@ -77,7 +90,8 @@ class WebarchiveClient:
 
         Raises BadCondition, TookTooLong; `webarc query --help` describes conditions.
         """
-        return list(ask(self.archive.database, where, order_by, limit))
+        narrowed = None if self._gate is None else reader_query.narrowed(self._gate)
+        return list(ask(self.archive.database, where, order_by, limit, narrowed=narrowed))
 
     def list(self, meta: MetaData) -> builtins.list[str]:
         """Return the names in a document's ARC in its snapshot, additions included (/Cl-7/). Raises NotFound."""
@@ -169,7 +183,14 @@ class WebarchiveClient:
 
     def domains(self) -> builtins.list[str]:
         """Return the domains of the archive, in order."""
-        return builtins.list(self.archive.domains())
+        return builtins.list(self.archive.domains()) if self._gate is None else self._gate.domains()
+
+    def records(self, publication: str | None = None) -> Iterator[Record]:
+        """Yield the records of captures, or of a publication's, newest first; a reader's are those it may see.
+
+        Raises Damaged.
+        """
+        return Catalogue(self.archive).records(publication) if self._gate is None else self._gate.records(publication)
 
     def snapshots(self, domain: str) -> builtins.list[CommitTag]:
         """Return the commitTags of a domain, oldest first. Raises NotFound."""
@@ -193,15 +214,23 @@ class WebarchiveClient:
         """Call `observer` with the list of new commitTags, in order, from a thread of its own (/Cl-4/, /Cl-5/).
 
         It begins after `since`, the last tag that it remembers, or with later publications only. A call that raises is
-        logged, and its tags are delivered again, with newer ones. Raises NotFound when the feed has no such tag.
+        logged, and its tags are delivered again, with newer ones. A reader's observer gets the tags that the reader may
+        see when they are delivered. Raises NotFound when the feed has no such tag.
         """
-        self._news.add(observer, None if since is None else str(_tag(since)))
+        self._news.add(observer, None if since is None else str(_tag(since)), self._is_shown)
 
     def remove_observer(self, observer: Observer) -> None:
         """Stop calling it; on return no call is under way, unless the observer itself is the caller."""
         self._news.remove(observer)
 
     # ----------------------------------------------------------------------------------------------------------------
+
+    def _is_shown(self, tag: CommitTag) -> bool:
+        """Return whether the client's reader may see a snapshot. Called in the observers' thread."""
+        if self._gate is None:
+            return True
+        found = Gate(self.archive, self._gate.reader).standing(tag)
+        return found is not None and found.standing is Standing.OPEN
 
     def _shown_in(self, meta: MetaData) -> str:
         """Return the path of a document's ARC in the mount, or an empty one: only the newest snapshot can grow."""

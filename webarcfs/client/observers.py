@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -32,6 +33,7 @@ class Observer(Protocol):
 @dataclass
 class _Registered:
     observer: Observer
+    is_shown: Callable[[CommitTag], bool]
     last: str  # the last tag that was delivered; empty for "from the beginning"
     offset: int  # the place in the feed after it
 
@@ -47,18 +49,20 @@ class News:
         self._delivering = threading.RLock()
         self._thread: threading.Thread | None = None
 
-    def add(self, observer: Observer, since: str | None) -> None:
+    def add(
+        self, observer: Observer, since: str | None, is_shown: Callable[[CommitTag], bool] = lambda _: True
+    ) -> None:
         """Begin after the tag `since`, or at the feed's end. Raises NotFound when the feed has no such tag."""
         text = self._feed.read_bytes() if self._feed.exists() else b""
         if since is None:
             whole = text[: text.rfind(b"\n") + 1]
             last = whole.splitlines()[-1].decode() if whole else ""
-            place = _Registered(observer, last, len(whole))
+            place = _Registered(observer, is_shown, last, len(whole))
         else:
             offset = _behind(text, since)
             if offset is None:
                 raise NotFound(f"there is no {since} in {self._feed}")
-            place = _Registered(observer, since, offset)
+            place = _Registered(observer, is_shown, since, offset)
         with self._change:
             self._registered.append(place)
             if self._thread is None:
@@ -105,7 +109,9 @@ class News:
         try:
             tags, offset = self._new(each)
             if tags:
-                each.observer(tags)
+                shown = [tag for tag in tags if each.is_shown(tag)]
+                if shown:
+                    each.observer(shown)
                 each.last, each.offset = str(tags[-1]), offset
         except Exception:
             _log.exception("an observer failed; it is given the same commitTags again")

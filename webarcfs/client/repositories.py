@@ -22,12 +22,15 @@ from webarcfs.archive.history.versions import is_arc
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, MetaData
+from webarcfs.gate.reader_repositories import ReaderRepositories
 
 #: Cached facts, a line each; and cached ARCs, as many as a program uses at once: one may have very many entries.
 _REMEMBERED = 1_000
 _ARCS = 50
 #: Seconds between two checks for packs that a repack removed, and that must not be kept open.
 _INTERVAL = 1.0
+#: Seconds for which a reader may see what was withdrawn: a withdrawal takes effect within a second.
+_READERS_INTERVAL = 0.5
 #: The name does not exist, or cannot.
 _NOT_THERE = errno.ENOENT, errno.ENAMETOOLONG
 
@@ -54,8 +57,11 @@ class FoundArc:
 class Repositories:
     """The repositories of one archive."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: Archive, readers: ReaderRepositories | None = None) -> None:
+        """With `readers`, they are as a reader sees them."""
         self._archive = archive
+        self._readers = readers
+        self._shown: dict[str, tuple[float, Repository]] = {}
         self._opened: dict[str, _Opened] = {}
         self._opening = threading.Lock()
         self._roots = lru_cache(_REMEMBERED)(_root)
@@ -67,6 +73,8 @@ class Repositories:
         """Return the repository of a domain. Raises NotFound, Damaged."""
         if "/" in domain or domain.startswith("."):
             raise NotFound(f"the archive has no domain {domain!r}")
+        if self._readers is not None:
+            return self._for_reader(self._readers, domain)
         with self._opening:
             known, time = self._opened.get(domain), monotonic()
             try:
@@ -83,6 +91,20 @@ class Repositories:
                 return known.store
             self._opened[domain] = replace(known, looked=time)
             return known.store
+
+    def _for_reader(self, readers: ReaderRepositories, domain: str) -> Repository:
+        """Return a domain's repository as the reader sees it, or saw it half a second ago."""
+        with self._opening:
+            looked, store = self._shown.get(domain, (0.0, None))
+            if store is None or monotonic() - looked > _READERS_INTERVAL:
+                store = readers.open(domain)
+                self._shown[domain] = monotonic(), store
+            return store
+
+    def close(self) -> None:
+        """Remove what was made for the reader."""
+        if self._readers is not None:
+            self._readers.__exit__()
 
     def _open(self, domain: str, identity: tuple[int, int]) -> _Opened:
         """Open a repository for the first time, or after it was replaced (by a restore, say)."""

@@ -14,7 +14,7 @@ from webarcfs.archive.history.statistics import statistics
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.commands import picture, textual
-from webarcfs.commands.place import find, place_options
+from webarcfs.commands.place import Place, place_options
 from webarcfs.commands.targets import document, tag
 
 
@@ -25,9 +25,7 @@ from webarcfs.commands.targets import document, tag
 @place_options
 @click.option("-w", "--ignore-space", is_flag=True, help="In texts: differences of white space are none.")
 @click.option("--json", "as_json", is_flag=True, help="The list of documents, an object a line.")
-def diff(
-    old: str, new: str, path: str, *, archive: str | None, mount: Path | None, ignore_space: bool, as_json: bool
-) -> None:
+def diff(old: str, new: str, path: str, *, place: Place, ignore_space: bool, as_json: bool) -> None:
     """Show what changed between two snapshots of a domain.
 
     That is the documents that were added, removed or changed, those whose URLs redirect now, and the other redirects
@@ -39,7 +37,6 @@ def diff(
       webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
       webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org http://www.example.org/ -w
     """
-    place = find(archive, mount)
     (first, store), (second, _) = tag(place, old), tag(place, new)
     if first.domain != second.domain:
         raise UsageError(f"{old} and {new} are snapshots of different domains")
@@ -104,7 +101,7 @@ def _tell(name: str, what: str, led: redirect_lists.RedirectChange | None, *, as
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="All figures as one object.")
 @click.option("--plot", metavar="FILE.svg|png", type=click.Path(path_type=Path), help="Draw them, too.")
-def stat(tags: tuple[str, ...], *, archive: str | None, mount: Path | None, as_json: bool, plot: Path | None) -> None:
+def stat(tags: tuple[str, ...], *, place: Place, as_json: bool, plot: Path | None) -> None:
     """Count documents and bytes of a snapshot, or compare two.
 
     They are counted by MIME type and by extension. The links of its pages: webarc links --count TAG.
@@ -116,7 +113,6 @@ def stat(tags: tuple[str, ...], *, archive: str | None, mount: Path | None, as_j
     """
     if len(tags) > 2:
         raise UsageError("one snapshot is counted, or two are compared")
-    place = find(archive, mount)
     figures = []
     for text in tags:
         which, store = tag(place, text)

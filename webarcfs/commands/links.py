@@ -7,21 +7,20 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
-from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from webarcfs.archive.index.links_query import Figures, FoundLink, Question, ask, figures
+from webarcfs.archive.index.links_query import Figures, FoundLink, Question, ask, figures, figures_of
 from webarcfs.archive.index.links_words import AskedKind
 from webarcfs.archive.index.query import SECONDS
 from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.url import canonical
 from webarcfs.commands import targets
-from webarcfs.commands.place import Place, find, place_options
+from webarcfs.commands.place import Place, place_options
 
 #: Columns of a table; the other formats have all.
 _SHOWN = ("page", "kind", "target", "text", "times")
@@ -56,8 +55,7 @@ def links(
     at: str | None,
     ever: bool,
     count: str | None,
-    archive: str | None,
-    mount: Path | None,
+    place: Place,
     limit: int | None,
     form: str,
     seconds: float,
@@ -83,13 +81,14 @@ def links(
     if count is not None:
         if narrowed or kind or at or ever or limit is not None:
             raise UsageError("--count counts a snapshot's links as they are; nothing narrows it")
-        _count(find(archive, mount), count, form, seconds)
+        _count(place, count, form, seconds)
         return
     if not narrowed and source is None and target is None and word is None:
         raise UsageError("say which links: --from, --to, --word, --broken, --external or --count")
     if at is not None and ever:
         raise UsageError("--at is one snapshot and --ever is all; give one")
-    place = find(archive, mount)
+    if at is not None:
+        place.must_be_open(_tag(at))
     question = Question(
         path=_path(place, source) if source is not None else "",
         targets=(_target(target),) if target is not None else (),
@@ -101,7 +100,8 @@ def links(
         broken=broken,
         limit=limit,
     )
-    _FORMATS[form](ask(place.archive, question, seconds) if word != "" else ())
+    found = ask(place.archive, question, seconds, place.links(question)) if word != "" else ()
+    _FORMATS[form](found)
 
 
 def _path(place: Place, text: str) -> str:
@@ -130,7 +130,14 @@ def _tag(text: str) -> CommitTag:
 
 def _count(place: Place, text: str, form: str, seconds: float) -> None:
     """Write seed 2's figures 39 to 42, in its order."""
-    found = figures(place.archive, _tag(text), seconds)
+    tag = _tag(text)
+    place.must_be_open(tag)
+    question = Question(at=tag)
+    reader = place.links(question)
+    if reader is None:
+        found = figures(place.archive, tag, seconds)
+    else:
+        found = figures_of(ask(place.archive, question, seconds, reader))
     if form == "json":
         click.echo(json.dumps(asdict(found), indent=1))
     elif form == "csv":

@@ -6,13 +6,12 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
 import click
 
 from webarcfs.archive.index.query import SECONDS, ask
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
-from webarcfs.commands.place import Place, find, place_options
+from webarcfs.commands.place import Place, place_options
 
 #: Columns of a table; the other formats have all.
 _SHOWN = ("commitTag", "path", "mimeType", "createTime", "title")
@@ -28,8 +27,7 @@ _SHOWN = ("commitTag", "path", "mimeType", "createTime", "title")
 def query(
     where: str,
     *,
-    archive: str | None,
-    mount: Path | None,
+    place: Place,
     order_by: str,
     limit: int | None,
     form: str,
@@ -48,8 +46,7 @@ def query(
       webarc query "url = 'http://www.example.org/'" --format json
       webarc query --mount /mnt/archive "mimeType = 'text/html'" --format paths | xargs -d '\\n' ls -d
     """
-    place = find(archive, mount)
-    _FORMATS[form](ask(place.archive.database, where, order_by, limit, seconds), place)
+    _FORMATS[form](ask(place.archive.database, where, order_by, limit, seconds, narrowed=place.narrowed()), place)
 
 
 def _table(found: Iterable[MetaData], _place: Place) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import arc_path, split
-from webarcfs.archive.model.errors import Damaged, NotFound, UrlRefused, UsageError
+from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.url import canonical
 from webarcfs.commands.place import Place
@@ -40,23 +40,21 @@ def document(place: Place, text: str) -> Target:
     arc = arc.strip("/")
     if not arc or any(part in ("", ".", "..") for part in (domain, *arc.split("/"))):
         raise UsageError(f"{text!r} names no document; give a URL, or a path such as /www.example.org/index.html")
-    return Target(repository(place, domain), domain, arc, url)
+    return Target(place.repository(domain), domain, arc, url)
 
 
 def tag(place: Place, text: str) -> tuple[CommitTag, Repository]:
-    """Return the snapshot of a commitTag's text, which need not exist, and its domain's repository."""
+    """Return the snapshot of a commitTag's text, which need not exist, and its domain's repository.
+
+    Raises NotFound, or Forbidden, for one that the reader may not see.
+    """
     try:
         found = CommitTag.parse(text)
     except Damaged as error:
         raise UsageError(str(error)) from None
-    return found, repository(place, found.domain)
-
-
-def repository(place: Place, domain: str) -> Repository:
-    """Return the repository of a domain. Raises NotFound for an unknown domain."""
-    if domain not in set(place.archive.domains()):
-        raise NotFound(f"the archive has no domain {domain!r}")
-    return Repository(place.archive.repository(domain))
+    store = place.repository(found.domain)
+    place.must_be_open(found)
+    return found, store
 
 
 def _inside(place: Place, text: str) -> str:

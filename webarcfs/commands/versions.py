@@ -6,7 +6,6 @@ import json
 import sys
 from dataclasses import asdict
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +14,7 @@ from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.archive.model.metadata import OK
 from webarcfs.archive.model.url import both_schemes
-from webarcfs.commands.place import find, place_options
+from webarcfs.commands.place import Place, place_options
 from webarcfs.commands.targets import document, tag
 
 
@@ -23,7 +22,7 @@ from webarcfs.commands.targets import document, tag
 @click.argument("document_", metavar="URL|PATH")
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
-def log(document_: str, *, archive: str | None, mount: Path | None, as_json: bool) -> None:
+def log(document_: str, *, place: Place, as_json: bool) -> None:
     """Show what each snapshot did to a document, newest first.
 
     It was added, changed, removed, or extended by users. A status other than 200 is shown: 404, an error page. Of a
@@ -34,7 +33,7 @@ def log(document_: str, *, archive: str | None, mount: Path | None, as_json: boo
       webarc log http://www.example.org/
       webarc log --mount ~/web ~/web/www.example.org/index.html
     """
-    target = document(find(archive, mount), document_)
+    target = document(place, document_)
     found = [(step.tag, *_told(step)) for step in versions.steps(target.store, target.domain, target.arc)]
     urls = both_schemes(target.url) if target.url else ()
     found += [(tag, *_told_of_redirect(each)) for tag, each in redirect_lists.steps(target.store, target.domain, urls)]
@@ -64,7 +63,7 @@ def _told_of_redirect(change: redirect_lists.RedirectChange) -> tuple[dict[str, 
 @click.argument("tag_", metavar="TAG")
 @click.argument("document_", metavar="URL|PATH")
 @place_options
-def cat(tag_: str, document_: str, *, archive: str | None, mount: Path | None) -> None:
+def cat(tag_: str, document_: str, *, place: Place) -> None:
     """Write what a document was in a snapshot to stdout.
 
     Byte for byte, as the server sent it.
@@ -73,7 +72,6 @@ def cat(tag_: str, document_: str, *, archive: str | None, mount: Path | None) -
     Example:
       webarc cat 2026-11-21T03:00:00@www.example.org /www.example.org/index.html > old.html
     """
-    place = find(archive, mount)
     which, store = tag(place, tag_)
     target = document(place, document_)
     if target.domain != which.domain:

@@ -1,4 +1,5 @@
 """Records that describe captures: their fields, their XML, the jobs in git that they describe.
 
-Public: every module. Pure, apart from `captures`, which reads git. Imports model, config, git, document, history.
+Public: every module. Pure, apart from `captures`, `catalogue`, `catalogue_database` and `people`, which read and write
+git, tables and people.toml. Imports model, system, config, git, document, index, history.
 """

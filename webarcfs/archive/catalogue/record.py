@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from webarcfs.archive.catalogue.fields import FIELDS
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.catalogue.fields import BY_NUMBER, FIELDS
+from webarcfs.archive.model.metadata import CommitTag, now
+
+#: `Part.seen` of a snapshot of layout 1 on a domain of several publications: it saw what its own crawls stored.
+OWN = "own"
 
 
 class State(StrEnum):
@@ -61,12 +64,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a record: a step, an edit, a release, an interruption; `text` is the reason."""
+    """Something that happened to a record: a step, an edit, a release, an interruption; `text` is the reason.
+
+    `state` is the record's state from then on; None: as before.
+    """
 
     what: str
     at: datetime
     by: str
     text: str = ""
+    state: State | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +126,18 @@ class Record:
         value = self.values.get(number)
         return "" if value is None else value.text
 
+    def for_readers(self) -> Record:
+        """Return what readers see of it: neither persons, nor the places of copies, nor its history."""
+        shown = [
+            {n: value for n, value in each.items() if BY_NUMBER[n].is_public} for each in (self.values, *self.measures)
+        ]
+        values, *measures = ({n: replace(value, by="") for n, value in each.items()} for each in shown)
+        about = (replace(each, by="") for each in (self.title, self.language, self.access))
+        title, language, access = about
+        return replace(
+            self, title=title, language=language, access=access, values=values, measures=tuple(measures), events=()
+        )
+
     def with_values(self, texts: Mapping[int, str], by: str, at: datetime) -> Record:
         """Return it with these fields set; a text that is there already keeps its setter, an empty one is no value."""
         values = dict(self.values)
@@ -128,3 +147,13 @@ class Record:
             elif self.text(number) != text:
                 values[number] = Value(text, by, at)
         return replace(self, values={number: values[number] for number in sorted(values)})
+
+    def with_event(self, what: str, by: str, text: str = "", state: State | None = None) -> Record:
+        """Return it with an event of now, in the state that follows."""
+        event = Event(what, now(), by, text, state)
+        return replace(self, events=(*self.events, event), state=state or self.state)
+
+
+def publication_of(record_id: str) -> str:
+    """Return the publication in the id of a record: `<time>-<publication>`, with `+…` after it for an import."""
+    return record_id.partition("-")[2].partition("+")[0]

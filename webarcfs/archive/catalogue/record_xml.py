@@ -42,7 +42,8 @@ def write(record: Record) -> bytes:
     for measure in record.measures:
         _add_fields(_add(root, "measure"), measure)
     for event in record.events:
-        _add(root, "event", event.text, what=event.what, at=format_time(event.at), by=event.by)
+        at, state = format_time(event.at), str(event.state or "")
+        _add(root, "event", event.text, what=event.what, at=at, by=event.by, state=state)
     etree.indent(root)
     return etree.tostring(root, encoding="UTF-8", xml_declaration=True) + b"\n"
 
@@ -104,7 +105,9 @@ def _part(element: etree._Element) -> Part:
 
 
 def _event(element: etree._Element) -> Event:
-    return Event(_get(element, "what"), parse_time(_get(element, "at")), _get(element, "by"), element.text or "")
+    state = _get(element, "state")
+    at, by = parse_time(_get(element, "at")), _get(element, "by")
+    return Event(_get(element, "what"), at, by, element.text or "", State(state) if state else None)
 
 
 def _fields(parent: etree._Element) -> Iterator[tuple[int, Value]]:

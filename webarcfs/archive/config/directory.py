@@ -51,6 +51,36 @@ class Archive:
         return self.root / "content"
 
     @property
+    def catalogue(self) -> Path:
+        """The bare repository of the records that describe captures; made with the first one."""
+        return self.root / "catalogue.git"
+
+    @property
+    def catalogue_lock(self) -> Path:
+        """The lock file that lets one process at a time write records."""
+        return self.root / "lock" / ".catalogue"
+
+    @property
+    def people(self) -> Path:
+        """people.toml: persons, roles, login names; may be missing."""
+        return self.root / "people.toml"
+
+    @property
+    def access_rules(self) -> Path:
+        """access.aclj: the URLs that readers may not see; may be missing."""
+        return self.root / "access.aclj"
+
+    @property
+    def settings_lock(self) -> Path:
+        """The lock file that lets one command at a time change people, access rules and publications."""
+        return self.root / "lock" / ".settings"
+
+    @property
+    def catalogue_database(self) -> Path:
+        """catalogue.db; derived from the catalogue."""
+        return self.root / "catalogue.db"
+
+    @property
     def database(self) -> Path:
         """webarc.db; derived."""
         return self.root / "webarc.db"

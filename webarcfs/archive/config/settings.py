@@ -151,6 +151,16 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeSettings:
+    """`[describe]`: what the record of a capture says where nobody says otherwise. A publication may override each."""
+
+    signature: str = _setting(validators.text, "", "Signature of the fonds (field 2); else the publication's name.")
+    provenance: str = _setting(validators.text, "", "The office in charge (field 3); else the host of its start URL.")
+    project: str = _setting(validators.text, "Internet", "Project (field 4).")
+    institution: str = _setting(validators.text, "", "The archive, as publisher in Dublin Core.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """`[[publication]]`: a configured source. `crawl` is `[crawl]`, overridden by the publication's own values."""
 
@@ -166,6 +176,9 @@ class Publication:
     closed_for: Interval | None = _setting(
         validators.interval, None, f"{_CLOSED_FOR_HELP} The archive's own value holds else."
     )
+    description: str = _setting(validators.text, "", "What it is, for people.")
+    note: str = _setting(validators.text, "", "Why it is archived as it is: decisions of appraisal, with their dates.")
+    describe: DescribeSettings = DescribeSettings()
     crawl: CrawlSettings = CrawlSettings()
 
     @property
@@ -190,12 +203,18 @@ class Settings:
     crawl: CrawlSettings = CrawlSettings()
     mount: MountSettings = MountSettings()
     index: IndexSettings = IndexSettings()
+    describe: DescribeSettings = DescribeSettings()
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     publications: tuple[Publication, ...] = ()
 
     def unlisted(self, name: str, urls: tuple[str, ...] = (), **more: Any) -> Publication:
         """Return a publication that webarc.toml does not list, with the archive's settings."""
-        own = {"crawl": self.crawl, "release": self.release.release, "closed_for": self.release.closed_for}
+        own = {
+            "crawl": self.crawl,
+            "describe": self.describe,
+            "release": self.release.release,
+            "closed_for": self.release.closed_for,
+        }
         return Publication(name=name, urls=urls, **{**own, **more})
 
 
@@ -225,9 +244,11 @@ def parse(text: str, source: str) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(source, [f"not TOML: {error}"]) from None
     faults: list[str] = []
-    above = {each.name: tables.pop(each.name) for each in dataclasses.fields(ReleaseSettings) if each.name in tables}
-    release = _read(ReleaseSettings, above, "", faults)
+    top = {each.name: tables.pop(each.name) for each in dataclasses.fields(ReleaseSettings) if each.name in tables}
+    release = _read(ReleaseSettings, top, "", faults)
     crawl = _read(CrawlSettings, tables.pop("crawl", {}), "crawl", faults)
+    describe = _read(DescribeSettings, tables.pop("describe", {}), "describe", faults)
+    above = Settings(release=release, crawl=crawl, describe=describe)
     profiles = {
         name: _read(Profile, table, f"profile.{name}", faults)
         for name, table in _table(tables.pop("profile", {}), "profile", faults).items()
@@ -237,8 +258,9 @@ def parse(text: str, source: str) -> Settings:
         crawl=crawl,
         mount=_read(MountSettings, tables.pop("mount", {}), "mount", faults),
         index=_read(IndexSettings, tables.pop("index", {}), "index", faults),
+        describe=describe,
         profiles=profiles,
-        publications=_publications(tables.pop("publication", []), crawl, release, faults),
+        publications=_publications(tables.pop("publication", []), above, faults),
     )
     faults += [f"{key}: there is no such table" for key in tables]
     faults += _cross_check(settings)
@@ -272,13 +294,12 @@ def _read(kind: type[_T], table: Any, where: str, faults: list[str], base: _T | 
     return dataclasses.replace(base, **values) if base is not None else kind(**values)  # type: ignore[type-var]
 
 
-def _publications(
-    tables: Any, crawl: CrawlSettings, release: ReleaseSettings, faults: list[str]
-) -> tuple[Publication, ...]:
+def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publication, ...]:
+    """Return the publications of the file; what they do not say is said by the tables `above`."""
     if not isinstance(tables, list):
         faults.append("publication: write [[publication]], with two brackets")
         return ()
-    own = {each.name for each in dataclasses.fields(Publication)} - {"crawl"}
+    own = {each.name for each in dataclasses.fields(Publication) if "check" in each.metadata}
     result = []
     for number, table in enumerate(tables, 1):
         name = table.get("name", f"number {number}") if isinstance(table, dict) else f"number {number}"
@@ -286,10 +307,11 @@ def _publications(
         values = _table(table, where, faults)
         missing = [key for key in ("name", "urls") if not values.get(key)]
         faults += [f"{where}.{key}: is missing" for key in missing]
-        below = {key: value for key, value in values.items() if key not in own}
         mine = {key: value for key, value in values.items() if key in own}
-        its_crawl = _read(CrawlSettings, below, where, faults, crawl)
-        base = Settings(release=release, crawl=its_crawl).unlisted("unnamed")
+        below = {key: value for key, value in values.items() if key not in own and key != "describe"}
+        its_crawl = _read(CrawlSettings, below, where, faults, above.crawl)
+        described = _read(DescribeSettings, values.get("describe", {}), f"{where}.describe", faults, above.describe)
+        base = dataclasses.replace(above, crawl=its_crawl, describe=described).unlisted("unnamed")
         result.append(_read(Publication, mine, where, faults, base))
     return tuple(result)
 

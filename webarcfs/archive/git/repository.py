@@ -64,6 +64,22 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class PlainCommit:
+    """A commit that is not of a domain. `time` is seconds since 1970."""
+
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+    author: str
+    time: int
+
+    @property
+    def subject(self) -> str:
+        """The first line of the message."""
+        return self.message.partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True)
 class RefUpdate:
     """One step of a transaction: move `ref` from `old` to `new`; None means "does not exist", before or after."""
 
@@ -170,6 +186,23 @@ class Repository(Objects):
         return Commit(
             str(found.id), str(found.tree_id), parents, commit_message.parse(found.message), found.commit_time
         )
+
+    def plain_commit(self, oid: str) -> PlainCommit:
+        """Return a commit whose message may be of any kind. Raises Damaged for another object."""
+        found = self._object(oid)
+        if not isinstance(found, pygit2.Commit):
+            raise Damaged(f"{self.path}: {oid} is no commit")
+        parents = tuple(str(parent) for parent in found.parent_ids)
+        return PlainCommit(str(found.tree_id), parents, found.message, found.author.name, found.commit_time)
+
+    def tree_at(self, oid: str) -> str:
+        """Return the tree of a commit of any kind. Raises Damaged for another object."""
+        return self.plain_commit(oid).tree
+
+    def tree_of(self, ref: str) -> tuple[str, str] | None:
+        """Return commit and tree of a ref whose commits are of any kind; None without the ref."""
+        oid = self.ref(ref)
+        return None if oid is None else (oid, self.tree_at(oid))
 
     def head(self) -> Commit | None:
         """Return the newest state; None before the first crawl."""

@@ -13,12 +13,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.packaged_files import sql
@@ -79,8 +81,18 @@ class Figures:
     images: int
 
 
-def ask(archive: Archive, question: Question, seconds: float) -> Iterator[FoundLink]:
-    """Yield the links of `question`.
+class LinkReader(Protocol):
+    """Decides what a reader may see of an answer."""
+
+    def span(self, path: str, first: int, last: int) -> tuple[int, int] | None:
+        """Return from when to when the version of a page that is valid at `first` is known; None if it is not."""
+
+    def is_broken(self, url: str) -> bool:
+        """Return whether the domain of a URL is in the archive, and the document is not."""
+
+
+def ask(archive: Archive, question: Question, seconds: float, reader: LinkReader | None = None) -> Iterator[FoundLink]:
+    """Yield the links of `question`; with a `reader`, of what it may see.
 
     Raises NotFound without links.db or the snapshot in it, TookTooLong after `seconds`, Busy while another process
     writes for long, DatabaseDamaged when it cannot be read.
@@ -88,23 +100,65 @@ def ask(archive: Archive, question: Question, seconds: float) -> Iterator[FoundL
     statement, values = _statement(question)
     if statement is None:
         return
+    if reader is not None:
+        values |= {"limit": -1} | ({"seq": None} if question.at is None else {})
     with ExitStack() as stack:
         connection = stack.enter_context(_opened(archive.links, seconds))
         if question.at is not None:
             _must_have(archive, connection, question.at)
         judge: Callable[[str], bool] = lambda _target: False  # noqa: E731
         failures: list[WebarcError] = []
-        if question.broken:
+        if question.broken and reader is not None:
+            judge = _kept(reader.is_broken, failures)
+        elif question.broken:
             holdings = stack.enter_context(closing(_connected(archive.database)))
             judge = _judge(holdings, archive.database, _seq(question.at), failures)
         connection.create_function("is_broken", 1, judge)
         try:
-            for row in connection.execute(statement, values):
-                yield _found(row)
+            rows: Iterator[_Row] = connection.execute(statement, values)
+            yield from map(_found, rows if reader is None else islice(_shown(rows, reader), question.limit))
         except sqlite3.DatabaseError:
             if failures:  # SQLite reports that a function failed, but not why
                 raise failures[0] from None
             raise
+
+
+def _kept(judge: Callable[[str], bool], failures: list[WebarcError]) -> Callable[[str], bool]:
+    """Return the function; its errors are added to `failures`, since SQLite does not pass them on."""
+
+    def is_broken(url: str) -> bool:
+        try:
+            return judge(url)
+        except WebarcError as error:
+            failures.append(error)
+            raise
+
+    return is_broken
+
+
+_Row = tuple[str, str, int, str, str, int, int, int]
+
+
+def _shown(rows: Iterator[_Row], reader: LinkReader) -> Iterator[_Row]:
+    for row in rows:
+        span = reader.span(row[1], row[6], row[7])
+        if span is not None:
+            yield (*row[:6], *span)
+
+
+def figures_of(found: Iterable[FoundLink]) -> Figures:
+    """Return the counts of some links: of those that a reader may see."""
+    times: Counter[tuple[str, bool]] = Counter()
+    outside = set()
+    for each in found:
+        is_out = "://" in each.target and split(arc_path(each.target))[0] != split(each.path)[0]
+        times[each.kind, is_out] += each.times
+        if is_out and each.kind == AskedKind.HTTP.name.lower():
+            outside.add(each.target)
+    http, mail, image = (kind.name.lower() for kind in (AskedKind.HTTP, AskedKind.MAIL, AskedKind.IMAGE))
+    inner, outer = times[http, False], times[http, True]
+    mails, images = (times[kind, False] + times[kind, True] for kind in (mail, image))
+    return Figures(inner + outer, outer, len(outside), inner, mails, images)
 
 
 def figures(archive: Archive, tag: CommitTag, seconds: float) -> Figures:
@@ -146,7 +200,7 @@ def _seq(tag: CommitTag | None) -> int:
     return NEVER - 1 if tag is None else int(tag.crawl_time.timestamp())
 
 
-def _found(row: tuple[str, str, int, str, str, int, int, int]) -> FoundLink:
+def _found(row: _Row) -> FoundLink:
     page, path, kind, target, text, times, since, until = row
     ended = "" if until == NEVER else format_time(from_epoch(until))
     return FoundLink(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,12 @@ from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
 #: Most seconds for an answer.
 SECONDS = 30.0
 _VIEW = "metadata"
-_COMES_WITH_THE_VIEW = frozenset({"domain", "snapshot", "document", "version"})
+_COMES_WITH_THE_VIEW = frozenset({"domain", "snapshot", "document", "version", "reader_snapshot"})
+#: Functions of a reader's view, for it alone.
+_READERS_FUNCTIONS = frozenset({"saw", "permitted", "named"})
+#: Prepares a connection for a reader: from then on `metadata` is a view of what the reader may see.
+Narrowed = Callable[[sqlite3.Connection], None]
+_SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 _ALLOWED = (
     "abs avg char coalesce count date datetime glob hex ifnull iif instr julianday length like likelihood "
     "likely lower ltrim max min nullif quote replace round rtrim sign strftime substr substring sum time total "
@@ -50,15 +55,23 @@ _WITH = re.compile(r"\bWITH\b", re.IGNORECASE)
 
 
 def ask(
-    database: Path, where: str = "", order_by: str = "", limit: int | None = None, seconds: float = SECONDS
+    database: Path,
+    where: str = "",
+    order_by: str = "",
+    limit: int | None = None,
+    seconds: float = SECONDS,
+    *,
+    narrowed: Narrowed | None = None,
 ) -> Iterator[MetaData]:
     """Yield the rows of the view `metadata` for which `where` holds, in the order `order_by`, at most `limit`.
+
+    `narrowed` leaves the rows that a reader may see; then a condition has no SELECT of its own, which could count rows.
 
     Raises BadCondition when SQLite rejects the condition or it reads more than the view, TookTooLong after `seconds`,
     NotFound without a database, Busy while another process writes to it for long, DatabaseDamaged when it cannot be
     read.
     """
-    for row in _rows(database, "metadata/ask", Condition(where, order_by, limit), seconds):
+    for row in _rows(database, "metadata/ask", Condition(where, order_by, limit), seconds, narrowed):
         yield MetaData.from_fields(dict(zip((*FIELDS, *CAPTURE_FIELDS), map(str, row), strict=True)))
 
 
@@ -74,11 +87,17 @@ def check(database: Path, condition: Condition) -> None:
         pass
 
 
-def _rows(database: Path, statement: str, condition: Condition, seconds: float) -> Iterator[tuple[Any, ...]]:
+def _rows(
+    database: Path, statement: str, condition: Condition, seconds: float, narrowed: Narrowed | None = None
+) -> Iterator[tuple[Any, ...]]:
     text = _statement(statement, condition)
+    if narrowed is not None and _SELECT.search(QUOTED.sub(" ", f"{condition.where}\n{condition.order_by}")):
+        raise BadCondition("a reader's condition has no SELECT")
     if wrong := unbalanced(condition.where, condition.order_by):
         raise BadCondition("\n".join(wrong))
-    with closing(_opened(database)) as connection, _translated(database, condition, seconds):
+    with closing(connected(database)) as connection, _translated(database, condition, seconds):
+        if narrowed is not None:
+            narrowed(connection)
         _fence(connection, seconds)
         yield from connection.execute(text)
 
@@ -104,7 +123,8 @@ def _statement(name: str, condition: Condition) -> str:
     return "\n".join(parts)
 
 
-def _opened(database: Path) -> sqlite3.Connection:
+def connected(database: Path) -> sqlite3.Connection:
+    """Open webarc.db for reading. Raises NotFound, Busy, DatabaseDamaged."""
     if not database.is_file():
         raise NotFound(f"there is no {database} yet; a crawl makes it, or `webarc-agent recover`")
     connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)
@@ -142,6 +162,8 @@ def _allowed(action: int, first: str | None, second: str | None, _database: str 
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _FUNCTIONS:
         return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_FUNCTION and second in _READERS_FUNCTIONS and inside == _VIEW:
+        return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
 
 
@@ -165,7 +187,7 @@ def _translated(database: Path, condition: Condition, seconds: float) -> Iterato
 
 def _explained(message: str, database: Path, condition: Condition) -> str:
     """Return SQLite's message with the place of the fault."""
-    with closing(_opened(database)) as connection:
+    with closing(connected(database)) as connection:
         _fence(connection, SECONDS)
 
         def compiled(where: str, order_by: str) -> str:

@@ -144,6 +144,12 @@ class NotPermitted(WebarcError):
     errno = errno.EPERM
 
 
+class Forbidden(WebarcError):
+    """A person without the right, or whom a reader's rules keep out."""
+
+    errno = errno.EACCES
+
+
 class ReadOnly(WebarcError):
     """Older states accept no additions."""
 

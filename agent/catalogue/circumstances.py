@@ -1,0 +1,79 @@
+"""What a job knows of its capture when it ends, and git does not: program, command line, settings, person."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import shlex
+from contextlib import suppress
+from pathlib import Path
+
+from agent.capture.wgetcommand import BatchFiles, command
+from agent.catalogue.describing import Circumstances
+from agent.jobfolder.job import Job
+from agent.jobfolder.names import is_import
+from webarcfs.archive.config import settings as config
+from webarcfs.archive.config.settings import DescribeSettings, Publication, Release
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.errors import SettingsError
+from webarcfs.archive.model.metadata import format_time, now
+
+#: A WARC's first record names the program that wrote it (WARC 1.1, `warcinfo`).
+_SOFTWARE = re.compile(rb"^software: *([^\r\n]{1,200})", re.MULTILINE)
+_HEAD = 4096
+
+
+def of_job(job: Job) -> Circumstances:
+    """Return the circumstances of a job that has ended. Reads the first WARC in its folder, and webarc.toml."""
+    publication, crawl = job.publication, job.settings
+    describe = _describe(job, publication)
+    person = person_of_process()
+    texts = {
+        2: describe.signature or publication.name,
+        3: describe.provenance or _host(publication),
+        4: describe.project,
+        8: person,
+        31: format_time(now()),
+        32: person,
+    }
+    if not is_import(job.name):
+        texts |= {
+            11: _software(job.folder),
+            13: ", ".join(publication.exclude_hosts) or "none",
+            14: str(crawl.depth),
+            15: "requisites of pages, on accepted hosts" if crawl.page_requisites else "0",
+            18: str(job.instances or crawl.max_instances),
+            19: shlex.join(command(BatchFiles(Path(), 1), crawl, crawl.wait, Path("cookies"))),
+        }
+    closed_for = "" if publication.closed_for is None else str(publication.closed_for)
+    return Circumstances(texts, Release(publication.release), closed_for)
+
+
+def person_of_process() -> str:
+    """Return the login name of the person whose process this is; the number of the user where there is none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def _describe(job: Job, publication: Publication) -> DescribeSettings:
+    """Return what webarc.toml says now of the publication's records; the defaults if it has faults."""
+    with suppress(SettingsError):
+        settings, _ = config.load(job.archive.settings)
+        known = (each for each in settings.publications if each.name == publication.name)
+        return next(known, settings.unlisted(publication.name)).describe
+    return DescribeSettings()
+
+
+def _host(publication: Publication) -> str:
+    return split(arc_path(publication.urls[0]))[0] if publication.urls else ""
+
+
+def _software(folder: Path) -> str:
+    for path in sorted(folder.glob("*.warc")):
+        with path.open("rb") as file:
+            found = _SOFTWARE.search(file.read(_HEAD))
+        if found:
+            return found[1].decode("utf-8", "replace")
+    return ""

@@ -1,0 +1,85 @@
+"""Keeps a record of each capture: when its job ends, and later of captures that have none.
+
+A record that cannot be written never fails a job; the next start writes it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from agent.catalogue.describing import SYSTEM, Circumstances, described, empty
+from webarcfs.archive.catalogue.captures import Capture, captures
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import Record
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index.database import Database
+from webarcfs.archive.model.errors import WebarcError
+from webarcfs.archive.model.metadata import CommitTag
+
+_log = logging.getLogger(__name__)
+#: Records that are written in one commit.
+_AT_ONCE = 100
+
+
+def keep_capture(archive: Archive, job: str, publication: str, tags: Iterable[str], about: Circumstances) -> None:
+    """Write the record of a job that has ended and has its report; a record that is there stays."""
+    try:
+        catalogue = Catalogue(archive)
+        if catalogue.has(job):
+            return
+        capture = next((each for each in captures(archive, map(CommitTag.parse, tags)) if each.job == job), None)
+        if capture is None:
+            catalogue.save([empty(job, publication, about)], SYSTEM, f"{job}: nothing", expected={job: None})
+            return
+        record = described(archive, capture, catalogue.newest(publication, job), about)
+        mark = capture.last if catalogue.described() == capture.last - len(capture.parts) else None
+        catalogue.save([record], SYSTEM, f"{job}: captured", expected={job: None}, described=mark)
+    except (WebarcError, OSError) as error:
+        _log.error("the record of %s was not written, the next start tries again: %s", job, error)
+
+
+def catch_up_records(archive: Archive) -> int:
+    """Write the records of captures that have none, but for jobs that have not ended; return their number.
+
+    An archive of layout 1 gets none: the next publication, or `upgrade`, raises it. Reads only what was published since
+    all had one. Logs what cannot be read or written.
+    """
+    try:
+        return _catch_up(archive)
+    except (WebarcError, OSError) as error:
+        _log.error("the catalogue was not completed, the next start tries again: %s", error)
+        return 0
+
+
+def _catch_up(archive: Archive) -> int:
+    catalogue = Catalogue(archive)
+    if directory.layout_of(archive.root) < directory.LAYOUT or not archive.database.exists():
+        return 0
+    known = catalogue.described()
+    with Database(archive.database) as database:
+        since = {tag: number for number, tag in database.since(known)}
+    if not since:
+        return 0
+    under_way = {folder.name for folder in archive.jobs.iterdir()}
+    found = captures(archive, map(CommitTag.parse, since))
+    last = min([max(since.values()), *(each.sequence - 1 for each in found if each.job in under_way)])
+    missing = [each for each in found if each.job not in under_way and not catalogue.has(each.job)]
+    newest: dict[str, Record] = {}
+    for start in range(0, len(missing), _AT_ONCE):
+        records = [_described(archive, catalogue, capture, newest) for capture in missing[start : start + _AT_ONCE]]
+        expected = dict.fromkeys(record.id for record in records)
+        catalogue.save(records, SYSTEM, f"{len(records)} captures from git", expected=expected)
+    if last > known:
+        catalogue.save([], SYSTEM, f"all captures up to {last} have records", described=last)
+    return len(missing)
+
+
+def _described(archive: Archive, catalogue: Catalogue, capture: Capture, newest: dict[str, Record]) -> Record:
+    """Return the record of a capture, counted from the one before it; `newest` has those not written yet."""
+    before = newest.get(capture.publication) or catalogue.newest(capture.publication, capture.job)
+    if before is not None and before.id > capture.job:
+        before = None
+    record = newest[capture.publication] = described(archive, capture, before)
+    return record

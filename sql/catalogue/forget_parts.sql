@@ -1,0 +1,1 @@
+DELETE FROM part WHERE record = :id;

@@ -1,0 +1,1 @@
+INSERT INTO record (id, number, publication, state, closedFor) VALUES (:id, :number, :publication, :state, :closedFor);

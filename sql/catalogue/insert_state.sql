@@ -1,0 +1,1 @@
+INSERT INTO state (oid) VALUES (:oid);

@@ -1,0 +1,2 @@
+-- The commit that the database is made from.
+SELECT oid FROM state;

@@ -1,0 +1,30 @@
+-- The view `metadata` for a reader: documents of the snapshots that the reader may see, in versions that some snapshot
+-- contains that the reader may see. Functions: saw (a snapshot whose publication saw less than the whole tree contains a
+-- version), permitted (no rule takes a capture of a URL away), named (a rule allows it to the reader by name).
+CREATE TEMP VIEW metadata AS
+SELECT document.url         AS url,
+       version.mimeType     AS mimeType,
+       version.title        AS title,
+       document.path        AS path,
+       domain.name          AS domain,
+       snapshot.crawlTime   AS crawlTime,
+       version.createTime   AS createTime,
+       snapshot.commitTag   AS commitTag,
+       version.captureTime  AS captureTime,
+       version.status       AS status
+  FROM main.snapshot
+  JOIN main.domain   ON domain.id = snapshot.domain
+  JOIN main.version  ON version.domain = snapshot.domain
+                    AND likelihood(version.seq_from <= snapshot.seq, 0.9)
+                    AND likelihood(version.seq_until > snapshot.seq, 0.9)
+  JOIN main.document ON document.id = version.document
+                    AND document.domain = snapshot.domain
+ WHERE EXISTS (SELECT 1 FROM temp.reader_snapshot AS shown
+                WHERE shown.domain = snapshot.domain AND shown.seq = snapshot.seq
+                  AND (NOT shown.closed OR named(document.url, version.captureTime)))
+   AND EXISTS (SELECT 1 FROM temp.reader_snapshot AS other
+                WHERE other.domain = version.domain AND other.seq >= version.seq_from AND other.seq < version.seq_until
+                  AND (NOT other.closed OR named(document.url, version.captureTime))
+                  AND (other.seen = '' OR saw(domain.name, other.seq, other.publication, other.seen, document.path,
+                                              version.blob, version.stored)))
+   AND permitted(document.url, version.captureTime);

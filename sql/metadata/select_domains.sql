@@ -1,0 +1,1 @@
+SELECT name FROM domain ORDER BY name;

@@ -1,0 +1,262 @@
+"""What is not released is in no answer of any command with --as-reader, nor of a reader's client (R5 to R9)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from agent.indexing.recovery import recover
+from tests.support.crawls import run_command
+from tests.support.histories import DOMAIN, History, Step
+from tests.support.readercommand import webarc
+from tests.support.recorded import published
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.workflow import Decision, decided
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import BadCondition, NotFound, NotPermitted, SettingsError, UsageError
+from webarcfs.archive.model.metadata import CommitTag, compact_time
+from webarcfs.client import WebarchiveClient
+from webarcfs.commands.cli import COMMANDS, cli
+from webarcfs.commands.place import Place, for_reader
+from webarcfs.gate.gate import Reader
+
+pytestmark = pytest.mark.store
+
+_SECRET = "zebra"
+_A = '<a href="/b.html">first</a>'
+_LATER = f'<a href="/{_SECRET}.html">{_SECRET}</a>'
+_URL = f"http://{DOMAIN}/"
+
+
+def _archive(folder: Path, *steps: Step) -> tuple[Archive, list[CommitTag]]:
+    archive = directory.create(folder / "archive")
+    archive.settings.write_text("[index]\nlinks = true\n")
+    tags = published(archive, History(steps))
+    recover(archive)
+    return archive, tags
+
+
+def _three(folder: Path) -> tuple[Archive, list[CommitTag]]:
+    """A released snapshot; the newest one waits: it changed a page, and has one more, with a word of its own."""
+    return _archive(
+        folder,
+        Step("p", {"a.html": _A, "b.html": "b", "c.html": "c"}),
+        Step("p", {"a.html": _LATER, "b.html": "b", f"{_SECRET}.html": _SECRET}, State.COUNTED, held=True),
+    )
+
+
+def _decide(archive: Archive, number: int, decision: Decision, publication: str = "p") -> None:
+    catalogue = Catalogue(archive)
+    record, blob = catalogue.read(f"{compact_time(History([Step('p', {})] * 9).time(number))}-{publication}")
+    catalogue.save([decided(record, decision, "anna", "why")], "anna", str(decision), expected={record.id: blob})
+
+
+def _cat(archive: Archive, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """`webarc cat` writes to a descriptor, so it runs by itself."""
+    command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()", "cat", *words]
+    return subprocess.run([*command, "--archive", archive.root], capture_output=True, check=False)
+
+
+def _questions(tags: Sequence[CommitTag]) -> dict[str, list[list[str]]]:
+    """Each command that shows an archive, in each form."""
+    old, new = map(str, tags[:2])
+    return {
+        "query": [[], ["--format", "json"], ["--format", "csv"], ["--format", "paths"], ["status >= 0"]],
+        "log": [[f"{_URL}a.html"], [f"{_URL}{_SECRET}.html"], [f"{_URL}a.html", "--json"], [f"/{DOMAIN}/c.html"]],
+        "diff": [[old, new], [old, new, f"{_URL}a.html"], [old, old, "--json"]],
+        "stat": [[new], [old, new], [old, "--json"]],
+        "links": [
+            ["--from", f"{_URL}a.html"], ["--to", f"{_URL}{_SECRET}.html"], ["--word", _SECRET], ["--broken", "--ever"],
+            ["--external", "--ever"], ["--from", f"{_URL}a.html", "--ever", "--format", "csv"], ["--count", new],
+            ["--broken", "--at", new], ["--kind", "http", "--broken", "--format", "json"],
+        ],
+        "cat": [[new, f"{_URL}a.html"], [old, f"{_URL}{_SECRET}.html"], [new, f"{_URL}{_SECRET}.html"]],
+    }  # fmt: skip
+
+
+def test_what_is_not_released_is_in_no_answer(tmp_path: Path) -> None:
+    archive, tags = _three(tmp_path)
+    questions = _questions(tags)
+    assert {*questions, "completion"} == set(
+        COMMANDS.list_commands(None) if hasattr(COMMANDS, "list_commands") else COMMANDS
+    )
+    hidden = (_SECRET, str(tags[1]), str(tags[1].crawl_time.year + 0) + "-01-02")
+    for name, forms in questions.items():
+        told = False
+        for words in forms:
+            if name == "cat":
+                whole, shown = _cat(archive, *words), _cat(archive, *words, "--as-reader")
+                text = shown.stdout.decode()
+                told |= _SECRET in whole.stdout.decode()
+            else:
+                whole = webarc(name, *words, "--archive", str(archive.root))  # type: ignore[assignment]
+                answer = webarc(name, *words, "--archive", str(archive.root), "--as-reader")
+                text = answer.stdout
+                told |= any(each in str(whole.stdout) for each in hidden)
+            assert not any(each in text for each in hidden), (name, words, text)  # errors repeat what was asked
+        assert told, f"{name} tells nothing that could be hidden"
+
+
+def test_each_command_that_shows_an_archive_has_the_option() -> None:
+    context = cli.make_context("webarc", ["query"], resilient_parsing=True)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        options = {option for each in command.params for option in each.opts}
+        assert ("--archive" in options) == ({"--as-reader", "--reader"} <= options), name
+
+
+def test_readers_see_the_released_state(tmp_path: Path) -> None:
+    """R6: where the newest snapshot waits, the present is the one before it, with what only the newest removed."""
+    archive, tags = _three(tmp_path)
+    root = str(archive.root)
+    found = webarc("query", "--archive", root, "--as-reader", "--format", "paths").stdout.splitlines()
+    assert sorted(found) == [f"/.snapshots/{tags[0]}/{name}.html" for name in "abc"]
+    log = webarc("log", f"{_URL}c.html", "--archive", root, "--as-reader").stdout.splitlines()
+    assert len(log) == 1 and "added" in log[0]
+    assert _cat(archive, str(tags[0]), f"{_URL}a.html", "--as-reader").stdout.decode() == _A
+    broken = webarc("links", "--broken", "--archive", root, "--as-reader")
+    assert (broken.returncode, _SECRET in broken.stdout) == (0, False)
+    unknown = _cat(archive, str(tags[1]), f"{_URL}b.html", "--as-reader")
+    never = _cat(archive, f"2030-01-01T00:00:00@{DOMAIN}", f"{_URL}b.html", "--as-reader")
+    assert unknown.returncode == never.returncode == 2  # unreleased and absent are the same answer
+    assert unknown.stderr.replace(str(tags[1]).encode(), b"") == never.stderr.replace(
+        f"2030-01-01T00:00:00@{DOMAIN}".encode(), b""
+    )
+
+
+def test_decisions_take_effect_in_a_running_client(tmp_path: Path) -> None:
+    """R7: withdraw, reject, reopen, release; and withhold, within a second."""
+    archive, tags = _three(tmp_path)
+
+    def shown(client: WebarchiveClient) -> tuple[int, list[CommitTag]]:
+        time.sleep(0.6)
+        try:
+            return len(client.select()), client.snapshots(DOMAIN)
+        except NotFound:
+            return len(client.select()), []
+
+    with WebarchiveClient(archive.root, reader="") as client:
+        assert shown(client) == (3, tags[:1])
+        _decide(archive, 1, Decision.RELEASE)
+        assert shown(client) == (6, tags)
+        _decide(archive, 0, Decision.WITHDRAW)
+        assert shown(client) == (3, tags[1:])
+        _decide(archive, 1, Decision.WITHDRAW)
+        assert shown(client) == (0, []) and client.domains() == []
+        _decide(archive, 1, Decision.RELEASE)
+        assert [meta.path for meta in client.at(tags[1])] == [f"/{DOMAIN}/{name}.html" for name in ("a", "b", _SECRET)]
+        done = run_command("withhold", f"{_URL}a.html", "--reason", "court", "--archive", archive.root)
+        assert done.code == 0
+        assert shown(client) == (2, tags[1:])
+        assert [meta.path for meta in client.at(tags[1])] == [f"/{DOMAIN}/{name}.html" for name in ("b", _SECRET)]
+        assert run_command("withhold", "--lift", done.out.split()[0], "--archive", archive.root).code == 0
+        assert shown(client) == (3, tags[1:])
+
+
+def test_withdraw_the_first_of_three_that_share_a_page(tmp_path: Path) -> None:
+    """R5, R7: a page that another released snapshot has stays, at the time of that one."""
+    same = {"a.html": "same"}
+    archive, tags = _archive(tmp_path, Step("p", same | {"b.html": "1"}), Step("p", same), Step("p", same))
+    _decide(archive, 0, Decision.WITHDRAW)
+    with WebarchiveClient(archive.root, reader="") as client:
+        assert {(meta.path, str(meta.commit_tag)) for meta in client.select()} == {
+            (f"/{DOMAIN}/a.html", str(tag)) for tag in tags[1:]
+        }
+    log = webarc("log", f"{_URL}a.html", "--archive", str(archive.root), "--as-reader").stdout
+    assert log.startswith(f"{tags[1]}  added")
+
+
+def test_two_publications_on_one_host_one_held(tmp_path: Path) -> None:
+    """R4, R5: of a snapshot of one publication, readers see what it saw, not what the other, held one did."""
+    archive, tags = _archive(
+        tmp_path,
+        Step("p", {"a.html": "p"}),
+        Step("q", {"q.html": _SECRET}, State.COUNTED, held=True),
+        Step("p", {"a.html": "p2"}),
+    )
+    found = webarc("query", "--archive", str(archive.root), "--as-reader", "--format", "paths").stdout.splitlines()
+    assert found == [f"/.snapshots/{tags[0]}/a.html", f"/.snapshots/{tags[2]}/a.html"]
+    assert _cat(archive, str(tags[2]), f"{_URL}q.html", "--as-reader").returncode == 2
+    counted = webarc("stat", str(tags[2]), "--json", "--archive", str(archive.root), "--as-reader").stdout
+    assert json.loads(counted)[str(tags[2])]["documents"] == 1
+    _decide(archive, 1, Decision.RELEASE, "q")
+    found = webarc("query", "--archive", str(archive.root), "--as-reader", "--format", "paths").stdout.splitlines()
+    assert len(found) == 5
+
+
+def test_closed_until_a_date(tmp_path: Path) -> None:
+    """R5: released and closed is told with its date; a rule for a reader's name opens it to that reader."""
+    archive, tags = _archive(
+        tmp_path, Step("p", {"a.html": "1"}), Step("p", {"a.html": "2", "b.html": "2"}, closed_for="100 years")
+    )
+    done = _cat(archive, str(tags[1]), f"{_URL}a.html", "--as-reader")
+    assert done.returncode == 2 and b"closed until 2120-01-02T00:00:00" in done.stderr
+    archive.access_rules.write_text('org,example)/a.html - {"access": "allow", "user": "anna"}\n')
+    assert _cat(archive, str(tags[1]), f"{_URL}a.html", "--as-reader").returncode == 2
+    assert _cat(archive, str(tags[1]), f"{_URL}a.html", "--reader", "anna").stdout == b"2"
+    assert _cat(archive, str(tags[1]), f"{_URL}b.html", "--reader", "anna").returncode == 2
+    with WebarchiveClient(archive.root, reader="anna") as client:
+        assert {(str(meta.commit_tag), meta.path[-6:]) for meta in client.select()} == {
+            (str(tags[0]), "a.html"), (str(tags[1]), "a.html"),
+        }  # fmt: skip
+
+
+def test_access_rules_with_faults_close_all(tmp_path: Path) -> None:
+    archive, tags = _three(tmp_path)
+    archive.access_rules.write_text('org,example)/ - {"access": "blok"}\nnonsense\n')
+    for words in (["query"], ["log", f"{_URL}a.html"], ["stat", str(tags[0])], ["links", "--broken"]):
+        done = webarc(*words, "--archive", str(archive.root), "--as-reader")
+        assert done.returncode == 1 and "line 2" in done.stderr and done.stdout.strip() in ("", "["), words
+    with WebarchiveClient(archive.root, reader="") as client, pytest.raises(SettingsError):
+        client.select()
+
+
+def test_a_damaged_catalogue_closes_what_it_decides(tmp_path: Path) -> None:
+    archive, _ = _three(tmp_path)
+    (archive.catalogue / "HEAD").write_text("nonsense")
+    (archive.catalogue / "refs" / "heads" / "main").write_text("nonsense\n")
+    archive.catalogue_database.unlink(missing_ok=True)
+    done = webarc("query", "--archive", str(archive.root), "--as-reader")
+    assert done.returncode == 2 and "catalogue.git" in done.stderr and DOMAIN not in done.stdout
+
+
+def test_without_a_catalogue_held_snapshots_stay_hidden(tmp_path: Path) -> None:
+    """R2: a lost catalogue shows nothing that was held."""
+    archive, tags = _three(tmp_path)
+    shutil.rmtree(archive.catalogue)
+    archive.catalogue_database.unlink(missing_ok=True)
+    found = webarc("query", "--archive", str(archive.root), "--as-reader", "--format", "paths").stdout
+    assert str(tags[0]) in found and str(tags[1]) not in found
+
+
+def test_a_reader_neither_counts_nor_writes(tmp_path: Path) -> None:
+    archive, tags = _three(tmp_path)
+    with WebarchiveClient(archive.root, reader="") as client:
+        with pytest.raises(BadCondition):
+            client.select("1 = 1 OR (SELECT count(*) FROM version) > 3")
+        with pytest.raises(BadCondition):
+            client.select("saw(1,2,3,4,5,6,7)")
+        meta = client.select("path LIKE '%a.html'")[0]
+        with pytest.raises(NotPermitted), client.open_write(meta, "note"):
+            pass
+        assert [record.number for record in client.records()] == [1]
+        assert not any(record.text(8) for record in client.records())
+        with pytest.raises(NotFound):
+            client.at(tags[1])
+    with WebarchiveClient(archive.root) as client:
+        assert [record.number for record in client.records()] == [2, 1]
+
+
+def test_a_mount_is_not_for_readers(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        for_reader(Place(Archive(tmp_path), tmp_path), Reader())

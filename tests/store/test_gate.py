@@ -1,0 +1,114 @@
+"""The gate: its three forms agree with each other and with the rules, in memory and on real archives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from agent.indexing.recovery import recover
+from tests.support.histories import DOMAIN, HISTORIES, NOW, PATHS, History
+from tests.support.recorded import published
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.history import versions
+from webarcfs.archive.index.query import ask
+from webarcfs.archive.model.errors import NotFound
+from webarcfs.gate import reader_query, visibility
+from webarcfs.gate.gate import Gate, Reader
+from webarcfs.gate.reader_repositories import ReaderRepositories
+from webarcfs.gate.visibility import Open, Scope, Snapshot, Version, standing
+
+pytestmark = pytest.mark.store
+
+_BOTH = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+def _snapshots(history: History) -> list[Snapshot]:
+    found = []
+    for number, step in enumerate(history.steps):
+        said, until = standing(
+            step.state, held=step.held, closed_for=step.closed_for, captured=history.time(number), now=NOW
+        )
+        partial = history.seen[number] != history.states[number]
+        found.append(Snapshot(history.seq(number), step.publication, said, str(number) if partial else "", until))
+    return found
+
+
+def _version(history: History, number: int, path: str) -> Version:
+    span = history.span(number, path)
+    end = history.seq(span.stop) if span.stop < len(history.steps) else (1 << 63) - 1
+    return Version(path, history.states[number][path], history.seq(span.start), end, history.seq(span.start))
+
+
+def agree(history: History) -> None:
+    """`may`, the spans and the predicate say what the rules say, of each version in each snapshot."""
+    snapshots = _snapshots(history)
+
+    def saw(snapshot: Snapshot, version: Version) -> bool:
+        return history.seen[int(snapshot.seen)].get(version.path) == version.blob
+
+    scope = Scope(snapshots, saw)
+    hidden = scope.hidden()
+    for number, state in enumerate(history.states):
+        for path in state:
+            version = _version(history, number, path)
+            expected = history.is_visible(number, path)
+            assert isinstance(visibility.may(snapshots, version, saw), Open) == expected
+            assert scope.shows(version) == expected
+            in_a_run = any(version.first >= a and (b is None or version.last <= b) for a, b in hidden)
+            assert not in_a_run or not expected or not scope.is_plain
+            if scope.is_plain:
+                assert in_a_run != expected
+    assert scope.is_whole == all(history.is_open(number) for number in range(len(history.steps)))
+
+
+@given(HISTORIES)
+@settings(max_examples=500)
+def test_the_forms_of_the_gate_agree(history: History) -> None:
+    agree(history)
+
+
+def as_real_archive(history: History, archive: Archive) -> None:
+    """The forms that read an archive say what the rules say: `may`, queries, repositories."""
+    tags = published(archive, history)
+    recover(archive)
+    gate = Gate(archive, Reader(), lambda: NOW)
+    for number, state in enumerate(history.states):
+        for path in PATHS:
+            expected = path in state and history.is_visible(number, path)
+            answer = gate.may(DOMAIN, f"/{DOMAIN}/{path}", history.seq(number))
+            assert isinstance(answer, Open) == expected, (number, path, answer)
+    opened = [number for number in range(len(tags)) if history.is_open(number)]
+    expected_rows = {
+        (str(tags[number]), f"/{DOMAIN}/{path}")
+        for number in opened
+        for path in history.states[number]
+        if history.is_visible(number, path)
+    }
+    rows = {(str(meta.commit_tag), meta.path) for meta in ask(archive.database, narrowed=reader_query.narrowed(gate))}
+    assert rows == expected_rows
+    with ReaderRepositories(gate) as repositories:
+        if not opened:
+            with pytest.raises(NotFound):
+                repositories.open(DOMAIN)
+            return
+        store = repositories.open(DOMAIN)
+        assert [tag for tag, _ in versions.snapshots(store, DOMAIN)] == [tags[number] for number in opened]
+        for number in opened:
+            tree = versions.tree_of(store, tags[number])
+            bodies = {
+                arc.path: store.read(arc.data.oid).decode()
+                for arc in versions.arcs(store, tree)
+                if arc.data is not None
+            }
+            assert bodies == history.at(number), number
+        assert gate.domains() == [DOMAIN]
+
+
+@given(HISTORIES)
+@settings(max_examples=50, deadline=None, suppress_health_check=_BOTH)
+def test_the_forms_of_the_gate_agree_on_real_archives(
+    tmp_path_factory: pytest.TempPathFactory, history: History
+) -> None:
+    from webarcfs.archive.config import directory
+
+    as_real_archive(history, directory.create(tmp_path_factory.mktemp("real") / "archive"))

@@ -1,0 +1,237 @@
+"""The catalogue: catalogue.git, with a record.xml for each capture, and a commit for each change, by its author.
+
+Not derived: edits, releases and withdrawals are here only. A record lies at `records/<publication>/<YYYY>/<id>.xml`.
+The files `number` (given last) and `described` (the number in the feed up to which each capture has a record) lie
+beside them. All methods raise Damaged if the repository cannot be read.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from webarcfs.archive.catalogue import record_xml
+from webarcfs.archive.catalogue.record import Event, Record, publication_of
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
+from webarcfs.archive.history import sequence
+from webarcfs.archive.model.errors import Busy, Damaged, InvalidDocument, NotFound
+from webarcfs.archive.model.metadata import from_epoch, now
+from webarcfs.archive.system import locks
+
+RECORDS = "records"
+_NUMBER = "number"
+_DESCRIBED = "described"
+_ENDING = ".xml"
+#: Characters that the name of a commit's author cannot have.
+_NOT_IN_AUTHORS = re.compile(r"[<>\x00-\x1f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueState:
+    """A state of catalogue.git: a commit and its tree."""
+
+    commit: str
+    tree: str
+
+
+class Catalogue:
+    """The records of an archive. For one thread; each method reads the newest state. Empty without a catalogue.git."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._opened: Repository | None = None
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def state(self) -> CatalogueState | None:
+        """Return the newest state; None if there is no catalogue yet."""
+        store = self._store()
+        found = None if store is None else store.tree_of(MAIN)
+        return None if found is None else CatalogueState(*found)
+
+    def ids(self, publication: str | None = None) -> Iterator[str]:
+        """Yield the ids of all records, or of a publication's, newest capture first. No record is read."""
+        return (record_id for record_id, _ in self._files(publication))
+
+    def records(self, publication: str | None = None) -> Iterator[Record]:
+        """Yield all records, or those of a publication, newest capture first."""
+        for record_id, blob in self._files(publication):
+            yield self._parsed(blob, record_id)
+
+    def read(self, record_id: str) -> tuple[Record, str]:
+        """Return a record and the id of its blob, for `save`. Raises NotFound."""
+        blob = self._find(record_id)
+        if blob is None:
+            raise NotFound(f"the catalogue has no record {record_id}; `webarc-agent record list` lists them")
+        return self._parsed(blob, record_id), blob
+
+    def has(self, record_id: str) -> bool:
+        """Return whether there is a record of that id."""
+        return self._find(record_id) is not None
+
+    def newest(self, publication: str, before: str) -> Record | None:
+        """Return the newest counted record of a publication whose id is less than `before`; None without one."""
+        older = (each for each in self.ids(publication) if each < before)
+        found = (self.read(each)[0] for each in older)
+        return next((each for each in found if each.parts), None)
+
+    def described(self) -> int:
+        """Return the number in the feed up to which each capture has a record."""
+        state = self.state()
+        return 0 if state is None else self._whole(state.tree, _DESCRIBED)
+
+    def changed(self, since: str | None) -> Iterator[tuple[str, Record | None]]:
+        """Yield the records that differ from the state of a commit, by id; None for one that is gone."""
+        store, state = self._store(), self.state()
+        if store is None or state is None:
+            return
+        old = store.tree_at(since) if since is not None else None
+        for each in store.differences(old, state.tree):
+            if each.path.startswith(f"{RECORDS}/") and each.path.endswith(_ENDING):
+                record_id = each.path.rpartition("/")[2].removesuffix(_ENDING)
+                yield record_id, None if each.new is None else self._parsed(each.new, record_id)
+
+    def file(self, path: str) -> bytes | None:
+        """Return the newest copy of a file of settings; None without one."""
+        store, state = self._store(), self.state()
+        entry = store.find(state.tree, path) if store is not None and state is not None else None
+        return store.read(entry.oid) if store is not None and entry is not None and not entry.is_tree else None
+
+    def history(self, record_id: str) -> Iterator[Event]:
+        """Yield the commits that changed a record, newest first: their subject, time and author."""
+        store, state = self._store(), self.state()
+        oid = None if state is None else state.commit
+        while store is not None and oid is not None:
+            commit = store.plain_commit(oid)
+            parent = commit.parents[0] if commit.parents else None
+            before = None if parent is None else store.tree_at(parent)
+            if self._find(record_id, commit.tree) != (self._find(record_id, before) if before is not None else None):
+                yield Event(commit.subject, from_epoch(commit.time), commit.author)
+            oid = parent
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def save(
+        self,
+        records: Sequence[Record],
+        author: str,
+        message: str,
+        *,
+        expected: Mapping[str, str | None] | None = None,
+        described: int | None = None,
+        files: Mapping[str, bytes] | None = None,
+    ) -> list[Record]:
+        """Write records in one commit, durably; return them with their numbers, which new ones get here.
+
+        `described` is the number in the feed up to which each capture has a record from now on. `files` are copies of
+        settings, kept as they were. `expected` has the blob from which a record was edited, None for a new one. Raises
+        Busy, and writes nothing, if the catalogue has another one by now.
+        """
+        self._raise_layout()
+        with locks.Turnstile(self._archive.catalogue_lock).exclusive():
+            store = self._store() or Repository.create(self._archive.catalogue)
+            state = self.state()
+            tree = state.tree if state is not None else store.write_tree([])
+            for record_id, blob in (expected or {}).items():
+                if self._find(record_id, tree) != blob:
+                    raise Busy(f"the record {record_id} was changed meanwhile; look at it again")
+            last = self._whole(tree, _NUMBER)
+            numbered = list(_numbered(records, last))
+            changes: dict[str, str | None] = {
+                _path(each.id): store.write_blob(record_xml.write(each)) for each in numbered
+            }
+            last = max([last, *(each.number for each in numbered)])
+            changes[_NUMBER] = store.write_blob(f"{last}\n".encode())
+            changes |= {path: store.write_blob(content) for path, content in (files or {}).items()}
+            if described is not None:
+                changes[_DESCRIBED] = store.write_blob(f"{described}\n".encode())
+            edited = store.edit(tree, changes)
+            if state is None or edited != tree:
+                parents = [state.commit] if state is not None else []
+                name = _NOT_IN_AUTHORS.sub(" ", author).strip() or "unnamed"
+                when = int(now().timestamp())
+                commit = store.write_commit(edited, parents, f"{message}\n", (name, f"{name}@localhost"), when)
+                store.update_refs([RefUpdate(MAIN, commit, parents[0] if parents else None)])
+        return numbered
+
+    # -- internal --------------------------------------------------------------------------------------------------
+
+    def _raise_layout(self) -> None:
+        """Programs that know no catalogue must refuse the archive. Taken before the catalogue's lock."""
+        if directory.layout_of(self._archive.root) < directory.LAYOUT:
+            with sequence.hold(self._archive):
+                directory.raise_layout(self._archive)
+
+    def _store(self) -> Repository | None:
+        if self._opened is None:
+            if not self._archive.catalogue.exists():
+                return None
+            try:
+                self._opened = Repository(self._archive.catalogue)
+            except NotFound as error:
+                raise Damaged(f"{self._archive.catalogue} is no repository: {error}") from None
+        return self._opened
+
+    def _files(self, publication: str | None) -> Iterator[tuple[str, str]]:
+        """Yield id and blob of each record, newest first; a year's folder is read when it is reached."""
+        store, state = self._store(), self.state()
+        if store is None or state is None:
+            return
+        top = store.find(state.tree, RECORDS if publication is None else f"{RECORDS}/{publication}")
+        if top is None or not top.is_tree:
+            return
+        of_publications = [top.oid] if publication is not None else [each.oid for each in store.each(top.oid)]
+        yield from heapq.merge(*(_newest_first(store, tree) for tree in of_publications), reverse=True)
+
+    def _find(self, record_id: str, tree: str | None = None) -> str | None:
+        """Return the blob of a record, in the newest state if no tree is given."""
+        store, state = self._store(), self.state() if tree is None else None
+        tree = state.tree if state is not None else tree
+        if store is None or tree is None or "/" in record_id:
+            return None
+        entry = store.find(tree, _path(record_id))
+        return entry.oid if entry is not None and not entry.is_tree else None
+
+    def _parsed(self, blob: str, record_id: str) -> Record:
+        store = self._store()
+        assert store is not None
+        try:
+            record = record_xml.read(store.read(blob))
+        except InvalidDocument as error:
+            raise Damaged(f"{store.path}: {_path(record_id)}: {error}") from None
+        if record.id != record_id:
+            raise Damaged(f"{store.path}: {_path(record_id)} is the record of {record.id}")
+        return record
+
+    def _whole(self, tree: str, name: str) -> int:
+        """Return the number in a file; 0 without one."""
+        store = self._store()
+        assert store is not None
+        entry = store.find(tree, name)
+        text = store.read(entry.oid).strip() if entry is not None and not entry.is_tree else b"0"
+        if not text.isdigit():
+            raise Damaged(f"{store.path}: {name} is no number")
+        return int(text)
+
+
+def _newest_first(store: Repository, publication: str) -> Iterator[tuple[str, str]]:
+    for year in sorted(store.each(publication), key=lambda each: each.name, reverse=True):
+        found = ((each.name.removesuffix(_ENDING), each.oid) for each in store.each(year.oid))
+        yield from sorted(found, reverse=True)
+
+
+def _path(record_id: str) -> str:
+    return f"{RECORDS}/{publication_of(record_id)}/{record_id[:4]}/{record_id}{_ENDING}"
+
+
+def _numbered(records: Sequence[Record], last: int) -> Iterator[Record]:
+    for record in records:
+        if record.number:
+            yield record
+        else:
+            last += 1
+            yield replace(record, number=last)

@@ -1,0 +1,134 @@
+"""catalogue.db: what decisions and lists need of the records, in tables. Derived from catalogue.git.
+
+Who opens it brings it in step with the catalogue; the cost follows the records that changed. A user who may not write
+gets tables of his own, in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index.sqlite_file import SqliteFile, remove
+from webarcfs.archive.model.errors import Busy, DatabaseDamaged
+
+_VERSION = 1
+_MEMORY = Path(":memory:")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPart:
+    """A snapshot that a record describes. `seq` is its time in seconds; the rest as in `Part` and `Record`."""
+
+    seq: int
+    seen: str
+    is_held: bool
+    publication: str
+    state: State
+    closed_for: str
+
+
+class CatalogueDatabase(SqliteFile):
+    """An open catalogue.db, in step with its catalogue. Use it as a context manager, in one thread."""
+
+    def __init__(self, path: Path, catalogue: Catalogue) -> None:
+        """Open or make it, and bring it in step. Raises DatabaseDamaged, Busy, OSError; Damaged of the catalogue."""
+        super().__init__(path, "IMMEDIATE")
+        try:
+            with self._translated():
+                self._ready(_VERSION, "catalogue/schema")
+                self.update(catalogue)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def update(self, catalogue: Catalogue) -> bool:
+        """Bring it in step with the catalogue; return whether it was behind."""
+        state = catalogue.state()
+        with self._translated():
+            known = self._run("catalogue/select_state").fetchone()
+            if state is None or (known is not None and known[0] == state.commit):
+                return False
+            # Two processes may do this at once: each writes what the catalogue has, and the state that it is sure of.
+            with self._connection:
+                for record_id, record in catalogue.changed(known[0] if known is not None else None):
+                    self._run("catalogue/forget_parts", id=record_id)
+                    self._run("catalogue/forget_record", id=record_id)
+                    if record is not None:
+                        self._add(record)
+                self._run("catalogue/forget_state")
+                self._run("catalogue/insert_state", oid=state.commit)
+        return True
+
+    def _add(self, record: Record) -> None:
+        self._run(
+            "catalogue/insert_record",
+            id=record.id,
+            number=record.number,
+            publication=record.publication,
+            state=str(record.state),
+            closedFor=record.closed_for,
+        )
+        for part in record.parts:
+            self._run(
+                "catalogue/insert_part",
+                domain=part.tag.domain,
+                seq=int(part.tag.crawl_time.timestamp()),
+                record=record.id,
+                seen=part.seen,
+                held=int(part.is_held),
+            )
+
+    def parts(self, domain: str) -> dict[int, RecordedPart]:
+        """Return the snapshots of a domain that have records, by their times."""
+        with self._translated():
+            rows = self._run("catalogue/select_parts", domain=domain)
+            return {
+                int(seq): RecordedPart(int(seq), seen, bool(held), publication, State(state), closed_for)
+                for seq, seen, held, publication, state, closed_for in rows
+            }
+
+    def id_of(self, number: int) -> str | None:
+        """Return the id of the record of a number; None without one."""
+        with self._translated():
+            row = self._run("catalogue/find_number", number=number).fetchone()
+        return None if row is None else str(row[0])
+
+    def count(self) -> int:
+        """Return the number of records."""
+        with self._translated():
+            return int(self._one("catalogue/count_records"))
+
+    @property
+    def all_open(self) -> bool:
+        """Whether each record is released and never closed."""
+        with self._translated():
+            return bool(self._one("catalogue/all_open"))
+
+
+@contextmanager
+def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[CatalogueDatabase]:
+    """Open the tables of an archive's records, in step with the catalogue. Raises Damaged of the catalogue.
+
+    A damaged file is made anew.
+    """
+    catalogue = catalogue or Catalogue(archive)
+    with _opened(archive.catalogue_database, catalogue) as database:
+        yield database
+
+
+def _opened(path: Path, catalogue: Catalogue) -> CatalogueDatabase:
+    for _ in range(2):
+        try:
+            return CatalogueDatabase(path, catalogue)
+        except DatabaseDamaged:
+            with suppress(OSError):
+                remove(path)
+        except (Busy, OSError):
+            break
+    return CatalogueDatabase(_MEMORY, catalogue)

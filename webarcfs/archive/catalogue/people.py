@@ -1,0 +1,137 @@
+"""people.toml: the persons of an archive, their roles and rights, and their login names (`unix`).
+
+Without the file everybody who may write to the archive may do all. With it, a command that decides about records is
+refused to a login name that it does not have, or that lacks the right. The file is for its owner alone (0600).
+
+    [person.anna]
+    name = "Anna Beispiel"
+    role = "archivist"
+    unix = "anna"
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
+from webarcfs.archive.config import toml_file
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Forbidden, SettingsError, UsageError
+
+_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_KEYS = ("name", "role", "unix")
+_MODE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person: `key` names it in the file, `unix` is the login name, empty for none."""
+
+    key: str
+    name: str
+    role: Role
+    unix: str = ""
+
+    def may(self, right: Right) -> bool:
+        """Return whether the person has a right."""
+        return right in RIGHTS[self.role]
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """The author of a change: a name for the catalogue, and the role; None where the archive has no people."""
+
+    name: str
+    role: Role | None
+
+
+def load(archive: Archive) -> dict[str, Person] | None:
+    """Return the persons by key; None without the file. Raises SettingsError with all faults, OSError."""
+    try:
+        text = archive.people.read_text("utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise SettingsError(str(archive.people), [f"not UTF-8 at byte {error.start}"]) from None
+    return _parse(text, str(archive.people))
+
+
+def _parse(text: str, source: str) -> dict[str, Person]:
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(source, [f"not TOML: {error}"]) from None
+    faults = [f"{key}: there is no such table" for key in tables if key != "person"]
+    persons = tables.get("person", {})
+    if not isinstance(persons, dict):
+        raise SettingsError(source, ["person: write [person.KEY]"])
+    found = {key: person for key, table in persons.items() if (person := _person(key, table, faults)) is not None}
+    logins = [person.unix for person in found.values() if person.unix]
+    faults += [f"unix: {login} is there twice" for login in sorted(set(logins)) if logins.count(login) > 1]
+    if faults:
+        raise SettingsError(source, faults)
+    return found
+
+
+def _person(key: str, table: Any, faults: list[str]) -> Person | None:
+    if not isinstance(table, Mapping) or not _KEY.fullmatch(key):
+        faults.append(f"person.{key}: write [person.KEY]; the key has letters, digits, - and _")
+        return None
+    wrong = [f"person.{key}.{name}: there is no such key" for name in table if name not in _KEYS]
+    wrong += [f"person.{key}.{name}: is not a text" for name in table if not isinstance(table[name], str)]
+    if table.get("role") not in set(Role):
+        wrong.append(f"person.{key}.role: is none of {', '.join(Role)}")
+    faults += wrong
+    if wrong:
+        return None
+    return Person(key, str(table.get("name", key)), Role(table["role"]), str(table.get("unix", "")))
+
+
+def acting(archive: Archive, right: Right) -> Acting:
+    """Return the author of a change by this process. Raises Forbidden if the archive's people do not allow it."""
+    try:
+        login = getpass.getuser()
+    except (KeyError, OSError):  # a user without a name
+        login = ""
+    persons = load(archive)
+    if persons is None:
+        return Acting(login or "unknown", None)
+    person = next((each for each in persons.values() if login and each.unix == login), None)
+    if person is None:
+        raise Forbidden(f"{archive.people} has no person with unix = {login!r}; `webarc-agent people list` lists them")
+    if not person.may(right):
+        raise Forbidden(f"{person.name} is {person.role}, which does not have the right to {right}")
+    return Acting(person.name, person.role)
+
+
+def save(archive: Archive, person: Person) -> None:
+    """Add or change a person. Raises UsageError if nobody could change people then, Forbidden, SettingsError."""
+    acting(archive, Right.PEOPLE)
+    if not _KEY.fullmatch(person.key):
+        raise UsageError(f"{person.key!r} is no key; it has letters, digits, - and _")
+    with toml_file.changing(archive.people, archive.settings_lock, _MODE) as document:
+        _must_stay_open((load(archive) or {}) | {person.key: person})
+        fields = {"name": person.name, "role": str(person.role), "unix": person.unix}
+        persons = document.setdefault("person", {})
+        persons[person.key] = {name: text for name, text in fields.items() if text}
+
+
+def remove(archive: Archive, key: str) -> None:
+    """Remove a person. Raises UsageError if there is none, or nobody could change people then."""
+    acting(archive, Right.PEOPLE)
+    with toml_file.changing(archive.people, archive.settings_lock, _MODE) as document:
+        persons = load(archive) or {}
+        if key not in persons:
+            raise UsageError(f"there is no person {key}; there are: {', '.join(persons) or 'none'}")
+        _must_stay_open({name: person for name, person in persons.items() if name != key})
+        del document["person"][key]
+
+
+def _must_stay_open(persons: Mapping[str, Person]) -> None:
+    if not any(each.may(Right.PEOPLE) and each.unix for each in persons.values()):
+        raise UsageError("nobody could change people any more; there must be an administrator with a login name (unix)")
