@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import re
 import shlex
 from contextlib import suppress
@@ -10,10 +11,11 @@ from pathlib import Path
 
 from agent.capture.wgetcommand import BatchFiles, command
 from agent.catalogue.describing import Circumstances
+from agent.jobfolder import definition
 from agent.jobfolder.job import Job
 from agent.jobfolder.names import is_import
-from webarcfs.archive.config import settings as config
-from webarcfs.archive.config.settings import DescribeSettings, Publication, Release
+from webarcfs.archive.config import settings_file
+from webarcfs.archive.config.settings import DescribeSettings, Exclusion, Publication, Release
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import SettingsError
 from webarcfs.archive.model.metadata import format_time, now
@@ -39,7 +41,7 @@ def of_job(job: Job) -> Circumstances:
     if not is_import(job.name):
         texts |= {
             11: _software(job.folder),
-            13: ", ".join(publication.exclude_hosts) or "none",
+            13: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude))) or "none",
             14: str(crawl.depth),
             15: "requisites of pages, on accepted hosts" if crawl.page_requisites else "0",
             18: str(job.instances or crawl.max_instances),
@@ -60,10 +62,21 @@ def person_of_process() -> str:
 def _describe(job: Job, publication: Publication) -> DescribeSettings:
     """Return what webarc.toml says now of the publication's records; the defaults if it has faults."""
     with suppress(SettingsError):
-        settings, _ = config.load(job.archive.settings)
+        settings, _ = settings_file.load(job.archive.settings)
         known = (each for each in settings.publications if each.name == publication.name)
         return next(known, settings.unlisted(publication.name)).describe
     return DescribeSettings()
+
+
+def _left_out(each: Exclusion) -> str:
+    return f"{each.match} ({each.reason})" if each.reason else each.match
+
+
+def settings_as_they_were(job: Job) -> dict[str, bytes]:
+    """Return the settings of the job's publication as a file for the catalogue: path → JSON."""
+    said = definition.settings_of(job.publication, job.profile)
+    content = json.dumps(said, indent=1, ensure_ascii=False, sort_keys=True)
+    return {f"publications/{job.publication.name}.json": f"{content}\n".encode()}
 
 
 def _host(publication: Publication) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from agent.catalogue.describing import SYSTEM, Circumstances, described, empty
+from agent.catalogue.circumstances import of_job, settings_as_they_were
+from agent.catalogue.describing import SYSTEM, described, empty
+from agent.jobfolder.job import Job
 from webarcfs.archive.catalogue.captures import Capture, captures
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record
@@ -23,21 +25,32 @@ _log = logging.getLogger(__name__)
 _AT_ONCE = 100
 
 
-def keep_capture(archive: Archive, job: str, publication: str, tags: Iterable[str], about: Circumstances) -> None:
-    """Write the record of a job that has ended and has its report; a record that is there stays."""
+def keep_capture(job: Job, tags: Iterable[str]) -> None:
+    """Write the record of a job that has ended and has its report, and its publication's settings.
+
+    A record that is there stays.
+    """
     try:
-        catalogue = Catalogue(archive)
-        if catalogue.has(job):
-            return
-        capture = next((each for each in captures(archive, map(CommitTag.parse, tags)) if each.job == job), None)
-        if capture is None:
-            catalogue.save([empty(job, publication, about)], SYSTEM, f"{job}: nothing", expected={job: None})
-            return
-        record = described(archive, capture, catalogue.newest(publication, job), about)
-        mark = capture.last if catalogue.described() == capture.last - len(capture.parts) else None
-        catalogue.save([record], SYSTEM, f"{job}: captured", expected={job: None}, described=mark)
+        catalogue = Catalogue(job.archive)
+        if not catalogue.has(job.name):
+            _keep(catalogue, job, tags)
     except (WebarcError, OSError) as error:
-        _log.error("the record of %s was not written, the next start tries again: %s", job, error)
+        _log.error("the record of %s was not written, the next start tries again: %s", job.name, error)
+
+
+def _keep(catalogue: Catalogue, job: Job, tags: Iterable[str]) -> None:
+    about, mark = of_job(job), None
+    found = captures(job.archive, map(CommitTag.parse, tags))
+    capture = next((each for each in found if each.job == job.name), None)
+    if capture is None:
+        record = empty(job.name, job.publication.name, about)
+    else:
+        record = described(job.archive, capture, catalogue.newest(job.publication.name, job.name), about)
+        mark = capture.last if catalogue.described() == capture.last - len(capture.parts) else None
+    what = "captured" if capture is not None else "nothing"
+    expected = {job.name: None}
+    files = settings_as_they_were(job)
+    catalogue.save([record], SYSTEM, f"{job.name}: {what}", expected=expected, described=mark, files=files)
 
 
 def catch_up_records(archive: Archive) -> int:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 import click
 from rich.console import Console
 
-from webarcfs.archive.config import directory, validators
-from webarcfs.archive.config import settings as config
+from webarcfs.archive.config import directory, settings_file, validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.model.errors import UsageError
@@ -42,7 +41,7 @@ def opened(archive: str | None) -> Archive:
 
 def settings_of(place: Archive) -> Settings:
     """Return the settings of webarc.toml; log a warning if it exists and cannot be read (/Cr-1/)."""
-    settings, warning = config.load(place.settings)
+    settings, warning = settings_file.load(place.settings)
     if warning is not None and place.settings.exists():
         _log.warning("%s", warning)
     return settings

@@ -38,8 +38,8 @@ def maintain(archive: str | None) -> None:
 def recover(archive: str | None) -> None:
     """Make anew what derives from the git repositories, and mend what can be mended of these.
 
-    What derives is webarc.db, the feed `changes` and, with `[index] links`, links.db. HEAD, settings, refs and the
-    commit-graph of a repository are mended where a byte was damaged, as far as the repository tells what they were;
+    What derives is webarc.db, the feed `changes` and, if `[index] links` allows, links.db. HEAD, settings, refs and
+    the commit-graph of a repository are mended where a byte was damaged, as far as the repository tells what they were;
     what was there before is kept in `damaged/` in it. Locks that a killed git left are removed. What cannot be mended
     is named, and it ends with 2.
     """

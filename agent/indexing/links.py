@@ -1,4 +1,4 @@
-"""Stage 9, if `[index] links` is set: adds the links of the pages that a crawl changed to links.db.
+"""Stage 9, unless `[index] links` says no: adds the links of the pages that a crawl changed to links.db.
 
 It reads only git, so `recover` does the same. A page that git cannot read is logged and skipped: other pages and later
 snapshots need not wait for its repair.

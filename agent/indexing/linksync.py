@@ -1,4 +1,4 @@
-"""Adds the snapshots of git that are missing in links.db, if `[index] links` is set; otherwise does nothing.
+"""Adds the snapshots of git that are missing in links.db, unless `[index] links` says no.
 
 All missing snapshots of a domain are added in the order of their publication, so several processes may do it at once.
 An error of links.db stops no crawl: it is logged, and the next start tries again. The same applies if links.db cannot
@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from agent.indexing.links import index_links
-from webarcfs.archive.config import settings
+from webarcfs.archive.config import directory, settings_file
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Commit, Repository
 from webarcfs.archive.index.links_database import LinksDatabase
@@ -25,9 +25,14 @@ _log = logging.getLogger(__name__)
 
 
 def wanted(archive: Archive) -> bool:
-    """Return whether `[index] links` is set; False for faulty settings, which other users of them report."""
+    """Return whether links are kept: from layout 2 on, unless `[index] links` says no.
+
+    False for faulty settings, which other users of them report.
+    """
     try:
-        return settings.load(archive.settings)[0].index.links
+        if directory.layout_of(archive.root) < directory.LAYOUT:
+            return False
+        return settings_file.load(archive.settings)[0].index.links
     except SettingsError:
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,20 @@ def save(folder: Path, definition: Definition) -> None:
         publication = dataclasses.replace(publication, release=said.release, closed_for=said.closed_for)
     content = {
         "version": VERSION,
-        "publication": _plain(publication),
-        "crawl": _plain(publication.crawl),
-        "profile": None if definition.profile is None else _plain(definition.profile),
+        **settings_of(publication, definition.profile),
         "accept_shrink": definition.accept_shrink,
         "instances": definition.instances,
     }
     jsonfile.write(folder / FILE, content)
+
+
+def settings_of(publication: Publication, profile: Profile | None) -> dict[str, Any]:
+    """Return all settings of a publication as JSON: its own, the crawl's, its profile's."""
+    return {
+        "publication": _plain(publication),
+        "crawl": _plain(publication.crawl),
+        "profile": None if profile is None else _plain(profile),
+    }
 
 
 def load(folder: Path) -> Definition | None:
@@ -73,8 +81,26 @@ def _plain(settings: Publication | CrawlSettings | Profile) -> dict[str, Any]:
     for each in dataclasses.fields(settings):
         value = getattr(settings, each.name)
         if "check" in each.metadata and each.name != "start" and value not in (None, ""):
-            values[each.name] = str(value) if isinstance(value, Interval) else value
+            values[each.name] = _as_json(value)
     return values
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Interval):
+        return str(value)
+    if isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+        return [_table(each) for each in value]
+    return value
+
+
+def _table(item: Any) -> dict[str, Any]:
+    """Return an exclusion or a rule as its table in TOML."""
+    found = {each.metadata.get("key", each.name): getattr(item, each.name) for each in dataclasses.fields(item)}
+    return {
+        key: value.isoformat() if isinstance(value, datetime) else value
+        for key, value in found.items()
+        if value not in (None, "")
+    }
 
 
 def _checked(kind: type[Publication] | type[Profile], values: dict[str, Any]) -> dict[str, Any]:

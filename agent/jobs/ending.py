@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.catalogue import circumstances
 from agent.catalogue.keeping import keep_capture
 from agent.jobfolder.attempts import reason_of
 from agent.jobfolder.job import Job
@@ -78,6 +77,6 @@ def finish(
     tags = tuple(str(part["commit_tag"]) for part in parts)
     facts = {"complete": whole, "warnings": tuple(warnings), "tags": tags, "pid": 0, "ticks": 0}
     path = report.write(job, summary, keeper.ended(state, **facts))
-    keep_capture(job.archive, job.name, job.publication.name, tags, circumstances.of_job(job))
+    keep_capture(job, tags)
     report.remove_job(job.folder)
     return JobOutcome(job.name, False, whole, tuple(warnings), tags, summary, path)

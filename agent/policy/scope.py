@@ -28,6 +28,7 @@ class Verdict:
     reason: str
 
 
+EXCLUDED = Verdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED)
 EXCLUDED_HOST = Verdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED_HOST)
 FOREIGN_HOST = Verdict(Status.OUT_OF_SCOPE, Reason.FOREIGN_HOST)
 PRIVATE_ADDRESS = Verdict(Status.OUT_OF_SCOPE, Reason.PRIVATE_ADDRESS)
@@ -41,7 +42,8 @@ class Scope:
     `hosts` are the archive domains (`url.domain_of`) of start URLs and of their redirect targets. `patterns` and
     `exclude` are host names in which `*` matches any characters and `?` matches one. A pattern with a port
     (`*.e.org:8080`) is compared with host and port, any other with the host alone. `exclude` precedes all other rules.
-    `private_addresses` allows hosts at private addresses.
+    `private_addresses` allows hosts at private addresses. `left_out` are hosts, or hosts and paths (`e.org/old/*`),
+    that the publication leaves out; they precede the rest, too.
     """
 
     hosts: frozenset[str]
@@ -51,6 +53,7 @@ class Scope:
     page_requisites: bool = True
     traps: traps.Bounds = field(default_factory=traps.Bounds)
     private_addresses: bool = False
+    left_out: tuple[str, ...] = ()
 
 
 def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
@@ -63,6 +66,8 @@ def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
     domain = domain_in(url)
     if _matches(scope.exclude, domain):
         return EXCLUDED_HOST
+    if scope.left_out and any(_covers(pattern, domain, url) for pattern in scope.left_out):
+        return EXCLUDED
     if kind != LinkKind.SEED and not accepts_host(scope, domain):
         return FOREIGN_HOST
     if not scope.private_addresses and is_private_domain(domain):
@@ -86,6 +91,18 @@ def domain_in(url: str) -> str:
 
 def _matches(patterns: tuple[str, ...], domain: str) -> bool:
     return bool(patterns) and any(_regex(pattern).fullmatch(domain) for pattern in patterns)
+
+
+def _covers(pattern: str, domain: str, url: str) -> bool:
+    host, slash, path = pattern.partition("/")
+    if not _regex(host).fullmatch(domain):
+        return False
+    return not slash or _path_regex(path).fullmatch(url.partition("://")[2].partition("/")[2]) is not None
+
+
+@lru_cache(maxsize=1024)
+def _path_regex(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
 
 
 @lru_cache(maxsize=1024)

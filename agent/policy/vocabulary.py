@@ -62,6 +62,7 @@ class Reason(_Word):
     """
 
     FOREIGN_HOST = "host", "Its host is none of the crawl's; `hosts` accepts more."
+    EXCLUDED = "excluded", "A `[[publication.exclude]]` leaves it out; the catalogue has the reason."
     EXCLUDED_HOST = "excluded-host", "The setting `exclude_hosts` names its host."
     PRIVATE_ADDRESS = "private-address", "Its host is at an address of one's own machine or network."
     TOO_DEEP = "depth", "It is more links away from a start URL than `depth`."

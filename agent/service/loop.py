@@ -28,7 +28,7 @@ from agent.system.childprocesses import Children
 from agent.system.signals import Signals
 from agent.upkeep import maintenance
 from webarcfs.archive.commit.commit_additions import replay
-from webarcfs.archive.config import settings as config
+from webarcfs.archive.config import settings_file
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Exit, SettingsError
@@ -64,6 +64,7 @@ class Service:
         self.upkeep = Children()
         self.chores = schedule.Scheduler()
         self.agent: Agent | None = None
+        self._settings_read: tuple[object, ...] = ()
 
     def run(self) -> Exit:
         """Run the agent until SIGTERM. Raises Busy if another agent runs, SettingsError if webarc.toml is wrong.
@@ -82,7 +83,7 @@ class Service:
             if self.ready is not None:
                 self.ready()
             while not signals.stop:
-                if signals.take_reload():
+                if signals.take_reload() or self._changed_settings():
                     self.reload()
                 if not self._turn():
                     signals.wait(min(_AFTER_TROUBLE, systemd.watchdog_seconds() or _AFTER_TROUBLE))
@@ -149,9 +150,14 @@ class Service:
             signals.wait(0.2)
         _log.info("the agent of %s has ended", self.archive.root)
 
+    def _changed_settings(self) -> bool:
+        """Return whether webarc.toml or a file of publications.d is another one than when the settings were read."""
+        return settings_file.identity(self.archive.settings) != self._settings_read
+
     def _take_settings(self) -> None:
         """Apply webarc.toml. Publications of the command line replace those of the same name."""
-        settings, warning = config.load(self.archive.settings)
+        self._settings_read = settings_file.identity(self.archive.settings)
+        settings, warning = settings_file.load(self.archive.settings)
         if warning is not None and self.archive.settings.exists():
             _log.warning("%s", warning)
         names = {each.name for each in self.given}

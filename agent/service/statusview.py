@@ -14,7 +14,7 @@ from agent.jobfolder.names import is_import
 from agent.service import agentlock, history, scheduler
 from agent.service.history import History
 from agent.system import jsonfile
-from webarcfs.archive.config import settings as config
+from webarcfs.archive.config import settings_file
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Damaged, SettingsError
@@ -26,7 +26,7 @@ def overview(archive: Archive) -> dict[str, Any]:
     agent = agentlock.running(archive)
     faults: list[str] = list(agent.faults) if agent else []
     try:
-        settings = config.load(archive.settings)[0]
+        settings = settings_file.load(archive.settings)[0]
     except SettingsError as error:
         settings, faults = Settings(), list(error.faults)
     past = history.read(archive)

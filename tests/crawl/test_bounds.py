@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from itertools import pairwise
 
@@ -11,7 +12,9 @@ from agent.policy.fetchstatus import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, run_command
 from tests.support.site import Everywhere, Site, page, redirect
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Exclusion
 
 pytestmark = pytest.mark.crawl
 
@@ -73,6 +76,23 @@ def test_requisites_can_be_left_out(archive: Archive, site: Site) -> None:
     site.add("/style.css", "", "text/css")
     crawl(archive, site.url(), depth=0, page_requisites=False)
     assert crawls.arcs(archive, site.host) == {"index.html"}
+
+
+def test_parts_of_a_site_are_left_out_and_the_reason_is_kept(archive: Archive, site: Site) -> None:
+    site.add_html("/", _links("/old/a", "/new"))
+    site.add_html("/old/a", "")
+    site.add_html("/new", "")
+    pattern = f"{site.host.partition(':')[0]}/old/*"
+    exclude = (Exclusion(match=pattern, reason="appraised"),)
+    outcome = crawl(archive, site.url(), name="pub", exclude=exclude)
+    assert crawls.log_lines(archive, outcome)[site.url("/old/a")].notes == ("excluded",)
+    assert not any(request.path.startswith("/old") for request in site.requests)
+    record, _ = Catalogue(archive).read(outcome.job)
+    assert record.text(13) == f"{pattern} (appraised)"
+    kept = Catalogue(archive).file("publications/pub.json")
+    assert kept is not None and json.loads(kept)["publication"]["exclude"] == [
+        {"match": pattern, "reason": "appraised"}
+    ]
 
 
 # -- hosts -------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The agent keeps links.db up with each crawl, where `[index] links` is set."""
+"""The agent keeps links.db up with each crawl, unless `[index] links` says no."""
 
 from __future__ import annotations
 

@@ -17,10 +17,13 @@ import pytest
 from tests.mount.conftest import ADDITIONS, BIG, PAGES, Mounter
 from tests.support import archives
 from tests.support.archives import CREATED, DOMAIN, FIRST
+from tests.support.histories import History, Step
 from tests.support.mounts import Mounted, run
+from tests.support.recorded import published
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.metadata import compact_time
 from webarcfs.archive.model.redirects import REDIRECTS, Redirect, place_of, write_list
 
 pytestmark = pytest.mark.mount
@@ -89,6 +92,24 @@ def test_redirects_are_found_by_name(archive: Archive, mount: Mounter) -> None:
         refused(number, (mounted / folder / REDIRECTS / "new").write_bytes, b"x")
     assert "old" not in run("find", str(mounted.point)).stdout
     assert REDIRECTS not in run("find", str(mounted.point)).stdout
+
+
+def test_what_a_record_has_is_found_by_its_name(archive: Archive, mount: Mounter) -> None:
+    """S-names-7"""
+    steps = [Step("p", {"a": "1"}), Step("q", {"b": "2"}), Step("p", {"a": "3"})]
+    tags = published(archive, History(steps))
+    ids = [f"{compact_time(tag.crawl_time)}-{step.publication}" for tag, step in zip(tags, steps, strict=True)]
+    mounted = mount(archive)
+    folders = [mounted / f".snapshots/{each}" for each in ids]
+    assert [os.listdir(each) for each in folders] == [[DOMAIN]] * 3
+    assert os.readlink(folders[0] / DOMAIN) == f"../{tags[0]}"  # it saw all that there was
+    assert (folders[0] / DOMAIN / "a/data").read_bytes() == b"1"
+    assert os.listdir(folders[1] / DOMAIN) == ["b"] and os.listdir(folders[2] / DOMAIN) == ["a"]
+    assert (folders[2] / DOMAIN / "a/data").read_bytes() == b"3"
+    assert os.listdir(mounted / ".snapshots") == [DOMAIN]
+    refused(errno.ENOENT, os.listdir, mounted / f".snapshots/{ids[0]}x")
+    refused(errno.ENOENT, os.listdir, folders[1] / "other.example")
+    refused(errno.EROFS, (folders[1] / DOMAIN / "b/new").write_bytes, b"x")
 
 
 def test_names(site: Mounted) -> None:

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.archive.config import settings as config
-from webarcfs.archive.config import validators
+from webarcfs.archive.config import settings_file, validators
 from webarcfs.archive.config.interval import Interval
-from webarcfs.archive.config.settings import CrawlSettings, Settings, parse
+from webarcfs.archive.config.settings import CrawlSettings, Settings
+from webarcfs.archive.config.settings_file import parse
 from webarcfs.archive.model.errors import Exit, SettingsError, exit_code_of
 from webarcfs.archive.model.metadata import CET
 
@@ -37,7 +38,11 @@ strict_schema = true
 query_seconds = 2.5
 
 [index]
-links = true
+links = false
+
+[describe]
+signature = "5100"
+project = "Sites"
 
 [profile.html-with-images]
 include = ["text/html", "image/*"]
@@ -51,6 +56,19 @@ interval = "1 month"
 hosts = ["*.fc.ul.pt"]
 exclude_hosts = ["ptmat.lmc.fc.ul.pt"]
 profile = "html-with-images"
+description = "The faculty"
+note = "2026-11-01: without the old registers"
+additions = "staff"
+[publication.describe]
+provenance = "Dean"
+[[publication.exclude]]
+match = "www.fc.ul.pt/old/*"
+reason = "appraised"
+[[publication.rule]]
+match = "www.fc.ul.pt/print*"
+does = "notice"
+text = "print"
+from = 2005-01-01T00:00:00
 
 [[publication]]
 name = "other"
@@ -102,20 +120,28 @@ def test_defaults_are_those_of_the_design() -> None:
     assert found == expected
     settings = parse("", "webarc.toml")
     assert settings == Settings()
-    assert settings.mount.commit_interval == 1.0 and not settings.mount.strict_schema and not settings.index.links
+    assert settings.mount.commit_interval == 1.0 and not settings.mount.strict_schema and settings.index.links
 
 
 def test_every_value_is_taken() -> None:
     settings = parse(FULL, "webarc.toml")
     assert (settings.crawl.depth, settings.crawl.interval, settings.crawl.wait) == (3, Interval(2, "week"), 2.0)
     assert settings.crawl.filters == ("mime", "adverts", "package.module:function")
-    assert settings.mount.strict_schema and settings.mount.query_seconds == 2.5 and settings.index.links
+    assert settings.mount.strict_schema and settings.mount.query_seconds == 2.5 and not settings.index.links
     assert settings.profiles["html-with-images"].include == ("text/html", "image/*")
     fcul, other = settings.publications
     assert fcul.urls == ("http://www.fc.ul.pt/index.html",)
     assert fcul.hosts == ("*.fc.ul.pt",)
     assert fcul.exclude_hosts == ("ptmat.lmc.fc.ul.pt",)
     assert fcul.start == datetime(2026, 12, 1, 22, tzinfo=CET), "local times are CET"
+    assert (fcul.description, fcul.note, fcul.additions) == (
+        "The faculty", "2026-11-01: without the old registers", "staff",
+    )  # fmt: skip
+    assert (fcul.describe.signature, fcul.describe.provenance, other.describe.provenance) == ("5100", "Dean", "")
+    assert [(each.match, each.reason) for each in fcul.exclude] == [("www.fc.ul.pt/old/*", "appraised")]
+    (rule,) = fcul.rule
+    assert (rule.on, rule.does, rule.text, rule.since) == ("link", "notice", "print", datetime(2005, 1, 1, tzinfo=CET))
+    assert other.exclude == other.rule == ()
     assert other.start == datetime(2026, 12, 1, 22, tzinfo=UTC)
 
 
@@ -230,6 +256,56 @@ def test_all_faults_are_reported_together() -> None:
     assert "ftp://e.org/" in urls and "'a b' is not" in urls and "fine.example" not in urls
 
 
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        ("exclude = 'x'", "two brackets"),
+        ("[[publication.exclude]]\nreason = 'x'", "`match = …` in each"),
+        ("[[publication.exclude]]\nmatch = 'http://e.org/x'", "no host or part of one"),
+        ("[[publication.exclude]]\nmatch = 'e.org'\nwhy = 'x'", "why: there is no such setting"),
+        ("[[publication.rule]]\nmatch = 'e.org'\ndoes = 'dance'", "does: "),
+        ("[[publication.rule]]\nmatch = 'e.org'\nsince = 2005-01-01", "since: there is no such setting"),
+        ("[publication.describe]\nnonsense = 'x'", "describe.nonsense: there is no such setting"),
+        ("additions = 'perhaps'", "additions: "),
+        ("rate_limit = '500 kB'", "rate_limit: there is no such setting"),
+    ],
+)
+def test_tables_of_a_publication_are_checked(lines: str, fault: str) -> None:
+    (found,) = faults_of(f"[[publication]]\nname = 'p'\nurls = ['http://e.org/']\n{lines}\n")
+    assert found.startswith("publication p.") and fault in found
+
+
+def test_publications_in_files_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "webarc.toml"
+    path.write_text("[crawl]\ndepth = 9\n[[publication]]\nname = 'a'\nurls = ['http://a/']\n")
+    folder = tmp_path / "publications.d"
+    folder.mkdir()
+    one = "[[publication]]\nname = '{}'\nurls = ['http://b/']\n"
+    (folder / "b.toml").write_text(one.format("b"))
+    before = settings_file.identity(path)
+    settings, _ = settings_file.load(path)
+    assert [(each.name, each.crawl.depth) for each in settings.publications] == [("a", 9), ("b", 9)]
+    for name, text, fault in (
+        ("a", one.format("a"), "webarc.toml has a publication of that name, too"),
+        ("c", one.format("d"), "called d, not c as the file"),
+        ("c", one.format("c") * 2, "it has 2 [[publication]]; there must be one"),
+        ("c", "", "it has 0 [[publication]]"),
+        ("c", "[crawl]\ndepth = 1\n" + one.format("c"), "crawl: only one [[publication]] may be here"),
+        ("c", "[[publication", "not TOML"),
+        ("c", one.format("c") + "nonsense = 1\n", "nonsense: there is no such setting"),
+    ):
+        (folder / f"{name}.toml").write_text(text)
+        with pytest.raises(SettingsError) as caught:
+            settings_file.load(path)
+        (found,) = caught.value.faults
+        assert found.startswith(f"publications.d/{name}.toml: ") and fault in found
+        (folder / f"{name}.toml").unlink()
+    assert settings_file.identity(path) == before
+    path.unlink()  # they hold without webarc.toml, too
+    assert [each.name for each in settings_file.load(path)[0].publications] == ["b"]
+    assert settings_file.identity(path) != before
+
+
 def test_a_syntax_error_is_reported_with_its_line() -> None:
     (fault,) = faults_of("[crawl]\ndepth = 3\nwait = = 1\n")
     assert "line 3" in fault
@@ -276,7 +352,7 @@ def test_numbers(value: object) -> None:
 def test_a_missing_or_unreadable_file_means_defaults_and_a_warning(tmp_path: Path) -> None:
     """/Cr-1/."""
     for path in (tmp_path / "none.toml", tmp_path):
-        settings, warning = config.load(path)
+        settings, warning = settings_file.load(path)
         assert settings == Settings()
         assert warning is not None and str(path) in warning and "defaults" in warning
 
@@ -284,18 +360,18 @@ def test_a_missing_or_unreadable_file_means_defaults_and_a_warning(tmp_path: Pat
 def test_a_file_that_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "webarc.toml"
     path.write_text(FULL, "utf-8")
-    settings, warning = config.load(path)
+    settings, warning = settings_file.load(path)
     assert settings.crawl.depth == 3 and warning is None
     path.write_bytes(b"[crawl]\n# \xff\n")
     with pytest.raises(SettingsError, match="not UTF-8 at byte 10"):
-        config.load(path)
+        settings_file.load(path)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_a_byte_order_mark_is_no_fault(tmp_path: Path, newline: str) -> None:
     path = tmp_path / "webarc.toml"
     path.write_bytes(f"\ufeff[crawl]{newline}depth = 7{newline}".encode())
-    settings, warning = config.load(path)
+    settings, warning = settings_file.load(path)
     assert (settings.crawl.depth, warning) == (7, None)
 
 
@@ -304,7 +380,7 @@ def test_utf_16_is_named(tmp_path: Path, mark: bytes) -> None:
     path = tmp_path / "webarc.toml"
     path.write_bytes(mark + "[crawl]\ndepth = 7\n".encode("utf-16-le" if mark[0] == 0xFF else "utf-16-be"))
     with pytest.raises(SettingsError, match="it is UTF-16"):
-        config.load(path)
+        settings_file.load(path)
 
 
 def test_every_setting_of_a_crawl_explains_itself() -> None:

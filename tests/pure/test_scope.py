@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.policy.fetchstatus import SYSTEM_ERROR, Status, seed3_code
-from agent.policy.scope import EXCLUDED_HOST, FOREIGN_HOST, PRIVATE_ADDRESS, TOO_DEEP, Scope, Verdict, judge
+from agent.policy.scope import EXCLUDED, EXCLUDED_HOST, FOREIGN_HOST, PRIVATE_ADDRESS, TOO_DEEP, Scope, Verdict, judge
 from agent.policy.vocabulary import LinkKind
 
 pytestmark = pytest.mark.pure
@@ -22,6 +22,27 @@ SCOPE = Scope(
     exclude=("ptmat.lmc.fc.ul.pt", "bad.*"),
     depth=2,
 )
+
+
+@pytest.mark.parametrize(
+    ("url", "is_out"),
+    [
+        ("http://dip.e.org/", True),
+        ("https://dip.e.org:81/x", True),
+        ("http://www.e.org/bic/pp/", True),
+        ("http://www.e.org/bic/pp/a?b=1", True),
+        ("http://www.e.org/bic/ppx", False),
+        ("http://www.e.org/BIC/pp/a", False),
+        ("http://www.e.org/", False),
+        ("http://www.e.org/one.html", True),
+        ("http://www.e.org/one.html?x", False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["seed", "link", "redirect", "requisite"])
+def test_parts_of_a_site_can_be_left_out(url: str, is_out: bool, kind: str) -> None:
+    left_out = ("dip.e.org", "www.e.org/bic/pp/*", "*.e.org/one.html")
+    scope = Scope(frozenset(), patterns=("*.e.org",), left_out=left_out)
+    assert judge(scope, url, 0, kind) == (EXCLUDED if is_out else None)
 
 
 @pytest.mark.parametrize(

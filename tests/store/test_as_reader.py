@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import recover
+from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.histories import DOMAIN, History, Step
 from tests.support.readercommand import webarc
@@ -22,12 +23,15 @@ from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.catalogue.workflow import Decision, decided
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.history import versions
 from webarcfs.archive.model.errors import BadCondition, NotFound, NotPermitted, SettingsError, UsageError
 from webarcfs.archive.model.metadata import CommitTag, compact_time
 from webarcfs.client import WebarchiveClient
 from webarcfs.commands.cli import COMMANDS, cli
 from webarcfs.commands.place import Place, for_reader
-from webarcfs.gate.gate import Reader
+from webarcfs.gate.gate import Gate, Reader
+from webarcfs.gate.reader_repositories import ReaderRepositories
 
 pytestmark = pytest.mark.store
 
@@ -192,6 +196,33 @@ def test_two_publications_on_one_host_one_held(tmp_path: Path) -> None:
     _decide(archive, 1, Decision.RELEASE, "q")
     found = webarc("query", "--archive", str(archive.root), "--as-reader", "--format", "paths").stdout.splitlines()
     assert len(found) == 5
+
+
+def test_additions_stay_in_the_house_if_the_publication_says_so(tmp_path: Path) -> None:
+    """R11: files and data nodes of users are shown as the page that they belong to, unless `additions` says no."""
+    archive, tags = _archive(tmp_path, Step("p", {"a.html": "a", "a.html/b.html": "b"}))
+    before = _tree(archive, tags[0])
+    addition = data_xml.describe(archives.metadata(DOMAIN, "a.html", tags[0])).replace(
+        b"<arc:data/>", b"<arc:data><words>7</words></arc:data>"
+    )
+    assert b"<words>" in addition
+    for name, body in (("note", b"n"), ("deep/er", b"d"), ("data.xml", addition)):
+        archives.add(archive, f"a.html/{name}", body)
+    with WebarchiveClient(archive.root, reader="") as client:
+        (meta,) = client.select("path LIKE '%/a.html'")
+        assert {"note", "deep"} <= set(client.list(meta)) and client.get_data(meta, "words") is not None
+        archive.settings.write_text('[[publication]]\nname = "p"\nurls = ["http://x/"]\nadditions = "staff"\n')
+        time.sleep(0.6)
+        assert client.list(meta) == ["b.html", "data.html", "data.xml", "headers.http"]
+        assert client.get_data(meta, "words") is None
+        with pytest.raises(NotFound):
+            client.open_read(meta, "deep/er")
+        with ReaderRepositories(Gate(archive, Reader())) as repositories:
+            assert versions.tree_of(repositories.open(DOMAIN), tags[0]) == before
+
+
+def _tree(archive: Archive, tag: CommitTag) -> str:
+    return versions.tree_of(archives.store_of(archive, DOMAIN), tag)
 
 
 def test_closed_until_a_date(tmp_path: Path) -> None:

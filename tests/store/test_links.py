@@ -84,16 +84,18 @@ def said(archive: Archive, *words: str) -> list[tuple[str, str, str]]:
 # --- kept up
 
 
-def test_only_if_it_is_set(archive: Archive) -> None:
+def test_not_if_the_settings_say_no(archive: Archive) -> None:
+    archive.settings.write_text("[index]\nlinks = false\n", "utf-8")
     publish(archive, DOMAIN, {"a.html": A})
     catch_up(archive)
     catch_up_links(archive, DOMAIN)
     assert not archive.links.exists()
     answer = webarc("links", "--archive", str(archive.root), "--word", "x")
-    assert answer.returncode == 2 and "links = true" in answer.stderr
+    assert answer.returncode == 2 and "links = false" in answer.stderr
 
 
 def test_what_was_crawled_before_comes_in_when_it_is_set(archive: Archive) -> None:
+    archive.settings.write_text("[index]\nlinks = false\n", "utf-8")
     publish(archive, DOMAIN, {"a.html": A})
     catch_up(archive)
     archive.settings.write_text("[index]\nlinks = true\n", "utf-8")
@@ -104,6 +106,7 @@ def test_what_was_crawled_before_comes_in_when_it_is_set(archive: Archive) -> No
 
 def test_it_stops_between_two_pages_and_goes_on(archive: Archive) -> None:
     """An old archive's links take long; whoever is to stop does not read all of them first."""
+    archive.settings.write_text("[index]\nlinks = false\n", "utf-8")
     for number in range(3):
         publish(archive, DOMAIN, {f"{page}.html": b"<a href=%d.html>x</a>" % number for page in "abc"})
     catch_up(archive)

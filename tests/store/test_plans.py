@@ -36,7 +36,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def plan(database: Path, where: str, order_by: str, limit: int | None = 100) -> Iterator[str]:
     """SQLite's steps, outermost loop first, with the connection that `ask` uses."""
-    with closing(query._opened(database)) as connection:
+    with closing(query.connected(database)) as connection:
         query._fence(connection, 5.0)
         statement = query._statement("metadata/ask", Condition(where, order_by, limit))
         yield from (str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}"))

@@ -73,6 +73,7 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
     """A publication of these start URLs, as `crawl` takes its settings."""
     hosts, exclude = tuple(settings.pop("hosts", ())), tuple(settings.pop("exclude_hosts", ()))
     name = settings.pop("name", None) or command_line_name(urls)
+    left_out = tuple(settings.pop("exclude", ()))
     release, closed_for = settings.pop("release", "automatic"), settings.pop("closed_for", None)
     how = config.override(CrawlSettings(), {**DEFAULTS, **settings}, "test")
     return Publication(
@@ -80,6 +81,7 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
         urls=urls,
         hosts=hosts,
         exclude_hosts=exclude,
+        exclude=left_out,
         release=release,
         closed_for=None if closed_for is None else Interval.parse(closed_for),
         crawl=how,

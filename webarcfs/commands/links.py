@@ -63,7 +63,7 @@ def links(
     """Show what pages link to, and by which words.
 
     From a page, to a URL, by a word; those that are broken, or leave their domain. Kinds are http (what is followed or
-    shown in a frame), mail and image. The archive must keep them: `[index] links = true` in webarc.toml.
+    shown in a frame), mail and image. The archive keeps them, unless webarc.toml says `[index] links = false`.
 
     \b
     Examples:

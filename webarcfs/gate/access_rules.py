@@ -153,7 +153,7 @@ def rule_key(url: str, *, exact: bool) -> str:
 def parse(text: str, source: str) -> AccessRules:
     """Return the rules of a file. Raises SettingsError with all faults: none of it holds then."""
     rules, faults = [], []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip() and not line.startswith("#"):
             try:
                 rules.append(_rule(line))

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from webarcfs.archive.document.data_xml import metadata
+from webarcfs.archive.document.data_xml import describe, has_no_nodes, metadata
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.history.versions import arcs, is_arc, leads_to_arcs
+from webarcfs.archive.model.arc_paths import is_reserved
 from webarcfs.archive.model.errors import InvalidDocument
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.redirects import REDIRECTS, Redirect, write_list
@@ -30,6 +31,50 @@ def without(store: Repository, tree: str, paths: Iterable[str], lists: Callable[
         if blob != entry.oid:
             changes[place] = blob
     return store.edit(tree, changes) if changes else tree
+
+
+class WithoutAdditions:
+    """Takes what users added from the trees of a store; remembers folders, so that equal ones cost nothing."""
+
+    def __init__(self, store: Repository) -> None:
+        self._store = store
+        self._known: dict[str, str | None] = {}
+
+    def of(self, tree: str) -> str:
+        """Return a domain's tree without additions: files and folders beside an ARC's own, and data nodes."""
+        top = {entry.name: entry for entry in self._store.each(tree)}
+        left = self._of(tree) or self._store.write_tree([])
+        if REDIRECTS not in top:
+            return left
+        return self._store.write_tree([*self._store.each(left), top[REDIRECTS]])
+
+    def _of(self, tree: str) -> str | None:
+        if tree not in self._known:
+            self._known[tree] = self._made(tree)
+        return self._known[tree]
+
+    def _made(self, tree: str) -> str | None:
+        """Return a folder without additions; None if nothing is left, as of a folder of additions."""
+        kept = []
+        entries = self._store.entries(tree)
+        for entry in entries:
+            if entry.is_tree:
+                inner = self._of(entry.oid) if entry.name != REDIRECTS else None
+                kept += [Entry(entry.name, inner, True)] if inner is not None else []
+            elif entry.is_document:
+                kept.append(Entry(entry.name, self._plain(entry.oid), False))
+            elif is_reserved(entry.name) and is_arc(entries):
+                kept.append(entry)
+        return self._store.write_tree(kept) if kept else None
+
+    def _plain(self, document: str) -> str:
+        content = self._store.read(document)
+        if has_no_nodes(content):
+            return document
+        try:
+            return self._store.write_blob(describe(metadata(content)))
+        except InvalidDocument:
+            return self._store.write_blob(b"")  # what cannot be read cannot be judged
 
 
 def only(store: Repository, tree: str, paths: Iterable[str]) -> str:

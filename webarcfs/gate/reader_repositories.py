@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from webarcfs.archive.catalogue.record import OWN
+from webarcfs.archive.config import settings_file
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import CRAWLS, MAIN, RefUpdate, Repository
 from webarcfs.archive.history import redirect_lists
@@ -21,7 +22,7 @@ from webarcfs.archive.history.versions import tree_of
 from webarcfs.archive.index import held_versions
 from webarcfs.archive.index.held_versions import HeldVersion
 from webarcfs.archive.model.arc_paths import split
-from webarcfs.archive.model.errors import Forbidden, NotFound
+from webarcfs.archive.model.errors import Forbidden, NotFound, SettingsError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.archive.model.redirects import Redirect, write_list
 from webarcfs.archive.model.surt import surt
@@ -102,7 +103,17 @@ class _DomainView:
             main = Repository(self._gate.archive.repository(self._domain)).ref(MAIN)
         except NotFound:
             main = None
-        return tuple(self._snapshots), in_force, main
+        return tuple(self._snapshots), in_force, main, self._kept_in_house
+
+    @cached_property
+    def _kept_in_house(self) -> frozenset[str]:
+        """The publications of the domain whose additions are for staff; all of them if the settings have faults."""
+        names = frozenset(each.publication for each in self._snapshots)
+        try:
+            settings, _ = settings_file.load(self._gate.archive.settings)
+        except SettingsError:
+            return names
+        return names & {each.name for each in settings.publications if each.additions == "staff"}
 
     @cached_property
     def is_named(self) -> bool:
@@ -120,7 +131,7 @@ class _DomainView:
     def is_whole(self) -> bool:
         """Whether nothing of the domain is hidden."""
         is_open = all(each.standing is Standing.OPEN for each in self._snapshots)
-        return bool(self._snapshots) and is_open and self._is_plain
+        return bool(self._snapshots) and is_open and self._is_plain and not self._kept_in_house
 
     def made(self, path: Path) -> Repository:
         """Make the reader's repository at `path`, and return it."""
@@ -130,6 +141,7 @@ class _DomainView:
         (path / "objects" / "info" / "alternates").write_bytes(bytes(original.path.absolute() / "objects") + b"\n")
         store = Repository(path)
         trees: dict[int, str] = {}
+        self._without = layers.WithoutAdditions(store)
         updates = []
         commit = ""
         for each in self.shown:
@@ -163,6 +175,8 @@ class _DomainView:
         if snapshot.seen == OWN:
             own = {self._tag(each) for each in self._snapshots if each.publication == snapshot.publication}
             tree = layers.stored_by(store, whole, own)
+        if snapshot.publication in self._kept_in_house:
+            tree = self._without.of(tree)
         hidden, allowed = self._ruled(snapshot.seq)
         if snapshot.standing is Standing.CLOSED:
             return layers.only(store, tree, allowed)

@@ -87,7 +87,7 @@ class Archive:
 
     @property
     def links(self) -> Path:
-        """links.db, where `[index] links` is set; derived."""
+        """links.db, unless `[index] links` says no; derived."""
         return self.root / "links.db"
 
     @property

@@ -1,21 +1,18 @@
-"""The settings: the keys of webarc.toml, a publication and the command line, checked as a whole. Pure but for `load`.
+"""The settings: the keys of webarc.toml, a publication and the command line, each with its check. Pure.
 
-Command line over publication over `[crawl]` over the defaults (/Cr-1/, /Cr-2.1/). All faults are reported together;
-nothing runs on settings with a fault. The fields of `CrawlSettings` are the one list of crawl settings: the file's
-keys, the publications' keys and the commands' options are derived from it.
+Command line over publication over `[crawl]` over the defaults (/Cr-1/, /Cr-2.1/). settings_file.py reads them. The
+fields of `CrawlSettings` are the one list of crawl settings: the file's keys, the publications' keys and the commands'
+options are derived from it.
 """
 
 from __future__ import annotations
 
-import codecs
 import dataclasses
 import difflib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, TypeVar
 
 from webarcfs import __version__
@@ -24,11 +21,27 @@ from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.model.errors import SettingsError
 
 _T = TypeVar("_T")
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def _setting(check: validators.Check, default: Any, explain: str) -> Any:
-    return field(default=default, metadata={"check": check, "help": explain})
+def _setting(check: validators.Check, default: Any, explain: str, key: str = "") -> Any:
+    """Return a field; `key` is its name in TOML where that is a word of Python."""
+    return field(default=default, metadata={"check": check, "help": explain} | ({"key": key} if key else {}))
+
+
+def _tables(kind: type[_T]) -> validators.Check:
+    """Return a check for an array of tables, each the settings of a dataclass whose first field is required."""
+
+    def check(value: Any) -> tuple[_T, ...]:
+        first = dataclasses.fields(kind)[0].name  # type: ignore[arg-type] # it is a dataclass
+        if not isinstance(value, list) or not all(isinstance(each, dict) and each.get(first) for each in value):
+            raise ValueError(f"write it with two brackets, [[…]], and `{first} = …` in each")
+        faults: list[str] = []
+        found = tuple(read_table(kind, each, "", faults) for each in value)
+        if faults:
+            raise ValueError("; ".join(faults))
+        return found
+
+    return check
 
 
 def _required(check: validators.Check) -> Any:
@@ -137,7 +150,7 @@ class MountSettings:
 class IndexSettings:
     """`[index]`."""
 
-    links: bool = _setting(validators.boolean, False, "Keep the links of pages, for `webarc links`.")
+    links: bool = _setting(validators.boolean, True, "Keep the links of pages, for `webarc links`.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +174,27 @@ class DescribeSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """`[[publication.exclude]]`: a part of a site that is left out, and why."""
+
+    match: str = _setting(validators.url_pattern, "", "A host, or a host and a path; `*` matches any characters.")
+    reason: str = _setting(validators.text, "", "Why; kept in the catalogue.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeavingRule:
+    """`[[publication.rule]]`: what a reading room does with a form or a link that leads out of what is archived."""
+
+    match: str = _setting(validators.text, "", "A part of the form's or link's URL; `*` matches any characters.")
+    on: str = _setting(validators.one_of("form", "link"), "link", "What it is for.")
+    does: str = _setting(validators.one_of("search", "select-page", "notice"), "notice", "What happens.")
+    term: str = _setting(validators.text, "", "For a search: the field of the form with the words.")
+    text: str = _setting(validators.text, "", "For a notice: its text, or a word for one.")
+    since: datetime | None = _setting(validators.time, None, "Captures from this time on.", key="from")
+    until: datetime | None = _setting(validators.time, None, "Captures until this time.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """`[[publication]]`: a configured source. `crawl` is `[crawl]`, overridden by the publication's own values."""
 
@@ -178,6 +212,11 @@ class Publication:
     )
     description: str = _setting(validators.text, "", "What it is, for people.")
     note: str = _setting(validators.text, "", "Why it is archived as it is: decisions of appraisal, with their dates.")
+    additions: str = _setting(
+        validators.one_of("shown", "staff"), "shown", "Whether readers see what was added to its pages."
+    )
+    exclude: tuple[Exclusion, ...] = _setting(_tables(Exclusion), (), "Parts of its sites that are left out.")
+    rule: tuple[LeavingRule, ...] = _setting(_tables(LeavingRule), (), "What a reading room does with forms and links.")
     describe: DescribeSettings = DescribeSettings()
     crawl: CrawlSettings = CrawlSettings()
 
@@ -218,119 +257,41 @@ class Settings:
         return Publication(name=name, urls=urls, **{**own, **more})
 
 
-# -- reading them ------------------------------------------------------------------------------------------------------
-
-
-def load(path: Path) -> tuple[Settings, str | None]:
-    """Return the settings of a file, and a warning if it is missing or unreadable and the defaults hold (/Cr-1/).
-
-    Raises SettingsError for a readable file with faults.
-    """
-    try:
-        text = path.read_text("utf-8-sig")  # some editors begin a file with a byte order mark
-    except OSError as error:
-        return Settings(), f"{path}: {error.strerror}; the built-in defaults are used"
-    except UnicodeDecodeError as error:
-        if error.object.startswith(_UTF_16):
-            raise SettingsError(str(path), ["it is UTF-16, as some editors save a file; save it as UTF-8"]) from None
-        raise SettingsError(str(path), [f"not UTF-8 at byte {error.start}"]) from None
-    return parse(text, str(path)), None
-
-
-def parse(text: str, source: str) -> Settings:
-    """Return settings from TOML. Raises SettingsError with all faults."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(source, [f"not TOML: {error}"]) from None
-    faults: list[str] = []
-    top = {each.name: tables.pop(each.name) for each in dataclasses.fields(ReleaseSettings) if each.name in tables}
-    release = _read(ReleaseSettings, top, "", faults)
-    crawl = _read(CrawlSettings, tables.pop("crawl", {}), "crawl", faults)
-    describe = _read(DescribeSettings, tables.pop("describe", {}), "describe", faults)
-    above = Settings(release=release, crawl=crawl, describe=describe)
-    profiles = {
-        name: _read(Profile, table, f"profile.{name}", faults)
-        for name, table in _table(tables.pop("profile", {}), "profile", faults).items()
-    }
-    settings = Settings(
-        release=release,
-        crawl=crawl,
-        mount=_read(MountSettings, tables.pop("mount", {}), "mount", faults),
-        index=_read(IndexSettings, tables.pop("index", {}), "index", faults),
-        describe=describe,
-        profiles=profiles,
-        publications=_publications(tables.pop("publication", []), above, faults),
-    )
-    faults += [f"{key}: there is no such table" for key in tables]
-    faults += _cross_check(settings)
-    if faults:
-        raise SettingsError(source, faults)
-    return settings
+# -- reading one table -------------------------------------------------------------------------------------------------
 
 
 def override(crawl: CrawlSettings, values: Mapping[str, Any], source: str) -> CrawlSettings:
     """Return `crawl` with some settings replaced (/Cr-2.1/). Raises SettingsError with all faults."""
     faults: list[str] = []
-    result = _read(CrawlSettings, dict(values), "", faults, crawl)
+    result = read_table(CrawlSettings, dict(values), "", faults, crawl)
     if faults:
         raise SettingsError(source, faults)
     return result
 
 
-def _read(kind: type[_T], table: Any, where: str, faults: list[str], base: _T | None = None) -> _T:
+def read_table(kind: type[_T], table: Any, where: str, faults: list[str], base: _T | None = None) -> _T:
     """Return a settings dataclass from a table over `base`; a fault is added to `faults`, and the default used."""
-    fields = {each.name: each for each in dataclasses.fields(kind) if "check" in each.metadata}  # type: ignore[arg-type]
+    known = (each for each in dataclasses.fields(kind) if "check" in each.metadata)  # type: ignore[arg-type]
+    fields = {each.metadata.get("key", each.name): each for each in known}
     values: dict[str, Any] = {}
-    for key, value in _table(table, where, faults).items():
+    for key, value in as_table(table, where, faults).items():
         label = f"{where}.{key}" if where else key
         if key not in fields:
             faults.append(f"{label}: there is no such setting{_nearest(key, fields)}")
             continue
         try:
-            values[key] = fields[key].metadata["check"](value)
+            values[fields[key].name] = fields[key].metadata["check"](value)
         except ValueError as error:
             faults.append(f"{label}: {error}")
     return dataclasses.replace(base, **values) if base is not None else kind(**values)  # type: ignore[type-var]
 
 
-def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publication, ...]:
-    """Return the publications of the file; what they do not say is said by the tables `above`."""
-    if not isinstance(tables, list):
-        faults.append("publication: write [[publication]], with two brackets")
-        return ()
-    own = {each.name for each in dataclasses.fields(Publication) if "check" in each.metadata}
-    result = []
-    for number, table in enumerate(tables, 1):
-        name = table.get("name", f"number {number}") if isinstance(table, dict) else f"number {number}"
-        where = f"publication {name}"
-        values = _table(table, where, faults)
-        missing = [key for key in ("name", "urls") if not values.get(key)]
-        faults += [f"{where}.{key}: is missing" for key in missing]
-        mine = {key: value for key, value in values.items() if key in own}
-        below = {key: value for key, value in values.items() if key not in own and key != "describe"}
-        its_crawl = _read(CrawlSettings, below, where, faults, above.crawl)
-        described = _read(DescribeSettings, values.get("describe", {}), f"{where}.describe", faults, above.describe)
-        base = dataclasses.replace(above, crawl=its_crawl, describe=described).unlisted("unnamed")
-        result.append(_read(Publication, mine, where, faults, base))
-    return tuple(result)
-
-
-def _table(value: Any, where: str, faults: list[str]) -> dict[str, Any]:
+def as_table(value: Any, where: str, faults: list[str]) -> dict[str, Any]:
+    """Return a table; a fault is added for anything else, and the table is empty."""
     if isinstance(value, dict):
         return value
     faults.append(f"{where}: is not a table")
     return {}
-
-
-def _cross_check(settings: Settings) -> list[str]:
-    faults = []
-    names = [publication.name for publication in settings.publications]
-    faults += [f"publication {name}: the name is used twice" for name in sorted(set(names)) if names.count(name) > 1]
-    for publication in settings.publications:
-        if publication.profile is not None and publication.profile not in settings.profiles:
-            faults.append(f"publication {publication.name}.profile: there is no [profile.{publication.profile}]")
-    return faults
 
 
 def _nearest(key: str, known: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from webarcfs.archive.model.url import canonical
 Check = Callable[[Any], Any]
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?", re.ASCII)
+_URL_PATTERN = re.compile(r"[^\s/:]+(?::[\d*?]+)?(?:/\S*)?")
 _MIME_PATTERN = re.compile(r"[A-Za-z0-9*][\w.+*-]*/[\w.+*-]+|\*", re.ASCII)
 
 
@@ -111,6 +112,13 @@ def name(value: Any) -> str:
     """Check for a publication's name: it becomes part of refs and folder names."""
     if not isinstance(value, str) or not _NAME.fullmatch(value) or ".." in value or value.endswith(".lock"):
         raise ValueError(f"{value!r} is no name: up to 100 letters, digits and . _ - (it becomes part of a git ref)")
+    return value
+
+
+def url_pattern(value: Any) -> str:
+    """Check for a host, or a host and a path, in which `*` matches any characters and `?` one, without scheme."""
+    if not isinstance(value, str) or not _URL_PATTERN.fullmatch(value):
+        raise ValueError(f"{value!r} is no host or part of one, such as dip.example.org or www.example.org/old/*")
     return value
 
 

@@ -32,6 +32,7 @@ from webarcfs.archive.model.errors import DatabaseDamaged, NotFound, TookTooLong
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.archive.model.redirects import LONGEST_CHAIN, without_fragment
 
+_CRAWL = "a crawl makes it, or"
 #: Seconds that a reader waits for a writer.
 PATIENCE = 5.0
 _STEPS_BETWEEN_LOOKS = 10_000
@@ -250,7 +251,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     """Open a database for reading. Raises NotFound if it is missing."""
     if not path.is_file():
         hint = (
-            "set `[index] links = true` in webarc.toml and run" if path.name == "links.db" else "a crawl makes it, or"
+            "a crawl makes it, unless `[index] links = false` in webarc.toml, or" if path.name == "links.db" else _CRAWL
         )
         raise NotFound(f"there is no {path} yet; {hint} `webarc-agent recover`")
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=PATIENCE)

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 
 from webarcfs.archive.commit import commit_additions
-from webarcfs.archive.config import settings
+from webarcfs.archive.config import settings_file
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.journal.journal import Journal
 from webarcfs.archive.model.errors import ReadOnly, WebarcError
@@ -41,7 +41,7 @@ class Additions:
     def __init__(self, view: View) -> None:
         self._view = view
         self._overlay = view.overlay
-        self._settings = settings.load(view.archive.settings)[0].mount
+        self._settings = settings_file.load(view.archive.settings)[0].mount
         self._lock = threading.Lock()
         self._journal: Journal | None = None
         self._committer: Committer | None = None

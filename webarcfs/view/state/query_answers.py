@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-from webarcfs.archive.config import settings
+from webarcfs.archive.config import settings_file
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import MountSettings
 from webarcfs.archive.index import query
 from webarcfs.archive.index.condition import Condition, from_name, parse
 from webarcfs.archive.model.errors import (
@@ -136,10 +137,10 @@ class Queries:
     def seconds(self) -> float:
         """The longest time for an answer, and for the wait before it."""
         try:
-            return settings.load(self._settings)[0].mount.query_seconds
+            return settings_file.load(self._settings)[0].mount.query_seconds
         except SettingsError as error:  # a read-only mount needs no settings, and does not check them
             _log.warning("conditions may take the usual time: %s", error)
-            return settings.MountSettings().query_seconds
+            return MountSettings().query_seconds
 
     def stamp(self) -> Stamp:
         """Return webarc.db's current state. Raises NotFound if it is missing, Damaged while the archive is gone."""

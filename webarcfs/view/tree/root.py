@@ -8,6 +8,7 @@ paths, and has the root for those that use inodes.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -20,9 +21,11 @@ from webarcfs.view.tree.files import ShownState
 from webarcfs.view.tree.folders import StoredFolder
 from webarcfs.view.tree.queries_folder import QUERY, QueryFolder
 from webarcfs.view.tree.schemas_folder import SCHEMAS, SchemaFolder
-from webarcfs.view.tree.snapshots_folder import SnapshotsFolder, snapshot_folder
+from webarcfs.view.tree.snapshots_folder import SnapshotsFolder, record_folder, snapshot_folder
 from webarcfs.view.tree.view import View
 
+#: The beginning of the name of a record; a domain has no capitals.
+_RECORD = re.compile(r"[0-9]{8}T[0-9]{6}-")
 #: Inode number of the root.
 ROOT = 1
 
@@ -66,7 +69,9 @@ def _current_state(view: View, domain: DomainState) -> ShownState:
 
 
 def _snapshot(view: View, name: str) -> Node:
-    """`.snapshots/<commitTag>/`, or `.snapshots/<domain>/`."""
+    """`.snapshots/<commitTag>/`, `.snapshots/<record>/`, or `.snapshots/<domain>/`."""
+    if _RECORD.match(name):
+        return record_folder(view, name)
     _, is_tag, domain = name.partition("@")
     if is_tag:
         return snapshot_folder(view, view.domain(domain), name)

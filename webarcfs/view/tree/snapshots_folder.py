@@ -1,4 +1,4 @@
-"""`.snapshots/`: the tree of a crawl by its commitTag, and the tags of a domain as links to those."""
+"""`.snapshots/`: the tree of a crawl by its commitTag, a domain's tags as links to those, and what a record has."""
 
 # ruff: noqa: D102 # view/node.py specifies the methods
 from __future__ import annotations
@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import OWN, Part
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.view.node import Attrs, Folder, Node, number, seconds
@@ -81,6 +83,57 @@ class SnapshotsFolder(Folder):
     @property
     def _tags(self) -> Mapping[str, str]:
         return self.view.domain(self.domain).tags
+
+
+@dataclass(frozen=True)
+class RecordFolder(Folder):
+    """`.snapshots/<record>/`: the domains of a capture, each as its publication saw it.
+
+    Where that is all of a snapshot, a domain is a link to it.
+    """
+
+    view: View
+    record: str
+    parts: Mapping[str, Part]
+
+    @property
+    def old(self) -> bool:
+        return True
+
+    @property
+    def ino(self) -> int:
+        return number("record", self.record)
+
+    def attrs(self) -> Attrs:
+        return Attrs(
+            self.kind, 0, min((seconds(each.tag.crawl_time) for each in self.parts.values()), default=0), self.ino
+        )
+
+    def names(self) -> Iterator[str]:
+        return iter(sorted(self.parts))
+
+    def lookup(self, name: str) -> Node:
+        part = self.parts.get(name)
+        if part is None:
+            raise NotFound(f"{self.record} has no domain {name!r}")
+        if part.seen in ("", OWN):
+            return Symlink(f"{self.record}/{name}", f"../{part.tag}", seconds(part.tag.crawl_time))
+        reader, place = self.view.domain(name).reader, f"{self.record}/{name}"
+        state = ShownState(reader, part.tag, part.seen, lambda: state, place)
+        return SeenFolder(state, "", part.seen)
+
+
+class SeenFolder(StoredFolder):
+    """`.snapshots/<record>/<domain>/`: the tree that a publication saw, which never changes."""
+
+    def _top(self, state: ShownState) -> StoredFolder:
+        return SeenFolder(state, "", state.tree)
+
+
+def record_folder(view: View, record_id: str) -> RecordFolder:
+    """Return `.snapshots/<record>/`. Raises NotFound without that record, Damaged for a catalogue that is."""
+    record, _ = Catalogue(view.archive).read(record_id)
+    return RecordFolder(view, record_id, {part.tag.domain: part for part in record.parts})
 
 
 def history_ino(domain: str) -> int:
