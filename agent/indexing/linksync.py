@@ -18,7 +18,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Commit, Repository
 from webarcfs.archive.index.links_database import LinksDatabase
 from webarcfs.archive.index.sqlite_file import journal, remove
-from webarcfs.archive.model.errors import Busy, Damaged, DatabaseDamaged, Interrupted, SettingsError
+from webarcfs.archive.model.errors import Busy, Damaged, DatabaseDamaged, Interrupted, NotAnArchive, SettingsError
 from webarcfs.archive.system import locks
 
 _log = logging.getLogger(__name__)
@@ -29,9 +29,10 @@ def wanted(archive: Archive) -> bool:
 
     False for faulty settings, which other users of them report.
     """
-    try:
+    with suppress(NotAnArchive):  # it is being restored
         if directory.layout_of(archive.root) < directory.LAYOUT:
             return False
+    try:
         return settings_file.load(archive.settings)[0].index.links
     except SettingsError:
         return False

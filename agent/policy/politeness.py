@@ -1,6 +1,7 @@
 """Decides on retries and pauses after 429, 503 and other errors (RFC 6585 section 4, RFC 9110 section 10.2.3). Pure.
 
-All decisions are here; four modules apply them:
+How long, how often and when a server is given up are decided here; which statuses pass, in `fetchstatus.py`. Others
+apply it:
 
 1. `capture/wgetlog.py` reads status and Retry-After from the log while wget runs (`asks_for_pause`, `pause`).
 2. `capture/wgetpool.py` stops that wget for the pause, or ends it (`is_held`), and writes the pause into the server's

@@ -18,6 +18,7 @@ from agent.system import jsonfile
 from agent.upkeep.domain_verification import Domain, documents, fsck, history, read_refs, redirects
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.commit.progress import marks as marks_of
+from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import MISSING, Archive
 from webarcfs.archive.git import leftlocks
 from webarcfs.archive.git.repository import Repository
@@ -125,6 +126,8 @@ def catalogue_findings(archive: Archive, *, quick: bool) -> Iterator[str]:
     """Check that the catalogue's objects are whole, and that each record fits its schema; `quick`, the newest alone."""
     name = archive.catalogue.name
     if not archive.catalogue.exists():
+        if directory.layout_of(archive.root) >= directory.LAYOUT and any(archive.reports.glob("*/summary.json")):
+            yield f"{name}: it is missing; a backup has it. The next start makes records anew from git, edits are lost"
         return
     try:
         catalogue = Catalogue(archive)

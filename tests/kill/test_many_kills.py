@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.catalogue.keeping import catch_up_records
 from agent.indexing.recovery import recover
 from agent.jobs.publishing import STAGES
 from agent.upkeep import backups
@@ -21,10 +22,14 @@ from agent.upkeep.verification import verify
 from tests.kill.victim import POINTS
 from tests.support.archives import rows_of
 from tests.support.site import Site, redirect
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import Part, Record
 from webarcfs.archive.config.directory import Archive, open_archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.statistics import statistics
+from webarcfs.archive.history.versions import tree_of
 from webarcfs.archive.index.database import Database
 
 pytestmark = pytest.mark.crawl
@@ -49,6 +54,7 @@ def test_each_state_after_a_kill(archive: Archive, tmp_path: Path) -> None:
             assert list(verify(archive)) == [], steps[number % len(steps)]
             _is(archive, site, said)
     before = _derived(archive)
+    _is_recorded(archive)
     assert len(list(Feed(archive.changes).lines())) == 1 + KILLS
     recover(archive)
     assert _derived(archive) == before
@@ -57,6 +63,7 @@ def test_each_state_after_a_kill(archive: Archive, tmp_path: Path) -> None:
     restored = open_archive(tmp_path / "restored")
     recover(restored)
     assert _derived(restored) == before
+    _is_recorded(restored)
     assert list(verify(restored)) == []
 
 
@@ -65,6 +72,23 @@ def _derived(archive: Archive) -> tuple[object, ...]:
     with Database(archive.database) as database:
         led = list(database.dump_redirects())
     return rows_of(archive), led, archive.changes.read_bytes(), [dict(each) for each in _every_line(archive)]
+
+
+def _is_recorded(archive: Archive) -> None:
+    """Each capture has one record, with its own number, and was captured once; its counts are those of its tree."""
+    catch_up_records(archive)
+    records = sorted(Catalogue(archive).records(), key=lambda each: each.number)
+    tags = [str(part.tag) for each in records for part in each.parts]
+    assert tags == list(Feed(archive.changes).lines())
+    assert [each.number for each in records] == list(range(1, len(records) + 1))
+    assert {tuple(event.what for event in each.events) for each in records} == {("captured",)}
+    for each in (records[0], records[-1]):
+        whole = [statistics(store, tree_of(store, part.tag)) for part, store in _parts(archive, each)]
+        assert each.text(22) == str(sum(found.bytes for found in whole)), each.id
+
+
+def _parts(archive: Archive, record: Record) -> list[tuple[Part, Repository]]:
+    return [(part, Repository(archive.repository(part.tag.domain))) for part in record.parts]
 
 
 def _every_line(archive: Archive) -> list[dict[str, str]]:

@@ -22,6 +22,7 @@ import agent.jobs.publishing
 import agent.reports.report
 import agent.service.worker
 import agent.stages.publish
+import webarcfs.archive.catalogue.catalogue
 from agent.cli import main
 from agent.pipeline.document import Document
 from agent.stages.publish import Publisher
@@ -83,7 +84,9 @@ POINTS: dict[str, Callable[[], None]] = {
     "in-index": before(agent.indexing.recovery, "index"),
     "before-report": before(agent.reports.report, "write"),
     "in-report": before(agent.reports.report, "sync_tree"),
-    "report-written": before(agent.reports.report, "remove_job"),
+    "report-written": before(agent.jobs.ending, "keep_capture"),
+    "in-record": before(webarcfs.archive.catalogue.catalogue, "RefUpdate"),
+    "record-written": before(agent.reports.report, "remove_job"),
 }
 
 

@@ -216,6 +216,24 @@ def test_sighup_reads_the_settings_again(archive: Archive, site: Site) -> None:
     assert len(reports(archive, "old")) == 1
 
 
+def test_settings_are_read_again_when_they_change(archive: Archive, site: Site) -> None:
+    """webarc.toml and files of publications.d, without a signal."""
+    configure(archive, publication("old", site))
+    with agent(archive) as running:
+        until(lambda: reports(archive, "old"), "old ran")
+        (archive.root / "publications.d").mkdir()
+        said = f'[[publication]]\nname = "new"\nurls = ["{site.url("/")}"]\n'
+        (archive.root / "publications.d" / "new.toml").write_text(said)
+        until(lambda: reports(archive, "new"), "new ran")
+        (archive.root / "publications.d" / "bad.toml").write_text("nonsense")
+        until(lambda: any("bad.toml" in each for each in status(archive)["settings_faults"]), "the fault is told")
+        (archive.root / "publications.d" / "bad.toml").unlink()
+        configure(archive, publication("old", site), publication("third", site))
+        until(lambda: reports(archive, "third"), "third ran")
+        assert status(archive)["settings_faults"] == []
+        assert running.stop() == 0
+
+
 def test_settings_that_are_wrong_change_nothing_and_are_told(archive: Archive, site: Site) -> None:
     configure(archive, publication("p", site, interval="2 seconds"))
     with agent(archive) as running:

@@ -83,9 +83,14 @@ SOAKS: dict[str, Soak] = {
         {"WEBARC_SOAK": "1"},
     ),
     "kill-many": Soak(
-        "100 crawls of one archive, each killed at another step; each state is what the site said, and can be rebuilt",
+        "100 crawls of one archive, each killed at another step; each state and record is what the site said",
         ("-m", "pytest", "--timeout=7200", "tests/kill/test_many_kills.py"),
         {"KILLS": "100"},
+    ),
+    "gate": Soak(
+        "the forms of the gate agree on 10,000 histories in memory and on 500 archives",
+        ("-m", "pytest", "--timeout=7200", "tests/store/test_gate.py"),
+        {"GATE_HISTORIES": "10000", "GATE_ARCHIVES": "500"},
     ),
     "kill-agent": Soak(
         "kill -9 of an agent's job in every stage; the next start finishes it",

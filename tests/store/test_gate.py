@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agent.indexing.recovery import recover
 from tests.support.histories import DOMAIN, HISTORIES, NOW, PATHS, History
 from tests.support.recorded import published
+from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history import versions
 from webarcfs.archive.index.query import ask
@@ -19,6 +22,9 @@ from webarcfs.gate.visibility import Open, Scope, Snapshot, Version, standing
 
 pytestmark = pytest.mark.store
 
+#: In memory, and as archives on disk; the soak has more.
+_HISTORIES = int(os.environ.get("GATE_HISTORIES", "500"))
+_ARCHIVES = int(os.environ.get("GATE_ARCHIVES", "50"))
 _BOTH = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
@@ -62,7 +68,7 @@ def agree(history: History) -> None:
 
 
 @given(HISTORIES)
-@settings(max_examples=500)
+@settings(max_examples=_HISTORIES)
 def test_the_forms_of_the_gate_agree(history: History) -> None:
     agree(history)
 
@@ -105,10 +111,8 @@ def as_real_archive(history: History, archive: Archive) -> None:
 
 
 @given(HISTORIES)
-@settings(max_examples=50, deadline=None, suppress_health_check=_BOTH)
+@settings(max_examples=_ARCHIVES, deadline=None, suppress_health_check=_BOTH)
 def test_the_forms_of_the_gate_agree_on_real_archives(
     tmp_path_factory: pytest.TempPathFactory, history: History
 ) -> None:
-    from webarcfs.archive.config import directory
-
     as_real_archive(history, directory.create(tmp_path_factory.mktemp("real") / "archive"))

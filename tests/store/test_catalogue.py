@@ -1,0 +1,326 @@
+"""catalogue.git and catalogue.db: records written, found, and lost."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import shutil
+import threading
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from lxml import etree
+
+from agent.catalogue.keeping import catch_up_records
+from agent.indexing.recovery import catch_up
+from agent.upkeep.backups import backup, restore
+from agent.upkeep.maintenance import maintain
+from agent.upkeep.verification import verify
+from tests.support import archives
+from tests.support.crawls import run_command
+from tests.support.histories import DOMAIN, History, Step
+from tests.support.recorded import published
+from webarcfs.archive.catalogue import dublin_core, record_xml
+from webarcfs.archive.catalogue import people as persons
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue_database import opened
+from webarcfs.archive.catalogue.people import Person
+from webarcfs.archive.catalogue.record import Part, Record, State
+from webarcfs.archive.catalogue.workflow import Right, Role
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.model.errors import Busy, Damaged, Forbidden, NotFound, SettingsError, UsageError
+from webarcfs.archive.model.metadata import CET, CommitTag, compact_time, format_time
+
+pytestmark = pytest.mark.store
+
+_FIRST = datetime(2020, 1, 1, tzinfo=CET)
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return archives.make_archive(tmp_path)
+
+
+def _record(number: int, publication: str = "p", state: State = State.RELEASED) -> Record:
+    time = _FIRST + timedelta(hours=number)
+    part = Part(CommitTag(time, DOMAIN), True)
+    record = Record(
+        id=f"{compact_time(time)}-{publication}", number=0, publication=publication, state=state, parts=(part,)
+    )
+    return record.with_values({1: record.id, 7: format_time(time), 22: "10", 23: "1"}, "test", time)
+
+
+def test_records_are_numbered_and_found(archive: Archive) -> None:
+    catalogue = Catalogue(archive)
+    assert list(catalogue.records()) == [] and catalogue.state() is None and not catalogue.has("x")
+    with pytest.raises(NotFound):
+        catalogue.read("20200101T000000-p")
+    saved = catalogue.save([_record(2), _record(1, "q")], "anna", "two")
+    assert [each.number for each in saved] == [1, 2]
+    third = catalogue.save([_record(3, "q")], "anna", "one more")[0]
+    assert third.number == 3
+    assert [each.number for each in catalogue.records()] == [3, 1, 2]  # the newest capture first
+    assert list(catalogue.ids("q")) == [third.id, saved[1].id]
+    assert catalogue.newest("q", third.id) == saved[1] and catalogue.newest("q", saved[1].id) is None
+    assert [event.what for event in catalogue.history(third.id)] == ["one more"]
+    with opened(archive) as database:
+        assert database.count() == 3 and database.id_of(3) == third.id and database.id_of(9) is None
+
+
+def test_two_editors_of_one_record(archive: Archive) -> None:
+    catalogue = Catalogue(archive)
+    (record,) = catalogue.save([_record(1)], "anna", "new")
+    _, blob = catalogue.read(record.id)
+    first = record.with_values({6: "from anna"}, "anna", _FIRST)
+    catalogue.save([first], "anna", "edited", expected={record.id: blob})
+    second = record.with_values({6: "from bert"}, "bert", _FIRST)
+    with pytest.raises(Busy, match="changed meanwhile"):
+        Catalogue(archive).save([second], "bert", "edited", expected={record.id: blob})
+    assert catalogue.read(record.id)[0] == first
+    with pytest.raises(Busy):
+        catalogue.save([_record(1)], "carl", "new", expected={record.id: None})
+
+
+def test_many_writers_lose_nothing(archive: Archive) -> None:
+    def write(publication: str) -> None:
+        for number in range(10):
+            Catalogue(archive).save([_record(number, publication)], publication, "new")
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    found = list(Catalogue(archive).records())
+    assert sorted(each.number for each in found) == list(range(1, 41))
+    with opened(archive) as database:
+        assert database.count() == 40
+
+
+def test_the_tables_follow_the_catalogue(archive: Archive) -> None:
+    """catalogue.db is derived: it may be missing, behind, damaged, or of nobody who may write."""
+    catalogue = Catalogue(archive)
+    (record,) = catalogue.save([_record(1)], "anna", "new")
+    seq = int(_record(1).parts[0].tag.crawl_time.timestamp())
+
+    def state() -> State:
+        with opened(archive) as database:
+            return database.parts(DOMAIN)[seq].state
+
+    assert state() is State.RELEASED
+    catalogue.save([record.with_event("withdrawn", "anna", "x", State.CHECKED)], "anna", "withdrawn")
+    assert state() is State.CHECKED
+    archive.catalogue_database.write_bytes(b"nonsense" * 1000)
+    assert state() is State.CHECKED
+    archive.catalogue_database.unlink()
+    assert state() is State.CHECKED and archive.catalogue_database.exists()
+    (record,) = catalogue.records()
+    catalogue.save([record.with_event("released", "anna", "", State.RELEASED)], "anna", "released")
+    archive.catalogue_database.chmod(0o444)
+    assert state() is State.RELEASED
+
+
+def test_a_catalogue_that_is_removed_or_behind_is_made_anew_from_git(archive: Archive) -> None:
+    tags = published(archive, History([Step("p", {"a": "1"}), Step("q", {"b": "1"}, State.COUNTED, held=True)]))
+    catch_up(archive)
+    assert catch_up_records(archive) == 0  # `published` wrote them
+    shutil.rmtree(archive.catalogue)
+    (archive.reports / "20200101T000000-p").mkdir()
+    (archive.reports / "20200101T000000-p" / "summary.json").write_text("{}")
+    assert any(line.startswith("catalogue.git: it is missing") for line in verify(archive))
+    assert catch_up_records(archive) == 2
+    found = {each.publication: each for each in Catalogue(archive).records()}
+    assert [found[name].state for name in "pq"] == [State.RELEASED, State.COUNTED]  # what was held stays so (R2)
+    assert found["q"].parts[0].tag == tags[1] and found["q"].release == "by-hand"
+    assert list(verify(archive)) == []
+
+
+def test_a_damaged_catalogue_is_told(archive: Archive) -> None:
+    catalogue = Catalogue(archive)
+    (record,) = catalogue.save([_record(1)], "anna", "new")
+    assert list(verify(archive)) == []
+    store = Repository(archive.catalogue)
+    _save_raw(archive, f"records/p/2020/{record.id}.xml", b"<record/>")
+    assert any("no record" in line for line in verify(archive))
+    with pytest.raises(Damaged, match="no record"):
+        Catalogue(archive).read(record.id)
+    _save_raw(
+        archive, f"records/p/2020/{record.id}.xml", record_xml.write(_record(2)).replace(b'number="0"', b'number="1"')
+    )
+    with pytest.raises(Damaged, match="is the record of"):
+        Catalogue(archive).read(record.id)
+    (store.path / "refs/heads/main").write_text("nonsense\n")
+    assert any(line.startswith("catalogue.git") for line in verify(archive))
+    with pytest.raises(Damaged):
+        Catalogue(archive).state()
+    assert catch_up_records(archive) == 0  # logged, and no job fails by it
+
+
+def _save_raw(archive: Archive, path: str, content: bytes) -> None:
+    Catalogue(archive).save([], "test", "raw", files={path: content})
+
+
+def test_backup_restore_maintain(archive: Archive, tmp_path: Path) -> None:
+    """BT-backup-2: access rules, people and withdrawals come back."""
+    published(archive, History([Step("p", {"a": "1"}), Step("p", {"a": "2"})]))
+    catch_up(archive)
+    for words in (
+        ("withhold", f"http://{DOMAIN}/a", "--reason", "court"),
+        ("record", "withdraw", "1", "--reason", "wrong"),
+        ("people", "add", "root", "--role", "administrator", "--unix", getpass.getuser()),
+    ):
+        done = run_command(*words, "--archive", archive.root)
+        assert done.code == 0, done.err
+    assert maintain(archive).failed == []
+    assert backup(archive, tmp_path / "backup").failed == ()
+    _, _, finished = restore(tmp_path / "backup", tmp_path / "again")
+    again = directory.open_archive(tmp_path / "again")
+    assert finished and list(verify(again)) == []
+    assert [each.state for each in Catalogue(again).records()] == [State.RELEASED, State.CHECKED]
+    assert again.access_rules.read_text() == archive.access_rules.read_text()
+    assert again.people.stat().st_mode & 0o777 == 0o600
+    assert next(Catalogue(again).history("20200101T000000-p")).what == "20200101T000000-p: withdrawn"
+    again.access_rules.unlink()
+    assert any(line.startswith("access.aclj: it is missing") for line in verify(again))
+
+
+def test_people_decide_who_may(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BT-role-1, BT-role-8: without people everybody may; with them, a login name that has the right."""
+    monkeypatch.setenv("LOGNAME", "anna")
+    assert persons.acting(archive, Right.PEOPLE).role is None
+    with pytest.raises(UsageError, match="nobody could change people"):
+        persons.save(archive, Person("rita", "Rita", Role.REVIEWER, "rita"))
+    assert persons.load(archive) in (None, {})
+    persons.save(archive, Person("anna", "Anna \u4f8b", Role.ADMINISTRATOR, "anna"))
+    persons.save(archive, Person("carl", "Carl", Role.ARCHIVIST, "carl"))
+    with archive.people.open("a") as file:
+        file.write("# people write comments\n")
+    persons.save(archive, Person("rita", "Rita", Role.REVIEWER, "rita"))
+    assert "# people write comments" in archive.people.read_text() and archive.people.stat().st_mode & 0o777 == 0o600
+    assert persons.acting(archive, Right.DESCRIBE).name == "Anna \u4f8b"
+    with pytest.raises(Forbidden, match="administrator"):
+        persons.acting(archive, Right.RELEASE)
+    with pytest.raises(UsageError):
+        persons.remove(archive, "anna")
+    monkeypatch.setenv("LOGNAME", "carl")
+    assert persons.acting(archive, Right.RELEASE).role is Role.ARCHIVIST
+    with pytest.raises(Forbidden):
+        persons.save(archive, Person("carl", "Carl", Role.ADMINISTRATOR, "carl"))
+    monkeypatch.setenv("LOGNAME", "rita")
+    assert persons.acting(archive, Right.REVIEW).role is Role.REVIEWER
+    monkeypatch.setenv("LOGNAME", "nobody-else")
+    with pytest.raises(Forbidden, match="no person with unix"):
+        persons.acting(archive, Right.REVIEW)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[person.anna]\nrole = 'king'\n",
+        "[person.anna]\nrole = 'curator'\nnonsense = 1\n",
+        "[person.anna]\nrole = 'curator'\nunix = 7\n",
+        "[person.a]\nrole = 'curator'\nunix = 'x'\n[person.b]\nrole = 'curator'\nunix = 'x'\n",
+        "person = 1\n",
+        "[people.anna]\nrole = 'curator'\n",
+        "[person.anna",
+    ],
+)
+def test_people_with_faults_let_nobody_in(archive: Archive, text: str) -> None:
+    archive.people.write_text(text)
+    with pytest.raises(SettingsError):
+        persons.acting(archive, Right.REVIEW)
+
+
+def test_commands_of_records(archive: Archive) -> None:
+    """release, reject, reopen, withdraw, edit, log: each by its command, each in the record's history."""
+    published(archive, History([Step("p", {"a": str(number)}, State.COUNTED, held=True) for number in range(3)]))
+    catch_up(archive)
+
+    def record(*words: str) -> str:
+        done = run_command("record", *words, "--archive", archive.root)
+        assert done.code == 0, done.err
+        return done.out
+
+    assert "20200101T000000-p: released" in record("release", "1")
+    assert "20200102T000000-p: rejected" in record("reject", "2", "--reason", "empty")
+    record("reopen", "20200102T000000-p")
+    record("release", "--publication", "p", "--before", "2020-01-03")
+    assert [each.state for each in Catalogue(archive).records()] == [State.COUNTED, State.RELEASED, State.RELEASED]
+    record("withdraw", "1", "--reason", "wrong")
+    record("edit", "1", "remarks=ש\u05dcום", "title=\u4f8b", "signature=5100")
+    shown = json.loads(record("show", "1", "--json"))
+    assert (shown["remarks"], shown["title"], shown["signature"]) == ("ש\u05dcום", "\u4f8b", "5100")
+    told = [json.loads(line) for line in record("log", "1", "--json").splitlines()]
+    assert [each["what"] for each in told] == ["edited", "withdrawn", "released"]
+    listed = [json.loads(line) for line in record("list", "--json", "--state", "checked").splitlines()]
+    assert [each["number"] for each in listed] == [1]
+    for words, code in (
+        (("release", "nonsense"), 2),
+        (("reject", "2", "--reason", "x"), 1),
+        (("withdraw", "2"), 1),
+        (("edit", "1", "status=7"), 2),
+        (("edit", "1", "nonsense"), 1),
+        (("release",), 1),
+    ):
+        assert run_command("record", *words, "--archive", archive.root).code == code, words
+
+
+def test_an_automatic_archive_says_no_word_of_states(archive: Archive) -> None:
+    """Without people and `[describe]` nobody notices the catalogue."""
+    published(archive, History([Step("p", {"a": "1"})]))
+    catch_up(archive)
+    for words in (("record", "list"), ("record", "show", "1"), ("status",)):
+        out = run_command(*words, "--archive", archive.root).out
+        assert not any(str(state) in out for state in State if state not in (State.OPEN, State.EMPTY)), (words, out)
+
+
+def test_a_thousand_records_are_valid_in_each_format(archive: Archive) -> None:
+    schema = etree.XMLSchema(etree.parse(str(Path(__file__).parents[2] / "xsd" / "record.xsd")))
+    Catalogue(archive).save([_record(number, f"p{number % 3}") for number in range(1000)], "test", "many")
+    found = list(Catalogue(archive).records())
+    assert len(found) == 1000
+    fifteen = "title creator subject description publisher contributor date type format identifier source language"
+    elements = {f"{{{dublin_core.DC}}}{name}" for name in f"{fifteen} relation coverage rights".split()}
+    for each in found:
+        assert schema.validate(etree.fromstring(record_xml.write(each))), schema.error_log
+        dc = etree.fromstring(dublin_core.write(each, "An archive"))
+        assert dc.tag == f"{{{dublin_core.OAI_DC}}}dc"
+        assert {element.tag for element in dc} <= elements and all(element.text for element in dc)
+
+
+def test_a_list_of_ten_thousand_records_reads_fifty(archive: Archive) -> None:
+    """The cost of a list is that of its lines: what it reads is counted."""
+    Catalogue(archive).save([_record(number, f"p{number % 7}") for number in range(10_000)], "test", "many")
+    catalogue, read = Catalogue(archive), 0
+    records = catalogue.records()
+    for _ in range(50):
+        next(records)
+        read += 1
+    assert read == 50
+    blobs = Repository(archive.catalogue)
+    original, count = Repository.read, [0]
+
+    def counted(store: Repository, blob: str) -> bytes:
+        count[0] += 1
+        return original(store, blob)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Repository, "read", counted)
+        records = Catalogue(archive).records()
+        assert len([next(records) for _ in range(50)]) == 50
+    assert count[0] == 50 and blobs.path == archive.catalogue
+
+
+def test_a_clock_that_was_set_back(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue = Catalogue(archive)
+    (record,) = catalogue.save([_record(1)], "anna", "new")
+    past = datetime(1999, 1, 1, tzinfo=CET)
+    for module in ("webarcfs.archive.catalogue.catalogue", "webarcfs.archive.catalogue.record"):
+        monkeypatch.setattr(f"{module}.now", lambda: past)
+    changed = record.with_event("withdrawn", "anna", "x", State.CHECKED)
+    catalogue.save([changed], "anna", "withdrawn")
+    assert catalogue.read(record.id)[0].state is State.CHECKED
+    assert [event.what for event in catalogue.history(record.id)] == ["withdrawn", "new"]
