@@ -27,6 +27,8 @@ TABLES: Mapping[str, type] = {
     "[crawl]": settings.CrawlSettings,
     "[mount]": settings.MountSettings,
     "[index]": settings.IndexSettings,
+    "[describe]": settings.DescribeSettings,
+    "[readers]": settings.ReadersSettings,
     "[profile.NAME]": settings.Profile,
     "[[publication]]": settings.Publication,
 }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.history.versions import leads_to_arcs
+from webarcfs.archive.history.versions import arcs, described, leads_to_arcs
 from webarcfs.archive.model.arc_paths import is_data_file
+from webarcfs.archive.model.errors import InvalidDocument
+from webarcfs.archive.model.metadata import CommitTag
 
 #: The extension of a file without one.
 NONE = "(none)"
@@ -48,6 +50,22 @@ def difference(store: Repository, old: str | None, new: str | None) -> Count:
             changed |= _above(folder)
     folders = sum(_holds(store, new, path) - _holds(store, old, path) for path in changed)
     return Count(size, files, folders, {name: number for name, number in extensions.items() if number})
+
+
+def stored(store: Repository, tree: str, tags: Set[CommitTag]) -> Count:
+    """Return the count of the documents of a tree that some crawls stored: of what a publication saw in layout 1."""
+    size, extensions = 0, Counter[str]()
+    above: set[str] = set()
+    for arc in arcs(store, tree):
+        try:
+            is_own = described(store, arc).commit_tag in tags
+        except InvalidDocument:
+            is_own = False
+        if is_own and arc.data is not None:
+            size += store.size(arc.data.oid)
+            extensions[arc.data.name.rpartition(".")[2] if "." in arc.data.name else NONE] += 1
+            above |= _above(arc.path)
+    return Count(size, extensions.total(), len(above), dict(extensions))
 
 
 def _above(arc: str) -> set[str]:

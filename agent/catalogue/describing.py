@@ -13,14 +13,14 @@ from agent.catalogue import counting
 from agent.catalogue.counting import Count
 from agent.system import jsonfile
 from webarcfs.archive.catalogue.captures import Capture
-from webarcfs.archive.catalogue.record import Occasion, Part, Record, State, Value
+from webarcfs.archive.catalogue.record import OWN, Occasion, Part, Record, State, Value
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Release
-from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.history import versions
+from webarcfs.archive.git.repository import CRAWLS, Repository
+from webarcfs.archive.history import sequence, versions
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, split
 from webarcfs.archive.model.errors import NotFound, WebarcError
-from webarcfs.archive.model.metadata import format_time, now, parse_time
+from webarcfs.archive.model.metadata import CommitTag, format_time, now, parse_time
 from webarcfs.warc import http_response
 
 #: The setter of fields that nobody typed.
@@ -111,14 +111,18 @@ def _from_report(archive: Archive, capture: Capture) -> dict[int, str]:
 
 
 def _counted(archive: Archive, record: Record, before: Record | None) -> dict[int, str]:
-    """Return the fields that counting fills, by the difference to the record before."""
-    counted = _count_of(archive, before)
+    """Return the fields that counting fills, by the difference to the record before where git has both trees."""
+    by_tree = not any(part.seen == OWN for each in (record, before) if each is not None for part in each.parts)
+    counted = _count_of(archive, before) if by_tree else None
     count, old = counted if counted is not None else (Count(), {})
-    earlier = count.extensions
-    trees = {part.tag.domain: _tree(archive, part) for part in record.parts}
-    for domain in sorted(old.keys() | trees.keys()):
-        store = Repository(archive.repository(domain))
-        count += counting.difference(store, old.get(domain), trees.get(domain))
+    earlier = count.extensions if by_tree or before is None else counting.parsed(before.text(25))
+    parts = {part.tag.domain: part for part in record.parts}
+    for domain in sorted(old.keys() | parts.keys()):
+        store, part = Repository(archive.repository(domain)), parts.get(domain)
+        if part is not None and part.seen == OWN:
+            count += counting.stored(store, versions.tree_of(store, part.tag), _own_tags(store, record.publication))
+        else:
+            count += counting.difference(store, old.get(domain), None if part is None else _tree(archive, part))
     new = sorted(count.extensions.keys() - earlier.keys())
     return {
         22: str(count.bytes),
@@ -139,6 +143,12 @@ def _count_of(archive: Archive, before: Record | None) -> tuple[Count, dict[str,
         return None
     size, files, folders = (int(before.text(number) or 0) for number in (22, 23, 24))
     return Count(size, files, folders, counting.parsed(before.text(25))), trees
+
+
+def _own_tags(store: Repository, publication: str) -> set[CommitTag]:
+    """Return the snapshots that a publication's crawls made."""
+    found = (sequence.crawl_commit(store, oid) for oid in store.refs(CRAWLS).values())
+    return {each.message.tag for each in found if each is not None and each.message.publication == publication}
 
 
 def _tree(archive: Archive, part: Part) -> str | None:

@@ -35,6 +35,7 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     runs = f"agent {agent['pid']} runs since {agent['since']}" if agent else "no agent runs"
     yield f"{told['archive']}: {runs}"
     yield from (f"  webarc.toml: {fault}" for fault in told["settings_faults"])
+    yield from (f"  webarc.toml: {line}" for line in told["settings_warnings"])
     yield from (f"  refused: {line}" for line in told["refused"])
     for job in told["jobs"]:
         why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""

@@ -17,6 +17,7 @@ from agent.system import jsonfile
 from webarcfs.archive.config import settings_file
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, SettingsError
 from webarcfs.archive.model.metadata import format_time, now
 
@@ -34,10 +35,25 @@ def overview(archive: Archive) -> dict[str, Any]:
         "archive": str(archive.root),
         "agent": None if agent is None else {"pid": agent.pid, "since": agent.since},
         "settings_faults": faults,
+        "settings_warnings": _disagreeing(settings),
         "publications": [_publication(archive, each, past) for each in _all(settings, past)],
         "jobs": [_job(each) for each in past.open],
         "refused": list(past.refused),
     }
+
+
+def _disagreeing(settings: Settings) -> list[str]:
+    """Return a line for each host of two publications that differ in when readers may see their captures."""
+    said: dict[str, dict[tuple[str, str], str]] = {}
+    for each in settings.publications:
+        for url in each.urls:
+            host = split(arc_path(url))[0]
+            said.setdefault(host, {}).setdefault((each.release, str(each.closed_for or "")), each.name)
+    return [
+        f"{host}: {' and '.join(sorted(names.values()))} differ in release or closed_for; readers see what any shows"
+        for host, names in sorted(said.items())
+        if len(names) > 1
+    ]
 
 
 def shown_state(each: JobState) -> Phase:

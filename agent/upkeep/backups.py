@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agent.catalogue.keeping import catch_up_records
 from agent.indexing.recovery import Recovered, recover
 from agent.system import jsonfile
 from agent.upkeep.backupmark import MARK, held, id_of
@@ -118,6 +119,7 @@ def restore(
         if partial or not missing:
             directory.finish(archive)  # before this, the folder is no archive
             (archive.root / RESTORING).unlink()
+            catch_up_records(archive)  # of captures that were published while the backup was made
         return copied, recovered, mark["finished"] is not None
 
 

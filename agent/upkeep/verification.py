@@ -126,7 +126,7 @@ def catalogue_findings(archive: Archive, *, quick: bool) -> Iterator[str]:
     """Check that the catalogue's objects are whole, and that each record fits its schema; `quick`, the newest alone."""
     name = archive.catalogue.name
     if not archive.catalogue.exists():
-        if directory.layout_of(archive.root) >= directory.LAYOUT and any(archive.reports.glob("*/summary.json")):
+        if archive.format.exists() and _should_have_one(archive):
             yield f"{name}: it is missing; a backup has it. The next start makes records anew from git, edits are lost"
         return
     try:
@@ -143,6 +143,10 @@ def catalogue_findings(archive: Archive, *, quick: bool) -> Iterator[str]:
                 yield f"{name}: {error}; {_EDITED}"
     except WebarcError as error:
         yield f"{name}: {error}; {_EDITED}"
+
+
+def _should_have_one(archive: Archive) -> bool:
+    return directory.layout_of(archive.root) >= directory.LAYOUT and any(archive.reports.glob("*/summary.json"))
 
 
 def _feed(seen: _Seen) -> Iterator[str]:

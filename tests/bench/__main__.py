@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Callable
 
-from tests.bench import additions, asking, crawl, folder, growth, links, mount, redirects, wordcount
+from tests.bench import additions, asking, crawl, folder, growth, links, mount, records, redirects, wordcount
 
 #: Name → the benchmark; with the full sizes where `large` is asked for.
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
@@ -22,6 +22,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "log": lambda _: asking.log(),
     "wordcount": lambda given: wordcount.wordcount(_rounds(given), wordcount.SIZES[0 if given.large else -1 :]),
     "redirects": lambda given: redirects.redirects(redirects.SIZES if given.large else redirects.SIZES[:1]),
+    "records": lambda _: records.records(),
     "links": lambda given: links.links(10_000_000 if given.large else 300_000),
 }
 

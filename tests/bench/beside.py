@@ -91,11 +91,16 @@ def _work(checkout: Checkout, folder: Path, file: Path, port: int) -> Iterator[t
     folder.mkdir()
     archive = str(folder / "archive")
     checkout.run("webarc-agent", "--quiet", "init", archive)
+    (Path(archive) / "webarc.toml").write_text("[index]\nlinks = false\n", "utf-8")
     crawl = ("--quiet", "crawl", "--archive", archive, "--wait", "0", f"http://127.0.0.1:{port}/")
     yield "import", checkout.run("webarc-agent", "--quiet", "import", "--archive", archive, str(file))
     yield "first crawl", checkout.run("webarc-agent", *crawl)
     yield "unchanged crawl", checkout.run("webarc-agent", *crawl)
     yield from _mount(checkout, Path(archive), folder / "mnt")
+    linked = folder / "linked"
+    checkout.run("webarc-agent", "--quiet", "init", str(linked))
+    (linked / "webarc.toml").write_text("[index]\nlinks = true\n", "utf-8")
+    yield "crawl with links", checkout.run("webarc-agent", *crawl[:3], str(linked), *crawl[4:])
 
 
 def _mount(checkout: Checkout, archive: Path, point: Path) -> Iterator[tuple[str, float]]:

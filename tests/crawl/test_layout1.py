@@ -14,6 +14,7 @@ from agent.upkeep.verification import verify
 from tests.support import archives, crawls
 from tests.support.crawls import count, crawl, run_command
 from tests.support.site import Site
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive, layout_of, open_archive
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository
 from webarcfs.archive.history import sequence, versions
@@ -69,6 +70,10 @@ def test_it_reads_alike_before_and_after_the_upgrade(archive: Archive) -> None:
     assert layout_of(archive.root) == 2 and _all(archive) == before
     assert {found.path.rpartition("/")[2] for found in ask(archive.database)} == _PAGES | {"d.html"}
     assert list(verify(archive)) == []
+    records = list(Catalogue(archive).records())
+    counted = [(each.publication, each.text(23)) for each in records]
+    assert sorted(counted) == [("home", "0")] * 2 + [("whole", "4")] * 2  # what its own crawls stored
+    assert {part.seen for each in records for part in each.parts} == {"own"}  # all that layout 1 tells
 
 
 def test_it_is_crawled_on(archive: Archive, site: Site) -> None:

@@ -21,7 +21,7 @@ from tests.support.agents import configure, job_of, status
 from tests.support.crawls import run_command
 from tests.support.generated import Generated
 from tests.support.site import Site
-from webarcfs.archive.config import settings as config
+from webarcfs.archive.config import settings_file
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history.feed import Feed
@@ -39,7 +39,7 @@ def start(archive: Archive) -> None:
 
 def killed_worker(archive: Archive, point: str) -> str:
     """A job as the agent begins it, whose process dies at `point`, and the agent with it; its name."""
-    settings, _ = config.load(archive.settings)
+    settings, _ = settings_file.load(archive.settings)
     (publication,) = settings.publications
     folder = folders.new_folder(archive, publication.name)
     definition.save(folder, Definition(publication=publication, instances=settings.crawl.max_instances))

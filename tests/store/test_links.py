@@ -142,6 +142,7 @@ def test_publishing_goes_on_while_recover_reads_links(published: Archive, monkey
 
 def test_what_git_cannot_give_keeps_nothing_else_out(archive: Archive, caplog: pytest.LogCaptureFixture) -> None:
     """Neither the other pages nor later snapshots; it is told, with its path."""
+    archive.settings.write_text("[index]\nlinks = false\n", "utf-8")
     publish(archive, DOMAIN, {"a.html": A, "b.html": B, "c.html": b"<a href=x>x</a>"})
     publish(archive, DOMAIN, {"d.html": b"<a href=y>y</a>"})
     catch_up(archive)
@@ -258,7 +259,7 @@ def test_recover_gives_the_same(published: Archive) -> None:
 
 
 def test_recover_removes_it_where_it_is_not_wanted(published: Archive) -> None:
-    published.settings.unlink()
+    published.settings.write_text("[index]\nlinks = false\n", "utf-8")
     assert recover(published).links is None
     assert not published.links.exists()
 

@@ -115,8 +115,9 @@ def _publications(store: Repository) -> set[str]:
     found = set(store.ref_names(PUBLICATIONS))
     for target in store.refs(CRAWLS).values() if len(found) <= 1 else ():
         with suppress(Damaged):
-            found.add(store.commit(target).message.publication)
-    return found - {""}
+            commit = sequence.crawl_commit(store, target)
+            found |= {commit.message.publication} if commit is not None else set()
+    return found
 
 
 def _part(store: Repository, commit: Commit) -> CapturedPart:

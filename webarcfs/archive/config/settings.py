@@ -174,6 +174,16 @@ class DescribeSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadersSettings:
+    """`[readers]`: how servers for readers learn a reader's name."""
+
+    header: str = _setting(validators.text, "", "The header in which a trusted proxy names the reader.")
+    proxies: tuple[str, ...] = _setting(
+        validators.list_of(validators.network), (), "Addresses and networks of the proxies that are trusted."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
     """`[[publication.exclude]]`: a part of a site that is left out, and why."""
 
@@ -243,6 +253,7 @@ class Settings:
     mount: MountSettings = MountSettings()
     index: IndexSettings = IndexSettings()
     describe: DescribeSettings = DescribeSettings()
+    readers: ReadersSettings = ReadersSettings()
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     publications: tuple[Publication, ...] = ()
 

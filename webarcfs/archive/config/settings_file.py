@@ -20,6 +20,7 @@ from webarcfs.archive.config.settings import (
     MountSettings,
     Profile,
     Publication,
+    ReadersSettings,
     ReleaseSettings,
     Settings,
     as_table,
@@ -100,6 +101,7 @@ def parse(text: str, source: str, more: Mapping[str, str] | None = None) -> Sett
         mount=read_table(MountSettings, tables.pop("mount", {}), "mount", faults),
         index=read_table(IndexSettings, tables.pop("index", {}), "index", faults),
         describe=describe,
+        readers=read_table(ReadersSettings, tables.pop("readers", {}), "readers", faults),
         profiles=profiles,
         publications=listed,
     )

@@ -5,6 +5,7 @@ A check raises ValueError with a sentence that explains the fault.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable
 from datetime import datetime
@@ -113,6 +114,14 @@ def name(value: Any) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value) or ".." in value or value.endswith(".lock"):
         raise ValueError(f"{value!r} is no name: up to 100 letters, digits and . _ - (it becomes part of a git ref)")
     return value
+
+
+def network(value: Any) -> str:
+    """Check for an IP address, or a network such as 10.0.0.0/8."""
+    try:
+        return str(ipaddress.ip_network(value if isinstance(value, str) else ""))
+    except ValueError:
+        raise ValueError(f"{value!r} is no IP address or network, such as 127.0.0.1 or 10.0.0.0/8") from None
 
 
 def url_pattern(value: Any) -> str:
