@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from rich.table import Table
 
 from agent.catalogue.keeping import catch_up_records
 from agent.commands.common import archive_option, opened, settings_of
-from webarcfs.archive.catalogue import dublin_core, people, record_xml, workflow
+from webarcfs.archive.catalogue import catalogue_database, dublin_core, people, record_xml, workflow
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.fields import FIELDS, Edit, Field, step_of
 from webarcfs.archive.catalogue.record import Record, State
@@ -27,6 +27,8 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.archive.model.metadata import format_time, parse_time
 
+#: A number of more digits is none that SQLite could have.
+_DIGITS = 15
 _publication = click.option("--publication", metavar="NAME", help="Only the captures of this publication.")
 
 
@@ -91,7 +93,7 @@ def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -
     Example:
       webarc-agent record show 20261121T030000-example
     """
-    found, _ = _one(_catalogue(opened(archive)), record_id)
+    found, _ = _found(archive, record_id)
     if as_json:
         click.echo(json.dumps(found.as_fields(), indent=1, ensure_ascii=False))
         return
@@ -168,7 +170,7 @@ def export(
     catalogue = _catalogue(place)
     found: Iterable[Record] = catalogue.records(publication)
     if record_ids:
-        found = [_one(catalogue, each)[0] for each in record_ids]
+        found = [_one(place, catalogue, each)[0] for each in record_ids]
     if form in ("xml", "dc"):
         institution = settings_of(place).describe.institution
         _write_xml(found, to, record_xml.write if form == "xml" else lambda each: dublin_core.write(each, institution))
@@ -200,8 +202,7 @@ def _write_xml(found: Iterable[Record], to: Path | None, write: Callable[[Record
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 def log(record_id: str, archive: str | None, as_json: bool) -> None:
     """Show what happened to a record, newest first: when, by whom, and why."""
-    catalogue = _catalogue(opened(archive))
-    found, _ = _one(catalogue, record_id)
+    found, _ = _found(archive, record_id)
     for event in reversed(found.events):
         if as_json:
             told = {"what": event.what, "at": format_time(event.at), "by": event.by, "text": event.text}
@@ -227,7 +228,7 @@ def edit(record_id: str, changes: tuple[str, ...], archive: str | None) -> None:
     place = opened(archive)
     acting = people.acting(place, Right.DESCRIBE)
     catalogue = _catalogue(place)
-    found, blob = _one(catalogue, record_id)
+    found, blob = _one(place, catalogue, record_id)
     changed = workflow.edited(found, pairs, acting.name, acting.role)
     if changed != found:
         catalogue.save([changed], acting.name, f"{found.id}: edited {', '.join(pairs)}", expected={found.id: blob})
@@ -309,7 +310,7 @@ _decision(
 def _decide(place: Archive, record_id: str, decision: Decision, reason: str) -> None:
     acting = people.acting(place, RULES[decision].right)
     catalogue = _catalogue(place)
-    found, blob = _one(catalogue, record_id)
+    found, blob = _one(place, catalogue, record_id)
     changed = workflow.decided(found, decision, acting.name, reason)
     catalogue.save([changed], acting.name, f"{found.id}: {RULES[decision].event}", expected={found.id: blob})
     click.echo(f"{found.id}: {changed.state}")
@@ -324,14 +325,19 @@ def _catalogue(place: Archive) -> Catalogue:
     return Catalogue(place)
 
 
-def _one(catalogue: Catalogue, name: str) -> tuple[Record, str]:
+def _found(archive: str | None, name: str) -> tuple[Record, str]:
+    place = opened(archive)
+    return _one(place, _catalogue(place), name)
+
+
+def _one(place: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
     """Return a record by its name or its number, and the id of its blob. Raises NotFound."""
     if name.isdecimal():
-        numbered: Iterator[Record] = (each for each in catalogue.records() if each.number == int(name))
-        found = next(numbered, None)
+        with catalogue_database.opened(place, catalogue) as tables:
+            found = tables.id_of(int(name)) if len(name) <= _DIGITS else None
         if found is None:
             raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
-        name = found.id
+        name = found
     return catalogue.read(name)
 
 

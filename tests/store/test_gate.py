@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,13 +15,14 @@ from tests.support.histories import DOMAIN, HISTORIES, NOW, PATHS, History
 from tests.support.recorded import published
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.history import versions
 from webarcfs.archive.index.query import ask
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.gate import reader_query, visibility
 from webarcfs.gate.gate import Gate, Reader
 from webarcfs.gate.reader_repositories import ReaderRepositories
-from webarcfs.gate.visibility import Open, Scope, Snapshot, Version, standing
+from webarcfs.gate.visibility import Open, Saw, Scope, Snapshot, Version, standing
 
 pytestmark = pytest.mark.store
 
@@ -64,7 +68,37 @@ def agree(history: History) -> None:
             assert not in_a_run or not expected or not scope.is_plain
             if scope.is_plain:
                 assert in_a_run != expected
+    assert _rows(history, snapshots, saw) == {
+        (number, path)
+        for number, state in enumerate(history.states)
+        if history.is_open(number)
+        for path in state
+        if history.is_visible(number, path)
+    }
     assert scope.is_whole == all(history.is_open(number) for number in range(len(history.steps)))
+
+
+def _rows(history: History, snapshots: list[Snapshot], saw: Saw) -> set[tuple[int, str]]:
+    """The rows of a reader's view of a webarc.db in memory: number of the snapshot, and path."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(sql("schema"))
+        connection.execute(f"INSERT INTO domain VALUES (1, '{DOMAIN}')")
+        for number, step in enumerate(history.steps):
+            row = (history.seq(number), str(number), str(number), number, step.publication)
+            connection.execute("INSERT INTO snapshot VALUES (1, ?, ?, ?, ?, ?, 1)", row)
+        for document, path in enumerate(PATHS):
+            connection.execute("INSERT INTO document VALUES (?, 1, ?, ?, '')", (document, path, path))
+            starts = [n for n, state in enumerate(history.states) if path in state and history.span(n, path).start == n]
+            for number in starts:
+                version = _version(history, number, path)
+                row = (document, version.first, version.last, version.stored, bytes.fromhex(f"0{version.blob}"))
+                connection.execute("INSERT INTO version VALUES (?, 1, ?, ?, ?, '', '', '', '', 200, ?, x'', 0)", row)
+
+        def saw_it(_domain: str, snapshot: Snapshot, version: Version) -> bool:
+            return saw(snapshot, replace(version, blob=version.blob.lstrip("0")))
+
+        reader_query.show(connection, {DOMAIN: snapshots}, saw_it, lambda *_: True, lambda *_: False)
+        return {(int(tag), path) for tag, path in connection.execute("SELECT commitTag, path FROM metadata")}
 
 
 @given(HISTORIES)

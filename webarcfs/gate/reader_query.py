@@ -6,7 +6,9 @@ The filter runs inside the query, so that counts and limits are those of what th
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index import held_versions
@@ -44,25 +46,40 @@ def narrowed(gate: Gate) -> Narrowed | None:
 
     sees: dict[str, Saw] = {}
 
-    def saw(*about: object) -> bool:
-        domain, seq, publication, seen, path, blob, stored = about
-        assert isinstance(domain, str) and isinstance(blob, bytes) and isinstance(seq, int) and isinstance(stored, int)
+    def saw(domain: str, snapshot: Snapshot, version: Version) -> bool:
         if domain not in sees:
             sees[domain] = gate.saw(domain)
-        snapshot = Snapshot(seq, str(publication), Standing.OPEN, str(seen))
-        return sees[domain](snapshot, Version(str(path), blob.hex(), seq, seq + 1, stored))
+        return sees[domain](snapshot, version)
 
-    def prepare(connection: sqlite3.Connection) -> None:
-        connection.create_function("permitted", 2, permitted)
-        connection.create_function("named", 2, named)
-        connection.create_function("saw", 7, saw)
-        connection.execute(sql("gate/snapshots"))
-        for domain, found in snapshots.items():
-            for each in found:
-                if each.standing is not Standing.HIDDEN:
-                    values = {"domain": domain, "seq": each.seq, "publication": each.publication, "seen": each.seen}
-                    closed = int(each.standing is Standing.CLOSED)
-                    connection.execute(sql("gate/insert_snapshot"), values | {"closed": closed})
-        connection.execute(sql("gate/view"))
+    return lambda connection: show(connection, snapshots, saw, permitted, named)
 
-    return prepare
+
+def show(
+    connection: sqlite3.Connection,
+    snapshots: Mapping[str, Sequence[Snapshot]],
+    saw: Callable[[str, Snapshot, Version], bool],
+    permitted: Callable[[str, str], bool],
+    named: Callable[[str, str], bool],
+) -> None:
+    """Make the view `metadata` of a connection to webarc.db that of a reader, for as long as it is open.
+
+    `snapshots` are those of each domain. `permitted` and `named` say of URL and time of capture whether no rule takes
+    it away, and whether a rule allows it to the reader by name.
+    """
+
+    def sees(*about: Any) -> bool:
+        domain, seq, publication, seen, path, blob, stored = about
+        snapshot = Snapshot(seq, publication, Standing.OPEN, seen)
+        return saw(domain, snapshot, Version(path, blob.hex(), seq, seq + 1, stored))
+
+    connection.create_function("permitted", 2, permitted)
+    connection.create_function("named", 2, named)
+    connection.create_function("saw", 7, sees)
+    connection.execute(sql("gate/snapshots"))
+    for domain, found in snapshots.items():
+        for each in found:
+            if each.standing is not Standing.HIDDEN:
+                values = {"domain": domain, "seq": each.seq, "publication": each.publication, "seen": each.seen}
+                closed = int(each.standing is Standing.CLOSED)
+                connection.execute(sql("gate/insert_snapshot"), values | {"closed": closed})
+    connection.execute(sql("gate/view"))
