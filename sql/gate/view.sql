@@ -1,5 +1,6 @@
 -- The view `metadata` for a reader: documents of the snapshots that the reader may see, in versions that some snapshot
--- contains that the reader may see. Functions: saw (a snapshot whose publication saw less than the whole tree contains a
+-- contains that the reader may see. Where the reader may not see the snapshot that stored a version, its time of capture is
+-- that of the first one that the reader may see. Functions: saw (a snapshot whose publication saw less than the whole tree contains a
 -- version), permitted (no rule takes a capture of a URL away), named (a rule allows it to the reader by name).
 CREATE TEMP VIEW metadata AS
 SELECT document.url         AS url,
@@ -10,7 +11,19 @@ SELECT document.url         AS url,
        snapshot.crawlTime   AS crawlTime,
        version.createTime   AS createTime,
        snapshot.commitTag   AS commitTag,
-       version.captureTime  AS captureTime,
+       CASE WHEN EXISTS (SELECT 1 FROM temp.reader_snapshot AS storing
+                          WHERE storing.domain = version.domain AND storing.seq = version.stored AND NOT storing.closed)
+            THEN version.captureTime
+            ELSE (SELECT first.crawlTime
+                    FROM temp.reader_snapshot AS shown
+                    JOIN main.snapshot AS first ON first.domain = shown.domain AND first.seq = shown.seq
+                   WHERE shown.domain = version.domain
+                     AND shown.seq >= version.seq_from AND shown.seq < version.seq_until
+                     AND (shown.seen = '' OR saw(domain.name, shown.seq, shown.publication, shown.seen, document.path,
+                                                 version.blob, version.stored))
+                   ORDER BY shown.seq
+                   LIMIT 1)
+        END                 AS captureTime,
        version.status       AS status
   FROM main.snapshot
   JOIN main.domain   ON domain.id = snapshot.domain

@@ -26,7 +26,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.history import versions
 from webarcfs.archive.model.errors import BadCondition, NotFound, NotPermitted, SettingsError, UsageError
-from webarcfs.archive.model.metadata import CommitTag, compact_time
+from webarcfs.archive.model.metadata import CommitTag, compact_time, format_time
 from webarcfs.client import WebarchiveClient
 from webarcfs.commands.cli import COMMANDS, cli
 from webarcfs.commands.place import Place, for_reader
@@ -178,6 +178,27 @@ def test_withdraw_the_first_of_three_that_share_a_page(tmp_path: Path) -> None:
         }
     log = webarc("log", f"{_URL}a.html", "--archive", str(archive.root), "--as-reader").stdout
     assert log.startswith(f"{tags[1]}  added")
+
+
+def test_a_version_that_a_hidden_snapshot_stored_has_the_time_of_the_first_that_is_visible(tmp_path: Path) -> None:
+    """R5: its time is that of the first visible record that contains it; a release of an earlier one moves it back."""
+    same = {"a.html": "same"}
+    archive, tags = _archive(tmp_path, Step("p", same, State.COUNTED, held=True), Step("p", same), Step("p", same))
+
+    def times() -> set[tuple[str, str]]:
+        with WebarchiveClient(archive.root, reader="") as client:
+            told = {(str(meta.commit_tag), format_time(meta.capture_time)) for meta in client.select()}
+            for tag in client.snapshots(DOMAIN):
+                for meta in (*client.at(tag), *client.changed(tag)):
+                    assert meta.capture_time >= client.snapshots(DOMAIN)[0].crawl_time
+            assert [meta.path for meta in client.changed(client.snapshots(DOMAIN)[0])] == [f"/{DOMAIN}/a.html"]
+            return told
+
+    assert times() == {(str(tag), "2020-01-02T00:00:00") for tag in tags[1:]}
+    found = webarc("query", "captureTime < '2020-01-02'", "--archive", str(archive.root), "--as-reader").stdout
+    assert DOMAIN not in found
+    _decide(archive, 0, Decision.RELEASE)
+    assert times() == {(str(tag), "2020-01-01T00:00:00") for tag in tags}
 
 
 def test_two_publications_on_one_host_one_held(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import dataclasses
 import io
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -201,12 +201,18 @@ class WebarchiveClient:
         tag = _tag(commit_tag)
         store = self._repositories.store(tag.domain)
         tree = versions.tree_of(store, tag)
-        return (_shown(versions.described(store, arc), tag) for arc in versions.arcs(store, tree))
+        known = None if self._gate is None else set(self.snapshots(tag.domain))
+        return (_shown(versions.described(store, arc), tag, known) for arc in versions.arcs(store, tree))
 
     def changed(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
         """Yield the documents that a snapshot added, or of which it stored another version. Raises NotFound."""
         tag = _tag(commit_tag)
-        return versions.stored_by(self._repositories.store(tag.domain), tag)
+        store = self._repositories.store(tag.domain)
+        if self._gate is None:
+            return versions.stored_by(store, tag)
+        # What a hidden snapshot stored is new to the reader where a visible one has it first.
+        known = set(self.snapshots(tag.domain))
+        return (_shown(meta, tag, known) for meta in versions.differing(store, tag))
 
     # -- news --------------------------------------------------------------------------------------------------------
 
@@ -254,7 +260,11 @@ def _tag(tag: CommitTag | str) -> CommitTag:
     return tag if isinstance(tag, CommitTag) else CommitTag.parse(tag)
 
 
-def _shown(meta: MetaData, tag: CommitTag) -> MetaData:
-    """Return a document's metadata in a snapshot: crawlTime and commitTag are the snapshot's."""
-    captured = None if meta.capture_time == tag.crawl_time else meta.capture_time
+def _shown(meta: MetaData, tag: CommitTag, known: Set[CommitTag] | None) -> MetaData:
+    """Return a document's metadata in a snapshot: crawlTime and commitTag are the snapshot's.
+
+    So is the time of capture, if a reader does not know the snapshot that stored it; `known` is None for all.
+    """
+    is_known = known is None or meta.commit_tag in known
+    captured = None if meta.capture_time == tag.crawl_time or not is_known else meta.capture_time
     return dataclasses.replace(meta, crawl_time=tag.crawl_time, commit_tag=tag, captured=captured)

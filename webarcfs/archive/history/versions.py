@@ -175,12 +175,19 @@ def leads_to_arcs(store: Repository, tree: str) -> bool:
 
 def stored_by(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
     """Return the metadata of documents that a snapshot stored a version of, in order of path. Raises NotFound."""
+    return (meta for meta in differing(store, tag) if meta.commit_tag == tag)
+
+
+def differing(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
+    """Return the metadata of documents that are others than in the snapshot before, in order of path. Raises NotFound.
+
+    Each tells the snapshot that stored it.
+    """
     tree = tree_of(store, tag)
     before = [oid for earlier, oid in snapshots(store, tag.domain) if earlier.crawl_time < tag.crawl_time]
-    # Versions in the previous snapshot were stored by it, or earlier.
     changes = store.differences(store.commit(before[-1]).tree if before else None, tree)
     documents = (each.new for each in changes if each.new is not None and each.path.endswith(f"/{DATA_XML}"))
-    return (meta for document in documents if (meta := metadata(store.read(document))).commit_tag == tag)
+    return (metadata(store.read(document)) for document in documents)
 
 
 def described(store: Repository, arc: ArcTree) -> MetaData:
