@@ -26,7 +26,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.history import versions
 from webarcfs.archive.model.errors import BadCondition, NotFound, NotPermitted, SettingsError, UsageError
-from webarcfs.archive.model.metadata import CommitTag, compact_time, format_time
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, CommitTag, compact_time, format_time
 from webarcfs.client import WebarchiveClient
 from webarcfs.commands.cli import COMMANDS, cli
 from webarcfs.commands.place import Place, for_reader
@@ -294,10 +294,22 @@ def test_without_a_catalogue_held_snapshots_stay_hidden(tmp_path: Path) -> None:
 def test_a_reader_neither_counts_nor_writes(tmp_path: Path) -> None:
     archive, tags = _three(tmp_path)
     with WebarchiveClient(archive.root, reader="") as client:
-        with pytest.raises(BadCondition):
-            client.select("1 = 1 OR (SELECT count(*) FROM version) > 3")
-        with pytest.raises(BadCondition):
-            client.select("saw(1,2,3,4,5,6,7)")
+        hidden = WebarchiveClient(archive.root).select(f"path LIKE '%{_SECRET}%'")[0].as_fields()
+        row = ", ".join(f"'{hidden[name]}'" for name in (*FIELDS, *CAPTURE_FIELDS))
+        for refused in (
+            "1 = 1 OR (SELECT count(*) FROM version) > 3",
+            "saw(1, 2, 3, 4, 5, 6, 7)",
+            "permitted(url, captureTime)",
+            f"({row}) IN main.metadata",
+            "(1, 'x') IN main.domain",
+            "url IN temp.reader_snapshot",
+            "snapshot.seq > 0",
+            "count(*) OVER () > 3",
+            "1 = 1 UNION VALUES (1)",
+        ):
+            with pytest.raises(BadCondition):
+                client.select(refused)
+        assert client.select(f"({row}) IN metadata") == []
         meta = client.select("path LIKE '%a.html'")[0]
         with pytest.raises(NotPermitted), client.open_write(meta, "note"):
             pass

@@ -99,6 +99,8 @@ def _rows(
         if narrowed is not None:
             narrowed(connection)
         _fence(connection, seconds)
+        if narrowed is not None:
+            connection.set_authorizer(_allowed_to_readers)
         yield from connection.execute(text)
 
 
@@ -165,6 +167,15 @@ def _allowed(action: int, first: str | None, second: str | None, _database: str 
     if action == sqlite3.SQLITE_FUNCTION and second in _READERS_FUNCTIONS and inside == _VIEW:
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
+
+
+def _allowed_to_readers(
+    action: int, first: str | None, second: str | None, database: str | None, inside: str | None
+) -> int:
+    """Authorize an access of a reader's condition: the view of all, `main.metadata`, is not the reader's."""
+    if action == sqlite3.SQLITE_READ and first == _VIEW and database != "temp":
+        return sqlite3.SQLITE_DENY
+    return _allowed(action, first, second, database, inside)
 
 
 @contextmanager
