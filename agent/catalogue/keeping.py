@@ -6,7 +6,7 @@ A record that cannot be written never fails a job; the next start writes it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from agent.catalogue.circumstances import of_job, settings_as_they_were
 from agent.catalogue.describing import SYSTEM, described, empty
@@ -53,20 +53,20 @@ def _keep(catalogue: Catalogue, job: Job, tags: Iterable[str]) -> None:
     catalogue.save([record], SYSTEM, f"{job.name}: {what}", expected=expected, described=mark, files=files)
 
 
-def catch_up_records(archive: Archive) -> int:
+def catch_up_records(archive: Archive, stop: Callable[[], bool] = lambda: False) -> int:
     """Write the records of captures that have none, but for jobs that have not ended; return their number.
 
     An archive of layout 1 gets none: the next publication, or `upgrade`, raises it. Reads only what was published since
-    all had one. Logs what cannot be read or written.
+    all had one. `stop` ends it between two commits; the next call goes on. Logs what cannot be read or written.
     """
     try:
-        return _catch_up(archive)
+        return _catch_up(archive, stop)
     except (WebarcError, OSError) as error:
         _log.error("the catalogue was not completed, the next start tries again: %s", error)
         return 0
 
 
-def _catch_up(archive: Archive) -> int:
+def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
     catalogue = Catalogue(archive)
     if directory.layout_of(archive.root) < directory.LAYOUT or not archive.database.exists():
         return 0
@@ -81,6 +81,8 @@ def _catch_up(archive: Archive) -> int:
     missing = [each for each in found if each.job not in under_way and not catalogue.has(each.job)]
     newest: dict[str, Record] = {}
     for start in range(0, len(missing), _AT_ONCE):
+        if stop():
+            return start
         records = [_described(archive, catalogue, capture, newest) for capture in missing[start : start + _AT_ONCE]]
         expected = dict.fromkeys(record.id for record in records)
         catalogue.save(records, SYSTEM, f"{len(records)} captures from git", expected=expected)

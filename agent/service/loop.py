@@ -177,7 +177,7 @@ class Service:
         for what, work in (
             ("additions", replay),
             ("the database", lambda archive: recovery.catch_up(archive, lambda: signals.stop)),
-            ("the catalogue", catch_up_records),
+            ("the catalogue", lambda archive: catch_up_records(archive, lambda: signals.stop)),
         ):
             try:
                 work(self.archive)

@@ -292,6 +292,7 @@ def test_without_a_catalogue_held_snapshots_stay_hidden(tmp_path: Path) -> None:
 
 
 def test_a_reader_neither_counts_nor_writes(tmp_path: Path) -> None:
+    """R8, R9: the filter is inside the query, so that no count and no figure tells of hidden rows."""
     archive, tags = _three(tmp_path)
     with WebarchiveClient(archive.root, reader="") as client:
         hidden = WebarchiveClient(archive.root).select(f"path LIKE '%{_SECRET}%'")[0].as_fields()

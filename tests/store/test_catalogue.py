@@ -138,6 +138,20 @@ def test_a_catalogue_that_is_removed_or_behind_is_made_anew_from_git(archive: Ar
     assert list(verify(archive)) == []
 
 
+def test_catching_up_stops_and_goes_on(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old archive has thousands of captures: an agent that is to stop does not describe them all first."""
+    published(archive, History([Step("p", {"a": str(number)}, None) for number in range(5)]))
+    catch_up(archive)
+    monkeypatch.setattr("agent.catalogue.keeping._AT_ONCE", 2)
+    asked: list[bool] = []
+    assert catch_up_records(archive, lambda: len(asked) > 0 or bool(asked.append(True))) == 2
+    assert len(list(Catalogue(archive).ids())) == 2 and Catalogue(archive).described() == 0
+    assert catch_up_records(archive) == 3
+    assert Catalogue(archive).described() == 5
+    counts = [each.text(23) for each in Catalogue(archive).records()]
+    assert counts == ["1"] * 5
+
+
 def test_a_damaged_catalogue_is_told(archive: Archive) -> None:
     catalogue = Catalogue(archive)
     (record,) = catalogue.save([_record(1)], "anna", "new")
