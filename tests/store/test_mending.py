@@ -244,6 +244,24 @@ def test_the_commit_graph_is_made_anew(sound: Archive) -> None:
     assert list(verify(sound)) == []
 
 
+def test_a_git_that_crashes_is_a_finding(sound: Archive) -> None:
+    """A table of ids that leads beyond the commit-graph kills git 2.39 by SIGBUS, which says nothing."""
+    (path,) = repository(sound).glob("objects/info/commit-graph")
+    content = path.read_bytes()
+    fanout = content.index(b"OIDF") + 8
+    begin = int.from_bytes(content[fanout - 4 : fanout + 4])
+    for bucket in range(256):
+        at = begin + 4 * bucket
+        before = int.from_bytes(content[at - 4 : at]) if bucket else 0
+        if int.from_bytes(content[at : at + 4]) > before:  # a commit's bucket
+            damage(path, content[:at] + (1 << 24).to_bytes(4) + content[at + 4 :])
+            found = list(verify(sound))
+            assert any("crashed by signal" in line and "commit-graph" in line for line in found), (bucket, found)
+            assert mend(sound, DOMAIN).left == []
+            assert path.read_bytes() == content
+    assert list(verify(sound)) == []
+
+
 def test_refs_of_others_stay(sound: Archive) -> None:
     """Branches and tags of somebody who works with git, also where packed-refs is mended."""
     for arguments in (

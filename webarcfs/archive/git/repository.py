@@ -263,9 +263,19 @@ class Repository(Objects):
 
     def check(self) -> list[str]:
         """Return the findings of `git fsck`, a line each; none for a sound repository."""
-        done = git_command.run(["fsck", "--full", "--strict", "--no-dangling", "--no-progress"], self.path, check=False)
+        code, found = self._fsck()
+        if code < 0:
+            # git 2.39 reads beyond a commit-graph whose table of ids is damaged, and crashes (SIGBUS).
+            without, others = self._fsck("-c", "core.commitGraph=false")
+            what = "the commit-graph" if without >= 0 else "an object"
+            found = [*found, f"git crashed by signal {-code}: {what} is damaged", *others]
+        return found or ([f"it ended with {code}, and did not say why"] if code else [])
+
+    def _fsck(self, *settings: str) -> tuple[int, list[str]]:
+        arguments = [*settings, "fsck", "--full", "--strict", "--no-dangling", "--no-progress"]
+        done = git_command.run(arguments, self.path, check=False)
         lines = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
-        return [line for line in lines if not line.startswith("notice:")]
+        return done.returncode, [line for line in lines if not line.startswith("notice:")]
 
 
 def _ref_command(update: RefUpdate) -> str:
