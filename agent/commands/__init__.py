@@ -22,6 +22,7 @@ COMMANDS = Commands(
         "withhold": "agent.commands.access:withhold",
         "people": "agent.commands.access:people",
         "recover": "agent.commands.upkeep:recover",
+        "index": "agent.commands.index:index",
         "verify": "agent.commands.upkeep:verify",
         "maintain": "agent.commands.upkeep:maintain",
         "upgrade": "agent.commands.init:upgrade",

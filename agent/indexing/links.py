@@ -7,12 +7,9 @@ snapshots need not wait for its repair.
 from __future__ import annotations
 
 import logging
-import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
+from agent.indexing import bodies
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import Commit, Repository
@@ -23,8 +20,6 @@ from webarcfs.archive.model.errors import Damaged, Interrupted, InvalidDocument
 from webarcfs.content import anchors, mimetype, text
 
 _log = logging.getLogger(__name__)
-_CHUNK = 1 << 20
-_LONGEST_HEAD = 1 << 16
 
 
 def index_links(
@@ -60,9 +55,9 @@ def links_of(store: Repository, change: PageChange, head: str) -> Iterator[Archi
 
 
 def _read_links(store: Repository, url: str, blob: str, head: str) -> Iterator[ArchivedLink]:
-    with _body(store, blob) as chunks:
+    with bodies.chunks(store, blob) as chunks:
         sample = next(iter(chunks), b"")[: mimetype.SAMPLE]
-        charset = text.decode_charset(sample, _content_type(store, head))
+        charset = text.decode_charset(sample, bodies.content_type(store, head))
         base = anchors.base_of(chunks, charset) if any(map(anchors.may_have_base, chunks)) else ""
         yield from anchors.anchors_of(chunks, url, charset, base)
 
@@ -93,39 +88,3 @@ def _page(store: Repository, path: str, entries: dict[str, Entry]) -> tuple[str,
         _log.error("%s/%s (%s in %s), its links are left out: %s", path, DATA_XML, document.oid, store.path, error)
         return None
     return (meta.url, data.oid) if meta.mime_type in text.HTML_TYPES else None
-
-
-@contextmanager
-def _body(store: Repository, blob: str) -> Iterator[Iterable[bytes]]:
-    """Yield the chunks of a body; each iteration begins at its start."""
-    if store.size(blob) <= _CHUNK:
-        yield (store.read(blob),)
-        return
-    with tempfile.TemporaryFile() as file:
-        store.copy(blob, file.fileno())
-
-        yield _Chunks(file.fileno())
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunks:
-    """The chunks of a body in a file; each iteration begins at its start."""
-
-    fd: int
-
-    def __iter__(self) -> Iterator[bytes]:
-        at = 0
-        while at < anchors.LONGEST_PAGE and (chunk := os.pread(self.fd, _CHUNK, at)):
-            yield chunk
-            at += len(chunk)
-
-
-def _content_type(store: Repository, head: str) -> str:
-    """Return the Content-Type in the page's stored head; empty without one."""
-    if not head or store.size(head) > _LONGEST_HEAD:
-        return ""
-    for line in store.read(head).split(b"\n"):
-        name, colon, value = line.partition(b":")
-        if colon and name.strip().lower() == b"content-type":
-            return value.strip().decode("latin-1")
-    return ""

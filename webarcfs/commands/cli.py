@@ -14,6 +14,7 @@ from webarcfs.lazy_commands import Commands
 #: Name → object; imported on demand, since the libraries for reading an archive are slow to load.
 COMMANDS = Commands(
     {
+        "search": "webarcfs.commands.search:search",
         "query": "webarcfs.commands.query:query",
         "log": "webarcfs.commands.versions:log",
         "diff": "webarcfs.commands.comparing:diff",
@@ -29,7 +30,12 @@ COMMANDS = Commands(
 @click.version_option(webarcfs.__version__, prog_name="webarc")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an invalid command line
-    """Ask a web archive: what is in it, by any of its metadata, at any time.
+    """Ask a web archive: what is in it, by its words and any of its metadata, at any time.
+
+    \b
+    Find words, at present or at any time:
+      webarc search annual report
+      webarc search '"annual report" type:pdf' --at 2026-11-21
 
     \b
     Find documents, in every snapshot, by what is known of them:

@@ -60,11 +60,16 @@ class AccessRule:
 
     def fits(self, key: str) -> bool:
         """Return whether the rule holds for the URL of a key."""
+        beginnings = self.beginnings()
+        return key.startswith(beginnings) if beginnings else key == self.prefix
+
+    def beginnings(self) -> tuple[str, ...]:
+        """Return the beginnings of the keys of its URLs; none for a rule about one URL, whose key is `prefix`."""
         if self.key.endswith(_EXACT):
-            return key == self.prefix
+            return ()
         if self.key.endswith(","):  # a host, and all hosts below it
-            return key.startswith((self.key, f"{self.key[:-1]})", f"{self.key[:-1]}:"))
-        return key.startswith(self.key)
+            return self.key, f"{self.key[:-1]})", f"{self.key[:-1]}:"
+        return (self.key,)
 
     def holds(self, user: str, captured: datetime, now: datetime) -> bool:
         """Return whether the rule holds for a reader and the time of a capture."""
@@ -92,7 +97,7 @@ class AccessRules:
         """Return the rule that decides about a capture of a URL; None without one."""
         key = key_of(url)
         fitting = [each for each in self._near(key) if each.fits(key) and each.holds(user, captured, now)]
-        return max(fitting, key=_weight, default=None)
+        return max(fitting, key=weight, default=None)
 
     def touches(self, url: str) -> bool:
         """Return whether some rule is about a URL, for any reader and time."""
@@ -130,7 +135,8 @@ def _host(key: str, end: int) -> str:
     return f"{turned},"[:end]
 
 
-def _weight(rule: AccessRule) -> tuple[int, int, bool, int]:
+def weight(rule: AccessRule) -> tuple[int, int, bool, int]:
+    """Return the weight of a rule: of those that fit, the heaviest decides."""
     exact = rule.key.endswith(_EXACT)
     return len(rule.prefix), exact, bool(rule.user), list(Access).index(rule.access)
 

@@ -91,6 +91,16 @@ class Archive:
         return self.root / "links.db"
 
     @property
+    def search(self) -> Path:
+        """The folder of the full-text index, unless `[index] search` says no; derived."""
+        return self.root / "search"
+
+    @property
+    def search_lock(self) -> Path:
+        """The lock file that lets one process at a time write the full-text index."""
+        return self.root / "lock" / ".search"
+
+    @property
     def changes(self) -> Path:
         """The feed; derived."""
         return self.root / "changes"

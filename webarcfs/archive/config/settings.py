@@ -151,6 +151,9 @@ class IndexSettings:
     """`[index]`."""
 
     links: bool = _setting(validators.boolean, True, "Keep the links of pages, for `webarc links`.")
+    search: bool = _setting(
+        validators.boolean, True, "Keep the words of documents, for `webarc search`; needs webarcfs[search]."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,163 @@
+"""Brings the full-text index in step with webarc.db.
+
+A snapshot's documents are added in one or more commits, and its mark with the last of them: after a kill, the next run
+goes on where this one committed. A version that a snapshot ended is put again, with the text that the index has. An
+index that cannot be read is made anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.indexing.extraction import Extraction, Request
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index import fulltext_source
+from webarcfs.archive.index.fulltext_source import SourceSnapshot, SourceVersion
+from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound
+from webarcfs.content.extractors.extracted import Extracted
+from webarcfs.content.extractors.extracting import has_text
+from webarcfs.search import generations
+from webarcfs.search.index import IndexReader, IndexWriter
+from webarcfs.search.indexed_document import CURRENT, IndexedDocument
+
+_log = logging.getLogger(__name__)
+#: Documents between two commits: a kill loses no more work than this.
+_AT_ONCE = 20_000
+#: Is called with a domain, documents done, and documents known.
+Progress = Callable[[str, int, int], None]
+#: `seq_until` of current versions in webarc.db.
+_NEVER = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """The numbers of snapshots and documents that a run added or put again."""
+
+    snapshots: int
+    documents: int
+
+
+def run(archive: Archive, stop: Callable[[], bool], progress: Progress, *, anew: bool) -> Indexed:
+    """Index what is missing; with `anew`, everything, beside the index in use. The caller holds the archive's lock.
+
+    Raises Interrupted if `stop` returns True, Busy, OSError, and Damaged for a database that cannot be read.
+    """
+    folder = None if anew else generations.current(archive)
+    if folder is not None:
+        try:
+            IndexReader(folder)
+        except Damaged as error:
+            _log.warning("%s; it is made anew", error)
+            folder = None
+    if folder is not None:
+        generations.remove_others(archive)
+        return _Run(archive, folder, stop, progress).all()
+    beside = anew and generations.current(archive) is not None
+    folder = generations.begun(archive)
+    with IndexWriter(folder) as writer:
+        writer.commit()
+    if not beside:
+        generations.use(archive, folder)
+    done = _Run(archive, folder, stop, progress).all()
+    generations.use(archive, folder)
+    return done
+
+
+class _Run:
+    """One run of the indexer."""
+
+    def __init__(self, archive: Archive, folder: Path, stop: Callable[[], bool], progress: Progress) -> None:
+        self._archive = archive
+        self._folder = folder
+        self._stop = stop
+        self._progress = progress
+        self._documents = self._since_commit = 0
+
+    def all(self) -> Indexed:
+        """Bring the index in step."""
+        by_domain: dict[str, list[SourceSnapshot]] = {}
+        with suppress(NotFound):
+            for each in fulltext_source.snapshots(self._archive.database):
+                by_domain.setdefault(each.domain, []).append(each)
+        self._known = sum(fulltext_source.count_versions(self._archive.database).values()) if by_domain else 0
+        with IndexWriter(self._folder) as self._writer:
+            self._reader = IndexReader(self._folder)
+            known = self._without_vanished({each.tag for found in by_domain.values() for each in found})
+            count = 0
+            with Extraction[SourceVersion]() as self._extraction:
+                for domain, found in sorted(by_domain.items()):
+                    missing = [each for each in found if each.tag not in known]
+                    if missing:
+                        self._domain(domain, missing, found)
+                        count += len(missing)
+            self._writer.commit()
+        return Indexed(count, self._documents)
+
+    def _without_vanished(self, tags: set[str]) -> set[str]:
+        """Remove the domains with a snapshot that the archive does not have; return the snapshots of the others."""
+        known = self._reader.snapshots()
+        gone = {each.partition("@")[2] for each in known - tags}
+        for domain in sorted(gone):
+            _log.warning("the full-text index of %s does not match the archive; it is made anew", domain)
+            self._writer.forget(domain)
+        if gone:
+            self._writer.commit()
+            self._reader = IndexReader(self._folder)
+        return {each for each in known if each.partition("@")[2] not in gone}
+
+    def _domain(self, domain: str, missing: list[SourceSnapshot], all_of_it: list[SourceSnapshot]) -> None:
+        """Add the missing snapshots of a domain: the versions that began or ended in them, or in the next ones."""
+        seqs = [each.seq for each in all_of_it]
+        touched = {each.seq for each in missing}
+        for each in missing:
+            at = seqs.index(each.seq) + 1
+            touched |= {*seqs[at : at + 1]}
+        versions = fulltext_source.versions(self._archive.database, domain, touched)
+        for version, text in self._extraction.texts(self._wanted(domain, versions)):
+            self._put(domain, version, text)
+        for each in missing:
+            self._writer.mark_snapshot(each.tag)
+        self._progress(domain, self._documents, self._documents)
+
+    def _wanted(self, domain: str, versions: Iterator[SourceVersion]) -> Iterator[tuple[SourceVersion, Request]]:
+        """Yield the versions whose texts are to be read; put the others at once."""
+        repository = str(self._archive.repository(domain))
+        is_new = not self._reader.frequency("domain", domain)
+        for version in versions:
+            if self._stop():
+                self._writer.commit()
+                raise Interrupted(f"stopped while {domain} was indexed; the next run goes on")
+            before = self._reader.find(version.path, version.since) if not is_new else None
+            if before is not None and before.blob == version.blob and before.until == _until(version):
+                continue
+            if before is not None and before.blob == version.blob:
+                self._put(domain, version, before.extracted)
+            elif not has_text(version.mime_type):
+                self._put(domain, version, Extracted())
+            else:
+                yield version, Request(repository, version.blob, version.head, version.mime_type)
+
+    def _put(self, domain: str, version: SourceVersion, text: Extracted) -> None:
+        self._writer.put(
+            IndexedDocument(
+                url=version.url, path=version.path, domain=domain, publication=version.publication,
+                since=version.since, until=_until(version), captured=version.captured, mime_type=version.mime_type,
+                title=version.title or text.title, status=version.status, size=version.size, blob=version.blob,
+                extracted=text,
+            )
+        )  # fmt: skip
+        self._documents += 1
+        self._since_commit += 1
+        if self._since_commit >= _AT_ONCE:
+            self._since_commit = 0
+            self._writer.commit()
+        if self._documents % 1_000 == 0:
+            self._progress(domain, self._documents, max(self._documents, self._known))
+
+
+def _until(version: SourceVersion) -> int:
+    return CURRENT if version.until == _NEVER else version.until

@@ -1,0 +1,191 @@
+"""`webarc search`: words in documents, at present, in a snapshot, or ever."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from webarcfs.archive.model.errors import Damaged, UsageError
+from webarcfs.archive.model.metadata import CET, CommitTag
+from webarcfs.commands.place import Place, place_options
+
+if TYPE_CHECKING:
+    from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
+
+_SORTS = ("relevance", "date", "oldest", "url")
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True, metavar="WORDS…")
+@click.option("--at", metavar="TAG|TIME", help="As it was in this snapshot, or everywhere at this time.")
+@click.option("--record", metavar="RECORD", help="In the snapshots of this record.")
+@click.option("--all-versions", is_flag=True, help="In every version of every document.")
+@click.option("--domain", default="", metavar="HOST", help="Only of this host.")
+@click.option("--type", "type_", default="", metavar="KIND|MIME", help="Only of this kind or MIME type: pdf, image/*.")
+@click.option("--publication", default="", metavar="NAME", help="Only what this publication stored.")
+@click.option("--lang", default="", metavar="CODE", help="Only in this language: de, en.")
+@click.option("--errors", is_flag=True, help="Also error pages.")
+@click.option("--exact", is_flag=True, help="Only the words as they are written, no other forms of them.")
+@click.option(
+    "--group", type=click.Choice(["url", "snapshot"]), default="url", help="A hit a URL, or counts by snapshot."
+)
+@click.option("--sort", type=click.Choice(_SORTS), default="relevance", show_default=True, help="The order of hits.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most so many.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many first.")
+@click.option("--facets", is_flag=True, help="Count the hits by kind, domain, language, publication, extension, year.")
+@click.option("--format", "form", type=click.Choice(["table", "json", "csv", "paths"]), default="table")
+@place_options
+def search(
+    *, words: tuple[str, ...], place: Place, at: str | None, group: str, facets: bool, form: str, type_: str, lang: str,
+    errors: bool, sort: str, **narrowing: Any,
+) -> None:  # fmt: skip
+    """Show the documents in which all WORDS are.
+
+    Other forms of a word are found as well, in seven languages; accents and case make no difference. A hit is a URL as
+    it is at present; with its first and last snapshot.
+
+    \b
+    WORDS are words, and:
+      '"annual report"'          in this order
+      -draft                     not this word (after --)
+      report OR minutes          either; ( ) group
+      report*                    words that begin so
+      title:report               in the title; also headings:, text:, url:, description:
+      site:example.org/news      on this host and below it, or in this folder
+      type:pdf lang:de           of this kind, in this language
+      before:2024-01 after:2023  first captured so before, or from then on
+
+    \b
+    Examples:
+      webarc search annual report
+      webarc search '"annual report" site:example.org type:pdf' --sort date
+      webarc search minutes --at 2026-11-21T03:00:00@www.example.org --format json
+      webarc search minutes --all-versions --group snapshot
+      webarc search --facets --limit 5 -- minutes -draft
+      webarc search minutes --mount /mnt/archive --format paths | xargs -d '\\n' ls -d
+    """
+    if find_spec("tantivy") is None:
+        raise UsageError("search needs more libraries: pip install 'webarcfs[search]'")
+    from webarcfs.search.searching import Searcher, SearchQuestion, Sort  # noqa: PLC0415 # of the extra `search`
+
+    question = SearchQuestion(
+        words=" ".join(words),
+        at=_moment(place, at),
+        type=type_,
+        language=lang,
+        error_pages=errors,
+        sort=Sort(sort),
+        record=narrowing.pop("record") or "",
+        **narrowing,
+    )
+    searcher = Searcher(place.archive, place.gate)
+    if group == "snapshot":
+        _by_snapshot(searcher.by_snapshot(question), form)
+        return
+    if form == "paths":
+        for tag, path in searcher.places(question):
+            click.echo(f"{place.mount or ''}/.snapshots/{tag}/{path[1:].partition('/')[2]}")
+        return
+    _answer(searcher, question, form, facets=facets)
+
+
+def _moment(place: Place, text: str | None) -> CommitTag | datetime | None:
+    if text is None:
+        return None
+    try:
+        if "@" in text:
+            tag = CommitTag.parse(text)
+            place.must_be_open(tag)
+            return tag
+        time = datetime.fromisoformat(text)
+    except (ValueError, Damaged):
+        raise UsageError(f"{text!r} is no commitTag and no time, as 2026-11-21 or 2026-11-21T03:00:00") from None
+    return time if time.tzinfo else time.replace(tzinfo=CET)
+
+
+def _answer(searcher: Searcher, question: SearchQuestion, form: str, *, facets: bool) -> None:
+    answer = searcher.ask(question)
+    found = searcher.facets(question) if facets else {}
+    if answer.missing:
+        click.echo(
+            f"webarc: {answer.missing} snapshots are not indexed yet; the agent does it, or `webarc-agent index`",
+            err=True,
+        )
+    if form == "json":
+        said = {"total": answer.total, "hits": [_fields(each) for each in answer.hits], "suggestion": answer.suggestion}
+        if facets:
+            said["facets"] = {name: dict(values) for name, values in found.items()}
+        click.echo(json.dumps(said, ensure_ascii=False, indent=1))
+    elif form == "csv":
+        _csv(answer.hits)
+    else:
+        _table(answer.hits, answer.total, question.offset)
+        if answer.suggestion:
+            click.echo(f"Did you mean: {answer.suggestion}")
+        for name, values in found.items():
+            click.echo(f"{name}: " + ", ".join(f"{value} {count:,}" for value, count in values))
+
+
+def _fields(hit: Hit) -> dict[str, Any]:
+    return asdict(hit) | {"snippet": hit.snippet.text, "marks": [list(each) for each in hit.snippet.marks]}
+
+
+def _csv(hits: Iterable[Hit]) -> None:
+    from webarcfs.search.searching import Hit  # noqa: PLC0415 # of the extra `search`
+
+    writer = csv.DictWriter(sys.stdout, list(Hit.__dataclass_fields__))
+    writer.writeheader()
+    for each in hits:
+        writer.writerow(asdict(each) | {"snippet": each.snippet.text})
+
+
+def _table(hits: Iterable[Hit], total: int, offset: int) -> None:
+    """Write each hit as title, URL and dates, and its snippet with the words in bold."""
+    console = Console(width=None if sys.stdout.isatty() else 250, highlight=False)
+    number = offset
+    for number, hit in enumerate(hits, offset + 1):
+        dates = hit.first if hit.first == hit.last else f"{hit.first} … {hit.last}"
+        console.print(Text.assemble((f"{number}. {hit.title or hit.url}", "bold")))
+        console.print(Text(f"   {hit.url}   {hit.mimeType}   {dates}"))
+        snippet = Text(hit.snippet.text)
+        for begin, end in hit.snippet.marks:
+            snippet.stylize("bold", begin, end)
+        if hit.snippet.text:
+            console.print(Text.assemble("   ", snippet))
+    console.print(Text(_counted(total, offset, number)))
+
+
+def _counted(total: int, offset: int, last: int) -> str:
+    if not total:
+        return "nothing was found"
+    return f"{total:,} found" + ("" if last - offset == total else f"; {offset + 1:,} to {last:,} are shown")
+
+
+def _by_snapshot(groups: list[SnapshotHits], form: str) -> None:
+    if form == "json":
+        said = [
+            {"commitTag": each.commitTag, "total": each.total, "hits": [*map(_fields, each.hits)]} for each in groups
+        ]
+        click.echo(json.dumps(said, ensure_ascii=False, indent=1))
+    elif form == "csv":
+        writer = csv.writer(sys.stdout)
+        writer.writerow(("commitTag", "total"))
+        writer.writerows((each.commitTag, each.total) for each in groups)
+    elif form == "paths":
+        for each in groups:
+            click.echo(f"/.snapshots/{each.commitTag}")
+    else:
+        for each in groups:
+            click.echo(f"{each.total:>9,}  {each.commitTag}")
+            for hit in each.hits:
+                click.echo(f"           {hit.title or hit.url}  {hit.url}")

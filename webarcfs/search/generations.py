@@ -1,0 +1,67 @@
+"""The generations of an archive's full-text index: `search/<n>/`, of which `search/current` names one.
+
+An index that is made anew grows beside the one in use, which answers until `current` names the new one. A folder that
+`current` does not name is removed by the next writer.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.toml_file import write
+from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.search.index import VERSION, IndexReader
+
+_CURRENT = "current"
+
+
+def current(archive: Archive) -> Path | None:
+    """Return the folder of the index in use; None without one, and for one of another version."""
+    try:
+        number, version = (archive.search / _CURRENT).read_text().split()
+        return archive.search / f"{int(number)}" if int(version) == VERSION else None
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def opened(archive: Archive) -> IndexReader:
+    """Open the index in use. Raises NotFound without one, Damaged, Busy."""
+    for _ in range(3):  # a new generation may take its place
+        folder = current(archive)
+        if folder is None:
+            break
+        try:
+            return IndexReader(folder)
+        except (Damaged, OSError):
+            if folder == current(archive):
+                raise
+    hint = "the agent makes it, or `webarc-agent index`; it needs `[index] search`, and webarcfs[search] installed"
+    raise NotFound(f"{archive.root} has no full-text index yet: {hint}")
+
+
+def begun(archive: Archive) -> Path:
+    """Return the folder of a new generation. The caller holds the lock."""
+    archive.search.mkdir(exist_ok=True)
+    numbers = [int(each.name) for each in archive.search.iterdir() if each.name.isdigit()]
+    folder = archive.search / str(max(numbers, default=0) + 1)
+    folder.mkdir()
+    return folder
+
+
+def use(archive: Archive, folder: Path) -> None:
+    """Let readers use a generation, and remove all others. The caller holds the lock."""
+    write(archive.search / _CURRENT, f"{folder.name} {VERSION}\n".encode())
+    remove_others(archive)
+
+
+def remove_others(archive: Archive) -> None:
+    """Remove the generations that are not in use. The caller holds the lock."""
+    kept = current(archive)
+    with suppress(FileNotFoundError):
+        for each in os.scandir(archive.search):
+            if each.name.isdigit() and each.is_dir() and (kept is None or each.name != kept.name):
+                shutil.rmtree(each.path, ignore_errors=True)

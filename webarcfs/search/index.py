@@ -1,0 +1,337 @@
+"""The full-text index on disk: a folder of Tantivy, with versions of documents and the snapshots they belong to.
+
+One process writes; any number reads. Documents and the marks of their snapshots become visible together, at a commit.
+A reader needs no right to write: Tantivy would lock a file in the index's folder, so a reader opens the files by links
+in a folder of its own, which it removes at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+import tantivy
+from tantivy import Filter, Query, SchemaBuilder, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+
+from webarcfs.archive.model.errors import Busy, Damaged
+from webarcfs.search.indexed_document import SNAPSHOT, IndexedDocument, from_bytes, key, marks
+from webarcfs.search.query_language import Part
+from webarcfs.search.words import natural, terms_of
+
+#: Raised with each change of the fields: an index of another version is made anew.
+VERSION = 1
+#: The languages in which other forms of a word are found, with the stemmer of each.
+STEMMERS = {
+    "de": "german", "en": "english", "es": "spanish", "fr": "french", "it": "italian", "nl": "dutch",
+    "pt": "portuguese",
+}  # fmt: skip
+#: The fields of the parts of a document.
+FIELDS = {
+    Part.TEXT: "body",
+    Part.TITLE: "title",
+    Part.HEADINGS: "headings",
+    Part.DESCRIPTION: "description",
+    Part.URL: "url",
+}
+#: Memory of the writer, bytes: it writes a segment when this is full.
+_HEAP = 64 << 20
+_META = "meta.json"
+#: Seconds that a reader waits for a writer that replaces files.
+_PATIENCE = 5.0
+_WORDS, _STEMS = "words", "stems"
+
+
+def _schema() -> tantivy.Schema:
+    builder = SchemaBuilder()
+    for name in ("key", "mark", "site"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    for name in ("rule_key", "domain", "publication", "type", "kind", "extension", "language"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic", fast=True)
+    for name in FIELDS.values():
+        builder.add_text_field(name, tokenizer_name=_WORDS)
+    for language in STEMMERS:
+        builder.add_text_field(f"{_STEMS}_{language}", tokenizer_name=f"{_STEMS}_{language}", index_option="freq")
+    for name in ("since", "until", "captured", "size"):
+        builder.add_integer_field(name, fast=True)
+    for name in ("about", "content", "tag"):
+        builder.add_bytes_field(name, stored=True)
+    return builder.build()
+
+
+def _analyzer(language: str) -> TextAnalyzer:
+    stemmed = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.stemmer(STEMMERS[language]))
+    return stemmed.filter(Filter.ascii_fold()).build()
+
+
+#: Stemmers, for questions and for marks in texts.
+_ANALYZERS: dict[str, TextAnalyzer] = {}
+
+
+def stem(word: str, language: str) -> str:
+    """Return the stem of a word in a language that has a stemmer, as the index has it."""
+    if language not in _ANALYZERS:
+        _ANALYZERS[language] = _analyzer(language)
+    return str(next(iter(_ANALYZERS[language].analyze(natural(word))), ""))
+
+
+def stem_field(language: str) -> str:
+    """Return the field of the stems of a language."""
+    return f"{_STEMS}_{language}"
+
+
+def _with_tokenizers(index: tantivy.Index) -> tantivy.Index:
+    index.register_tokenizer(_WORDS, TextAnalyzerBuilder(Tokenizer.whitespace()).build())
+    for language in STEMMERS:
+        index.register_tokenizer(f"{_STEMS}_{language}", _analyzer(language))
+    return index
+
+
+class IndexWriter:
+    """Writes one index; a context manager. What is not committed when it ends is forgotten. Raises Damaged, OSError."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the index in a folder, or make it. The caller holds the archive's lock for it."""
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        with _translated(folder):
+            index = (
+                tantivy.Index.open(str(folder)) if (folder / _META).exists() else tantivy.Index(_schema(), str(folder))
+            )
+            self._index = _with_tokenizers(index)
+            self._index.config_reader("manual")
+            self._writer = self._index.writer(_HEAP, 1)
+
+    def __enter__(self) -> IndexWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            with _translated(self._folder):
+                self._writer.wait_merging_threads()
+        self._open_to_readers()
+        del self._writer
+
+    def put(self, document: IndexedDocument) -> None:
+        """Add a version, in place of the same one if it is there."""
+        said = document.extracted
+        title = document.title or said.title
+        stems = {}
+        if said.language in STEMMERS:
+            stems[stem_field(said.language)] = " ".join(natural(each) for each in (title, said.description, said.body))
+        with _translated(self._folder):
+            self._writer.delete_documents_by_term("key", document.key)
+            self._writer.add_document(
+                tantivy.Document(
+                    key=document.key,
+                    rule_key=document.rule_key(),
+                    mark=[*marks(document)],
+                    site=[*dict.fromkeys(document.sites())],
+                    domain=document.domain,
+                    publication=document.publication,
+                    type=document.mime_type,
+                    kind=kind_of(document.mime_type),
+                    extension=document.extension,
+                    language=said.language,
+                    body=terms_of(said.body),
+                    title=terms_of(title),
+                    headings=terms_of(said.headings),
+                    description=terms_of(said.description),
+                    url=terms_of(document.url),
+                    since=document.since,
+                    until=document.until,
+                    captured=document.captured,
+                    size=document.size,
+                    about=document.about(),
+                    content=document.content(),
+                    **stems,
+                )
+            )
+
+    def mark_snapshot(self, tag: str) -> None:
+        """Note that all documents of a snapshot are there."""
+        with _translated(self._folder):
+            self._writer.delete_documents_by_term("key", tag)
+            self._writer.add_document(
+                tantivy.Document(key=tag, mark=[SNAPSHOT], domain=tag.partition("@")[2], tag=tag.encode())
+            )
+
+    def forget(self, domain: str) -> None:
+        """Remove all documents and snapshots of a domain."""
+        with _translated(self._folder):
+            self._writer.delete_documents_by_term("domain", domain)
+
+    def commit(self) -> None:
+        """Make all changes visible and durable."""
+        with _translated(self._folder):
+            self._writer.commit()
+        self._open_to_readers()
+
+    def _open_to_readers(self) -> None:
+        """Let the files be read by all who may read the folder: Tantivy makes some of them private."""
+        mode = self._folder.stat().st_mode & 0o444
+        for name in (_META, ".managed.json"):
+            with suppress(FileNotFoundError):
+                (self._folder / name).chmod(0o200 | mode)
+
+
+class IndexReader:
+    """Reads one index as it was at its last commit when this was opened. For any thread. Raises Damaged, Busy."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.identity = _identity(folder)
+        self._index = _opened(folder)
+        self.schema = self._index.schema
+        self.searcher = self._index.searcher()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing was committed since."""
+        try:
+            return _identity(self._folder) == self.identity
+        except OSError:
+            return False
+
+    def documents(self, query: Query, limit: int, offset: int = 0, order: str = "", *, ascending: bool = False) -> Page:
+        """Return a page of the documents of a query; by relevance, or by the numbers of a field."""
+        with _translated(self._folder):
+            way = tantivy.Order.Asc if ascending else tantivy.Order.Desc
+            found = self.searcher.search(query, max(limit, 1), True, order or None, offset, way)
+            shown = found.hits[:limit]
+            return Page(getattr(found, "count", 0) or 0, [address for _, address in shown], self)
+
+    def count(self, query: Query) -> int:
+        """Return the number of documents of a query."""
+        return self.documents(query, 0).total
+
+    def aggregate(self, query: Query, wanted: dict[str, Any]) -> dict[str, Any]:
+        """Return Tantivy's answer to an aggregation request."""
+        with _translated(self._folder):
+            return dict(self.searcher.aggregate(query, wanted))
+
+    def frequency(self, field: str, term: str) -> int:
+        """Return the number of documents with a term."""
+        with _translated(self._folder):
+            return int(self.searcher.doc_freq(field, term))
+
+    def similar(self, field: str, prefix: str, query: Query, limit: int) -> list[tuple[str, int]]:
+        """Return terms that begin so, with the number of documents of a query that have each."""
+        with _translated(self._folder):
+            return self.searcher.terms_with_prefix(field, prefix, query, limit)
+
+    def snapshots(self) -> set[str]:
+        """Return the commitTags of the snapshots whose documents are all there."""
+        query = Query.term_query(self.schema, "mark", SNAPSHOT)
+        with _translated(self._folder):
+            hits = self.searcher.search(query, max(self.searcher.num_docs, 1), False).hits
+            return {_bytes(self.searcher.doc(address), "tag").decode() for _, address in hits}
+
+    def find(self, path: str, since: int) -> IndexedDocument | None:
+        """Return a version with its text; None if it is not there."""
+        page = self.documents(Query.term_query(self.schema, "key", key(path, since)), 1)
+        return next(page.with_text(), None)
+
+
+class Page:
+    """Some documents of an answer, and the number of all."""
+
+    def __init__(self, total: int, addresses: Sequence[tantivy.DocAddress], reader: IndexReader) -> None:
+        self.total = total
+        self._addresses = addresses
+        self._reader = reader
+
+    def __len__(self) -> int:
+        return len(self._addresses)
+
+    def plain(self) -> Iterator[IndexedDocument]:
+        """Yield the documents without their texts."""
+        for address in self._addresses:
+            yield from_bytes(_bytes(self._reader.searcher.doc(address), "about"))
+
+    def with_text(self) -> Iterator[IndexedDocument]:
+        """Yield the documents with their texts."""
+        for address in self._addresses:
+            found = self._reader.searcher.doc(address)
+            yield from_bytes(_bytes(found, "about"), _bytes(found, "content"))
+
+
+def _bytes(document: tantivy.Document, field: str) -> bytes:
+    return cast(bytes, document.get_first(field) or b"")
+
+
+def kind_of(mime_type: str) -> str:
+    """Return the kind of a MIME type in a word: html, pdf, image, text, …"""
+    return _KINDS.get(mime_type) or _FAMILIES.get(mime_type.partition("/")[0], "other")
+
+
+_KINDS = {
+    "text/html": "html", "application/xhtml+xml": "html", "application/pdf": "pdf",
+    "application/msword": "word", "application/rtf": "word", "text/rtf": "word",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "word",
+    "application/vnd.oasis.opendocument.text": "word",
+    "application/vnd.ms-excel": "table", "text/csv": "table", "application/vnd.oasis.opendocument.spreadsheet": "table",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "table",
+    "application/vnd.ms-powerpoint": "slides", "application/vnd.oasis.opendocument.presentation": "slides",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "slides",
+    "text/css": "style", "text/javascript": "script", "application/javascript": "script",
+    "application/x-javascript": "script", "message/rfc822": "mail",
+    "application/xml": "xml", "text/xml": "xml", "application/rss+xml": "xml", "application/atom+xml": "xml",
+    "image/svg+xml": "image", "application/json": "data",
+}  # fmt: skip
+_FAMILIES = {"image": "image", "audio": "audio", "video": "video", "text": "text", "font": "font"}
+KINDS = frozenset({*_KINDS.values(), *_FAMILIES.values(), "other"})
+
+
+def _identity(folder: Path) -> tuple[int, int, int]:
+    found = (folder / _META).stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _opened(folder: Path) -> tantivy.Index:
+    """Open an index for reading, whatever its writer does meanwhile."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return _opened_once(folder)
+        except (ValueError, OSError) as error:  # files of an old state go, or meta.json is private for a moment
+            if time.monotonic() > until or not (folder / _META).exists():
+                if isinstance(error, PermissionError):
+                    raise Busy(f"{folder} is being written; try again") from None
+                raise Damaged(f"{folder} cannot be read: {error}; `webarc-agent index --anew` makes it anew") from None
+            time.sleep(0.05)
+
+
+def _opened_once(folder: Path) -> tantivy.Index:
+    own = Path(tempfile.mkdtemp(prefix="webarc-search-"))
+    try:
+        shutil.copyfile(folder / _META, own / _META)
+        for name in os.listdir(folder):  # noqa: PTH208 # names are needed
+            if not name.startswith(".") and name != _META:
+                (own / name).symlink_to(folder.absolute() / name)
+        index = _with_tokenizers(tantivy.Index.open(str(own)))
+        index.config_reader("manual")
+        index.reload()
+        return index
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+
+
+@contextmanager
+def _translated(folder: Path) -> Iterator[None]:
+    """Turn Tantivy's errors into ours."""
+    try:
+        yield
+    except ValueError as error:
+        if "No space left" in str(error) or "StorageFull" in str(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from None
+        raise Damaged(f"{folder}: {error}") from None

@@ -1,0 +1,323 @@
+"""The language of searches: text in, a tree of expressions out; a fault is marked at its place. Pure.
+
+annual report            both words, anywhere in a document
+"annual report"          the words in this order
+-draft                   not this word; NOT is the same
+report OR minutes        either; brackets group
+report*                  words that begin so
+title:report             in the title; also headings:, text:, url:, description:
+site:example.org/news    on this host, the hosts below it, or in this folder
+type:pdf                 of this kind or MIME type; also type:image, type:image/png
+lang:de                  in this language
+before:2024-01           first captured so before this time; after: from it on
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from webarcfs.archive.model.errors import BadCondition
+from webarcfs.archive.model.metadata import CET
+from webarcfs.search.words import terms_of
+
+#: Most characters of a search, most words in it, most words with a `*`, and deepest brackets.
+LONGEST, MOST_WORDS, MOST_BEGINNINGS, DEEPEST = 8_192, 512, 16, 32
+
+
+class Part(StrEnum):
+    """A part of a document with words."""
+
+    ANYWHERE = ""
+    TITLE = "title"
+    HEADINGS = "headings"
+    DESCRIPTION = "description"
+    TEXT = "text"
+    URL = "url"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Terms that follow each other in a part of a document; with `beginning`, the last one only begins so.
+
+    `natural` is one word in lower case with its accents, for stemming; empty for more, and for quoted ones.
+    """
+
+    terms: tuple[str, ...]
+    part: Part = Part.ANYWHERE
+    beginning: bool = False
+    natural: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Documents of a host, of hosts below it, or in a folder of a host."""
+
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """Documents of a kind, `pdf`, or of a MIME type, `application/pdf`, which may end in `/*`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """Documents in a language, by its code."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """Documents that were first captured, as they are, before a time."""
+
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """Documents that were first captured, as they are, at a time or after it."""
+
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Documents for which another expression does not hold."""
+
+    inner: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Documents for which all of several expressions hold; for none of them, every document."""
+
+    inner: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    """Documents for which one of several expressions holds."""
+
+    inner: tuple[Expression, ...]
+
+
+Expression = Words | Site | Type | Language | Before | After | Not | All | Any
+
+_QUOTES = {'"': '"', "\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u00ab": "\u00bb"}
+_TOKEN = re.compile(
+    r"(?P<space>\s+)|(?P<open>\()|(?P<close>\))|(?P<minus>-(?=[^\s)]))|(?P<field>[A-Za-z]{2,20}:(?=[^\s)]))"
+    r"|(?P<quote>[\"\u201c\u201e\u00ab])|(?P<word>[^\s()\"\u201c\u201e\u00ab]+)"
+)
+_TIME = re.compile(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:T(\d\d?):(\d\d)(?::(\d\d))?)?)?)?")
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
+_FIELDS = ("title", "headings", "description", "text", "url", "site", "type", "lang", "before", "after")
+#: Characters before a fault that are shown.
+_SHOWN = 60
+
+
+def parse(text: str) -> Expression:
+    """Return the expression of a search. Raises BadCondition, with the place of the fault below the text."""
+    if len(text) > LONGEST:
+        raise BadCondition(f"a search of {len(text):,} characters; at most {LONGEST:,} are possible")
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise BadCondition("the search is no UTF-8")
+    parser = _Parser(text)
+    found = parser.whole()
+    if found == All():
+        raise BadCondition("the search has no word; give some, or a condition as site:example.org")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    at: int
+
+
+class _Parser:
+    """Reads one search by recursive descent."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(self._split())
+        self._next = 0
+        self._depth = 0
+        self._words = 0
+        self._beginnings = 0
+
+    def whole(self) -> Expression:
+        found = self._alternatives()
+        if (token := self._peek()) is not None:
+            raise self._wrong("this ) closes nothing", token.at)
+        return found
+
+    # -- tokens ------------------------------------------------------------------------------------------------------
+
+    def _split(self) -> Iterator[_Token]:
+        at = 0
+        while at < len(self._text):
+            found = _TOKEN.match(self._text, at)
+            if found is None:  # no text comes here: a word takes all that is left
+                raise self._wrong("this is no part of a search", at)
+            kind = str(found.lastgroup)
+            if kind == "quote":
+                ends = _QUOTES[found[0]]
+                end = min((place for each in ends if (place := self._text.find(each, found.end())) >= 0), default=-1)
+                if end < 0:
+                    raise self._wrong("this quote is never closed", at)
+                yield _Token(kind, self._text[found.end() : end], at)
+                at = end + 1
+                continue
+            if kind != "space":
+                yield _Token(kind, found[0], at)
+            at = found.end()
+
+    def _peek(self) -> _Token | None:
+        return self._tokens[self._next] if self._next < len(self._tokens) else None
+
+    def _take(self, kind: str, text: str = "") -> _Token | None:
+        token = self._peek()
+        if token is None or token.kind != kind or (text and token.text != text):
+            return None
+        self._next += 1
+        return token
+
+    # -- grammar -----------------------------------------------------------------------------------------------------
+
+    def _alternatives(self) -> Expression:
+        """Return expressions between which OR stands."""
+        found = [self._row()]
+        while (token := self._take("word", "OR")) is not None:
+            following = self._row()
+            if All() in (found[-1], following):
+                raise self._wrong("OR stands between two words", token.at)
+            found.append(following)
+        return found[0] if len(found) == 1 else Any(tuple(found))
+
+    def _row(self) -> Expression:
+        """Return expressions that hold together."""
+        found: list[Expression] = []
+        while (
+            (token := self._peek()) is not None and token.kind != "close" and (token.kind, token.text) != ("word", "OR")
+        ):
+            if self._take("word", "AND") is None and (one := self._one()) is not None:
+                found.append(one)
+        return found[0] if len(found) == 1 else All(tuple(found))
+
+    def _one(self) -> Expression | None:
+        """Return the next expression; None for one without letters and digits."""
+        if (minus := self._take("minus") or self._take("word", "NOT")) is not None:
+            if self._peek() is None:
+                raise self._wrong(f"after {minus.text} comes a word", minus.at)
+            self._deeper(minus)
+            inner = self._one()
+            self._depth -= 1
+            return None if inner is None else Not(inner)
+        if (bracket := self._take("open")) is not None:
+            self._deeper(bracket)
+            found = self._alternatives()
+            if self._take("close") is None:
+                raise self._wrong("this ( is never closed", bracket.at)
+            self._depth -= 1
+            return None if found == All() else found
+        if (field := self._take("field")) is not None:
+            return self._field(field)
+        token = self._peek()
+        if token is None or token.kind == "close":
+            raise self._wrong("a word is missing here", len(self._text) if token is None else token.at)
+        self._next += 1
+        return self._words_of(token, Part.ANYWHERE)
+
+    def _deeper(self, token: _Token) -> None:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise self._wrong(f"more than {DEEPEST} brackets or minus signs inside each other", token.at)
+
+    def _field(self, field: _Token) -> Expression | None:
+        name = field.text[:-1].lower()
+        value = self._peek()
+        if name in ("http", "https"):
+            self._next += value is not None
+            rest = "" if value is None else value.text
+            return self._words_of(_Token("quote", rest, field.at), Part.URL)
+        if value is None or value.kind not in ("word", "quote", "minus", "field"):
+            raise self._wrong(f"after {field.text} comes a value", field.at)
+        if name not in _FIELDS:
+            said = (
+                f"there is no field {field.text!r}; fields are {', '.join(_FIELDS)}; in quotes it is searched as words"
+            )
+            raise self._wrong(said, field.at)
+        value = self._joined()
+        if name in set(Part):
+            return self._words_of(value, Part(name))
+        text = value.text.strip()
+        match name:
+            case "site":
+                return Site(self._site(text, value.at))
+            case "type":
+                return Type(text.lower())
+            case "lang":
+                code = text.lower().partition("-")[0]
+                if not _LANGUAGE.fullmatch(code):
+                    raise self._wrong("a language is a code of two or three letters, as de", value.at)
+                return Language(code)
+            case _:
+                time = self._time(text, value.at)
+                return Before(time) if name == "before" else After(time)
+
+    def _joined(self) -> _Token:
+        """Return the value of a field: tokens without space between them, since a URL has minus signs and colons."""
+        first = self._tokens[self._next]
+        self._next += 1
+        if first.kind == "quote":
+            return first
+        end, text = first.at + len(first.text), first.text
+        while (token := self._peek()) is not None and token.at == end and token.kind in ("word", "minus", "field"):
+            text, end = text + token.text, end + len(token.text)
+            self._next += 1
+        return _Token("word", text, first.at)
+
+    def _words_of(self, token: _Token, part: Part) -> Words | None:
+        text = token.text
+        beginning = token.kind == "word" and text.endswith("*")
+        terms = tuple(terms_of(text).split())
+        if not terms:
+            if beginning:
+                raise self._wrong("a * stands at the end of the beginning of a word", token.at)
+            return None
+        self._words += len(terms)
+        self._beginnings += beginning
+        if self._words > MOST_WORDS:
+            raise self._wrong(f"more than {MOST_WORDS} words", token.at)
+        if self._beginnings > MOST_BEGINNINGS:
+            raise self._wrong(f"more than {MOST_BEGINNINGS} words with a *", token.at)
+        is_natural = token.kind == "word" and not beginning and len(terms) == 1
+        return Words(terms, part, beginning, text if is_natural else "")
+
+    def _site(self, text: str, at: int) -> str:
+        place = text.removeprefix("http://").removeprefix("https://").rstrip("*").rstrip("/").lstrip(".")
+        host, slash, rest = place.partition("/")
+        if not host or " " in host:
+            raise self._wrong("a site is a host, as example.org, or a folder of it, as example.org/news", at)
+        return f"{host.lower()}{slash}{rest}"
+
+    def _time(self, text: str, at: int) -> datetime:
+        found = _TIME.fullmatch(text)
+        try:
+            year, month, day, hour, minute, second = (int(each or 0) for each in found.groups()) if found else (0,) * 6
+            return datetime(year, month or 1, day or 1, hour, minute, second, tzinfo=CET)
+        except ValueError:
+            raise self._wrong("a time is a year, a month or a day, as 2024, 2024-01 or 2024-01-31", at) from None
+
+    def _wrong(self, said: str, at: int) -> BadCondition:
+        begin = max(0, at - _SHOWN)
+        shown = "".join(char if char.isprintable() else " " for char in self._text[begin : at + _SHOWN])
+        return BadCondition(f"{said}\n  {shown}\n  {' ' * (at - begin)}^")

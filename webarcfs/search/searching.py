@@ -1,0 +1,353 @@
+"""Searches an archive: a question in, hits with their snippets, counts and facets out.
+
+By default a hit is a URL as it is at present. All counts are of the documents that the asker may see, since what a
+reader may not see is left out inside the query.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+
+from tantivy import Query
+
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index import fulltext_source
+from webarcfs.archive.index.fulltext_source import PathSpan, PathSpans, SourceSnapshot
+from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
+from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
+from webarcfs.gate.gate import Gate
+from webarcfs.gate.visibility import Version
+from webarcfs.search import generations, snippets, suggestions
+from webarcfs.search.index import STEMMERS, IndexReader, Page, stem
+from webarcfs.search.indexed_document import ERROR_PAGE, SNAPSHOT, IndexedDocument
+from webarcfs.search.query_language import Expression, parse
+from webarcfs.search.readers import ReadersView
+from webarcfs.search.snippets import Snippet
+from webarcfs.search.translation import Translator
+from webarcfs.search.visible import Filter, Moment, Shown
+
+#: Most hits that can be reached by pages, and most values of a facet.
+MOST_HITS, MOST_VALUES = 100_000, 20
+#: Snapshots in which hits are listed where they are grouped so, and hits of each.
+_GROUPS, _OF_EACH = 20, 3
+#: Domains and moments that are counted for groups and years.
+_COUNTED = 65_000
+
+
+class Sort(StrEnum):
+    """An order of hits."""
+
+    RELEVANCE = "relevance"
+    DATE = "date"  # newest first
+    OLDEST = "oldest"
+    URL = "url"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQuestion:
+    """A search, and what narrows it. `words` is in the language of query_language.py.
+
+    Of the states of the archive it means the present; with `at` that of a snapshot, or of all domains at a time; with
+    `record` the snapshots of a record; with `all_versions` all of them. Texts that are empty narrow nothing.
+    """
+
+    words: str
+    at: CommitTag | datetime | None = None
+    record: str = ""
+    all_versions: bool = False
+    domain: str = ""
+    publication: str = ""
+    type: str = ""
+    language: str = ""
+    error_pages: bool = False
+    exact: bool = False
+    sort: Sort = Sort.RELEVANCE
+    limit: int = 20
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that was found, as it is in the snapshot `commitTag`.
+
+    `since` and `until` are the first and the last snapshot that have it so, `first` and `last` those that have anything
+    at its URL. Times are CET. The names are those of the output.
+    """
+
+    url: str
+    path: str
+    commitTag: str  # noqa: N815 # as in other outputs
+    title: str
+    mimeType: str  # noqa: N815
+    language: str
+    size: int
+    status: int
+    publication: str
+    since: str
+    until: str
+    first: str
+    last: str
+    snippet: Snippet = field(default_factory=Snippet)
+
+    @property
+    def place(self) -> str:
+        """Where a mount has it: `.snapshots/<commitTag>/…`."""
+        return f".snapshots/{self.commitTag}/{self.path[1:].partition('/')[2]}"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """A page of hits, the number of all, and spellings that would find more where nothing was found.
+
+    `missing` are snapshots of the archive that are not in the index yet.
+    """
+
+    total: int
+    hits: tuple[Hit, ...]
+    suggestion: str = ""
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotHits:
+    """The number of hits in a snapshot, and the first of them."""
+
+    commitTag: str  # noqa: N815
+    total: int
+    hits: tuple[Hit, ...] = ()
+
+
+class Searcher:
+    """Searches one archive, for one reader if there is a `gate`. For one thread; follows what is indexed meanwhile."""
+
+    def __init__(self, archive: Archive, gate: Gate | None = None) -> None:
+        """Raises NotFound without an index, Damaged, Busy."""
+        self._archive = archive
+        self._gate = gate
+        self._reader = generations.opened(archive)
+        self._view = None if gate is None else ReadersView(gate)
+
+    def ask(self, question: SearchQuestion) -> SearchAnswer:
+        """Return a page of hits. Raises BadCondition, NotFound for an unknown snapshot or record, TooMany."""
+        if question.offset + question.limit > MOST_HITS:
+            raise TooMany(f"hits beyond the {MOST_HITS:,}th are not listed; narrow the search")
+        asked = self._asked(question)
+        page = asked.page(question)
+        with ExitStack() as stack:
+            hits = tuple(self._hits(stack, asked, page))
+        suggestion = "" if page.total else suggestions.suggestion(self._reader, asked.expression, asked.visible)
+        return SearchAnswer(page.total, hits, suggestion, len(self._missing()))
+
+    def places(self, question: SearchQuestion) -> Iterator[tuple[str, str]]:
+        """Yield commitTag and path of each hit: all that links and lists need."""
+        asked = self._asked(question)
+        page = asked.page(question)
+        with ExitStack() as stack:
+            for hit in self._hits(stack, asked, page, with_text=False):
+                yield hit.commitTag, hit.path
+
+    def facets(self, question: SearchQuestion) -> dict[str, list[tuple[str, int]]]:
+        """Return the most frequent values of each facet, with the number of hits; years last.
+
+        A version counts in each year of which a snapshot has it, so the years' sum may exceed the total.
+        """
+        asked = self._asked(question)
+        terms = {
+            name: {"terms": {"field": name, "size": MOST_VALUES}}
+            for name in ("kind", "domain", "language", "publication", "extension")
+        }
+        found = self._reader.aggregate(asked.query, terms)
+        facets = {name: [(str(each["key"]), int(each["doc_count"])) for each in found[name]["buckets"] if each["key"]]
+                  for name in terms}  # fmt: skip
+        years: dict[str, int] = defaultdict(int)
+        for domain, begun, ended in asked.spans():
+            of_year: dict[int, list[int]] = defaultdict(list)
+            for each in self._snapshots(domain):
+                of_year[from_epoch(each.seq).year].append(each.seq)
+            for year, seqs in of_year.items():
+                years[str(year)] += _up_to(begun, max(seqs)) - _up_to(ended, min(seqs))
+        facets["year"] = sorted((year, count) for year, count in years.items() if count)
+        return facets
+
+    def by_snapshot(self, question: SearchQuestion) -> list[SnapshotHits]:
+        """Return the snapshots that have hits, newest first, with their numbers; the first ones with some hits."""
+        asked = self._asked(replace(question, all_versions=True))
+        counts: list[tuple[SourceSnapshot, int]] = []
+        for domain, begun, ended in asked.spans():
+            for each in self._snapshots(domain):
+                count = _up_to(begun, each.seq) - _up_to(ended, each.seq)
+                if count:
+                    counts.append((each, count))
+        counts.sort(key=lambda pair: (-pair[0].seq, pair[0].domain))
+        shown = counts[question.offset : question.offset + question.limit]
+        groups = []
+        for at, (snapshot, count) in enumerate(shown):
+            hits: tuple[Hit, ...] = ()
+            if at < _GROUPS:
+                one = replace(question, at=CommitTag.parse(snapshot.tag), all_versions=False, limit=_OF_EACH, offset=0)
+                hits = self.ask(one).hits
+            groups.append(SnapshotHits(snapshot.tag, count, hits))
+        return groups
+
+    def documents(self, query: Query, limit: int) -> Iterator[IndexedDocument]:
+        """Yield documents of a query of the index, without their texts."""
+        return self._reader.documents(query, limit).plain()
+
+    # -- the question ------------------------------------------------------------------------------------------------
+
+    def _asked(self, question: SearchQuestion) -> _Asked:
+        if not self._reader.is_current:
+            self._reader = generations.opened(self._archive)
+            self.__dict__.pop("_all_snapshots", None)
+        expression = parse(question.words)
+        make = Translator(self._reader.schema, exact=question.exact)
+        narrowed = [make.query(expression), *self._narrowing(make, question)]
+        moment = self._moment(question)
+        filter_ = Filter(make, Shown() if self._view is None else self._view.shown(moment))
+        return _Asked(
+            self._reader,
+            expression,
+            filter_.applied(make.all(*narrowed), moment),
+            filter_.applied(Query.all_query(), moment),
+            moment,
+        )
+
+    def _narrowing(self, make: Translator, question: SearchQuestion) -> Iterator[Query]:
+        unwanted = [make.term("mark", SNAPSHOT)]
+        if not question.error_pages:
+            unwanted.append(make.term("mark", ERROR_PAGE))
+        yield make.but(Query.all_query(), *unwanted)
+        for name, value in (("domain", question.domain), ("publication", question.publication)):
+            if value:
+                yield make.term(name, value.lower() if name == "domain" else value)
+        if question.type:
+            yield make.query(parse(f"type:{question.type}"))
+        if question.language:
+            yield make.query(parse(f"lang:{question.language}"))
+        if isinstance(question.at, CommitTag):
+            yield make.term("domain", question.at.domain)
+        if question.record:
+            yield make.any(*(self._contained(make, domain, seq) for domain, seq in self._parts(question.record)))
+
+    @staticmethod
+    def _contained(make: Translator, domain: str, seq: int) -> Query:
+        return make.all(
+            make.term("domain", domain), make.number("since", None, seq), make.number("until", seq + 1, None)
+        )
+
+    def _parts(self, record_id: str) -> Iterator[tuple[str, int]]:
+        """Yield domain and snapshot of each part of a record. Raises NotFound, also for one that is not released."""
+        if self._gate is None:
+            found = Catalogue(self._archive).read(record_id)[0]
+        else:
+            shown = next((each for each in self._gate.records() if each.id == record_id), None)
+            if shown is None:
+                raise NotFound(f"there is no record {record_id!r}")
+            found = shown
+        for part in found.parts:
+            yield part.tag.domain, int(part.tag.crawl_time.timestamp())
+
+    def _moment(self, question: SearchQuestion) -> Moment:
+        given = [question.at is not None, bool(question.record), question.all_versions]
+        if sum(given) > 1:
+            raise BadCondition("one state, a record, or all versions: give one of them")
+        if isinstance(question.at, CommitTag):
+            tag = question.at
+            if str(tag) not in {each.tag for each in self._snapshots(tag.domain)}:
+                raise NotFound(f"the archive has no snapshot {tag}")
+            return Moment(int(tag.crawl_time.timestamp()))
+        if question.at is not None:
+            return Moment(int(question.at.timestamp()))
+        return Moment(ever=question.all_versions or bool(question.record))
+
+    # -- hits --------------------------------------------------------------------------------------------------------
+
+    def _hits(self, stack: ExitStack, asked: _Asked, page: Page, *, with_text: bool = True) -> Iterator[Hit]:
+        spans = stack.enter_context(PathSpans(self._archive.database))
+        for found in page.with_text() if with_text else page.plain():
+            yield self._hit(asked, found, spans.of(found.path), with_text=with_text)
+
+    def _hit(self, asked: _Asked, found: IndexedDocument, spans: Sequence[PathSpan], *, with_text: bool) -> Hit:
+        versions = [Version(found.path, each.blob, each.since, each.until, each.stored) for each in spans]
+        own_version = next((each for each in versions if each.first == found.since), None)
+        own = [] if own_version is None else self._seqs(found.domain, own_version)
+        own = own or [found.since]
+        upper = asked.moment.seq
+        shown = [seq for seq in own if upper is None or seq <= upper] or own
+        every = sorted({seq for each in versions for seq in self._seqs(found.domain, each)}) or own
+        text, piece = found.extracted, Snippet()
+        if with_text:
+            root: Callable[[str], str] = lambda word: stem(word, text.language) if text.language in STEMMERS else ""  # noqa: E731
+            piece = snippets.snippet(text.body or text.description, snippets.wanted(asked.expression, root))
+        at, since, until, first, last = (
+            format_time(from_epoch(seq)) for seq in (shown[-1], own[0], own[-1], every[0], every[-1])
+        )
+        return Hit(
+            found.url, found.path, f"{at}@{found.domain}", found.title, found.mime_type, text.language, found.size,
+            found.status, found.publication, since, until, first, last, piece,
+        )  # fmt: skip
+
+    def _seqs(self, domain: str, version: Version) -> list[int]:
+        """Return the snapshots that have a version, and that the asker may see, oldest first."""
+        if self._view is None:
+            return [each.seq for each in self._snapshots(domain) if version.first <= each.seq < version.last]
+        return [each.seq for each in self._view.snapshots(domain) if self._view.has(each, domain, version)]
+
+    @cached_property
+    def _all_snapshots(self) -> Mapping[str, list[SourceSnapshot]]:
+        found: dict[str, list[SourceSnapshot]] = defaultdict(list)
+        for each in fulltext_source.snapshots(self._archive.database):
+            found[each.domain].append(each)
+        return found
+
+    def _snapshots(self, domain: str) -> Sequence[SourceSnapshot]:
+        """Return the snapshots of a domain that the asker may see, oldest first."""
+        found = self._all_snapshots.get(domain, [])
+        if self._view is None:
+            return found
+        seen = {each.seq for each in self._view.snapshots(domain)}
+        return [each for each in found if each.seq in seen]
+
+    def _missing(self) -> set[str]:
+        known = self._reader.snapshots()
+        return {each.tag for found in self._all_snapshots.values() for each in found} - known
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question as a query of the index; `visible` is that of all documents that might be found."""
+
+    reader: IndexReader
+    expression: Expression
+    query: Query
+    visible: Query
+    moment: Moment
+
+    def page(self, question: SearchQuestion) -> Page:
+        """Return the documents of the question's page."""
+        by = {Sort.DATE: ("since", False), Sort.OLDEST: ("since", True), Sort.URL: ("rule_key", True)}
+        order, ascending = by.get(question.sort, ("", False))
+        return self.reader.documents(self.query, question.limit, question.offset, order, ascending=ascending)
+
+    def spans(self) -> Iterator[tuple[str, list[tuple[int, int]], list[tuple[int, int]]]]:
+        """Yield for each domain the moments at which hits began and ended, each with their number."""
+        inner = {name: {"terms": {"field": name, "size": _COUNTED}} for name in ("since", "until")}
+        wanted = {"domain": {"terms": {"field": "domain", "size": _COUNTED}, "aggs": inner}}
+        for each in self.reader.aggregate(self.query, wanted)["domain"]["buckets"]:
+            moments = [
+                [(int(one["key"]), int(one["doc_count"])) for one in each[name]["buckets"]]
+                for name in ("since", "until")
+            ]
+            yield str(each["key"]), moments[0], moments[1]
+
+
+def _up_to(moments: Sequence[tuple[int, int]], seq: int) -> int:
+    """Return the number at moments up to one, and at it."""
+    return sum(count for moment, count in moments if moment <= seq)

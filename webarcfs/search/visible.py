@@ -1,0 +1,181 @@
+"""Filters inside a query: the versions of a state of the archive, and those that a reader may see.
+
+They agree with the gate, for each version, and count what they show. Nothing is indexed anew when a record is released
+or a page withheld, since a filter names snapshots and keys of URLs:
+
+- Versions that began in a hidden snapshot are left out of the present; those that it ended are in it.
+- A version is hidden for ever if its span lies between two open snapshots; such spans are listed, or given as numbers
+  where they are many.
+- On a domain whose publications saw only parts of its trees, and some of whose snapshots are hidden, the versions are
+  asked one by one, and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tantivy import Query
+
+from webarcfs.gate.access_rules import Access, AccessRule, AccessRules, weight
+from webarcfs.gate.visibility import Snapshot, Standing
+from webarcfs.search.indexed_document import CURRENT, began, ended, span
+from webarcfs.search.translation import Translator
+
+#: Snapshots of a run whose spans are listed one by one.
+_LISTED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A state of the archive: the present, that at a time (`seq`, seconds since 1970), or with `ever` all states."""
+
+    seq: int | None = None
+    ever: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The versions of a domain that a reader sees, by their keys in the index, where they are asked one by one."""
+
+    domain: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a reader sees: the snapshots of the domains where something is hidden, and versions by name.
+
+    `shared` are domains whose versions are all named. `rules` are those in force for the `reader` at `now`.
+    """
+
+    snapshots: Mapping[str, Sequence[Snapshot]] = field(default_factory=dict)
+    shared: tuple[Named, ...] = ()
+    rules: tuple[AccessRule, ...] = ()
+    reader: str = ""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is hidden."""
+        return not self.snapshots and not self.shared and not self.rules
+
+
+class Filter:
+    """Makes the query of a state, for a reader or (without `shown`) for those who may see all."""
+
+    def __init__(self, translator: Translator, shown: Shown | None = None) -> None:
+        self._make = translator
+        self._shown = shown or Shown()
+
+    def applied(self, query: Query, moment: Moment) -> Query:
+        """Return a query of the documents of another one that are in a state and may be seen."""
+        shown, make = self._shown, self._make
+        seen = self._state(query, moment, (Standing.OPEN,))
+        named = self._decided(
+            [each for each in shown.rules if each.access is Access.ALLOW and each.user == shown.reader]
+        )
+        if named is not None and shown.reader:
+            closed = self._state(make.all(query, named), moment, (Standing.OPEN, Standing.CLOSED))
+            seen = make.any(seen, closed)
+        taken = self._decided([each for each in shown.rules if each.access is not Access.ALLOW])
+        return seen if taken is None else make.but(seen, taken)
+
+    # -- states ------------------------------------------------------------------------------------------------------
+
+    def _state(self, query: Query, moment: Moment, visible: tuple[Standing, ...]) -> Query:
+        make, shared = self._make, self._shown.shared
+        found = self._ever(query, visible) if moment.ever else self._at(query, moment.seq, visible)
+        if not shared:
+            return found
+        keys = make.terms("key", [key for each in shared for key in each.keys])
+        found = make.but(found, make.terms("domain", [each.domain for each in shared]))
+        return make.any(found, make.all(query, keys))
+
+    def _at(self, query: Query, seq: int | None, visible: tuple[Standing, ...]) -> Query:
+        make = self._make
+        gone = make.number("until", None, CURRENT - 1 if seq is None else seq)
+        late, hidden = [], []  # hidden snapshots at the state's end: what ended there is shown, what began there is not
+        for domain, snapshots in self._shown.snapshots.items():
+            for each in reversed([each for each in snapshots if seq is None or each.seq <= seq]):
+                if each.standing in visible:
+                    break
+                late.append(ended(domain, each.seq))
+                hidden.append(began(domain, each.seq))
+        if late:
+            gone = make.but(gone, make.terms("mark", late))
+        unwanted = [gone, *([make.terms("mark", hidden)] if hidden else [])]
+        if seq is not None:
+            query = make.all(query, make.number("since", None, seq))
+        return make.but(query, *unwanted)
+
+    def _ever(self, query: Query, visible: tuple[Standing, ...]) -> Query:
+        make = self._make
+        marks: list[str] = []
+        spans: list[Query] = []
+        for domain, snapshots in self._shown.snapshots.items():
+            for run, following in _hidden_runs(snapshots, visible):
+                if following is None:  # all that began there
+                    marks += [began(domain, each) for each in run]
+                elif len(run) <= _LISTED:
+                    ends = [*run, following]
+                    marks += [span(domain, each, end) for at, each in enumerate(run) for end in ends[at + 1 :]]
+                else:
+                    inside = make.number("since", run[0], run[-1]), make.number("until", None, following)
+                    spans.append(make.all(make.term("domain", domain), *inside))
+        unwanted = [*([make.terms("mark", marks)] if marks else []), *spans]
+        return make.but(query, *unwanted)
+
+    # -- access rules ------------------------------------------------------------------------------------------------
+
+    def _decided(self, wanted: Sequence[AccessRule]) -> Query | None:
+        """Return the query of the documents about which one of these rules decides; None without any."""
+        make, found = self._make, []
+        for rule in wanted:
+            stronger = [
+                each for each in self._shown.rules
+                if each not in wanted and weight(each) > weight(rule) and _may_meet(each, rule)
+            ]  # fmt: skip
+            found.append(make.but(self._rule(rule), *map(self._rule, stronger)))
+        return make.any(*found) if found else None
+
+    def _rule(self, rule: AccessRule) -> Query:
+        make = self._make
+        beginnings = rule.beginnings()
+        keys = (
+            [make.term("rule_key", rule.prefix)]
+            if not beginnings
+            else [make.prefix("rule_key", each) for each in beginnings]
+        )
+        found = make.any(*keys)
+        if rule.after is not None or rule.before is not None:
+            least, most = (None if each is None else int(each.timestamp()) for each in (rule.after, rule.before))
+            found = make.all(found, make.number("captured", least, most))
+        return Query.const_score_query(found, 0.0)
+
+
+def _hidden_runs(snapshots: Sequence[Snapshot], visible: tuple[Standing, ...]) -> list[tuple[list[int], int | None]]:
+    """Return the runs of hidden snapshots, each with the open one that follows."""
+    runs: list[tuple[list[int], int | None]] = []
+    run: list[int] = []
+    for each in snapshots:
+        if each.standing not in visible:
+            run.append(each.seq)
+        elif run:
+            runs.append((run, each.seq))
+            run = []
+    return [*runs, (run, None)] if run else runs
+
+
+def in_force(rules: AccessRules, reader: str, now: float) -> tuple[AccessRule, ...]:
+    """Return the rules that hold for a reader at a time, in seconds since 1970."""
+    return tuple(
+        each
+        for each in rules.rules
+        if (not each.user or each.user == reader) and (each.lapses is None or now < each.lapses.timestamp())
+    )
+
+
+def _may_meet(one: AccessRule, other: AccessRule) -> bool:
+    """Return whether some URL may fit both."""
+    short, long = sorted((one.prefix.rstrip(",)"), other.prefix.rstrip(",)")), key=len)
+    return long.startswith(short)
