@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,9 @@ from agent.indexing import fulltext
 from agent.system.progressbar import Display
 from agent.system.signals import Signals
 from webarcfs.archive.model.errors import UsageError
+
+#: Crawls, mounts and readers go first.
+_NICE = 5
 
 
 @click.command()
@@ -52,6 +56,7 @@ def index(archive: str | None, anew: bool, export: Path | None) -> None:
         return
     if not fulltext.wanted(place) and fulltext.installed():
         raise UsageError(f"{place.settings} says `[index] search = false`, or has faults")
+    os.nice(_NICE)
     with Signals() as signals, Display(console) as display:
         done = fulltext.bring_in_step(place, lambda: signals.stop, display, anew=anew)
     click.echo(f"{done.documents} documents of {done.snapshots} snapshots indexed")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,18 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.commands.common import archive_option, opened
+from agent.indexing import fulltext
 from agent.jobfolder.names import kind_of
 from agent.policy.vocabulary import Reason
 from agent.reports import crawllog, tables
 from agent.reports.tables import Tables
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.content.extractors.extracted import SENTENCES, Fault
 
 _TITLES = {"hosts": "Hosts", "types": "MIME types", "statuses": "Statuses", "left_out": "Not archived, and why"}
+_TEXTLESS = ("url", "mime_type", "size", "fault", "meaning")
 _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes")
 
 
@@ -45,8 +51,9 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
     callback=_words,
     help="Explain the words of crawl.log, and end.",
 )
+@click.option("--text", is_flag=True, help="List the documents that have no text for `webarc search`, and why.")
 @click.option("--top", default=20, show_default=True, help="Rows of a table; 0 for all (JSON and CSV have all).")
-def report(job: str, archive: str | None, as_json: bool, as_csv: bool, top: int) -> None:
+def report(job: str, *, archive: str | None, as_json: bool, as_csv: bool, text: bool, top: int) -> None:
     """Show what a job did, and what came of its URLs.
 
     That is its sums, and how many URLs of each host, MIME type, status and reason there were.
@@ -62,6 +69,10 @@ def report(job: str, archive: str | None, as_json: bool, as_csv: bool, top: int)
     place = opened(archive)
     folder, host = find(place, job)
     summary = _summary(folder)
+    if text:
+        tags = [CommitTag.parse(each) for each in summary["commit_tags"]]
+        _textless(place, [each for each in tags if host in (None, each.domain)], as_json=as_json, as_csv=as_csv)
+        return
     with crawllog.reading(folder) as log:
         found = tables.tables(log, host)
     if as_json:
@@ -73,6 +84,30 @@ def report(job: str, archive: str | None, as_json: bool, as_csv: bool, top: int)
         writer.writerows(tables.as_rows(found))
     else:
         _show(summary, found, top)
+
+
+def _textless(archive: Archive, tags: list[CommitTag], *, as_json: bool, as_csv: bool) -> None:
+    """Write the documents without a text, a line each."""
+    if not fulltext.installed():
+        raise UsageError("texts need more libraries: pip install 'webarcfs[search]'")
+    from agent.indexing.textless import textless  # noqa: PLC0415 # of the extra `search`
+
+    rows = [asdict(each) | {"meaning": SENTENCES[each.fault]} for each in textless(archive, tags)]
+    if as_json:
+        json.dump(rows, sys.stdout, indent=1, ensure_ascii=False)
+        click.echo()
+    elif as_csv:
+        writer = csv.DictWriter(sys.stdout, _TEXTLESS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    else:
+        for fault, count in sorted(Counter(row["fault"] for row in rows).items()):
+            click.echo(f"{count} {fault}: {SENTENCES[Fault(fault)]}")
+            for row in rows:
+                if row["fault"] == fault:
+                    click.echo(f"  {row['url']}  {row['mime_type']}")
+        if not rows:
+            click.echo("each document that has a text can be searched by it")
 
 
 def find(archive: Archive, name: str) -> tuple[Path, str | None]:

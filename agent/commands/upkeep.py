@@ -8,7 +8,7 @@ import click
 
 from agent.catalogue.keeping import catch_up_records
 from agent.commands.common import archive_option, console, opened
-from agent.indexing import recovery
+from agent.indexing import fulltext, recovery
 from agent.system.progressbar import Display
 from agent.upkeep import backup_verification, maintenance, verification
 from agent.upkeep.backupmark import is_backup
@@ -38,7 +38,8 @@ def maintain(archive: str | None) -> None:
 def recover(archive: str | None) -> None:
     """Make anew what derives from the git repositories, and mend what can be mended of these.
 
-    What derives is webarc.db, the feed `changes` and, if `[index] links` allows, links.db. HEAD, settings, refs and
+    What derives is webarc.db, the feed `changes` and, if `[index]` allows, links.db and the full-text index, which is
+    brought in step, and made anew only where it has faults. HEAD, settings, refs and
     the commit-graph of a repository are mended where a byte was damaged, as far as the repository tells what they were;
     what was there before is kept in `damaged/` in it. Locks that a killed git left are removed. What cannot be mended
     is named, and it ends with 2.
@@ -49,6 +50,8 @@ def recover(archive: str | None) -> None:
     click.echo(f"{done.snapshots} snapshots, {done.versions} document versions, {done.lines} lines in changes")
     if done.links is not None:
         click.echo(f"{done.links} links of pages")
+    if (documents := fulltext.recovered(place)) is not None:
+        click.echo(f"{documents} documents put into the full-text index")
     described = catch_up_records(place)
     if described:
         click.echo(f"{described} records of captures")

@@ -6,6 +6,8 @@ Its libraries are loaded only when it runs: the agent, which asks often, needs n
 from __future__ import annotations
 
 import json
+import logging
+import shutil
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ from webarcfs.archive.system import locks
 if TYPE_CHECKING:
     from agent.indexing.fulltext_run import Indexed
 
+_log = logging.getLogger(__name__)
 _STATE = "state"
 #: Is called with a domain, documents done, and documents known.
 Progress = Callable[[str, int, int], None]
@@ -76,3 +79,38 @@ def _feed(archive: Archive) -> list[int]:
     """Return what tells a state of the feed from others; it grows with each publication."""
     found = archive.changes.stat()
     return [found.st_ino, found.st_size, found.st_mtime_ns]
+
+
+def findings(archive: Archive) -> list[str]:
+    """Return what is wrong with the full-text index, a line each; none without an index, or while it is written."""
+    if not archive.search.is_dir() or not wanted(archive):
+        return []
+    from agent.indexing import fulltext_run  # noqa: PLC0415 # it needs the libraries
+
+    with locks.if_free(archive.search_lock) as free:
+        return list(fulltext_run.findings(archive, in_step=not is_behind(archive))) if free else []
+
+
+def recovered(archive: Archive) -> int | None:
+    """Mend the index, if there is one: made anew where something is wrong, else brought in step.
+
+    Returns the number of documents that were put into it; None if none is wanted, and then there is none any more.
+    """
+    if not wanted(archive):
+        with locks.exclusive(archive.search_lock):
+            shutil.rmtree(archive.search, ignore_errors=True)
+        return None
+    wrong = findings(archive)
+    for line in wrong:
+        _log.warning("%s", line)
+    return bring_in_step(archive, anew=bool(wrong)).documents
+
+
+def remove_leftovers(archive: Archive) -> None:
+    """Remove generations that nobody uses any more, unless one is being made."""
+    if archive.search.is_dir() and wanted(archive):
+        from webarcfs.search import generations  # noqa: PLC0415 # of the extra `search`
+
+        with locks.if_free(archive.search_lock) as free:
+            if free:
+                generations.remove_others(archive)

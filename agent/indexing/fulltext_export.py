@@ -11,8 +11,8 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import fulltext_source
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.search import generations
-from webarcfs.search.index import kind_of
 from webarcfs.search.indexed_document import CURRENT, IndexedDocument
+from webarcfs.search.kinds import kind_of
 
 #: Warcindexer's words for kinds that it names otherwise.
 _KINDS = {"table": "excel", "slides": "powerpoint", "style": "css", "script": "javascript"}

@@ -17,7 +17,7 @@ from agent.indexing.extraction import Extraction, Request
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import fulltext_source
 from webarcfs.archive.index.fulltext_source import SourceSnapshot, SourceVersion
-from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound
+from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, NotFound
 from webarcfs.content.extractors.extracted import Extracted
 from webarcfs.content.extractors.extracting import has_text
 from webarcfs.search import generations
@@ -25,6 +25,7 @@ from webarcfs.search.index import IndexReader, IndexWriter
 from webarcfs.search.indexed_document import CURRENT, IndexedDocument
 
 _log = logging.getLogger(__name__)
+_ANEW = "`webarc-agent index --anew` makes it anew"
 #: Documents between two commits: a kill loses no more work than this.
 _AT_ONCE = 20_000
 #: Is called with a domain, documents done, and documents known.
@@ -65,6 +66,39 @@ def run(archive: Archive, stop: Callable[[], bool], progress: Progress, *, anew:
     done = _Run(archive, folder, stop, progress).all()
     generations.use(archive, folder)
     return done
+
+
+def findings(archive: Archive, *, in_step: bool) -> Iterator[str]:
+    """Yield what is wrong with the index in use, a line each. With `in_step`, missing snapshots are wrong, too."""
+    name = archive.search.name
+    folder = generations.current(archive)
+    if folder is None:
+        if in_step:
+            yield f"{name}: there is no index of this version; {_ANEW}"
+        return
+    try:
+        reader = IndexReader(folder)
+        known = reader.snapshots()
+        counts = reader.counts()
+    except (Damaged, Busy, OSError) as error:
+        yield f"{name}: {error}"
+        return
+    try:
+        snapshots = fulltext_source.snapshots(archive.database)
+        rows = fulltext_source.count_versions(archive.database)
+    except (Damaged, Busy, NotFound):
+        return  # another check reports it
+    tags = {each.tag for each in snapshots}
+    for tag in sorted(known - tags):
+        yield f"{name}: it has {tag}, which webarc.db has not; {_ANEW}"
+    lacking = {each.domain for each in snapshots if each.tag not in known}
+    if in_step:
+        yield from (
+            f"{name}: snapshots of {domain} are missing; `webarc-agent index` adds them" for domain in sorted(lacking)
+        )
+    for domain, count in sorted(rows.items()):
+        if domain not in lacking and counts.get(domain, 0) != count:
+            yield f"{name}: it has {counts.get(domain, 0)} versions of {domain}, webarc.db has {count}; {_ANEW}"
 
 
 class _Run:

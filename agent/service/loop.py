@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import schedule
 
 from agent.catalogue.keeping import catch_up_records
-from agent.indexing import recovery
+from agent.indexing import fulltext, recovery
 from agent.jobfolder.names import command_line_name
 from agent.service import agentlock
 from agent.service.agentlock import Agent
@@ -38,6 +38,8 @@ _log = logging.getLogger("webarc")
 _LONGEST_SLEEP = 1.0
 #: Seconds of pause after a failed turn, so that a persistent error does not fill the log.
 _AFTER_TROUBLE = 5.0
+#: Seconds between two looks whether the full-text index is behind, and of pause after its indexer failed.
+_SECONDS_BETWEEN_INDEXING, _AFTER_INDEXER = 5, 60
 #: Seconds that jobs have to store their results; then they are killed, which loses only time.
 DRAIN_SECONDS = 90.0
 
@@ -62,9 +64,11 @@ class Service:
         self.ready = ready
         self.dispatch = Dispatch(archive)
         self.upkeep = Children()
+        self.indexer = Children()
         self.chores = schedule.Scheduler()
         self.agent: Agent | None = None
         self._settings_read: tuple[object, ...] = ()
+        self._no_index_before = 0.0  # a monotonic time: after a failure, the indexer waits
 
     def run(self) -> Exit:
         """Run the agent until SIGTERM. Raises Busy if another agent runs, SettingsError if webarc.toml is wrong.
@@ -78,6 +82,7 @@ class Service:
             self._take_settings()
             self.chores.every(10).seconds.do(self._tell_state)
             self.chores.every(1).minutes.do(self.maintain)
+            self.chores.every(_SECONDS_BETWEEN_INDEXING).seconds.do(self.index)
             systemd.notify("READY=1", f"STATUS={self._state()}")
             _log.info("agent of %s runs as process %d: %s", self.archive.root, os.getpid(), self._state())
             if self.ready is not None:
@@ -87,7 +92,7 @@ class Service:
                     self.reload()
                 if not self._turn():
                     signals.wait(min(_AFTER_TROUBLE, systemd.watchdog_seconds() or _AFTER_TROUBLE))
-                if self.once and self.dispatch.idle():
+                if self.once and self.dispatch.idle() and not self._indexes():
                     break
                 signals.wait(self.dispatch.seconds_to_next(min(_LONGEST_SLEEP, systemd.watchdog_seconds() or 1.0)))
             self._drain(signals)
@@ -113,6 +118,19 @@ class Service:
             command = "from agent.cli import main; main()"
             self.upkeep.start("maintenance", "-c", command, "--quiet", "maintain", "--archive", str(self.archive.root))
 
+    def index(self) -> None:
+        """Start the indexer in its own process, if the full-text index is behind. Publishing never waits for it."""
+        if self.indexer or time.monotonic() < self._no_index_before:
+            return
+        if fulltext.wanted(self.archive) and fulltext.is_behind(self.archive):
+            command = "from agent.cli import main; main()"
+            self.indexer.start("indexer", "-c", command, "--quiet", "index", "--archive", str(self.archive.root))
+
+    def _indexes(self) -> bool:
+        """Return whether the indexer runs, started now if it has something to do."""
+        self.index()
+        return bool(self.indexer)
+
     def _turn(self) -> bool:
         """Run a turn; return False if it failed. Errors are logged, the agent continues (a full disk may be freed)."""
         if systemd.watchdog_seconds() is not None:
@@ -122,6 +140,10 @@ class Service:
             self.chores.run_pending()
             for name, code in self.upkeep.ended():
                 _log.log(logging.ERROR if code else logging.INFO, "%s: ended with %d", name, code)
+            for name, code in self.indexer.ended():
+                if code:
+                    _log.error("%s: ended with %d; it goes on in %d s", name, code, _AFTER_INDEXER)
+                    self._no_index_before = time.monotonic() + _AFTER_INDEXER
         except Exception:
             _log.exception("the agent goes on after this")
             return False
@@ -135,16 +157,19 @@ class Service:
         for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process handles SIGTERM only after SIGCONT
             children.signal(number)
             self.upkeep.signal(number)
+            self.indexer.signal(number)
         until = time.monotonic() + DRAIN_SECONDS
-        while children or self.upkeep:
+        while children or self.upkeep or self.indexer:
             try:
                 self.upkeep.ended()
+                self.indexer.ended()
                 self.dispatch.take_ended()
             except Exception:
                 _log.exception("the agent ends all the same")
             if time.monotonic() > until:
                 children.signal(signal.SIGKILL)
                 self.upkeep.signal(signal.SIGKILL)
+                self.indexer.signal(signal.SIGKILL)
             if systemd.watchdog_seconds() is not None:
                 systemd.notify("WATCHDOG=1")
             signals.wait(0.2)

@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from agent.indexing import fulltext
 from agent.jobfolder.names import publication_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import leftlocks
@@ -66,6 +67,7 @@ def maintain(archive: Archive) -> Maintained:
             _maintain_catalogue(archive)
         except (WebarcError, OSError) as error:
             done.failed.append(f"{archive.catalogue.name}: {error}")
+    fulltext.remove_leftovers(archive)
     _remove_dead_jobs(archive, done)
     _remove_scratch(archive, done)
     return done

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
 
+from agent.indexing import fulltext
 from agent.jobfolder import folders
 from agent.jobfolder.names import publication_of
 from agent.system import jsonfile
@@ -91,6 +92,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
     yield from _feed(seen)
     yield from _database(archive, seen, quick)
     yield from _links(archive, quick)
+    yield from fulltext.findings(archive)
     yield from journal(archive, {domain.name: domain for domain in seen.domains})
     yield from _jobs(archive)
     with suppress(OSError):  # the archive may be read-only, and this only saves time

@@ -20,8 +20,9 @@ import os
 import tempfile
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from xml.etree import ElementTree
 
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -30,7 +31,9 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_xml import parse_element
 from webarcfs.archive.history import versions
-from webarcfs.archive.index.query import ask
+from webarcfs.archive.index.links_query import FoundLink, Question
+from webarcfs.archive.index.links_query import ask as ask_links
+from webarcfs.archive.index.query import SECONDS, ask
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
 from webarcfs.archive.model.errors import Exists, InvalidDocument, NotAnArchive, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag, MetaData
@@ -42,8 +45,12 @@ from webarcfs.client.observers import INTERVAL, News, Observer
 from webarcfs.client.repositories import Repositories
 from webarcfs.gate import reader_query
 from webarcfs.gate.gate import Gate, Reader
+from webarcfs.gate.reader_links import ReaderLinks
 from webarcfs.gate.reader_repositories import ReaderRepositories
 from webarcfs.gate.visibility import Standing
+
+if TYPE_CHECKING:
+    from webarcfs.search.searching import SearchAnswer
 
 __all__ = ["CommitTag", "MetaData", "Observer", "WebarchiveClient"]
 
@@ -66,10 +73,10 @@ class WebarchiveClient:
         if reader is not None and self.mount is not None:
             raise UsageError("a mount shows all that there is; a reader's client needs the archive's directory")
         self._gate = None if reader is None else Gate(self.archive, Reader(reader))
-        readers = None if self._gate is None else ReaderRepositories(self._gate)
+        self._readers = None if self._gate is None else ReaderRepositories(self._gate)
         feed = self.mount / ".changes" if self.mount is not None else self.archive.changes
         self._news = News(feed, interval)
-        self._repositories = Repositories(self.archive, readers)
+        self._repositories = Repositories(self.archive, self._readers)
         self._folders = ArcFolders(self.mount, self._repositories)
 
     def __enter__(self) -> WebarchiveClient:
@@ -92,6 +99,28 @@ class WebarchiveClient:
         """
         narrowed = None if self._gate is None else reader_query.narrowed(self._gate)
         return list(ask(self.archive.database, where, order_by, limit, narrowed=narrowed))
+
+    def search(self, words: str, **narrowing: Any) -> SearchAnswer:
+        """Return documents with words, in the language of `webarc search --help`: 20 hits, and the number of all.
+
+        `narrowing` are the fields of `webarcfs.search.searching.SearchQuestion`: `at` (a CommitTag or a time),
+        `all_versions`, `domain`, `type`, `language`, `publication`, `record`, `sort`, `limit`, `offset`, …. Raises
+        BadCondition, NotFound without an index, UsageError without the libraries of webarcfs[search].
+        """
+        if find_spec("tantivy") is None:
+            raise UsageError("search needs more libraries: pip install 'webarcfs[search]'")
+        from webarcfs.search.searching import Searcher, SearchQuestion  # noqa: PLC0415 # of the extra `search`
+
+        return Searcher(self.archive, self._gate).ask(SearchQuestion(words=words, **narrowing))
+
+    def links(self, question: Question, seconds: float = SECONDS) -> Iterator[FoundLink]:
+        """Yield links of pages, with the ARC of each target that is archived; `Question` says which.
+
+        Raises NotFound without links.db, TookTooLong.
+        """
+        gate, readers = self._gate, self._readers
+        reader = None if gate is None or readers is None else ReaderLinks(gate, readers, question)
+        return ask_links(self.archive, question, seconds, reader, arcs=True)
 
     def list(self, meta: MetaData) -> builtins.list[str]:
         """Return the names in a document's ARC in its snapshot, additions included (/Cl-7/). Raises NotFound."""

@@ -63,7 +63,8 @@ def links(
     """Show what pages link to, and by which words.
 
     From a page, to a URL, by a word; those that are broken, or leave their domain. Kinds are http (what is followed or
-    shown in a frame), mail and image. The archive keeps them, unless webarc.toml says `[index] links = false`.
+    shown in a frame), mail and image. JSON and CSV also have `arc`, the path at which the archive has the target. The
+    archive keeps links, unless webarc.toml says `[index] links = false`.
 
     \b
     Examples:
@@ -100,7 +101,8 @@ def links(
         broken=broken,
         limit=limit,
     )
-    found = ask(place.archive, question, seconds, place.links(question)) if word != "" else ()
+    arcs = form != "table"
+    found = ask(place.archive, question, seconds, place.links(question), arcs=arcs) if word != "" else ()
     _FORMATS[form](found)
 
 

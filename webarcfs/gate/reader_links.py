@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.index.links_database import NEVER
-from webarcfs.archive.index.links_query import Question
+from webarcfs.archive.index.links_query import Held, Question
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import NotFound, UrlRefused
 from webarcfs.archive.model.redirects import LONGEST_CHAIN, without_fragment
@@ -30,7 +30,7 @@ class ReaderLinks:
         self._at = None if question.at is None else int(question.at.crawl_time.timestamp())
         self._facts = cache(self._facts_of)
         self._state = cache(self._state_of)
-        self.is_broken = lru_cache(maxsize=_REMEMBERED)(self._is_broken)
+        self.held = lru_cache(maxsize=_REMEMBERED)(self._held)
 
     def span(self, path: str, first: int, last: int) -> tuple[int, int] | None:
         """Return from when to when a version of a page is known to the reader; None if it is not.
@@ -66,26 +66,27 @@ class ReaderLinks:
         tags = [(tag, oid) for tag, oid in seen if self._at is None or tag.crawl_time.timestamp() <= self._at]
         return (store, store.commit(tags[-1][1]).tree) if tags else None
 
-    def _is_broken(self, url: str) -> bool:
-        """Return whether the domain of a URL is in the archive, for the reader, and the document is not."""
+    def _held(self, url: str) -> Held:
+        """Return what the reader may see of a URL."""
         try:
             for _ in range(LONGEST_CHAIN + 1):
                 path = arc_path(url)
                 state = self._state(split(path)[0])
                 if state is None:
-                    return False
+                    return Held(False, "")
                 redirect = redirect_lists.of_url(*state, url)
                 target = without_fragment(redirect.target) if redirect is not None else url
                 if target == url:
                     break
                 url = target
             else:
-                return True
+                return Held(True, "")
             # As for those who may see all: a folder without its slash is the folder's page.
             folder = path if "?" in url else arc_path(f"{url}/")
         except UrlRefused:
-            return False
-        return not any(_has(*state, split(each)[1]) for each in (path, folder))
+            return Held(False, "")
+        found = (each for each in (path, folder) if _has(*state, split(each)[1]))
+        return Held(True, next((f"/{each}" for each in found), ""))
 
 
 def _has(store: Repository, tree: str, arc: str) -> bool:

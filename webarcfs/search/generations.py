@@ -14,7 +14,7 @@ from pathlib import Path
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.toml_file import write
 from webarcfs.archive.model.errors import Damaged, NotFound
-from webarcfs.search.index import VERSION, IndexReader
+from webarcfs.search.index import VERSION, IndexReader, state_of
 
 _CURRENT = "current"
 
@@ -28,6 +28,17 @@ def current(archive: Archive) -> Path | None:
         return None
 
 
+def state(archive: Archive) -> os.stat_result:
+    """Return what tells a state of the index in use from others. Raises NotFound without one."""
+    folder = current(archive)
+    if folder is None:
+        raise NotFound(_missing(archive))
+    try:
+        return state_of(folder)
+    except FileNotFoundError:
+        raise NotFound(_missing(archive)) from None
+
+
 def opened(archive: Archive) -> IndexReader:
     """Open the index in use. Raises NotFound without one, Damaged, Busy."""
     for _ in range(3):  # a new generation may take its place
@@ -39,8 +50,12 @@ def opened(archive: Archive) -> IndexReader:
         except (Damaged, OSError):
             if folder == current(archive):
                 raise
+    raise NotFound(_missing(archive))
+
+
+def _missing(archive: Archive) -> str:
     hint = "the agent makes it, or `webarc-agent index`; it needs `[index] search`, and webarcfs[search] installed"
-    raise NotFound(f"{archive.root} has no full-text index yet: {hint}")
+    return f"{archive.root} has no full-text index yet: {hint}"
 
 
 def begun(archive: Archive) -> Path:

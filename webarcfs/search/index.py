@@ -19,10 +19,11 @@ from types import TracebackType
 from typing import Any, cast
 
 import tantivy
-from tantivy import Filter, Query, SchemaBuilder, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+from tantivy import Filter, Occur, Query, SchemaBuilder, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from webarcfs.archive.model.errors import Busy, Damaged
 from webarcfs.search.indexed_document import SNAPSHOT, IndexedDocument, from_bytes, key, marks
+from webarcfs.search.kinds import kind_of
 from webarcfs.search.query_language import Part
 from webarcfs.search.words import natural, terms_of
 
@@ -236,6 +237,15 @@ class IndexReader:
             hits = self.searcher.search(query, max(self.searcher.num_docs, 1), False).hits
             return {_bytes(self.searcher.doc(address), "tag").decode() for _, address in hits}
 
+    def counts(self) -> dict[str, int]:
+        """Return the number of documents of each domain."""
+        make = {"domain": {"terms": {"field": "domain", "size": 65_000}}}
+        documents = Query.boolean_query(
+            [(Occur.Must, Query.all_query()), (Occur.MustNot, Query.term_query(self.schema, "mark", SNAPSHOT))]
+        )
+        found = self.aggregate(documents, make)["domain"]["buckets"]
+        return {str(each["key"]): int(each["doc_count"]) for each in found}
+
     def find(self, path: str, since: int) -> IndexedDocument | None:
         """Return a version with its text; None if it is not there."""
         page = self.documents(Query.term_query(self.schema, "key", key(path, since)), 1)
@@ -269,31 +279,13 @@ def _bytes(document: tantivy.Document, field: str) -> bytes:
     return cast(bytes, document.get_first(field) or b"")
 
 
-def kind_of(mime_type: str) -> str:
-    """Return the kind of a MIME type in a word: html, pdf, image, text, …"""
-    return _KINDS.get(mime_type) or _FAMILIES.get(mime_type.partition("/")[0], "other")
-
-
-_KINDS = {
-    "text/html": "html", "application/xhtml+xml": "html", "application/pdf": "pdf",
-    "application/msword": "word", "application/rtf": "word", "text/rtf": "word",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "word",
-    "application/vnd.oasis.opendocument.text": "word",
-    "application/vnd.ms-excel": "table", "text/csv": "table", "application/vnd.oasis.opendocument.spreadsheet": "table",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "table",
-    "application/vnd.ms-powerpoint": "slides", "application/vnd.oasis.opendocument.presentation": "slides",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "slides",
-    "text/css": "style", "text/javascript": "script", "application/javascript": "script",
-    "application/x-javascript": "script", "message/rfc822": "mail",
-    "application/xml": "xml", "text/xml": "xml", "application/rss+xml": "xml", "application/atom+xml": "xml",
-    "image/svg+xml": "image", "application/json": "data",
-}  # fmt: skip
-_FAMILIES = {"image": "image", "audio": "audio", "video": "video", "text": "text", "font": "font"}
-KINDS = frozenset({*_KINDS.values(), *_FAMILIES.values(), "other"})
+def state_of(folder: Path) -> os.stat_result:
+    """Return the state of the file that each commit replaces."""
+    return (folder / _META).stat()
 
 
 def _identity(folder: Path) -> tuple[int, int, int]:
-    found = (folder / _META).stat()
+    found = state_of(folder)
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 

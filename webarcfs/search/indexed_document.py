@@ -111,6 +111,11 @@ def span(domain: str, since: int, until: int) -> str:
     return f"s{domain} {since} {until}"
 
 
+def faulty(fault: str) -> str:
+    """Return the mark of documents without a text, or not all of it, for a reason."""
+    return f"x{fault}"
+
+
 #: The mark of error pages, and of a snapshot whose documents are all there.
 ERROR_PAGE, SNAPSHOT = "error", "snapshot"
 
@@ -124,4 +129,4 @@ def marks(document: IndexedDocument) -> Iterator[str]:
     if document.status >= 400:  # HTTP's
         yield ERROR_PAGE
     if document.extracted.fault:
-        yield f"x{document.extracted.fault}"
+        yield faulty(document.extracted.fault)

@@ -22,6 +22,7 @@ from enum import StrEnum
 
 from webarcfs.archive.model.errors import BadCondition
 from webarcfs.archive.model.metadata import CET
+from webarcfs.search.kinds import KINDS
 from webarcfs.search.words import terms_of
 
 #: Most characters of a search, most words in it, most words with a `*`, and deepest brackets.
@@ -263,6 +264,8 @@ class _Parser:
             case "site":
                 return Site(self._site(text, value.at))
             case "type":
+                if text.lower() not in KINDS and "/" not in text:
+                    raise self._wrong(f"a type is {', '.join(sorted(KINDS))}, or a MIME type", value.at)
                 return Type(text.lower())
             case "lang":
                 code = text.lower().partition("-")[0]

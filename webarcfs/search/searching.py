@@ -96,10 +96,9 @@ class Hit:
     last: str
     snippet: Snippet = field(default_factory=Snippet)
 
-    @property
-    def place(self) -> str:
-        """Where a mount has it: `.snapshots/<commitTag>/…`."""
-        return f".snapshots/{self.commitTag}/{self.path[1:].partition('/')[2]}"
+    def place_of(self) -> tuple[str, str]:
+        """Return the snapshot and the path at which a mount has it."""
+        return self.commitTag, self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +144,25 @@ class Searcher:
         suggestion = "" if page.total else suggestions.suggestion(self._reader, asked.expression, asked.visible)
         return SearchAnswer(page.total, hits, suggestion, len(self._missing()))
 
+    def count(self, question: SearchQuestion) -> int:
+        """Return the number of hits."""
+        return self._reader.count(self._asked(question).query)
+
     def places(self, question: SearchQuestion) -> Iterator[tuple[str, str]]:
         """Yield commitTag and path of each hit: all that links and lists need."""
         asked = self._asked(question)
-        page = asked.page(question)
+        upper = asked.moment.seq
         with ExitStack() as stack:
-            for hit in self._hits(stack, asked, page, with_text=False):
-                yield hit.commitTag, hit.path
+            spans = None if self._view is None else stack.enter_context(PathSpans(self._archive.database))
+            for found in asked.page(question).plain():
+                if spans is not None:
+                    yield self._hit(asked, found, spans.of(found.path), with_text=False).place_of()
+                    continue
+                inside = [
+                    each.tag for each in self._snapshots(found.domain)
+                    if found.since <= each.seq < found.until and (upper is None or each.seq <= upper)
+                ]  # fmt: skip
+                yield inside[-1] if inside else _tag(found.domain, found.since), found.path
 
     def facets(self, question: SearchQuestion) -> dict[str, list[tuple[str, int]]]:
         """Return the most frequent values of each facet, with the number of hits; years last.
@@ -346,6 +357,10 @@ class _Asked:
                 for name in ("since", "until")
             ]
             yield str(each["key"]), moments[0], moments[1]
+
+
+def _tag(domain: str, seq: int) -> str:
+    return f"{format_time(from_epoch(seq))}@{domain}"
 
 
 def _up_to(moments: Sequence[tuple[int, int]], seq: int) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from tantivy import FieldType, Occur, Query, Schema
 
-from webarcfs.archive.model.errors import BadCondition
-from webarcfs.search.index import FIELDS, KINDS, STEMMERS, stem, stem_field
+from webarcfs.search.index import FIELDS, STEMMERS, stem, stem_field
+from webarcfs.search.kinds import KINDS
 from webarcfs.search.query_language import (
     After,
     All,
@@ -38,7 +38,7 @@ class Translator:
         self._languages = () if exact else tuple(languages)
 
     def query(self, expression: Expression) -> Query:  # noqa: PLR0911 # a line for each kind of expression
-        """Return the query of an expression. Raises BadCondition for an unknown type."""
+        """Return the query of an expression."""
         match expression:
             case Words():
                 return self._words(expression)
@@ -92,8 +92,6 @@ class Translator:
     def _type(self, name: str) -> Query:
         if name in KINDS:
             return self.term("kind", name)
-        if "/" not in name:
-            raise BadCondition(f"there is no type {name!r}; give {', '.join(sorted(KINDS))} or a MIME type")
         if name.endswith("/*"):
             return self.prefix("type", name[:-1])
         return self.term("type", name)

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -58,7 +58,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class FoundLink:
-    """A link in a version of a page: `times` there, since the crawl at `since`, until the one at `until` (or empty)."""
+    """A link in a version of a page: `times` there, since the crawl at `since`, until the one at `until` (or empty).
+
+    `arc` is the path of the target's ARC (`/<domain>/…`) in the state that was asked for, or the newest; empty where
+    the archive does not have it, or was not asked.
+    """
 
     page: str
     path: str
@@ -68,6 +72,7 @@ class FoundLink:
     times: int
     since: str
     until: str
+    arc: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +93,31 @@ class LinkReader(Protocol):
     def span(self, path: str, first: int, last: int) -> tuple[int, int] | None:
         """Return from when to when the version of a page that is valid at `first` is known; None if it is not."""
 
-    def is_broken(self, url: str) -> bool:
-        """Return whether the domain of a URL is in the archive, and the document is not."""
+    def held(self, url: str) -> Held:
+        """Return what the reader may see of a URL."""
 
 
-def ask(archive: Archive, question: Question, seconds: float, reader: LinkReader | None = None) -> Iterator[FoundLink]:
-    """Yield the links of `question`; with a `reader`, of what it may see.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Whether the domain of a URL is in the archive, and the path of the document's ARC, if that is."""
+
+    domain: bool
+    arc: str
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a link to it leads to nothing, though the domain is archived."""
+        return self.domain and not self.arc
+
+
+#: What is archived of a URL, in one state.
+Holdings = Callable[[str], Held]
+
+
+def ask(
+    archive: Archive, question: Question, seconds: float, reader: LinkReader | None = None, *, arcs: bool = False
+) -> Iterator[FoundLink]:
+    """Yield the links of `question`; with a `reader`, of what it may see; with `arcs`, with the ARC of each target.
 
     Raises NotFound without links.db or the snapshot in it, TookTooLong after `seconds`, Busy while another process
     writes for long, DatabaseDamaged when it cannot be read.
@@ -107,34 +131,43 @@ def ask(archive: Archive, question: Question, seconds: float, reader: LinkReader
         connection = stack.enter_context(_opened(archive.links, seconds))
         if question.at is not None:
             _must_have(archive, connection, question.at)
-        judge: Callable[[str], bool] = lambda _target: False  # noqa: E731
         failures: list[WebarcError] = []
-        if question.broken and reader is not None:
-            judge = _kept(reader.is_broken, failures)
-        elif question.broken:
-            holdings = stack.enter_context(closing(_connected(archive.database)))
-            judge = _judge(holdings, archive.database, _seq(question.at), failures)
-        connection.create_function("is_broken", 1, judge)
+        holdings: Holdings | None = None
+        if reader is not None:
+            holdings = reader.held
+        elif question.broken or arcs:
+            database = stack.enter_context(closing(_connected(archive.database)))
+            holdings = _holdings(database, archive.database, _seq(question.at))
+        if holdings is not None:
+            connection.create_function("is_broken", 1, _judge(holdings, failures))
+        else:
+            connection.create_function("is_broken", 1, lambda _target: False)
         try:
             rows: Iterator[_Row] = connection.execute(statement, values)
-            yield from map(_found, rows if reader is None else islice(_shown(rows, reader), question.limit))
+            for row in rows if reader is None else islice(_shown(rows, reader), question.limit):
+                found = _found(row)
+                yield found if holdings is None or not arcs else replace(found, arc=_arc(holdings, found.target))
         except sqlite3.DatabaseError:
             if failures:  # SQLite reports that a function failed, but not why
                 raise failures[0] from None
             raise
 
 
-def _kept(judge: Callable[[str], bool], failures: list[WebarcError]) -> Callable[[str], bool]:
-    """Return the function; its errors are added to `failures`, since SQLite does not pass them on."""
+def _judge(holdings: Holdings, failures: list[WebarcError]) -> Callable[[str], bool]:
+    """Return whether a URL is broken; errors are added to `failures`, since SQLite does not pass them on."""
 
     def is_broken(url: str) -> bool:
         try:
-            return judge(url)
+            return holdings(url).is_broken
         except WebarcError as error:
             failures.append(error)
             raise
 
     return is_broken
+
+
+def _arc(holdings: Holdings, target: str) -> str:
+    return holdings(target).arc if "://" in target else ""
 
 
 _Row = tuple[str, str, int, str, str, int, int, int]
@@ -209,23 +242,17 @@ def _found(row: _Row) -> FoundLink:
     )
 
 
-def _judge(
-    holdings: sqlite3.Connection, database: Path, seq: int, failures: list[WebarcError]
-) -> Callable[[str], bool]:
-    """Return a function: whether a URL's domain is in the archive, but its document is not, at `seq` in webarc.db.
-
-    Its errors are added to `failures`.
-    """
+def _holdings(connection: sqlite3.Connection, database: Path, seq: int) -> Holdings:
+    """Return a function: what webarc.db has of a URL at `seq`, after its redirects."""
 
     def ask_one(statement: str, **values: object) -> Any:
         try:
-            return holdings.execute(sql(statement), values | {"seq": seq}).fetchone()
+            return connection.execute(sql(statement), values | {"seq": seq}).fetchone()
         except sqlite3.DatabaseError as error:
-            failures.append(as_told_to_readers(database, error))
-            raise
+            raise as_told_to_readers(database, error) from None
 
     @lru_cache(maxsize=65_536)
-    def is_broken(url: str) -> bool:
+    def held(url: str) -> Held:
         try:
             for _ in range(LONGEST_CHAIN + 1):
                 path = arc_path(url)
@@ -236,15 +263,15 @@ def _judge(
                     break
                 url = target
             else:
-                return True
+                return Held(True, "")
             # A folder without its slash: archives of layout 1 do not have the redirect to the folder.
             folder = path if "?" in url else arc_path(f"{url}/")
         except UrlRefused:
-            return False
-        held = ask_one("metadata/held_at", domain=domain, path=f"/{path}", folder=f"/{folder}")
-        return bool(held[0] and not held[1])
+            return Held(False, "")
+        has_domain, arc = ask_one("metadata/held_at", domain=domain, path=f"/{path}", folder=f"/{folder}")
+        return Held(bool(has_domain), arc or "")
 
-    return is_broken
+    return held
 
 
 def _connected(path: Path) -> sqlite3.Connection:

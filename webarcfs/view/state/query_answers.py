@@ -47,6 +47,8 @@ _log = logging.getLogger(__name__)
 
 #: `<commitTag>/<path of the ARC in its domain>`, in the requested order.
 Hits = tuple[str, ...]
+#: Finds the hits of one condition.
+Look = Callable[[], Hits]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +164,22 @@ class Queries:
                 if known is not None:
                     self._answers.move_to_end((name, stamp))
                     return known, stamp
-            condition = parse(from_name(name))
-            query.check(self._database, condition)
-        return self._keep((name, stamp), QueryAnswer(lambda: self._look(name, condition))), stamp
+            look = self._checked(name)
+        return self._keep((name, stamp), QueryAnswer(lambda: self._look(name, look))), stamp
+
+    def _checked(self, name: str) -> Look:
+        """Return a function that finds the hits of a condition. Raises BadCondition for an invalid one."""
+        condition = parse(from_name(name))
+        query.check(self._database, condition)
+        return lambda: self._found(condition)
+
+    def _found(self, condition: Condition) -> Hits:
+        most = ROWS + 1 if condition.limit is None else min(condition.limit, ROWS + 1)
+        asked = Condition(condition.where, condition.order_by, most)
+        hits = tuple(f"{tag}/{_inner(path)}" for tag, path in query.places(self._database, asked, self.seconds))
+        if len(hits) > ROWS:
+            raise TooMany(f"more than {ROWS:,} documents; narrow it, or end it with LIMIT {ROWS}")
+        return hits
 
     def _keep(self, key: Key, answer: QueryAnswer) -> QueryAnswer:
         with self._lock:
@@ -173,13 +188,9 @@ class Queries:
                 self._answers.popitem(last=False)[1].drop()
         return answer
 
-    def _look(self, name: str, condition: Condition) -> Hits:
+    def _look(self, name: str, look: Look) -> Hits:
         with _told(name), self._turn():
-            most = ROWS + 1 if condition.limit is None else min(condition.limit, ROWS + 1)
-            asked = Condition(condition.where, condition.order_by, most)
-            hits = tuple(f"{tag}/{_inner(path)}" for tag, path in query.places(self._database, asked, self.seconds))
-            if len(hits) > ROWS:
-                raise TooMany(f"more than {ROWS:,} documents; narrow it, or end it with LIMIT {ROWS}")
+            hits = look()
         self._make_room(len(hits))
         return hits
 

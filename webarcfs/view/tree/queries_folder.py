@@ -28,6 +28,8 @@ from webarcfs.view.tree.symlink import Symlink
 
 #: Its name in the mount's root.
 QUERY = ".query"
+#: The name of the folder of searches.
+SEARCH = ".search"
 #: Most bytes of a condition, as of a path (PATH_MAX); SQLite would accept sixteen times as many (query.py).
 LONGEST = 4096
 _NUMBER = re.compile(r"[0-9]{6}")
@@ -73,6 +75,18 @@ class QueryFolder(Folder):
     def _with(self, name: str) -> tuple[str, str]:
         """Return the condition up to and including a name in this folder, and the quote that it ends inside."""
         return name, _open_quote(name)
+
+
+@dataclass(frozen=True)
+class SearchFolder(QueryFolder):
+    """`.search`: lists no names, and contains a folder for every search; a slash in one is written `%2F`."""
+
+    @property
+    def ino(self) -> int:
+        return number("searches")
+
+    def _with(self, name: str) -> tuple[str, str]:
+        return name, ""
 
 
 @dataclass(frozen=True)

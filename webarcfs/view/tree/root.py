@@ -19,7 +19,7 @@ from webarcfs.view.state.domain_states import DomainState
 from webarcfs.view.tree.changes_file import ChangesFile
 from webarcfs.view.tree.files import ShownState
 from webarcfs.view.tree.folders import StoredFolder
-from webarcfs.view.tree.queries_folder import QUERY, QueryFolder
+from webarcfs.view.tree.queries_folder import QUERY, SEARCH, QueryFolder, SearchFolder
 from webarcfs.view.tree.schemas_folder import SCHEMAS, SchemaFolder
 from webarcfs.view.tree.snapshots_folder import SnapshotsFolder, record_folder, snapshot_folder
 from webarcfs.view.tree.view import View
@@ -87,6 +87,7 @@ SHAPE: Mapping[str, Shape] = {
             ".snapshots": lambda view: Table(view, "/.snapshots"),
             SCHEMAS: lambda view: SchemaFolder(view.archive, view.schema_drafts),
             QUERY: lambda view: QueryFolder(view.queries),
+            SEARCH: lambda view: SearchFolder(view.searches),
         },
         (".changes",),
         _current,

@@ -20,6 +20,7 @@ from webarcfs.view.node import Node
 from webarcfs.view.state.domain_states import DomainChange, DomainState, DomainStates
 from webarcfs.view.state.overlay import CommittedFile, Overlay, is_gone
 from webarcfs.view.state.query_answers import Queries
+from webarcfs.view.state.search_answers import Searches
 from webarcfs.view.tree.changes_file import Changes
 from webarcfs.view.tree.schemas_folder import Watch
 
@@ -60,6 +61,7 @@ class View:
         self.schema_drafts: dict[str, Node] = {}
         #: The answers to conditions.
         self.queries = Queries(archive)
+        self.searches = Searches(archive)
         self._states = DomainStates(archive, self.overlay)
         self._looks = 0
         self._stop = threading.Event()
