@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.indexing.fulltext import bring_in_step
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.crawls import run_command
@@ -46,6 +47,7 @@ def _archive(folder: Path, *steps: Step) -> tuple[Archive, list[CommitTag]]:
     archive.settings.write_text("[index]\nlinks = true\n")
     tags = published(archive, History(steps))
     recover(archive)
+    bring_in_step(archive)
     return archive, tags
 
 
@@ -74,6 +76,12 @@ def _questions(tags: Sequence[CommitTag]) -> dict[str, list[list[str]]]:
     """Each command that shows an archive, in each form."""
     old, new = map(str, tags[:2])
     return {
+        "search": [
+            [_SECRET], [_SECRET, "--all-versions"], ["first OR b", "--facets", "--all-versions"], [_SECRET[:3] + "*"],
+            [_SECRET, "--format", "json"], [f"url:{_SECRET}"], [_SECRET, "--format", "csv", "--all-versions"],
+            [_SECRET, "--group", "snapshot"], ["site:example.org", "--group", "snapshot", "--format", "json"],
+            ["site:example.org", "--format", "paths"], [_SECRET[:-1] + "o"], ["site:example.org", "--at", new],
+        ],
         "query": [[], ["--format", "json"], ["--format", "csv"], ["--format", "paths"], ["status >= 0"]],
         "log": [[f"{_URL}a.html"], [f"{_URL}{_SECRET}.html"], [f"{_URL}a.html", "--json"], [f"/{DOMAIN}/c.html"]],
         "diff": [[old, new], [old, new, f"{_URL}a.html"], [old, old, "--json"]],

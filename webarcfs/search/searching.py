@@ -207,10 +207,6 @@ class Searcher:
             groups.append(SnapshotHits(snapshot.tag, count, hits))
         return groups
 
-    def documents(self, query: Query, limit: int) -> Iterator[IndexedDocument]:
-        """Yield documents of a query of the index, without their texts."""
-        return self._reader.documents(query, limit).plain()
-
     # -- the question ------------------------------------------------------------------------------------------------
 
     def _asked(self, question: SearchQuestion) -> _Asked:

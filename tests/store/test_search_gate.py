@@ -1,0 +1,164 @@
+"""Searches of readers agree with the gate: the same versions, in every state, inside the query (R5, R6, R8)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from tantivy import Query
+
+from agent.indexing.fulltext import bring_in_step
+from agent.indexing.recovery import recover
+from tests.support import archives
+from tests.support.histories import DOMAIN, FIRST, HISTORIES, NOW, History, Step
+from tests.support.recorded import published
+from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index import held_versions
+from webarcfs.gate.access_rules import Access, AccessRule, AccessRules, rule_key
+from webarcfs.gate.gate import Gate, Reader
+from webarcfs.gate.visibility import Open
+from webarcfs.search import generations
+from webarcfs.search.index import IndexReader
+from webarcfs.search.indexed_document import SNAPSHOT
+from webarcfs.search.readers import ReadersView
+from webarcfs.search.searching import Searcher, SearchQuestion
+from webarcfs.search.translation import Translator
+from webarcfs.search.visible import Filter, Moment, Shown
+
+pytestmark = pytest.mark.store
+#: Archives that are tried; the soak has more.
+_ARCHIVES = int(os.environ.get("SEARCH_ARCHIVES", "25"))
+
+
+def _found(reader: IndexReader, shown: Shown, moment: Moment) -> set[tuple[str, str, int]]:
+    """Path, blob and beginning of the versions that a filter leaves."""
+    make = Translator(reader.schema)
+    documents = make.but(Query.all_query(), make.term("mark", SNAPSHOT))
+    query = Filter(make, shown).applied(documents, moment)
+    page = reader.documents(query, 10_000)
+    found = [(each.path, each.blob, each.since) for each in page.plain()]
+    assert len(found) == page.total
+    return set(found)
+
+
+def _blob(body: str) -> str:
+    return hashlib.sha1(b"blob %d\0%s" % (len(body), body.encode())).hexdigest()
+
+
+def _agree(archive: Archive, history: History) -> None:
+    published(archive, history)
+    recover(archive)
+    bring_in_step(archive)
+    view = ReadersView(Gate(archive, Reader(), clock=lambda: NOW))
+    reader = generations.opened(archive)
+    ever, all_of_them = set(), set()
+    for number, state in enumerate(history.states):
+        for path, body in state.items():
+            version = (f"/{DOMAIN}/{path}", _blob(body), history.seq(history.span(number, path).start))
+            all_of_them.add(version)
+            if history.is_visible(number, path):
+                ever.add(version)
+    assert _found(reader, Shown(), Moment(ever=True)) == all_of_them
+    assert _found(reader, view.shown(Moment(ever=True)), Moment(ever=True)) == ever
+    last = len(history.steps) - 1
+    for number in range(last + 1):
+        moments = [Moment(history.seq(number))] + ([Moment()] if number == last else [])
+        for moment in moments:
+            staff = {(path, blob) for path, blob, _ in _found(reader, Shown(), moment)}
+            assert staff == {(f"/{DOMAIN}/{path}", _blob(body)) for path, body in history.states[number].items()}
+            seen = {(path, blob) for path, blob, _ in _found(reader, view.shown(moment), moment)}
+            assert seen == {(f"/{DOMAIN}/{path}", _blob(body)) for path, body in history.at(number).items()}
+    searcher = Searcher(archive, Gate(archive, Reader(), clock=lambda: NOW))
+    answer = searcher.ask(SearchQuestion(words=f"site:{DOMAIN}", all_versions=True, limit=1_000))
+    assert answer.total == len(answer.hits) == len(ever)
+    opened = {history.time(each).strftime("%Y-%m-%dT%H:%M:%S") for each in range(last + 1) if history.is_open(each)}
+    for hit in answer.hits:
+        assert {hit.commitTag.partition("@")[0], hit.since, hit.until, hit.first, hit.last} <= opened
+    groups = searcher.by_snapshot(SearchQuestion(words=f"site:{DOMAIN}", limit=100))
+    assert {each.commitTag.partition("@")[0] for each in groups} <= opened
+
+
+@given(HISTORIES)
+@settings(
+    max_examples=_ARCHIVES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_a_search_finds_what_the_gate_shows(tmp_path_factory: pytest.TempPathFactory, history: History) -> None:
+    _agree(directory.create(tmp_path_factory.mktemp("gate") / "archive"), history)
+
+
+def test_long_runs_of_held_snapshots(tmp_path: Path) -> None:
+    """A run that is too long to list its spans is given as numbers."""
+    steps = [Step("p", {"a": str(number), "b": "1"}, State.RELEASED if number in (0, 30) else State.COUNTED, held=True)
+             for number in range(35)]  # fmt: skip
+    _agree(directory.create(tmp_path / "archive"), History(steps))
+
+
+def test_access_rules_decide_inside_the_query(tmp_path: Path) -> None:
+    """Of the rules that fit a URL the heaviest decides, as in the gate: for hosts, folders, pages, times, readers."""
+    archive = archives.make_archive(tmp_path)
+    names = ("a", "a/b", "ab", "a/b/c", "c")
+    for number in range(3):
+        pages = {name: f"{number}-{name}".encode() for name in names if number != 1 or name != "c"}
+        archives.publish(archive, DOMAIN, pages, FIRST + timedelta(days=number))  # type: ignore[arg-type]
+    recover(archive)
+    bring_in_step(archive)
+    reader = generations.opened(archive)
+    chance = random.Random(4)
+    seen = set()
+    for _ in range(60):
+        rules = AccessRules(tuple(_rule(chance) for _ in range(chance.randrange(1, 6))))
+        archive.access_rules.write_text(str(rules))
+        for name in ("", "anna"):
+            gate = Gate(archive, Reader(name), clock=lambda: NOW)
+            shown = ReadersView(gate).shown(Moment(ever=True))
+            found = {(path, since) for path, _, since in _found(reader, shown, Moment(ever=True))}
+            allowed = {
+                (each.path, each.first)
+                for each in held_versions.versions_of(archive.database, DOMAIN)
+                if isinstance(gate.may(DOMAIN, each.path, each.first), Open)
+            }
+            assert found == allowed, str(rules)
+            seen.add(len(found))
+    assert len(seen) > 5  # the rules hid something, and not all
+
+
+def _rule(chance: random.Random) -> AccessRule:
+    path = chance.choice(("", "a", "a/b", "a/", "c", "ab"))
+    exact = chance.random() < 0.4
+    key = (
+        chance.choice(("org,", "org,example,"))
+        if chance.random() < 0.2
+        else rule_key(f"http://{DOMAIN}/{path}", exact=exact)
+    )
+    moment: list[datetime | None] = [None, None, *(FIRST + timedelta(days=each) for each in range(3))]
+    return AccessRule(
+        key=key,
+        access=chance.choice(list(Access)),
+        user=chance.choice(("", "", "anna", "bert")),
+        after=chance.choice(moment),
+        before=chance.choice(moment),
+        lapses=chance.choice((None, None, NOW - timedelta(days=1), NOW + timedelta(days=1))),
+        id=f"{chance.random()}",
+    )
+
+
+def test_a_closed_page_is_found_by_the_reader_whom_a_rule_names(tmp_path: Path) -> None:
+    archive = directory.create(tmp_path / "archive")
+    published(archive, History([Step("p", {"a": "1", "b": "2"}, closed_for="30 years")]))
+    recover(archive)
+    bring_in_step(archive)
+    rule = AccessRule(key=rule_key(f"http://{DOMAIN}/a", exact=True), access=Access.ALLOW, user="anna", id="1")
+    archive.access_rules.write_text(str(AccessRules((rule,))))
+    question = SearchQuestion(words=f"site:{DOMAIN}")
+    found = {name: Searcher(archive, Gate(archive, Reader(name), clock=lambda: NOW)).ask(question).total
+             for name in ("", "anna", "bert")}  # fmt: skip
+    assert found == {"": 0, "anna": 1, "bert": 0}
