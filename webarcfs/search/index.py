@@ -47,6 +47,7 @@ _HEAP = 64 << 20
 _META = "meta.json"
 #: Seconds that a reader waits for a writer that replaces files.
 _PATIENCE = 5.0
+_ANEW = "`webarc-agent index --anew` makes it anew"
 _WORDS, _STEMS = "words", "stems"
 
 
@@ -190,7 +191,10 @@ class IndexReader:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.identity = _identity(folder)
+        try:
+            self.identity = _identity(folder)
+        except FileNotFoundError:
+            raise Damaged(f"{folder} has no index; {_ANEW}") from None
         self._index = _opened(folder)
         self.schema = self._index.schema
         self.searcher = self._index.searcher()
@@ -299,7 +303,7 @@ def _opened(folder: Path) -> tantivy.Index:
             if time.monotonic() > until or not (folder / _META).exists():
                 if isinstance(error, PermissionError):
                     raise Busy(f"{folder} is being written; try again") from None
-                raise Damaged(f"{folder} cannot be read: {error}; `webarc-agent index --anew` makes it anew") from None
+                raise Damaged(f"{folder} cannot be read: {error}; {_ANEW}") from None
             time.sleep(0.05)
 
 

@@ -143,8 +143,6 @@ class _Text(Listener[tuple[str, str]]):
             self._describe(attributes)
         elif tag in ("img", "input", "area") and attributes.get("alt"):
             self.found.append(("description", attributes["alt"]))
-        if tag == "input" and attributes.get("type", "").lower() in ("submit", "button", "reset"):
-            self.found.append(("body", f"{attributes.get('value', '')}\n"))
 
     def ended(self, tag: str) -> None:
         """Handle the end of an element."""
