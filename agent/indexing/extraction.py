@@ -39,12 +39,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A body in a repository: git's ids of it and of headers.http, and its MIME type."""
+    """A body in a repository: git's ids of it and of headers.http; its MIME type; its language, if that is known."""
 
     repository: str
     blob: str
     head: str
     mime_type: str
+    language: str = ""
 
 
 class Extraction(Generic[T]):
@@ -177,7 +178,7 @@ def _text_of(store: Repository, request: Request) -> Extracted:
     from webarcfs.content.extractors.extracting import extract  # noqa: PLC0415 # only this process needs them
 
     with bodies.opened(store, request.blob) as file:
-        return extract(file, request.mime_type, bodies.content_type(store, request.head))
+        return extract(file, request.mime_type, bodies.content_type(store, request.head), request.language)
 
 
 def _write(out: BinaryIO, data: bytes) -> None:

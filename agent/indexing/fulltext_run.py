@@ -160,6 +160,7 @@ class _Run:
     def _wanted(self, domain: str, versions: Iterator[SourceVersion]) -> Iterator[tuple[SourceVersion, Request]]:
         """Yield the versions whose texts are to be read; put the others at once."""
         repository = str(self._archive.repository(domain))
+        languages: dict[str, str] = {}
         is_new = not self._reader.frequency("domain", domain)
         for version in versions:
             if self._stop():
@@ -169,11 +170,14 @@ class _Run:
             if before is not None and before.blob == version.blob and before.until == _until(version):
                 continue
             if before is not None and before.blob == version.blob:
+                languages[version.path] = before.extracted.language
                 self._put(domain, version, before.extracted)
             elif not has_text(version.mime_type):
                 self._put(domain, version, Extracted())
             else:
-                yield version, Request(repository, version.blob, version.head, version.mime_type)
+                # The version that it replaced came before it: of one MIME type, the oldest come first.
+                language = languages.pop(version.path, "")
+                yield version, Request(repository, version.blob, version.head, version.mime_type, language)
 
     def _put(self, domain: str, version: SourceVersion, text: Extracted) -> None:
         self._writer.put(

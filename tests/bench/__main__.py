@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Callable
 
-from tests.bench import additions, asking, crawl, folder, growth, links, mount, records, redirects, wordcount
+from tests.bench import additions, asking, crawl, folder, fulltext, growth, links, mount, records, redirects, wordcount
 
 #: Name → the benchmark; with the full sizes where `large` is asked for.
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
@@ -23,6 +23,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "wordcount": lambda given: wordcount.wordcount(_rounds(given), wordcount.SIZES[0 if given.large else -1 :]),
     "redirects": lambda given: redirects.redirects(redirects.SIZES if given.large else redirects.SIZES[:1]),
     "records": lambda _: records.records(),
+    "search": lambda given: fulltext.search(1_200_000 if given.large else 100_000),
     "links": lambda given: links.links(10_000_000 if given.large else 300_000),
 }
 

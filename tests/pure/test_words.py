@@ -27,6 +27,7 @@ pytestmark = pytest.mark.pure
         ("हिन्दी भाषा", "हिन्दी भाषा"),
         ("東京都です", "東京 京都 都で です す"),
         ("abc東京1", "abc 東京 京 1"),
+        ("سفارشی\u200cسازی", "سفارشی سازی"),
         ("한국어", "한국 국어 어"),
         ("co\u00adoperate a\u200bb", "cooperate a b"),
         ("x" * 500, "x" * LONGEST_WORD),

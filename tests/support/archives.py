@@ -26,7 +26,10 @@ DOMAIN = "www.example.org"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 
 
-_TYPES = {"html": "text/html", "xhtml": "application/xhtml+xml", "pdf": "application/pdf"}
+_TYPES = {
+    "html": "text/html", "xhtml": "application/xhtml+xml", "pdf": "application/pdf",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+}  # fmt: skip
 
 
 def make_archive(folder: Path) -> Archive:

@@ -21,7 +21,8 @@ from tests.support.realsites import RealSite
 #: Elements whose text a browser does not show, and elements that are lines of their own.
 _HIDDEN = (
     "script,style,noscript,template,head,title,iframe,object,noembed,noframes,audio,video,canvas,datalist,"
-    "[hidden],[style*='display:none'],[style*='display: none'],[style*='visibility:hidden'],[style*='visibility: hidden']"
+    "[hidden],[style*='display:none'],[style*='display: none'],[style*='visibility:hidden'],"
+    "[style*='visibility: hidden']"
 )
 _LINES = (
     "address,article,aside,blockquote,br,caption,center,dd,details,dialog,div,dl,dt,fieldset,figcaption,figure,footer,"
@@ -45,7 +46,7 @@ def visible_words(page: bytes) -> list[str]:
     if text.isascii():
         return _WORD.findall(text.lower())
     # Accents of Latin, Greek, Cyrillic, Hebrew and Arabic letters go; marks of other scripts are part of their words.
-    folded = unicodedata.normalize("NFKD", text).casefold()
+    folded = unicodedata.normalize("NFKD", "".join(char for char in text if not _is_invisible(char))).casefold()
     plain = "".join(char for char in folded if char >= _OTHER_SCRIPTS or not _is_mark(char))
     return "".join(char if _is_of_word(char) else " " for char in unicodedata.normalize("NFC", plain)).split()
 
@@ -53,6 +54,11 @@ def visible_words(page: bytes) -> list[str]:
 @lru_cache(maxsize=100_000)
 def _is_of_word(char: str) -> bool:
     return unicodedata.category(char)[0] in "LNM"
+
+
+@lru_cache(maxsize=100_000)
+def _is_invisible(char: str) -> bool:
+    return unicodedata.category(char) == "Cf" and char not in "\u200b\u200c"
 
 
 @lru_cache(maxsize=100_000)

@@ -23,6 +23,8 @@ _ACCENTS = re.compile(
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200c-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]+"
 )
+#: Between two parts of a Persian word stands a space, or this non-joiner.
+_PERSIAN = re.compile("(?<=[\u0600-\u06ff])\u200c")
 _WITHOUT_SPACES = (
     "\u3005\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
@@ -68,7 +70,7 @@ def natural(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text)).casefold()
+    plain = unicodedata.normalize("NFKD", _INVISIBLE.sub("", _PERSIAN.sub(" ", text))).casefold()
     # Folding may bring accents back (of a capital İ), and only composed syllables are Korean ones.
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", plain)))
 

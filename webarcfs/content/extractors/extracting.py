@@ -100,10 +100,10 @@ def has_text(mime_type: str) -> bool:
     return _extractor(mime_type) is not None or mime_type in _UNREAD
 
 
-def extract(file: BinaryIO, mime_type: str, content_type: str = "") -> Extracted:
+def extract(file: BinaryIO, mime_type: str, content_type: str = "", language: str = "") -> Extracted:
     """Return the text of a document, clean, with its language. `content_type` is the header's value, or empty.
 
-    A document without a text has a fault. Raises MemoryError, and what libraries raise for content they do not expect.
+    With a `language` that is known, it is not guessed: the model for that takes half a second to load. A document without a text has a fault. Raises MemoryError, and what libraries raise for content they do not expect.
     """
     try:
         found = _raw(file, mime_type, content_type)
@@ -119,7 +119,7 @@ def extract(file: BinaryIO, mime_type: str, content_type: str = "") -> Extracted
         title=text.fold(found.title),
         headings=_clean(found.headings),
         description=_clean(found.description)[: text.LONGEST_TITLE * 10],
-        language=_language(body, found.language),
+        language=language or _language(body, found.language),
         fault=str(fault),
     )
 
