@@ -45,6 +45,8 @@ _DOMAINS, _SNAPSHOTS, _ASKED = 1_000, 20, 40
 _VOCABULARY = 60_000
 _DAY = 86_400
 _START = 1_600_000_000
+#: Our words, FTS5's, the state, the domain and the order of a question.
+_Asked = tuple[str, str, Moment, str, str]
 
 
 class _Words:
@@ -93,7 +95,7 @@ def _from_git(words: _Words) -> None:
         again = _processor_seconds(lambda: fulltext.bring_in_step(archive, anew=True))
         print(f"\nfull text of {_PAGES:,} pages from git   aim: at least half of FTS5's documents a processor second")
         print(
-            f"  pages a processor second       {_PAGES / ours:7,.0f}, {_PAGES / again:,.0f}; FTS5 {_PAGES / theirs:,.0f}",
+            f"  pages a processor second    {_PAGES / ours:7,.0f} {_PAGES / again:,.0f}, FTS5 {_PAGES / theirs:,.0f}",
             end="",
         )
         print(f"   ratio {theirs / ours:.2f} and {theirs / again:.2f}")
@@ -208,9 +210,7 @@ def _fill(ours: Path, theirs: Path, rows: int) -> None:
     peak = next(
         line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")
     )
-    print(
-        f"\nfull text of {number:,} versions, {text / number:.0f} bytes each, in {_SNAPSHOTS} snapshots of {_DOMAINS:,} domains"
-    )
+    print(f"\nfull text of {number:,} versions, {text / number:.0f} bytes each, of {_DOMAINS:,} domains")
     print(f"  put, versions a processor second {number / own:9,.0f}, FTS5 {number / other:,.0f}")
     print(f"  index / text                     {size / text:9.2f}; FTS5 {theirs.stat().st_size / text:.2f}")
     print(f"  the writing process, both        {int(peak) / 1024:9,.0f} MiB at most   aim: 500")
@@ -233,7 +233,7 @@ def _insert(connection: sqlite3.Connection, pending: Sequence[tuple[IndexedDocum
     connection.commit()
 
 
-def _questions(words: _Words) -> dict[str, Callable[[], tuple[str, str, Moment, str, str]]]:
+def _questions(words: _Words) -> dict[str, Callable[[], _Asked]]:
     """Kind → a question: in our words, in FTS5's, its state, its domain, its order."""
     choice, all_words = words.chance.choice, words.words
 
@@ -246,7 +246,7 @@ def _questions(words: _Words) -> dict[str, Callable[[], tuple[str, str, Moment, 
     def domain() -> str:
         return f"d{words.chance.randrange(_DOMAINS)}.example.org"
 
-    def at(text: str, moment: Moment, where: str = "", order: str = "") -> tuple[str, str, Moment, str, str]:
+    def at(text: str, moment: Moment, where: str = "", order: str = "") -> _Asked:
         return (f"{text} site:{where}" if where else text), text, moment, where, order
 
     return {
@@ -273,17 +273,17 @@ def _ask_both(words: _Words, ours: Path, theirs: Path) -> None:
         ] for number in range(_DOMAINS)
     })  # fmt: skip
     print(
-        f"  {'answers in ms':32}  median and 95th percentile; FTS5's; ratio of the latter; with {_DOMAINS:,} held domains"
+        f"  {'answers in ms':30} median, 95th percentile; FTS5's; ratio of the latter; with {_DOMAINS:,} held domains"
     )
     every: tuple[list[float], list[float], list[float]] = ([], [], [])
     with closing(sqlite3.connect(f"{theirs.as_uri()}?mode=ro", uri=True)) as connection:
         for kind, question in _questions(words).items():
             times: tuple[list[float], list[float], list[float]] = ([], [], [])
             for _ in range(_ASKED):
-                ask, text, moment, domain, order = question()
-                times[0].append(_timed(lambda: _ours(reader, Shown(), ask, moment, order)))
-                times[1].append(_timed(lambda: _theirs(connection, text, moment, domain, order)))
-                times[2].append(_timed(lambda: _ours(reader, held, ask, moment, order)))
+                asked = question()
+                times[0].append(_timed(_ours, reader, Shown(), asked))
+                times[1].append(_timed(_theirs, connection, asked))
+                times[2].append(_timed(_ours, reader, held, asked))
             for whole, some in zip(every, times, strict=True):
                 whole.extend(some)
             _tell(kind, times)
@@ -292,7 +292,7 @@ def _ask_both(words: _Words, ours: Path, theirs: Path) -> None:
         "    aim: the ratio at most 0.1 (50 ms), held at most twice",
         f"{_percentile(every[2]) / _percentile(every[0]):.1f}",
     )
-    facets = [_timed(lambda: _facets(reader, words)) for _ in range(_ASKED)]
+    facets = [_timed(_facets, reader, words) for _ in range(_ASKED)]
     print(f"  facets                           {_percentile(facets, 0.5):9.1f} {_percentile(facets):9.1f}")
     memory = [
         line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon")
@@ -302,18 +302,17 @@ def _ask_both(words: _Words, ours: Path, theirs: Path) -> None:
 
 def _tell(kind: str, times: Sequence[list[float]]) -> None:
     own, other, held = ((_percentile(each, 0.5), _percentile(each)) for each in times)
-    print(
-        f"    {kind:28} {own[0]:9.2f} {own[1]:9.2f} {other[0]:9.1f} {other[1]:9.1f}   {own[1] / other[1]:5.2f} {held[0]:9.2f} {held[1]:9.2f}"
-    )
+    figures = f"{own[0]:9.2f} {own[1]:9.2f} {other[0]:9.1f} {other[1]:9.1f}   {own[1] / other[1]:5.2f}"
+    print(f"    {kind:28} {figures} {held[0]:9.2f} {held[1]:9.2f}")
 
 
 def _percentile(times: Sequence[float], share: float = 0.95) -> float:
     return sorted(times)[min(int(len(times) * share), len(times) - 1)]
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _timed(work: Callable[..., object], *given: object) -> float:
     begun = time.perf_counter()
-    work()
+    work(*given)
     return (time.perf_counter() - begun) * 1000
 
 
@@ -322,7 +321,8 @@ def _query(reader: IndexReader, shown: Shown, words: str, moment: Moment) -> Que
     return Filter(make, shown).applied(make.query(parse(words)), moment)
 
 
-def _ours(reader: IndexReader, shown: Shown, words: str, moment: Moment, order: str) -> int:
+def _ours(reader: IndexReader, shown: Shown, asked: _Asked) -> int:
+    words, _, moment, _, order = asked
     page = reader.documents(_query(reader, shown, words, moment), 20, 0, order)
     return page.total + len(list(page.plain()))
 
@@ -334,7 +334,8 @@ def _facets(reader: IndexReader, words: _Words) -> object:
     )
 
 
-def _theirs(connection: sqlite3.Connection, words: str, moment: Moment, domain: str, order: str) -> int:
+def _theirs(connection: sqlite3.Connection, asked: _Asked) -> int:
+    _, words, moment, domain, order = asked
     where, values = ["t MATCH ?"], [words]
     if domain:
         where.append("v.domain = ?")

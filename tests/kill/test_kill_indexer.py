@@ -36,7 +36,8 @@ from webarcfs.archive.config.directory import open_archive
 archive, number = open_archive(Path(sys.argv[1])), int(sys.argv[2])
 catch_up(archive)
 for step in range(20):
-    pages = {f"{each}.html": f"<p>word{each} round{number} step{step}</p>".encode() for each in range(number % 7, 40, 7)}
+    some = range(number % 7, 40, 7)
+    pages = {f"{each}.html": f"<p>word{each} round{number} step{step}</p>".encode() for each in some}
     archives.publish(archive, sys.argv[3], pages)
     catch_up(archive)
 """

@@ -55,7 +55,7 @@ def _links(mounted: Mounted, words: str) -> list[str]:
 
 def test_searches_are_folders_of_links(searched: Mounted) -> None:
     """S-search-1: found by name, in no listing; best hit first; a loop over it reads the pages."""
-    assert ".search" not in os.listdir(searched.point) and os.listdir(searched / ".search") == []
+    assert (searched / ".search") not in list(searched.point.iterdir()) and not list((searched / ".search").iterdir())
     newest = f"../../.snapshots/2026-11-21T03:00:01@{DOMAIN}"
     assert _links(searched, "annual report") == [f"{newest}/a.html"]
     assert sorted(_links(searched, "reports")) == [f"{newest}/a.html", f"{newest}/b/c.html"]
@@ -73,11 +73,11 @@ def test_a_search_that_is_wrong_is_not_there(searched: Mounted) -> None:
     """S-search-2: the log says why."""
     for words in ("(report", "nofield:x", "...", "type:pfd"):
         with pytest.raises(FileNotFoundError):
-            os.stat(searched / f".search/{words}")
+            (searched / f".search/{words}").stat()
     log = (_archive(searched).log / "mount.log").read_text("utf-8")
     assert "never closed" in log and "there is no field" in log
     with pytest.raises(OSError) as error:
-        os.mkdir(searched / ".search/new")
+        (searched / ".search/new").mkdir()
     assert error.value.errno in (errno.EPERM, errno.EROFS, errno.EEXIST, errno.EACCES)
 
 
@@ -86,7 +86,7 @@ def test_without_an_index_there_are_no_searches(searched: Mounted) -> None:
     archive = _archive(searched)
     (archive.search / "current").unlink()
     with pytest.raises(FileNotFoundError):
-        os.stat(searched / ".search/other words")
+        (searched / ".search/other words").stat()
 
 
 def test_a_search_follows_the_index(searched: Mounted) -> None:

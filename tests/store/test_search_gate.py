@@ -34,7 +34,7 @@ from webarcfs.search.visible import Filter, Moment, Shown
 
 pytestmark = pytest.mark.store
 #: Archives that are tried; the soak has more.
-_ARCHIVES = int(os.environ.get("SEARCH_ARCHIVES", "25"))
+_ARCHIVES = int(os.environ.get("SEARCH_ARCHIVES", "40"))
 
 
 def _found(reader: IndexReader, shown: Shown, moment: Moment) -> set[tuple[str, str, int]]:

@@ -13,6 +13,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -48,7 +49,9 @@ def visible_words(page: bytes) -> list[str]:
     # Accents of Latin, Greek, Cyrillic, Hebrew and Arabic letters go; marks of other scripts are part of their words.
     folded = unicodedata.normalize("NFKD", "".join(char for char in text if not _is_invisible(char))).casefold()
     plain = "".join(char for char in folded if char >= _OTHER_SCRIPTS or not _is_mark(char))
-    return "".join(char if _is_of_word(char) else " " for char in unicodedata.normalize("NFC", plain)).split()
+    shown = "".join(char if _is_of_word(char) else " " for char in unicodedata.normalize("NFC", plain))
+    # Scripts without spaces begin a word of their own.
+    return [word for run in shown.split() for _, chars in groupby(run, is_without_spaces) if (word := "".join(chars))]
 
 
 @lru_cache(maxsize=100_000)
@@ -66,6 +69,7 @@ def _is_mark(char: str) -> bool:
     return unicodedata.category(char) == "Mn"
 
 
+@lru_cache(maxsize=100_000)
 def is_without_spaces(word: str) -> bool:
     """Whether a word is of a script that has no spaces, in which any part of a word may be searched."""
     return any(unicodedata.name(char, "").startswith(("CJK", "HIRAGANA", "KATAKANA", "HANGUL")) for char in word)

@@ -56,11 +56,12 @@ class ReadersView:
             while len(known.named) > _MOMENTS:
                 known.named.popitem(last=False)
         plain = {domain: found for domain, found in hidden.items() if domain not in shared}
-        return Shown(plain, known.named[moment], rules, self._gate.reader.name)
+        others = sorted(each.seq for domain, found in known.snapshots.items() if domain not in plain for each in found)
+        return Shown(plain, others, known.named[moment], rules, self._gate.reader.name)
 
-    def snapshots(self, domain: str) -> Sequence[Snapshot]:
-        """Return the snapshots of a domain that are open, or closed to some, oldest first."""
-        return [each for each in self._current().snapshots.get(domain, []) if each.standing is not Standing.HIDDEN]
+    def snapshots(self, domain: str, standing: Standing = Standing.OPEN) -> Sequence[Snapshot]:
+        """Return the snapshots of a domain of a standing, oldest first."""
+        return [each for each in self._current().snapshots.get(domain, []) if each.standing is standing]
 
     def has(self, snapshot: Snapshot, domain: str, version: Version) -> bool:
         """Return whether a snapshot of a domain contains a version, as its publication saw it."""

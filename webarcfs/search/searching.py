@@ -23,7 +23,7 @@ from webarcfs.archive.index.fulltext_source import PathSpan, PathSpans, SourceSn
 from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.gate.gate import Gate
-from webarcfs.gate.visibility import Version
+from webarcfs.gate.visibility import Standing, Version
 from webarcfs.search import generations, snippets, suggestions
 from webarcfs.search.index import STEMMERS, IndexReader, Page, stem
 from webarcfs.search.indexed_document import ERROR_PAGE, SNAPSHOT, IndexedDocument
@@ -285,6 +285,8 @@ class Searcher:
         versions = [Version(found.path, each.blob, each.since, each.until, each.stored) for each in spans]
         own_version = next((each for each in versions if each.first == found.since), None)
         own = [] if own_version is None else self._seqs(found.domain, own_version)
+        if not own and own_version is not None:  # a reader whom a rule names sees it before its closure ends
+            own = self._seqs(found.domain, own_version, Standing.CLOSED)
         own = own or [found.since]
         upper = asked.moment.seq
         shown = [seq for seq in own if upper is None or seq <= upper] or own
@@ -301,11 +303,11 @@ class Searcher:
             found.status, found.publication, since, until, first, last, piece,
         )  # fmt: skip
 
-    def _seqs(self, domain: str, version: Version) -> list[int]:
-        """Return the snapshots that have a version, and that the asker may see, oldest first."""
+    def _seqs(self, domain: str, version: Version, standing: Standing = Standing.OPEN) -> list[int]:
+        """Return the snapshots of a standing, to the asker, that have a version, oldest first."""
         if self._view is None:
             return [each.seq for each in self._snapshots(domain) if version.first <= each.seq < version.last]
-        return [each.seq for each in self._view.snapshots(domain) if self._view.has(each, domain, version)]
+        return [each.seq for each in self._view.snapshots(domain, standing) if self._view.has(each, domain, version)]
 
     @cached_property
     def _all_snapshots(self) -> Mapping[str, list[SourceSnapshot]]:

@@ -12,6 +12,7 @@ or a page withheld, since a filter names snapshots and keys of URLs:
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,6 +25,8 @@ from webarcfs.search.translation import Translator
 
 #: Snapshots of a run whose spans are listed one by one.
 _LISTED = 16
+#: Spans of time that are compared; more hidden snapshots are looked up by their marks.
+_SPANS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,12 @@ class Named:
 class Shown:
     """What a reader sees: the snapshots of the domains where something is hidden, and versions by name.
 
-    `shared` are domains whose versions are all named. `rules` are those in force for the `reader` at `now`.
+    `others` are the times of the snapshots of all other domains, in order, in seconds since 1970. `shared` are domains
+    whose versions are all named. `rules` are those in force for the `reader` at `now`.
     """
 
     snapshots: Mapping[str, Sequence[Snapshot]] = field(default_factory=dict)
+    others: Sequence[int] = ()
     shared: tuple[Named, ...] = ()
     rules: tuple[AccessRule, ...] = ()
     reader: str = ""
@@ -93,20 +98,44 @@ class Filter:
 
     def _at(self, query: Query, seq: int | None, visible: tuple[Standing, ...]) -> Query:
         make = self._make
-        gone = make.number("until", None, CURRENT - 1 if seq is None else seq)
-        late, hidden = [], []  # hidden snapshots at the state's end: what ended there is shown, what began there is not
+        last = CURRENT - 1 if seq is None else seq
+        late: list[
+            tuple[str, int]
+        ] = []  # hidden snapshots at the state's end: what ended there is shown, what began not
         for domain, snapshots in self._shown.snapshots.items():
-            for each in reversed([each for each in snapshots if seq is None or each.seq <= seq]):
+            for each in reversed([each for each in snapshots if each.seq <= last]):
                 if each.standing in visible:
                     break
-                late.append(ended(domain, each.seq))
-                hidden.append(began(domain, each.seq))
-        if late:
-            gone = make.but(gone, make.terms("mark", late))
-        unwanted = [gone, *([make.terms("mark", hidden)] if hidden else [])]
+                late.append((domain, each.seq))
+        spans = self._times({seq for _, seq in late}, len(late))
+        if spans is None:
+            gone = [make.but(make.number("until", None, last), make.terms("mark", [ended(*each) for each in late]))]
+            hidden = [make.terms("mark", [began(*each) for each in late])]
+        else:
+            lower = [None, *(end + 1 for _, end in spans)]
+            upper = [*(begin - 1 for begin, _ in spans), last]
+            gone = [make.number("until", least, most) for least, most in zip(lower, upper, strict=True)]
+            hidden = [make.number("since", *each) for each in spans]
         if seq is not None:
             query = make.all(query, make.number("since", None, seq))
-        return make.but(query, *unwanted)
+        return make.but(query, *gone, *hidden)
+
+    def _times(self, hidden: set[int], count: int) -> list[tuple[int, int]] | None:
+        """Return spans of time in which all snapshots of all domains are hidden ones of `count`; None if they are many.
+
+        Numbers are compared faster than marks are looked up: snapshots that wait were mostly made one after the other.
+        """
+        every = [each.seq for found in self._shown.snapshots.values() for each in found]
+        if sum(seq in hidden for seq in every) != count or not hidden.isdisjoint(self._shown.others):
+            return None  # another snapshot was made at the same time
+        spans: list[tuple[int, int]] = []
+        between = sorted({*every, *self._shown.others} - hidden)
+        for seq in sorted(hidden):
+            if spans and bisect_left(between, spans[-1][1]) == bisect_left(between, seq):
+                spans[-1] = (spans[-1][0], seq)
+            else:
+                spans.append((seq, seq))
+        return spans if len(spans) <= _SPANS else None
 
     def _ever(self, query: Query, visible: tuple[Standing, ...]) -> Query:
         make = self._make

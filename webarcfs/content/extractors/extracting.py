@@ -23,7 +23,7 @@ Extractor = Callable[[BinaryIO, str], Extracted]
 #: Characters of a text from which its language is guessed, and fewest letters for that.
 _SAMPLE, _LEAST = 2_000, 40
 #: C0 and C1 controls, and what is no character: terminals would obey some of them.
-_UNWANTED = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+")
+_UNWANTED = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]+")
 _SPACES = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\s*\n\s*")
 _CODE = re.compile(r"[a-z]{2,3}")
@@ -103,7 +103,8 @@ def has_text(mime_type: str) -> bool:
 def extract(file: BinaryIO, mime_type: str, content_type: str = "", language: str = "") -> Extracted:
     """Return the text of a document, clean, with its language. `content_type` is the header's value, or empty.
 
-    With a `language` that is known, it is not guessed: the model for that takes half a second to load. A document without a text has a fault. Raises MemoryError, and what libraries raise for content they do not expect.
+    With a `language` that is known, it is not guessed: the model for that takes half a second to load. A document
+    without a text has a fault. Raises MemoryError, and what libraries raise for content they do not expect.
     """
     try:
         found = _raw(file, mime_type, content_type)
