@@ -92,6 +92,21 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=7200", "tests/store/test_gate.py"),
         {"GATE_HISTORIES": "10000", "GATE_ARCHIVES": "500"},
     ),
+    "search-gate": Soak(
+        "searches of readers agree with the gate on 300 archives",
+        ("-m", "pytest", "--timeout=7200", "tests/store/test_search_gate.py"),
+        {"SEARCH_ARCHIVES": "300"},
+    ),
+    "search-truth": Soak(
+        "500 words and 100 phrases of each of three real sites, in four states, as another parser finds them",
+        ("-m", "pytest", "--timeout=7200", "-s", "tests/store/test_search_truth.py"),
+        {"TRUTH_WORDS": "500", "TRUTH_PHRASES": "100", "TRUTH_PAGES": "2000"},
+    ),
+    "kill-index": Soak(
+        "kill -9 of the indexer some hundred times, and of publications beside it; counts are equal, verify is clean",
+        ("-m", "pytest", "--timeout=7200", "-s", "tests/kill/test_kill_indexer.py"),
+        {"INDEX_KILLS": "60"},
+    ),
     "kill-agent": Soak(
         "kill -9 of an agent's job in every stage; the next start finishes it",
         ("-m", "pytest", "tests/kill/test_kill_agent.py"),
