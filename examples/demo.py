@@ -190,6 +190,11 @@ def own_site(terminal: Terminal, folder: Path) -> None:
         query = "select mimeType, count(*) as documents from metadata group by mimeType order by documents desc"
         terminal.run(f'sqlite-utils query archive/webarc.db --table "{query}"')
 
+        terminal.say("Words are found in milliseconds, in other forms, too:")
+        terminal.run("webarc-agent --quiet index --archive archive")
+        hits = terminal.run("webarc search --archive archive --limit 3 cancelled coroutines")
+        check("found" in hits and "http://" in hits, "the search found nothing")
+
         terminal.heading("The site changes, and is crawled again")
         terminal.say(f"One page is edited (/{EDITED}), one disappears (/{REMOVED}), one is new (/{ADDED}).")
         change()

@@ -29,6 +29,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 _TYPES = {
     "html": "text/html", "xhtml": "application/xhtml+xml", "pdf": "application/pdf",
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "odt": "application/vnd.oasis.opendocument.text",
 }  # fmt: skip
 
 
