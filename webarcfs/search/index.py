@@ -234,6 +234,10 @@ class IndexReader:
         with _translated(self._folder):
             return self.searcher.terms_with_prefix(field, prefix, query, limit)
 
+    def count_snapshots(self) -> int:
+        """Return the number of snapshots whose documents are all there."""
+        return self.count(Query.term_query(self.schema, "mark", SNAPSHOT))
+
     def snapshots(self) -> set[str]:
         """Return the commitTags of the snapshots whose documents are all there."""
         query = Query.term_query(self.schema, "mark", SNAPSHOT)

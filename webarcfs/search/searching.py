@@ -7,12 +7,11 @@ reader may not see is left out inside the query.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
 
 from tantivy import Query
 
@@ -131,6 +130,7 @@ class Searcher:
         self._archive = archive
         self._gate = gate
         self._reader = generations.opened(archive)
+        self._known_snapshots: dict[str, list[SourceSnapshot]] = {}
         self._view = None if gate is None else ReadersView(gate)
 
     def ask(self, question: SearchQuestion) -> SearchAnswer:
@@ -142,7 +142,8 @@ class Searcher:
         with ExitStack() as stack:
             hits = tuple(self._hits(stack, asked, page))
         suggestion = "" if page.total else suggestions.suggestion(self._reader, asked.expression, asked.visible)
-        return SearchAnswer(page.total, hits, suggestion, len(self._missing()))
+        missing = fulltext_source.count_snapshots(self._archive.database) - self._reader.count_snapshots()
+        return SearchAnswer(page.total, hits, suggestion, max(missing, 0))
 
     def count(self, question: SearchQuestion) -> int:
         """Return the number of hits."""
@@ -178,6 +179,7 @@ class Searcher:
         facets = {name: [(str(each["key"]), int(each["doc_count"])) for each in found[name]["buckets"] if each["key"]]
                   for name in terms}  # fmt: skip
         years: dict[str, int] = defaultdict(int)
+        self._know_all_snapshots()
         for domain, begun, ended in asked.spans():
             of_year: dict[int, list[int]] = defaultdict(list)
             for each in self._snapshots(domain):
@@ -191,6 +193,7 @@ class Searcher:
         """Return the snapshots that have hits, newest first, with their numbers; the first ones with some hits."""
         asked = self._asked(replace(question, all_versions=True))
         counts: list[tuple[SourceSnapshot, int]] = []
+        self._know_all_snapshots()
         for domain, begun, ended in asked.spans():
             for each in self._snapshots(domain):
                 count = _up_to(begun, each.seq) - _up_to(ended, each.seq)
@@ -212,7 +215,7 @@ class Searcher:
     def _asked(self, question: SearchQuestion) -> _Asked:
         if not self._reader.is_current:
             self._reader = generations.opened(self._archive)
-            self.__dict__.pop("_all_snapshots", None)
+            self._known_snapshots.clear()
         expression = parse(question.words)
         make = Translator(self._reader.schema, exact=question.exact)
         narrowed = [make.query(expression), *self._narrowing(make, question)]
@@ -309,24 +312,22 @@ class Searcher:
             return [each.seq for each in self._snapshots(domain) if version.first <= each.seq < version.last]
         return [each.seq for each in self._view.snapshots(domain, standing) if self._view.has(each, domain, version)]
 
-    @cached_property
-    def _all_snapshots(self) -> Mapping[str, list[SourceSnapshot]]:
+    def _know_all_snapshots(self) -> None:
+        """Read the snapshots of all domains at once, for answers that need most of them."""
         found: dict[str, list[SourceSnapshot]] = defaultdict(list)
         for each in fulltext_source.snapshots(self._archive.database):
             found[each.domain].append(each)
-        return found
+        self._known_snapshots = found
 
     def _snapshots(self, domain: str) -> Sequence[SourceSnapshot]:
         """Return the snapshots of a domain that the asker may see, oldest first."""
-        found = self._all_snapshots.get(domain, [])
+        found = self._known_snapshots.get(domain)
+        if found is None:
+            found = self._known_snapshots[domain] = fulltext_source.snapshots(self._archive.database, domain)
         if self._view is None:
             return found
         seen = {each.seq for each in self._view.snapshots(domain)}
         return [each for each in found if each.seq in seen]
-
-    def _missing(self) -> set[str]:
-        known = self._reader.snapshots()
-        return {each.tag for found in self._all_snapshots.values() for each in found} - known
 
 
 @dataclass(frozen=True, slots=True)

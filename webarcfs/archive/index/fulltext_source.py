@@ -97,6 +97,12 @@ def snapshots(database: Path, domain: str | None = None) -> list[SourceSnapshot]
         return [SourceSnapshot(*row) for row in connection.execute(sql("search/snapshots"), {"domain": domain})]
 
 
+def count_snapshots(database: Path) -> int:
+    """Return the number of snapshots of all domains."""
+    with _reading(database) as connection:
+        return int(connection.execute(sql("search/count_snapshots")).fetchone()[0])
+
+
 def count_versions(database: Path) -> dict[str, int]:
     """Return the number of versions of each domain."""
     with _reading(database) as connection:

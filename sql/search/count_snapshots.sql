@@ -1,0 +1,2 @@
+-- The number of snapshots.
+SELECT count(*) FROM snapshot
