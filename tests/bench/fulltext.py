@@ -294,10 +294,19 @@ def _ask_both(words: _Words, ours: Path, theirs: Path) -> None:
     )
     facets = [_timed(_facets, reader, words) for _ in range(_ASKED)]
     print(f"  facets                           {_percentile(facets, 0.5):9.1f} {_percentile(facets):9.1f}")
-    memory = [
-        line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon")
-    ]
-    print(f"  the asking process, both         {int(memory[0]) / 1024:9,.0f} MiB of its own   aim: 100")
+    asked = [sys.executable, "-m", "tests.bench.fulltext", str(ours)]
+    memory = int(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
+    print(f"  a reader                         {memory / 1024:9,.0f} MiB of its own   aim: 100")
+
+
+def _reader(index: Path) -> None:
+    """Print the memory of a process that asks the index all kinds of questions, in KiB."""
+    reader, words = IndexReader(index), _Words()
+    for question in _questions(words).values():
+        for _ in range(_ASKED):
+            _ours(reader, Shown(), question())
+    lines = Path("/proc/self/status").read_text().splitlines()
+    print(next(line.split()[1] for line in lines if line.startswith("RssAnon")))
 
 
 def _tell(kind: str, times: Sequence[list[float]]) -> None:
@@ -354,3 +363,7 @@ def _theirs(connection: sqlite3.Connection, asked: _Asked) -> int:
 if __name__ == "__main__":
     os.environ.setdefault("TMPDIR", "/tmp")
     _fill(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+
+
+if __name__ == "__main__":
+    _reader(Path(sys.argv[1]))

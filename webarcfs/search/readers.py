@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.index import held_versions
 from webarcfs.gate import visibility
+from webarcfs.gate.access_rules import AccessRule
 from webarcfs.gate.gate import Gate
 from webarcfs.gate.visibility import Saw, Scope, Snapshot, Standing, Version
 from webarcfs.search.indexed_document import key
@@ -27,6 +28,7 @@ class _Known:
     snapshots: dict[str, list[Snapshot]]
     saw: dict[str, Saw]
     named: OrderedDict[Moment, tuple[Named, ...]] = field(default_factory=OrderedDict)
+    shown: dict[tuple[Moment, tuple[AccessRule, ...]], Shown] = field(default_factory=dict)
 
     @property
     def ends(self) -> float:
@@ -48,6 +50,9 @@ class ReadersView:
         """Return what filters need. Raises what the gate raises: what cannot be decided is closed."""
         rules = in_force(self._gate.rules(), self._gate.reader.name, self._gate.now().timestamp())
         known = self._current()
+        key = (moment, rules)
+        if key in known.shown:
+            return known.shown[key]
         hidden = {domain: found for domain, found in known.snapshots.items() if not _is_open(found)}
         shared = {domain for domain, found in hidden.items() if any(each.seen for each in found)}
         if moment not in known.named:
@@ -57,7 +62,10 @@ class ReadersView:
                 known.named.popitem(last=False)
         plain = {domain: found for domain, found in hidden.items() if domain not in shared}
         others = sorted(each.seq for domain, found in known.snapshots.items() if domain not in plain for each in found)
-        return Shown(plain, others, known.named[moment], rules, self._gate.reader.name)
+        if len(known.shown) >= _MOMENTS:
+            known.shown.clear()
+        found = known.shown[key] = Shown(plain, others, known.named[moment], rules, self._gate.reader.name)
+        return found
 
     def snapshots(self, domain: str, standing: Standing = Standing.OPEN) -> Sequence[Snapshot]:
         """Return the snapshots of a domain of a standing, oldest first."""

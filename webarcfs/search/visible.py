@@ -27,6 +27,8 @@ from webarcfs.search.translation import Translator
 _LISTED = 16
 #: Spans of time that are compared; more hidden snapshots are looked up by their marks.
 _SPANS = 32
+#: States whose hidden snapshots are remembered.
+_STATES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,14 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """The hidden snapshots at a state's end, by domain and time, and their spans of time if these say the same."""
+
+    snapshots: tuple[tuple[str, int], ...]
+    spans: tuple[tuple[int, int], ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """What a reader sees: the snapshots of the domains where something is hidden, and versions by name.
 
@@ -58,6 +68,8 @@ class Shown:
     shared: tuple[Named, ...] = ()
     rules: tuple[AccessRule, ...] = ()
     reader: str = ""
+    #: What states hide, found once: it is asked with each search, and reads the snapshots of all domains.
+    late: dict[tuple[int, tuple[Standing, ...]], Late] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def is_all(self) -> bool:
@@ -99,26 +111,36 @@ class Filter:
     def _at(self, query: Query, seq: int | None, visible: tuple[Standing, ...]) -> Query:
         make = self._make
         last = CURRENT - 1 if seq is None else seq
-        late: list[
-            tuple[str, int]
-        ] = []  # hidden snapshots at the state's end: what ended there is shown, what began not
+        late = self._late(last, visible)
+        if late.spans is None:
+            marks = [ended(*each) for each in late.snapshots]
+            gone = [make.but(make.number("until", None, last), make.terms("mark", marks))]
+            hidden = [make.terms("mark", [began(*each) for each in late.snapshots])]
+        else:
+            lower = [None, *(end + 1 for _, end in late.spans)]
+            upper = [*(begin - 1 for begin, _ in late.spans), last]
+            gone = [make.number("until", least, most) for least, most in zip(lower, upper, strict=True)]
+            hidden = [make.number("since", *each) for each in late.spans]
+        if seq is not None:
+            query = make.all(query, make.number("since", None, seq))
+        return make.but(query, *gone, *hidden)
+
+    def _late(self, last: int, visible: tuple[Standing, ...]) -> Late:
+        """Return the hidden snapshots at the end of the state `last`: what ended there is shown, what began not."""
+        known = self._shown.late.get((last, visible))
+        if known is not None:
+            return known
+        late: list[tuple[str, int]] = []
         for domain, snapshots in self._shown.snapshots.items():
             for each in reversed([each for each in snapshots if each.seq <= last]):
                 if each.standing in visible:
                     break
                 late.append((domain, each.seq))
         spans = self._times({seq for _, seq in late}, len(late))
-        if spans is None:
-            gone = [make.but(make.number("until", None, last), make.terms("mark", [ended(*each) for each in late]))]
-            hidden = [make.terms("mark", [began(*each) for each in late])]
-        else:
-            lower = [None, *(end + 1 for _, end in spans)]
-            upper = [*(begin - 1 for begin, _ in spans), last]
-            gone = [make.number("until", least, most) for least, most in zip(lower, upper, strict=True)]
-            hidden = [make.number("since", *each) for each in spans]
-        if seq is not None:
-            query = make.all(query, make.number("since", None, seq))
-        return make.but(query, *gone, *hidden)
+        found = Late(tuple(late), None if spans is None else tuple(spans))
+        if len(self._shown.late) < _STATES:
+            self._shown.late[last, visible] = found
+        return found
 
     def _times(self, hidden: set[int], count: int) -> list[tuple[int, int]] | None:
         """Return spans of time in which all snapshots of all domains are hidden ones of `count`; None if they are many.
