@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from agent.commands import COMMANDS
-from agent.policy.vocabulary import Reason
+from agent.policy.vocabulary import IN_CRAWL_LOG
 from webarcfs import __version__
 from webarcfs.archive.config import settings
 from webarcfs.archive.config.interval import Interval
@@ -61,7 +61,7 @@ def agent_page() -> str:
         *_section("COMMANDS", [line for command in COMMANDS.values() for line in _command(command)]),
         *_section(
             "WORDS OF CRAWL.LOG",
-            [line for reason in Reason for line in _item(str(reason), reason.sentence)],
+            [line for word in IN_CRAWL_LOG for line in _item(str(word), word.sentence)],
         ),
         *_section(
             "EXIT STATUS",

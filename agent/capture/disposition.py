@@ -18,7 +18,7 @@ from agent.frontier.discovery import Discovery
 from agent.frontier.rows import FrontierUrl, UrlOutcome
 from agent.jobfolder.job import Job
 from agent.policy.fetchstatus import Status
-from agent.policy.politeness import BUSY, SERVER_BUSY, TRIES, is_given_up
+from agent.policy.politeness import BUSY, SERVER_BUSY, TRIES, in_a_row, is_given_up
 from agent.policy.scope import PRIVATE_ADDRESS
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from agent.system import steadyclock
@@ -165,12 +165,11 @@ class Disposition:
                 self._give_up(domain, tried[-1].status, f"{Reason.SERVER_DOWN},{tried[-1].note}")
         else:
             self._unreached.pop(domain, None)
-        if tried and all(each.note == BUSY for each in tried):
-            self._busy[domain] = self._busy.get(domain, 0) + len(tried)
+        if tried:
+            asking = sum(each.note == BUSY for each in tried)
+            self._busy[domain] = in_a_row(self._busy.get(domain, 0), asking, len(tried))
             if is_given_up(self._busy[domain]):
                 self._give_up(domain, tried[-1].status, SERVER_BUSY)
-        elif tried:
-            self._busy.pop(domain, None)
 
     def _give_up(self, domain: str, status: int, note: str) -> None:
         self._down.add(domain)

@@ -21,7 +21,7 @@ from webarcfs.archive.model.metadata import format_time
 from webarcfs.archive.model.url import canonical
 from webarcfs.content import mimetype, outlinks, text
 from webarcfs.warc import http_response, jobwarc
-from webarcfs.warc.decoding import BAD_LENGTH, BadBody, Bomb, decoded, unknown_codings
+from webarcfs.warc.decoding import BadBody, Bomb, decoded, unknown_codings
 
 #: Remarks in crawl.log: only some of a page's links were extracted; no links were, since parsing killed the reader.
 LINKS_CUT = Reason.LINKS_CUT
@@ -121,9 +121,11 @@ def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) 
         status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
         return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.FAILED, status=status, note=note))
     head = response.head
-    if head.has_bad_length and row.note != BAD_LENGTH and _is_wanted(row, head, limits):
+    if head.has_bad_length and row.note != Reason.BAD_LENGTH and _is_wanted(row, head, limits):
         # wget took the leading digits as the length, or 0. The next try reads until the connection closes.
-        return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.WAITING, status=head.status, note=BAD_LENGTH))
+        return FetchResult(
+            row, UrlOutcome(id=row.id, state=UrlState.WAITING, status=head.status, note=Reason.BAD_LENGTH)
+        )
     return None
 
 
@@ -212,8 +214,8 @@ def _unmodified(row: FrontierUrl, settled: UrlOutcome) -> UrlOutcome:
 
 
 def _archived(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -> UrlOutcome:
-    notes = [BAD_LENGTH] * head.has_bad_length + [f"{Reason.CODING}{coding}" for coding in unknown_codings(head)]
-    return replace(settled, note=",".join(notes), arc=split(arc_path(row.url))[1])
+    notes = [Reason.BAD_LENGTH * head.has_bad_length, *(f"{Reason.CODING}{each}" for each in unknown_codings(head))]
+    return replace(settled, note=",".join(filter(None, notes)), arc=split(arc_path(row.url))[1])
 
 
 def _of_log(row: FrontierUrl, attempt: wgetlog.Attempt, limits: Limits, now: float) -> FetchResult:

@@ -15,6 +15,8 @@ from agent.policy.addresses import is_private, is_private_host
 
 #: Seconds for which a result is valid, and hosts that are looked up at once.
 HOLDS, AT_ONCE = 60.0, 16
+#: Hosts whose results are kept; beyond it, the oldest is looked up again.
+MOST = 10_000
 
 
 class Reach(Enum):
@@ -42,7 +44,10 @@ class Lookups:
         now = time.monotonic()
         if host in self._pending and (found := self._found.pop(host, None)) is not None:
             self._pending.discard(host)
+            self._known.pop(host, None)  # so that the oldest result comes first
             self._known[host] = found, now + HOLDS
+            if len(self._known) > MOST:
+                del self._known[next(iter(self._known))]
         known, until = self._known.get(host, (Reach.PENDING, 0.0))
         if until > now:
             return known

@@ -34,7 +34,6 @@ from agent.policy.politeness import LONGEST_PAUSE
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from agent.system import steadyclock
 from webarcfs.archive.system import locks
-from webarcfs.warc.decoding import BAD_LENGTH
 
 #: URLs in a batch: enough to make wget's start cheap, few enough that results arrive soon.
 LARGEST_BATCH = 400
@@ -293,8 +292,9 @@ class _Capture:
         return say
 
     def _launch(self, domain: str, rows: list[FrontierUrl], wait: float, lock: int, place: int) -> None:
-        to_the_end = rows[0].note == BAD_LENGTH  # wget reads all bodies of a batch in one mode; the other URLs wait
-        rows = [row for row in rows if (row.note == BAD_LENGTH) == to_the_end]
+        # wget reads all bodies of a batch in one mode; the other URLs wait.
+        to_the_end = rows[0].note == Reason.BAD_LENGTH
+        rows = [row for row in rows if (row.note == Reason.BAD_LENGTH) == to_the_end]
         rows, conditions = self._with_conditions(rows) if self.is_conditional and not to_the_end else (rows, {})
         self.number += 1
         files = wgetcommand.BatchFiles(self.job.folder, self.number)

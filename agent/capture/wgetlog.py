@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.policy.fetchstatus import Status
-from agent.policy.politeness import asks_for_pause, pause
+from agent.policy.politeness import asks_for_pause, in_a_row, pause
 from agent.policy.vocabulary import Reason
 
 _BEGIN = re.compile(r"^--\d{4}-\d\d-\d\d \d\d:\d\d:\d\d--  (\S.*)$", re.MULTILINE)
 _STATUS = re.compile(r"awaiting response\.\.\. (?:\n  HTTP/\S+ )?(\d{3})\b")
 # The response head, indented, that --server-response adds. It contains no messages of wget.
 _FIELDS = re.compile(r"(?<=awaiting response\.\.\. \n)(?:  [^\n]*\n)+")
-_RETRY_AFTER = re.compile(r"^  retry-after:\s*(.*?)\s*$", re.IGNORECASE | re.MULTILINE)
+_RETRY_AFTER = re.compile(r"^  retry-after:[ \t]*(.*?)[ \t\r]*$", re.IGNORECASE | re.MULTILINE)
 # A response: its status and its fields.
 _ANSWER = re.compile(r"awaiting response\.\.\. \n  HTTP/\S+ (\d{3})[^\n]*\n((?:  [^\n]*\n)*)")
 _MOST = 1 << 20
@@ -58,9 +58,9 @@ class Attempt:
 
     @property
     def retry_after(self) -> str:
-        """The field Retry-After, if the log contains the response head; else empty."""
-        found = _RETRY_AFTER.findall("".join(_FIELDS.findall(self.text)))
-        return str(found[-1]) if found else ""
+        """The field Retry-After of the response, if the log contains its head; else empty."""
+        heads = _FIELDS.findall(self.text)
+        return _retry_after(heads[-1]) if heads else ""
 
     def failure(self) -> tuple[int, str]:
         """Return why no whole response was recorded: Heritrix's code and a word for crawl.log."""
@@ -103,15 +103,15 @@ def pause_requested(log: Path, seen: LogPosition, wait: float, now: float, *, en
     text = _read(log, seen.position, _MOST)
     if text is None:
         return seen
-    position, in_a_row, seconds = seen.position, seen.in_a_row, seen.seconds
+    position, count, seconds = seen.position, seen.in_a_row, seen.seconds
     size = position + len(text)
     found = list(_ANSWER.finditer(text))
     for answer in found:
         if answer is found[-1] and size != seen.size and not ended:
             break  # it may be incomplete
-        seconds, in_a_row = _judge(int(answer[1]), answer[2], in_a_row, wait, now)
+        seconds, count = _judge(int(answer[1]), answer[2], count, wait, now)
         position = seen.position + answer.end()
-    return LogPosition(position, size, in_a_row, seconds)
+    return LogPosition(position, size, count, seconds)
 
 
 def begun(log: Path) -> int:
@@ -131,12 +131,17 @@ def count_begun(log: Path, since: int) -> tuple[int, int]:
     return len(_BEGIN.findall(new[:whole])), since + whole
 
 
-def _judge(status: int, fields: str, in_a_row: int, wait: float, now: float) -> tuple[float | None, int]:
-    found = _RETRY_AFTER.findall(fields)
-    value = str(found[0]) if found else ""
-    if asks_for_pause(status, value, now):
-        return pause(value, in_a_row, wait, now), in_a_row + 1
-    return None, in_a_row if status >= 500 else 0
+def _judge(status: int, head: str, before: int, wait: float, now: float) -> tuple[float | None, int]:
+    value = _retry_after(head)
+    asks = asks_for_pause(status, value, now)
+    seconds = pause(value, before, wait, now) if asks else None
+    return seconds, in_a_row(before, int(asks), failing=int(status >= 500 and not asks))
+
+
+def _retry_after(head: str) -> str:
+    """Return the field Retry-After of a head, or an empty text. The first of several counts, as in `http_response`."""
+    found = _RETRY_AFTER.search(head)
+    return found[1] if found else ""
 
 
 def _read(log: Path, start: int, most: int = -1) -> str | None:

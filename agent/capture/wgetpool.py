@@ -25,7 +25,6 @@ from agent.policy.politeness import is_held
 from agent.policy.vocabulary import Reason
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model.errors import CrawlFailed
-from webarcfs.warc.decoding import BAD_LENGTH
 
 _WATCH = 0.25
 #: Seconds beyond wget's own time-out before it is killed: its own time-out affects no other page.
@@ -112,7 +111,7 @@ class Wgets:
         *,
         conditions: Mapping[str, str],
     ) -> None:
-        """Start wget on a batch whose list is written. Either all `rows` have the note BAD_LENGTH, or none.
+        """Start wget on a batch whose list is written. Either all `rows` have the note Reason.BAD_LENGTH, or none.
 
         `held` is (the server's lock, a slot); this object closes them. `conditions` are request fields for one URL.
         """
@@ -123,7 +122,7 @@ class Wgets:
                     self._settings,
                     wait,
                     self._cookies / domain,
-                    to_the_end=rows[0].note == BAD_LENGTH,
+                    to_the_end=rows[0].note == Reason.BAD_LENGTH,
                     conditions=conditions,
                 ),
                 env=wgetcommand.environment(),

@@ -17,7 +17,7 @@ from rich.table import Table
 from agent.commands.common import archive_option, opened
 from agent.indexing import fulltext
 from agent.jobfolder.names import kind_of
-from agent.policy.vocabulary import Reason
+from agent.policy.vocabulary import IN_CRAWL_LOG
 from agent.reports import crawllog, tables
 from agent.reports.tables import Tables
 from webarcfs.archive.config.directory import Archive
@@ -32,9 +32,9 @@ _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes")
 
 def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
     if is_wanted:
-        width = max(map(len, Reason))
-        for reason in Reason:
-            click.echo(f"{reason:{width}}  {reason.sentence}")
+        width = max(map(len, IN_CRAWL_LOG))
+        for word in IN_CRAWL_LOG:
+            click.echo(f"{word:{width}}  {word.sentence}")
         context.exit()
 
 

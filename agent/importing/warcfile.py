@@ -29,7 +29,7 @@ from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.url import canonical
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
-from webarcfs.warc.decoding import BAD_LENGTH, BadBody, Bomb, decoded, unknown_codings
+from webarcfs.warc.decoding import BadBody, Bomb, decoded, unknown_codings
 from webarcfs.warc.fields import base32, capture_key, declared_digest, digest_key, parse_date
 from webarcfs.warc.gzipstream import GzipStream
 from webarcfs.warc.tolerant import WarcRecord, records
@@ -199,12 +199,12 @@ class _Reading:
         head = http_response.parse_head(raw)
         if head is None:
             return self._settle(
-                capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), "no-head"
+                capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), Reason.NO_HEAD
             )
         if self.record.fields.get("warc-truncated"):
             self.intake.losses.add(self.file, "a response that its crawler cut short", capture.url)
             return self._settle(
-                capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.CONNECTION_LOST)), "truncated"
+                capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.CONNECTION_LOST)), Reason.TRUNCATED
             )
         size = self.record.length - len(raw)
         settled = UrlOutcome(
@@ -261,11 +261,11 @@ class _Reading:
             self.spool.drop(position)
             self.intake.losses.add(self.file, "a body that is not what its digest says", capture.url)
             return self._settle(
-                capture, replace(settled, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), "bad-digest"
+                capture, replace(settled, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), Reason.BAD_DIGEST
             )
         notes = [
             settled.note,
-            BAD_LENGTH * head.has_bad_length,
+            Reason.BAD_LENGTH * head.has_bad_length,
             *(f"{Reason.CODING}{coding}" for coding in unknown_codings(head)),
         ]
         settled = replace(

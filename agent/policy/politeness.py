@@ -3,11 +3,18 @@
 How long, how often and when a server is given up are decided here; which statuses pass, in `fetchstatus.py`. Others
 apply it:
 
-1. `capture/wgetlog.py` reads status and Retry-After from the log while wget runs (`asks_for_pause`, `pause`).
-2. `capture/wgetpool.py` stops that wget for the pause, or ends it (`is_held`), and writes the pause into the server's
+1. `capture/wgetcommand.py` has wget write the heads of responses into its log, if there is a wait between requests.
+2. `capture/wgetlog.py` reads status and Retry-After from the log while wget runs (`asks_for_pause`, `pause`). It counts
+   single responses in a row (`in_a_row`); the count is kept in the server's lock file, for all jobs.
+3. `capture/wgetpool.py` stops that wget for the pause, or ends it (`is_held`), and writes the pause into the server's
    lock file, so that no job sends a request before it is over (`capture/serverlocks.py`).
-3. `frontier/retries.py` makes the URL's outcome: waiting until its next try, or failed (`next_try`).
-4. `capture/disposition.py` counts such responses of a server in a row, and gives it up (`is_given_up`).
+4. `frontier/retries.py` makes the URL's outcome: waiting until its next try, or failed (`next_try`).
+   sql/frontier/settle.sql counts the tries.
+5. `capture/disposition.py` counts whole batches in a row (`in_a_row`), for its own run, and gives a server up
+   (`is_given_up`).
+
+Without a wait between requests, the log has no heads, so 2 and 3 see nothing: wget is neither stopped nor ended, and
+no pause is recorded. The URL that was refused still waits (4), and the server is given up (5).
 """
 
 from __future__ import annotations
@@ -63,6 +70,18 @@ def pause(value: str, in_a_row: int, wait: float, now: float) -> float:
     asked = retry_after(value, now)
     backing_off = max(wait, 1.0) * 2.0 ** min(in_a_row, 12)
     return min(max(asked if asked is not None else backing_off, wait), LONGEST_PAUSE)
+
+
+def in_a_row(before: int, asking: int, responses: int = 1, *, failing: int = 0) -> int:
+    """Return how many requests for a pause a server has made in a row, after more `responses`; `before` is the count.
+
+    `asking` of the responses ask for a pause, `failing` ones have another status of 500 or above. If all ask, they are
+    added; if all fail, the count stays; otherwise it begins anew. `wgetlog.py` judges response by response and tells
+    failing ones. `disposition.py` judges a batch as a whole and does not tell them: they begin the count anew.
+    """
+    if asking == responses:
+        return before + asking
+    return before if failing == responses else 0
 
 
 def is_held(seconds: float, in_a_row: int) -> bool:

@@ -1,13 +1,15 @@
 """The words in which a crawl tells what became of a URL: states, kinds, results, reasons, with a sentence each. Pure.
 
-They stand in frontier.db, crawl.log and summary.json as they are here, so a word never changes. README's table of
-reasons and `webarc-agent report --words` are made from them.
+They stand in frontier.db, crawl.log and summary.json as they are here, so a word never changes. README's table,
+`webarc-agent report --words` and its man page are made from `IN_CRAWL_LOG`, all the words of crawl.log.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Self
+
+from webarcfs.warc.decoding import BodyFault
 
 
 class _Word(StrEnum):
@@ -18,7 +20,7 @@ class _Word(StrEnum):
     def __new__(cls, word: str, sentence: str) -> Self:
         """The member for a word; `sentence` says what it means to people."""
         member = str.__new__(cls, word)
-        member._value_ = word
+        member._value_ = str(word)
         member.sentence = sentence
         return member
 
@@ -48,7 +50,6 @@ class Result(_Word):
 
     ADDED = "added", "The document is new in the archive."
     CHANGED = "changed", "The document took the place of an older version."
-    REMOVED = "removed", "The document is no longer in the present."
     UNCHANGED = "unchanged", "The document is the same as the archived one."
     FILTERED = "filtered", "A filter refused the document."
     DUPLICATE = "duplicate", "Another document of the crawl has the same place in the archive."
@@ -102,7 +103,19 @@ class Reason(_Word):
     BAD_HEAD = "bad-head", "The head of the answer could not be understood."
     LOST = "lost", "The connection failed in a way that wget has no words for."
     FETCHER = "wget", "The fetcher asked for other URLs than it was given."
-    BAD_LENGTH = "bad-length", "Its Content-Length is no length; it was fetched to the end of the connection."
+    BAD_LENGTH = (
+        BodyFault.BAD_LENGTH,
+        "Its Content-Length is no length; a crawl fetches it to the end of the connection.",
+    )
+    TRUNCATED = BodyFault.TRUNCATED, "It is cut off: less came than its head says, or an imported record says so."
+    BROKEN_CHUNKING = BodyFault.BROKEN_CHUNKING, "It came in chunks, and these break HTTP's rules or end early."
+    BOMB = BodyFault.BOMB, "It is compressed, and more than 1 GiB and 200 times as large without that."
+    BAD_GZIP = BodyFault.BAD_GZIP, "Its Content-Encoding says gzip, and its bytes are not gzip."
+    BAD_DEFLATE = BodyFault.BAD_DEFLATE, "Its Content-Encoding says deflate, and its bytes are not deflate."
+    BAD_BR = BodyFault.BAD_BR, "Its Content-Encoding says br, and its bytes are not Brotli."
+    TRUNCATED_GZIP = BodyFault.TRUNCATED_GZIP, "It is compressed by gzip, and cut off."
+    TRUNCATED_DEFLATE = BodyFault.TRUNCATED_DEFLATE, "It is compressed by deflate, and cut off."
+    TRUNCATED_BR = BodyFault.TRUNCATED_BR, "It is compressed by Brotli, and cut off."
     CODING = "coding:", "It has a Content-Encoding that is not known, and is archived as it was sent."
     LINKS_CUT = "links-cut", "The page has more links than were taken; it is archived as it is."
     LINKS_UNREAD = "links-unread", "The page could not be read for links; it is archived as it is."
@@ -111,7 +124,6 @@ class Reason(_Word):
     REVISIT_UNRESOLVED = "revisit-unresolved", "An imported record refers to one that is not there."
     RESOURCE = "resource", "It was imported from a record without the head of an answer."
     NO_HEAD = "no-head", "An imported record has no head of an answer."
-    TRUNCATED = "truncated", "An imported record is cut off."
     BAD_DIGEST = "bad-digest", "The bytes of an imported record do not agree with its digest."
     SAME_AS = "same-as:", "Another URL has its place in the archive, with the same bytes."
     DIFFERS_FROM = "differs-from:", "Another URL has its place in the archive, with other bytes."
@@ -122,7 +134,18 @@ class Reason(_Word):
     OLDER = "older", "The archive has a newer capture of it."
 
 
+class Figure(_Word):
+    """What stands before a figure in crawl.log."""
+
+    SEED3 = "seed3:", "The state that the archive of the Portuguese web gives such a document."
+    TRIES = "tries:", "It was asked for so often."
+
+
+#: All words that stand in the annotations of crawl.log.
+IN_CRAWL_LOG: tuple[Reason | Result | Figure, ...] = (*Reason, *Result, *Figure)
+
+
 def table_of_reasons() -> str:
-    """The reasons as a table in Markdown."""
-    rows = [f"| `{reason}` | {reason.sentence} |" for reason in Reason]
+    """All words of crawl.log as README's table in Markdown."""
+    rows = [f"| `{word}` | {word.sentence} |" for word in IN_CRAWL_LOG]
     return "\n".join(["| word in crawl.log | what it says |", "|---|---|", *rows])

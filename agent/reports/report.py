@@ -18,6 +18,7 @@ from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import JobState, save
 from agent.pipeline.domainrun import ARC_COUNTS, REDIRECT_COUNTS, DomainRun
 from agent.policy.fetchstatus import seed3_code
+from agent.policy.vocabulary import Figure
 from agent.reports import crawllog
 from agent.stages.publish import Published
 from agent.system import jsonfile
@@ -136,7 +137,7 @@ def remove_job(folder: Path) -> None:
 def line(row: FrontierUrl, referrer: str) -> str:
     """Return a URL's line in crawl.log: Heritrix's twelve columns; `-` for columns that do not apply."""
     stamp = utc(parse_time(row.captured)) if row.captured else None
-    annotations = [row.note, row.result, f"tries:{row.tries}" if row.tries > 1 else ""]
+    annotations = [row.note, row.result, f"{Figure.TRIES}{row.tries}" if row.tries > 1 else ""]
     columns = (
         stamp.strftime("%Y-%m-%dT%H:%M:%S.000Z") if stamp else "-",
         f"{row.status:5}",
@@ -149,6 +150,8 @@ def line(row: FrontierUrl, referrer: str) -> str:
         stamp.strftime("%Y%m%d%H%M%S000") if stamp else "-",
         f"sha1:{row.digest}" if row.digest else "-",
         "-",
-        ",".join([f"seed3:{seed3_code(row.status)}", *("_".join(each.split()) for each in annotations if each)]),
+        ",".join(
+            [f"{Figure.SEED3}{seed3_code(row.status)}", *("_".join(each.split()) for each in annotations if each)]
+        ),
     )
     return " ".join(columns)

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from agent.policy.fetchstatus import Status, seed3_code
+from agent.policy.vocabulary import Figure, Reason, Result
 from webarcfs.archive.model.errors import Damaged
 
 _COLUMNS = 12
-_ARCHIVED = frozenset({"added", "changed", "unchanged"})
+_ARCHIVED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED})
 #: Annotations that are no reasons.
-_NO_REASONS = re.compile(r"seed3:.*|tries:\d+|coding:.*")
+_NO_REASONS = re.compile(rf"{Figure.SEED3}.*|{Figure.TRIES}\d+|{Reason.CODING}.*")
 _MEANINGS = {
     Status.WAITING: "not asked for",
     Status.DNS: "host name unknown",

@@ -64,6 +64,18 @@ def test_retry_after_as_a_date(archive: Archive, site: Site) -> None:
     assert min(request.time for request in site.requests if request.path == "/1") >= int(until)
 
 
+def test_without_a_wait_only_the_page_that_was_refused_waits(archive: Archive, site: Site) -> None:
+    """wget cannot be stopped between two requests, and the server's lock file gets no pause."""
+    _refusing(site, 3, 1, 429, "4")
+    site.add_html("/2", '<a href="/later">x</a>')
+    site.add_html("/later", "of the next batch")
+    assert crawl(archive, site.url(), wait=0.0, robots=False).complete
+    times = {path: [each.time for each in site.requests if each.path == path] for path in ("/1", "/2", "/later")}
+    refused, again = times["/1"]
+    assert again - refused >= 4
+    assert times["/2"][0] < again and times["/later"][0] < again
+
+
 def test_one_broken_page_that_says_503_does_not_stop_the_others(archive: Archive, site: Site) -> None:
     site.add_html("/", _links(4))
     for each in range(4):

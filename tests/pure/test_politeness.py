@@ -16,6 +16,7 @@ from agent.policy.politeness import (
     TRIES,
     NextTry,
     asks_for_pause,
+    in_a_row,
     is_given_up,
     is_held,
     next_try,
@@ -96,6 +97,28 @@ def test_words_for_crawl_log() -> None:
 )
 def test_the_next_try(status: int, tries: int, value: str, expected: NextTry) -> None:
     assert next_try(status, tries, value, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "asking", "responses", "failing", "expected"),
+    [
+        # Single responses, as wget's log has them: one that asks, one that fails, one that is fine.
+        (0, 1, 1, 0, 1),
+        (3, 1, 1, 0, 4),
+        (3, 0, 1, 1, 3),
+        (3, 0, 1, 0, 0),
+        # Batches: all ask, one does not, none does.
+        (0, 5, 5, 0, 5),
+        (2, 5, 5, 0, 7),
+        (2, 4, 5, 0, 0),
+        (2, 0, 5, 0, 0),
+        # Of failing ones a batch is not told; if it were, they would keep the count where all of them fail.
+        (2, 0, 5, 5, 2),
+        (2, 4, 5, 1, 0),
+    ],
+)
+def test_requests_for_a_pause_in_a_row(before: int, asking: int, responses: int, failing: int, expected: int) -> None:
+    assert in_a_row(before, asking, responses, failing=failing) == expected
 
 
 def test_a_wget_is_held_for_short_pauses_and_few() -> None:

@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from enum import Enum
 
 import pytest
 
-from agent.policy.vocabulary import LinkKind, Reason, Result, UrlState, table_of_reasons
+from agent.capture import wgetlog
+from agent.policy.vocabulary import (
+    IN_CRAWL_LOG,
+    Figure,
+    LinkKind,
+    Reason,
+    Result,
+    UrlState,
+    table_of_reasons,
+)
 from tests.support.sources import MODULES, ROOT, tree
+from webarcfs.warc.decoding import BodyFault
 
 pytestmark = pytest.mark.pure
 
-WORDS = (UrlState, LinkKind, Result, Reason)
+WORDS = (UrlState, LinkKind, Result, Reason, Figure)
 #: Attributes and parameters whose values are words; a literal there has a member's name.
 _NAMED = {"state", "kind", "note"}
+#: Parameters and fields that hold words of crawl.log, by name; variables that do; classes whose parameters have another
+#: name, or none of their own.
+_HOLD_WORDS = {"note", "result"}
+_VARIABLES = {"note", "notes"}
+_TAKE_WORDS = {"Verdict": {1}, "BadBody": {0}, "Bomb": {0}}
+#: Modules that write words into a frontier, or make them.
+_WRITERS = [
+    name
+    for name in MODULES
+    if re.match(r"agent\.(capture|frontier|importing|pipeline|policy|stages)\.|webarcfs\.warc\.decoding", name)
+]
 
 
 @pytest.mark.parametrize("kind", WORDS)
@@ -24,7 +46,7 @@ def test_each_word_has_a_sentence(kind: type[UrlState]) -> None:
     for word in kind:
         assert isinstance(word, str) and not isinstance(str(word), Enum)
         assert re.fullmatch(r"[A-Z`w].*\.", word.sentence), word
-        assert re.fullmatch("[a-z]+(?:[-:][a-z]+)*:?", word), word
+        assert re.fullmatch("[a-z][a-z0-9]*(?:[-:][a-z]+)*:?", word), word
 
 
 def test_the_table_of_the_readme_is_made_from_them() -> None:
@@ -48,3 +70,75 @@ def test_no_word_is_a_loose_string(module: str) -> None:
             for each in ast.walk(value):
                 loose = isinstance(each, ast.Constant) and each.value in known
                 assert not loose, f"{module}:{value.lineno} has a loose word"
+
+
+def test_every_fault_of_a_body_is_a_word_with_a_sentence() -> None:
+    """webarcfs imports nothing of agent, so the words of decoding.py are its own."""
+    assert {str(fault) for fault in BodyFault} <= {str(word) for word in IN_CRAWL_LOG}
+
+
+def test_every_failure_that_wget_tells_is_a_word_with_a_sentence() -> None:
+    assert {note for *_, note in wgetlog._FAILURES} <= set(Reason)
+
+
+@pytest.mark.parametrize("module", _WRITERS)
+def test_every_word_that_is_written_is_a_member(module: str) -> None:
+    """A text in the place of a word is in no table, and no document explains it."""
+    loose = {f"{module}:{part.lineno} {part.value!r}" for value in _words_of(module) for part in _texts(value)}
+    assert loose == set()
+
+
+def test_every_word_of_the_table_is_written() -> None:
+    used = {
+        node.attr
+        for module in MODULES
+        if module != "agent.policy.vocabulary"
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("Reason", "Result", "Figure", "BodyFault")
+    }
+    assert {word.name for word in IN_CRAWL_LOG} - used == set()
+
+
+def _parameters() -> dict[str, list[list[str]]]:
+    """The parameters of each function, and the fields of each class, by its name: several may have one name."""
+    found: dict[str, list[list[str]]] = {}
+    for module in _WRITERS:
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.FunctionDef):
+                names = [
+                    each.arg for each in (*node.args.posonlyargs, *node.args.args) if each.arg not in ("self", "cls")
+                ]
+                found.setdefault(node.name, []).append(names)
+            elif isinstance(node, ast.ClassDef):
+                fields = [each.target for each in node.body if isinstance(each, ast.AnnAssign)]
+                found.setdefault(node.name, []).append([each.id for each in fields if isinstance(each, ast.Name)])
+    return found
+
+
+_PARAMETERS = _parameters()
+
+
+def _words_of(module: str) -> Iterator[ast.expr]:
+    """What a module gives to parameters and fields, and puts into variables, that hold words."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            places = {
+                place
+                for names in _PARAMETERS.get(name, ())
+                for place, parameter in enumerate(names)
+                if parameter in _HOLD_WORDS
+            } | _TAKE_WORDS.get(name, set())
+            yield from (value for place, value in enumerate(node.args) if place in places)
+            yield from (each.value for each in node.keywords if each.arg in _HOLD_WORDS)
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and not isinstance(node.value, ast.Dict | None):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(each, ast.Name) and each.id in _VARIABLES for each in targets):
+                yield node.value
+
+
+def _texts(value: ast.expr) -> Iterator[ast.Constant]:
+    """The texts with letters in an expression."""
+    for node in ast.walk(value):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search("[a-z]", node.value):
+            yield node

@@ -9,6 +9,7 @@ import pytest
 from agent.capture import wgetlog
 from agent.capture.wgetlog import LogPosition
 from agent.policy.fetchstatus import Status
+from webarcfs.warc import http_response
 
 pytestmark = pytest.mark.pure
 
@@ -42,6 +43,45 @@ def test_what_an_attempt_was_answered() -> None:
     first, second = wgetlog.attempts(BEGIN.format("a") + BUSY.format(7) + BEGIN.format("b") + FINE)
     assert (first.http_status, first.retry_after) == (503, "7")
     assert (second.http_status, second.retry_after) == (200, "")
+
+
+@pytest.mark.parametrize(
+    ("fields", "value"),
+    [
+        (("Retry-After: 7", "Retry-After: 90"), "7"),
+        (("retry-after:7 ", "X: 1", "Retry-After: 90"), "7"),
+        (("Retry-After:", "Retry-After: 90"), ""),
+        (("Retry-After:", "X: 90"), ""),
+        (("X: 1",), ""),
+    ],
+)
+def test_the_first_retry_after_counts_wherever_it_is_read(fields: tuple[str, ...], value: str, tmp_path: Path) -> None:
+    """In the log while wget runs, in the log of an attempt, and in the head in the WARC."""
+    log = tmp_path / "log"
+    status = "HTTP/1.1 429 Too Many Requests"
+    said = "".join(f"  {line}\n" for line in (status, *fields))
+    log.write_text(f"{BEGIN.format('a')}HTTP request sent, awaiting response... \n{said}", "latin-1")
+    (attempt,) = wgetlog.attempts(log.read_text("latin-1"))
+    head = http_response.parse_head("\r\n".join((status, *fields, "", "")).encode())
+    assert head is not None
+    assert (attempt.retry_after, head.get("retry-after")) == (value, value)
+    heard = wgetlog.pause_requested(log, LogPosition(), 1.0, 0.0, ended=True)
+    assert heard.seconds == (float(value) if value else 1.0)
+
+
+def test_of_two_responses_of_an_attempt_the_last_one_counts() -> None:
+    (attempt,) = wgetlog.attempts(BEGIN.format("a") + BUSY.format(7) + BUSY.format(9))
+    assert (attempt.http_status, attempt.retry_after) == (503, "9")
+    (attempt,) = wgetlog.attempts(BEGIN.format("a") + BUSY.format(7) + FINE)
+    assert (attempt.http_status, attempt.retry_after) == (200, "")
+
+
+def test_a_response_that_fails_keeps_the_count_and_another_one_clears_it(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    broken = "HTTP request sent, awaiting response... \n  HTTP/1.1 500 Oh\n  Content-Length: 5\nLength: 5\n"
+    for said, in_a_row in (((BUSY, BUSY), 2), ((BUSY, broken), 1), ((BUSY, broken, BUSY), 2), ((BUSY, FINE, BUSY), 1)):
+        log.write_text("".join(BEGIN.format(number) + each.format(7) for number, each in enumerate(said)), "latin-1")
+        assert wgetlog.pause_requested(log, LogPosition(), 1.0, 0.0, ended=True).in_a_row == in_a_row
 
 
 def test_a_pause_is_heard_once_the_log_rests(tmp_path: Path) -> None:

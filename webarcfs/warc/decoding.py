@@ -9,6 +9,7 @@ import codecs
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
 from itertools import chain
 from typing import Protocol
 
@@ -16,8 +17,6 @@ import brotli
 
 from webarcfs.warc.http_response import Head, Readable, Response
 
-#: crawl.log's word for a body with an invalid Content-Length.
-BAD_LENGTH = "bad-length"
 _CHUNK = 1 << 16
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
 _LONGEST_SIGN = 512
@@ -27,8 +26,23 @@ _BOMB_SIZE = 1 << 30
 _BOMB_FACTOR = 200
 
 
+class BodyFault(StrEnum):
+    """What is wrong with a body: words of crawl.log. `agent/policy/vocabulary.py` has a sentence for each."""
+
+    BAD_LENGTH = "bad-length"
+    TRUNCATED = "truncated"
+    BROKEN_CHUNKING = "broken-chunking"
+    BOMB = "decompression-bomb"
+    BAD_GZIP = "bad-gzip"
+    BAD_DEFLATE = "bad-deflate"
+    BAD_BR = "bad-br"
+    TRUNCATED_GZIP = "truncated-gzip"
+    TRUNCATED_DEFLATE = "truncated-deflate"
+    TRUNCATED_BR = "truncated-br"
+
+
 class BadBody(Exception):
-    """The body contradicts the head; the message is a word for crawl.log."""
+    """The body contradicts the head; the message is a BodyFault."""
 
 
 class Bomb(BadBody):
@@ -57,9 +71,9 @@ def decoded(stream: Readable, head: Head, size: int, *, lenient: bool = False) -
         parts = _dechunked(stream, lenient=lenient)
     else:
         if head.length is not None and size < head.length and not (lenient and _codings(head)):
-            raise BadBody("truncated")
+            raise BadBody(BodyFault.TRUNCATED)
         if lenient and head.has_bad_length and not size:
-            raise BadBody(BAD_LENGTH)  # wget takes it for 0, and does not read the body
+            raise BadBody(BodyFault.BAD_LENGTH)  # wget takes it for 0, and does not read the body
         parts = _as_sent(stream, size)
     for coding in reversed(_codings(head)):
         if coding in _DECODERS:
@@ -86,7 +100,7 @@ def _as_sent(stream: Readable, size: int) -> Iterator[bytes]:
         size -= len(data)
         yield data
     if size > 0:
-        raise BadBody("truncated")
+        raise BadBody(BodyFault.TRUNCATED)
 
 
 def _dechunked(stream: Readable, *, lenient: bool) -> Iterator[bytes]:
@@ -99,7 +113,7 @@ def _dechunked(stream: Readable, *, lenient: bool) -> Iterator[bytes]:
             yield from _as_sent(stream, 0)
             return
         if match is None:
-            raise BadBody("broken-chunking")
+            raise BadBody(BodyFault.BROKEN_CHUNKING)
         begun = True
         left = int(match[1], 16)
         if left == 0:
@@ -107,11 +121,11 @@ def _dechunked(stream: Readable, *, lenient: bool) -> Iterator[bytes]:
         while left:
             data = stream.read(min(left, _CHUNK))
             if not data:
-                raise BadBody("broken-chunking")
+                raise BadBody(BodyFault.BROKEN_CHUNKING)
             left -= len(data)
             yield data
         if stream.readline(2).strip():
-            raise BadBody("broken-chunking")
+            raise BadBody(BodyFault.BROKEN_CHUNKING)
 
 
 def _if_coded(coding: str, parts: Iterator[bytes]) -> Iterator[bytes]:
@@ -141,7 +155,7 @@ def _through(decoder: _Decoder, parts: Iterable[bytes]) -> Iterator[bytes]:
         for data in decoder.decode(part):
             went += len(data)
             if went > _BOMB_SIZE and went > came * _BOMB_FACTOR:
-                raise Bomb("decompression-bomb")
+                raise Bomb(BodyFault.BOMB)
             yield data
     if came:
         decoder.end()
@@ -150,9 +164,10 @@ def _through(decoder: _Decoder, parts: Iterable[bytes]) -> Iterator[bytes]:
 class _Zlib:
     """gzip (any number of members, RFC 1952) and deflate (zlib's form, or raw as some servers send it)."""
 
-    def __init__(self, name: str, wbits: int) -> None:
-        self._name = name
+    def __init__(self, wbits: int, bad: BodyFault, cut: BodyFault) -> None:
         self._wbits = wbits
+        self._bad = bad
+        self._cut = cut
         self._stream = zlib.decompressobj(wbits)
         self._begun = False
 
@@ -165,8 +180,8 @@ class _Zlib:
             try:
                 yield self._stream.decompress(data, _CHUNK)
             except zlib.error:
-                if self._begun or self._name != "deflate" or self._wbits < 0:
-                    raise BadBody(f"bad-{self._name}") from None
+                if self._begun or self._wbits != zlib.MAX_WBITS:
+                    raise BadBody(self._bad) from None
                 self._wbits = -zlib.MAX_WBITS
                 self._stream = zlib.decompressobj(self._wbits)
                 continue
@@ -175,7 +190,7 @@ class _Zlib:
 
     def end(self) -> None:
         if not self._stream.eof:
-            raise BadBody(f"truncated-{self._name}")
+            raise BadBody(self._cut)
 
 
 class _Brotli:
@@ -189,17 +204,24 @@ class _Brotli:
             for start in range(0, len(data), 1024):  # small steps detect a bomb before it is in memory
                 yield self._stream.process(data[start : start + 1024])
         except brotli.error:
-            raise BadBody("bad-br") from None
+            raise BadBody(BodyFault.BAD_BR) from None
 
     def end(self) -> None:
         if not self._stream.is_finished():
-            raise BadBody("truncated-br")
+            raise BadBody(BodyFault.TRUNCATED_BR)
 
 
-_GZIP = zlib.MAX_WBITS | 16
+def _gzip() -> _Decoder:
+    return _Zlib(zlib.MAX_WBITS | 16, BodyFault.BAD_GZIP, BodyFault.TRUNCATED_GZIP)
+
+
+def _deflate() -> _Decoder:
+    return _Zlib(zlib.MAX_WBITS, BodyFault.BAD_DEFLATE, BodyFault.TRUNCATED_DEFLATE)
+
+
 _DECODERS: dict[str, Callable[[], _Decoder]] = {
-    "gzip": lambda: _Zlib("gzip", _GZIP),
-    "x-gzip": lambda: _Zlib("gzip", _GZIP),
-    "deflate": lambda: _Zlib("deflate", zlib.MAX_WBITS),
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
     "br": _Brotli,
 }
