@@ -13,9 +13,12 @@ from agent.policy import robotstxt
 from agent.policy.vocabulary import LinkKind, UrlState
 from webarcfs.archive.model.redirects import STATUSES
 from webarcfs.archive.model.url import domain_of
+from webarcfs.archive.system.cache import Cache
 
 _DAY = 86400.0
 _MOST_REDIRECTS = 5  # RFC 9309 section 2.3.1.2
+#: Characters of robots.txt whose rules are kept, with as many as an empty one counts; others are parsed again.
+_KEPT, _EMPTY = 16 << 20, 1_000
 
 
 class Permission(Enum):
@@ -33,7 +36,7 @@ class RobotsCache:
     def __init__(self, frontier: Frontier, user_agent: str) -> None:
         self._frontier = frontier
         self._user_agent = user_agent
-        self._rules: dict[str, robotstxt.RobotsRules] = {}
+        self._rules = _rules()
 
     def say(self, url: str, now: float) -> Permission:
         """Return whether `url` may be fetched; `now` in seconds since 1970. ASK adds its robots.txt to the frontier."""
@@ -74,10 +77,12 @@ class RobotsCache:
             return 404, b""  # a redirect to a page of the crawl: no rules
         elif again and row.state in (UrlState.DONE, UrlState.FAILED):
             self._frontier.again(row.id)
-            self._rules.clear()
+            self._rules = _rules()
         return None
 
     def _parsed(self, root: str, status: int, body: bytes) -> robotstxt.RobotsRules:
-        if root not in self._rules:
-            self._rules[root] = robotstxt.parse(status, body)
-        return self._rules[root]
+        return self._rules.get(root, lambda: robotstxt.parse(status, body))
+
+
+def _rules() -> Cache[str, robotstxt.RobotsRules]:
+    return Cache(_KEPT, lambda rules: len(rules.text) + _EMPTY)

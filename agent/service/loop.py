@@ -23,7 +23,6 @@ from agent.service import agentlock
 from agent.service.agentlock import Agent
 from agent.service.dispatch import Dispatch
 from agent.service.worker import End
-from agent.system import systemd
 from agent.system.childprocesses import Children
 from agent.system.signals import Signals
 from agent.upkeep import maintenance
@@ -33,6 +32,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Exit, SettingsError
 from webarcfs.archive.model.metadata import now
+from webarcfs.archive.system import systemd
 
 _log = logging.getLogger("webarc")
 _LONGEST_SLEEP = 1.0

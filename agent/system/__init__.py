@@ -1,4 +1,4 @@
-"""The agent's interface to the machine: processes, signals, systemd, clocks, small files, logs, progress.
+"""The agent's interface to the machine: processes, signals, clocks, small files, logs, progress.
 
 Public: every module. Imports of webarcfs archive/model and archive/system.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from agent.system import systemd
+from webarcfs.archive.system import systemd
 from webarcfs.archive.system.rotating_log import RotatingLog
 
 #: Python's level → syslog's priority, which the journal reads from the beginning of a line (sd-daemon(3)).

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.support.archives import DOMAIN, make_archive, publish, store_of
+from webarcfs.mount.adapters.libfuse3.request_turns import ReceiverTurn
 from webarcfs.mount.adapters.slow_requests import SLOW, SlowRequests
 from webarcfs.view import slow_causes
 from webarcfs.view.content import Blobs
@@ -55,3 +57,22 @@ def test_what_takes_no_time_is_no_cause() -> None:
     with slow_causes.timed("nothing"):
         pass
     assert slow_causes.since(begun) == []
+
+
+def test_a_slow_request_says_that_it_kept_the_turn() -> None:
+    """Others wait until the lookout acts; not where the request passed the turn on by itself."""
+    turn, found = ReceiverTurn(), []
+
+    def process(*, passes_on: bool) -> bool:
+        begun = time.monotonic()
+        if passes_on:
+            turn.pass_on()
+        lookout = threading.Thread(target=lambda: turn.look(turn.look(0)))
+        lookout.start()
+        lookout.join()
+        found.append(slow_causes.since(begun))
+        return False
+
+    for passes_on in (False, True):
+        turn.work(lambda: True, partial(process, passes_on=passes_on))
+    assert found == [["no other request was taken until the lookout acted"], []]

@@ -1,11 +1,12 @@
-"""One family of errors: each with its errno and exit code."""
+"""One family of errors: each with its errno, exit code and status of HTTP."""
 
 import errno
+from http import HTTPStatus
 
 import pytest
 
 from webarcfs.archive.model import errors
-from webarcfs.archive.model.errors import Exit, WebarcError, errno_of, exit_code_of
+from webarcfs.archive.model.errors import Exit, WebarcError, errno_of, exit_code_of, http_status_of
 
 pytestmark = pytest.mark.pure
 
@@ -48,7 +49,38 @@ def test_errnos_of_the_table_of_writing(kind: type[WebarcError], number: int) ->
     assert errno_of(kind("x")) == number
 
 
+@pytest.mark.parametrize("kind", family())
+def test_every_class_has_a_status_and_each_is_an_error(kind: type[WebarcError]) -> None:
+    assert http_status_of(make(kind)) == kind.http_status >= HTTPStatus.BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        (errors.WebarcError, 500),
+        (errors.UsageError, 400),
+        (errors.BadCondition, 400),
+        (errors.UrlRefused, 400),
+        (errors.TooMany, 400),
+        (errors.Forbidden, 403),
+        (errors.NotFound, 404),
+        (errors.NameTooLong, 404),
+        (errors.Busy, 503),
+        (errors.TookTooLong, 503),
+        (errors.Damaged, 503),
+        (errors.DatabaseDamaged, 503),
+        (errors.SettingsError, 503),
+        (errors.InvalidDocument, 500),
+    ],
+)
+def test_statuses_that_readers_get(kind: type[WebarcError], status: int) -> None:
+    """What a reader may mend is in the 400s; what cannot be decided is closed, and is tried again later."""
+    assert http_status_of(make(kind)) == status
+
+
 def test_others() -> None:
+    assert http_status_of(OSError(errno.EIO, "x")) == 503
+    assert http_status_of(ValueError()) == http_status_of(KeyboardInterrupt()) == 500
     assert errno_of(OSError(errno.ENOSPC, "full")) == errno.ENOSPC
     assert errno_of(OSError("no number")) == errno_of(ValueError()) == errno_of(KeyboardInterrupt()) == errno.EIO
     assert exit_code_of(OSError(errno.ENOSPC, "full")) == exit_code_of(ValueError()) == Exit.FAILED

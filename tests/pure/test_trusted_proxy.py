@@ -39,6 +39,14 @@ def test_the_reader_that_a_proxy_names(peer: str, headers: dict[str, str], name:
     assert reader_of(ReadersSettings(), peer, headers).name == ""
 
 
+def test_whoever_may_open_the_socket_is_trusted_only_where_the_settings_say_so() -> None:
+    assert reader_of(_SETTINGS, "unix", {"X-Reader": "anna"}).name == ""
+    by_socket = ReadersSettings(header="X-Reader", proxies=("unix",))
+    assert reader_of(by_socket, "unix", {"X-Reader": "anna"}).name == "anna"
+    assert reader_of(by_socket, "127.0.0.1", {"X-Reader": "anna"}).name == ""
+    assert parse("[readers]\nheader = 'X-Reader'\nproxies = ['unix']\n", "x").readers == by_socket
+
+
 def test_the_settings_are_checked() -> None:
     said = parse("[readers]\nheader = 'X-Reader'\nproxies = ['127.0.0.1', '10.1.0.0/16', '::1']\n", "x")
     assert said.readers == _SETTINGS

@@ -25,7 +25,7 @@ from agent.reports import report
 from agent.service import agentlock, history, scheduler
 from agent.service.dispatch import Dispatch
 from agent.service.loop import Service
-from agent.system import jsonfile, systemd
+from agent.system import jsonfile
 from agent.system.processid import Process
 from agent.upkeep import maintenance
 from tests.support import disks
@@ -36,6 +36,7 @@ from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.model.errors import Busy, Damaged, WebarcError
 from webarcfs.archive.model.metadata import compact_time, now
+from webarcfs.archive.system import systemd
 
 pytestmark = pytest.mark.store
 

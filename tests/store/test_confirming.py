@@ -16,6 +16,7 @@ from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.journal.journal import Journal
 from webarcfs.archive.model.addition import AddFile, AddNodes, ArcVersion
 from webarcfs.archive.model.errors import Exists, Stale, WebarcError
+from webarcfs.archive.system import locks
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.mount.adapters.libfuse3 import close_batches
 from webarcfs.mount.adapters.libfuse3.close_batches import CloseBatcher
@@ -25,9 +26,10 @@ from webarcfs.mount.writing.draft import Draft
 from webarcfs.mount.writing.writer import LITTLE, Opened, Writer
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Node
+from webarcfs.view.state.domain_states import DomainState
 from webarcfs.view.state.overlay import PendingFile
 from webarcfs.view.tree.root import Tree
-from webarcfs.view.tree.view import View
+from webarcfs.view.tree.view import REFS_EVERY, View
 
 pytestmark = pytest.mark.store
 
@@ -140,6 +142,36 @@ def test_nodes_of_one_document_that_are_closed_together_are_all_in_it(mount: Mou
     assert mount.told(6) == dict.fromkeys(opened, 0)
     document = Tree(mount.view).find(f"/{DOMAIN}/p1.html/data.xml")
     assert all(b"<n%d/>" % number in document.open().read(0, 9999) for number in range(6))  # type: ignore[attr-defined] # a File
+
+
+def test_a_domain_is_taken_over_before_its_lock_is_shared(mount: Mount, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its state may be dropped at any time, by an error, and is then read under the same lock.
+
+    Who shares that lock already would wait for a publisher that waits for him.
+    """
+    repository, domain, free = mount.archive.repository(DOMAIN), mount.view.domain, []
+
+    def taken_over(name: str) -> DomainState:
+        with locks.if_free(mount.archive.lock(name)) as is_free:
+            free.append(is_free)
+        return domain(name)
+
+    def drop() -> None:
+        repository.rename(repository.with_name("away"))
+        for _ in range(REFS_EVERY):
+            mount.view.refresh()
+        repository.with_name("away").rename(repository)
+
+    monkeypatch.setattr(mount.view, "domain", taken_over)
+    opened, nodes = mount.file("p0.html", "n"), mount.nodes("p1.html", b"<n/>")
+    for each in (opened, nodes):
+        drop()
+        mount.writer.confirm(each)
+    folder = Tree(mount.view).find(f"/{DOMAIN}/p0.html")
+    drop()
+    mount.writer.names.rename((folder, "n"), (folder, "m"), 0, ME)
+    assert len(free) > 3 and all(free)
+    assert mount.pending() == ["n", "<n/>"]
 
 
 def test_a_file_that_somebody_else_is_at_does_not_hold_up_the_others(mount: Mount) -> None:

@@ -218,7 +218,7 @@ def test_a_place_that_an_arc_took_is_told_before_anything_is_confirmed(tree: Tre
     archives.add(archive, "index.html/more/w", b"1")
     archives.publish(archive, pages={"index.html/more/page.html": b"1"})
     place = ArcVersion(DOMAIN, "index.html", tree.find(f"/{DOMAIN}/index.html").place.version)  # type: ignore[attr-defined] # an Arc
-    main = LockedHead.now(tree.view, DOMAIN)
+    main = LockedHead.now(tree.view.domain(DOMAIN).reader)
     main.check_free(place, "other/new")
     with pytest.raises(Stale, match="ARC of its own"):
         main.check_free(place, "more/new")

@@ -14,6 +14,7 @@ from webarcfs.lazy_commands import Commands
 #: Name → object; imported on demand, since the libraries for reading an archive are slow to load.
 COMMANDS = Commands(
     {
+        "serve": "webarcfs.commands.serve:serve",
         "search": "webarcfs.commands.search:search",
         "query": "webarcfs.commands.query:query",
         "log": "webarcfs.commands.versions:log",
@@ -31,6 +32,10 @@ COMMANDS = Commands(
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an invalid command line
     """Ask a web archive: what is in it, by its words and any of its metadata, at any time.
+
+    \b
+    Look at it in a browser, as readers may:
+      webarc serve --open
 
     \b
     Find words, at present or at any time:

@@ -81,6 +81,43 @@ SRCSETS: Mapping[str, tuple[str, ...]] = {
     "link": ("imagesrcset",),
 }
 
+#: Further attributes with a URL, by element, which the crawl does not follow: a browser may load them or go there.
+UNFOLLOWED: Mapping[str, tuple[str, ...]] = {
+    "a": ("ping",),
+    "applet": ("code", "archive", "object"),
+    "area": ("ping",),
+    "button": ("formaction",),
+    "fencedframe": ("src",),
+    "form": ("action",),
+    "image": ("src", "lowsrc", "dynsrc"),  # HTML turns it into <img>
+    "img": ("dynsrc",),
+    "input": ("formaction", "src"),
+    "isindex": ("action",),
+    "mglyph": ("src", "href", "xlink:href"),
+    "model": ("src",),
+    "portal": ("src",),
+    "script": ("href", "xlink:href"),
+    **dict.fromkeys(("thead", "tbody", "tfoot"), ("background",)),
+    # SVG: each may refer to an element of another document
+    **dict.fromkeys(
+        (
+            "altglyph", "animate", "animatecolor", "animatemotion", "animatetransform", "color-profile", "cursor",
+            "discard", "feimage", "filter", "font-face-uri", "glyphref", "lineargradient", "mpath", "pattern",
+            "radialgradient", "set", "textpath", "tref",
+        ),
+        ("href", "xlink:href"),
+    ),
+    # MathML: each element may be a link
+    **dict.fromkeys(
+        (
+            "annotation", "annotation-xml", "maction", "math", "menclose", "merror", "mfenced", "mfrac", "mi",
+            "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow", "ms", "mspace", "msqrt",
+            "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover", "semantics",
+        ),
+        ("href", "xlink:href"),
+    ),
+}  # fmt: skip
+
 #: Values of rel that are no links at all, and those of a page's requisites.
 NO_LINKS = frozenset({"dns-prefetch", "preconnect", "pingback"})
 REQUISITE_RELS = frozenset(
@@ -89,7 +126,8 @@ REQUISITE_RELS = frozenset(
         "apple-touch-startup-image", "manifest", "preload", "modulepreload",
     }
 )  # fmt: skip
-_REFRESH = re.compile(r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))", re.IGNORECASE | re.DOTALL)
+#: The content of a refresh; its target is one of the three groups.
+REFRESH = re.compile(r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))", re.IGNORECASE | re.DOTALL)
 
 
 def _attributes_of(tag: str) -> Callable[[_Attributes], Iterable[Raw]]:
@@ -227,5 +265,5 @@ class Links(Listener[Raw]):
 
 def refreshed(content: str) -> str:
     """Return the target of a `<meta http-equiv=refresh content=…>`; empty if there is none."""
-    match = _REFRESH.match(content[:LONGEST_LINK])
+    match = REFRESH.match(content[:LONGEST_LINK])
     return match[1] or match[2] or match[3] or "" if match else ""

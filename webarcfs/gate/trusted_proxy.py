@@ -1,6 +1,7 @@
 """The name of a reader, as a proxy in front of the archive's servers tells it. Pure.
 
-Only addresses of `[readers] proxies` are believed. Anybody else is the public, whatever the request says.
+Only addresses of `[readers] proxies` are believed. Anybody else is the public, whatever the request says. A client of
+a unix socket has no address; it is believed where `unix` is among the proxies.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 
 from webarcfs.archive.config.settings import ReadersSettings
+from webarcfs.archive.config.validators import UNIX
 from webarcfs.gate.gate import Reader
 
 #: Longest name of a reader that is believed.
@@ -16,7 +18,7 @@ _LONGEST = 200
 
 
 def reader_of(settings: ReadersSettings, peer: str, headers: Mapping[str, str]) -> Reader:
-    """Return the reader of a request from the address `peer`; the public if no trusted proxy names one.
+    """Return the reader of a request from the address `peer`, or `unix`; the public if no trusted proxy names one.
 
     The names of headers have any case. A name with unprintable characters, or of several readers, is none.
     """
@@ -28,9 +30,11 @@ def reader_of(settings: ReadersSettings, peer: str, headers: Mapping[str, str]) 
 
 
 def _is_trusted(settings: ReadersSettings, peer: str) -> bool:
+    if peer == UNIX:
+        return UNIX in settings.proxies
     try:
         address = ip_address(peer.partition("%")[0])
-    except ValueError:  # a socket of this machine has no address
+    except ValueError:
         return False
     mapped = getattr(address, "ipv4_mapped", None) or address
-    return any(mapped in ip_network(each) for each in settings.proxies)
+    return any(mapped in ip_network(each) for each in settings.proxies if each != UNIX)

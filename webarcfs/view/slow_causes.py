@@ -15,6 +15,8 @@ from contextlib import contextmanager
 _LONG = 0.02
 _KEPT = 4
 _OWN = threading.local()
+#: Thread → the latest cause that another thread noted for it, and when.
+_OF_OTHERS: dict[int, tuple[float, str]] = {}
 
 
 @contextmanager
@@ -29,9 +31,15 @@ def timed(cause: str) -> Iterator[None]:
             _causes().append((begun, f"{cause} took {ended - begun:.2f} s"))
 
 
+def note(thread: int, cause: str) -> None:
+    """Keep `cause` for another thread."""
+    _OF_OTHERS[thread] = time.monotonic(), cause
+
+
 def since(begun: float) -> list[str]:
-    """Return the causes that this thread kept since the monotonic time `begun`."""
-    return [cause for at, cause in _causes() if at >= begun]
+    """Return the causes that were kept for this thread since the monotonic time `begun`."""
+    noted = _OF_OTHERS.get(threading.get_ident())
+    return [cause for at, cause in (*_causes(), *([noted] if noted else ())) if at >= begun]
 
 
 def _causes() -> deque[tuple[float, str]]:

@@ -93,6 +93,11 @@ class CatalogueDatabase(SqliteFile):
                 for seq, seen, held, publication, state, closed_for in rows
             }
 
+    def records(self, domain: str) -> dict[int, str]:
+        """Return the ids of the records of a domain's snapshots, by their times."""
+        with self._translated():
+            return {int(seq): str(record) for seq, record in self._run("catalogue/select_records", domain=domain)}
+
     def id_of(self, number: int) -> str | None:
         """Return the id of the record of a number; None without one."""
         with self._translated():

@@ -18,6 +18,9 @@ from webarcfs.archive.model.url import canonical
 
 Check = Callable[[Any], Any]
 
+#: What stands for a client of a unix socket where others have an address.
+UNIX = "unix"
+
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?", re.ASCII)
 _URL_PATTERN = re.compile(r"[^\s/:]+(?::[\d*?]+)?(?:/\S*)?")
 _MIME_PATTERN = re.compile(r"[A-Za-z0-9*][\w.+*-]*/[\w.+*-]+|\*", re.ASCII)
@@ -117,11 +120,13 @@ def name(value: Any) -> str:
 
 
 def network(value: Any) -> str:
-    """Check for an IP address, or a network such as 10.0.0.0/8."""
+    """Check for an IP address, a network such as 10.0.0.0/8, or `unix` for whoever may open a server's socket."""
+    if value == UNIX:
+        return UNIX
     try:
         return str(ipaddress.ip_network(value if isinstance(value, str) else ""))
     except ValueError:
-        raise ValueError(f"{value!r} is no IP address or network, such as 127.0.0.1 or 10.0.0.0/8") from None
+        raise ValueError(f"{value!r} is no IP address or network, such as 127.0.0.1 or 10.0.0.0/8, and not {UNIX!r}") from None
 
 
 def url_pattern(value: Any) -> str:

@@ -125,11 +125,12 @@ def _statement(name: str, condition: Condition) -> str:
     return "\n".join(parts)
 
 
-def connected(database: Path) -> sqlite3.Connection:
+def connected(database: Path, *, of_one_thread: bool = True) -> sqlite3.Connection:
     """Open webarc.db for reading. Raises NotFound, Busy, DatabaseDamaged."""
     if not database.is_file():
         raise NotFound(f"there is no {database} yet; a crawl makes it, or `webarc-agent recover`")
-    connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)
+    place = f"{database.absolute().as_uri()}?mode=ro"
+    connection = sqlite3.connect(place, uri=True, check_same_thread=of_one_thread)
     try:
         version = int(connection.execute(sql("schema_version")).fetchone()[0])
         if 0 < version < SCHEMA_VERSION:

@@ -1,8 +1,9 @@
-"""The one family of errors, with the errno of each for mounts, and its exit code for commands.
+"""The one family of errors, with the errno of each for mounts, its exit code for commands, its status for HTTP.
 
 Everything that webarcfs raises on purpose is a `WebarcError`. The class is the kind; the message has the event, its
-object and the remedy. Only two functions translate: `errno_of` for the mount's adapters, `exit_code_of` for the
-commands' `main`.
+object and the remedy. Only three functions translate: `errno_of` for the mount's adapters, `exit_code_of` for the
+commands' `main`, `http_status_of` for the reading room. What cannot be decided, since something is damaged or cannot
+be read, is closed to readers: 503.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from enum import IntEnum
+from http import HTTPStatus
 
 
 class Exit(IntEnum):
@@ -27,6 +29,7 @@ class WebarcError(Exception):
 
     errno: int = errno.EIO
     exit_code: Exit = Exit.FAILED
+    http_status: HTTPStatus = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 class UsageError(WebarcError):
@@ -34,6 +37,7 @@ class UsageError(WebarcError):
 
     errno = errno.EINVAL
     exit_code = Exit.USAGE
+    http_status = HTTPStatus.BAD_REQUEST
 
 
 class BadCondition(UsageError):
@@ -44,12 +48,14 @@ class TookTooLong(WebarcError):
     """An answer that was abandoned at its time limit."""
 
     errno = errno.ETIMEDOUT
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class TooMany(WebarcError):
     """An answer with more rows than the limit; it is not truncated, since that would look complete."""
 
     errno = errno.EFBIG
+    http_status = HTTPStatus.BAD_REQUEST
 
 
 class SettingsError(WebarcError):
@@ -57,6 +63,7 @@ class SettingsError(WebarcError):
 
     errno = errno.EINVAL
     exit_code = Exit.USAGE
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
 
     def __init__(self, source: str, faults: Sequence[str]) -> None:
         self.source = source
@@ -68,18 +75,21 @@ class UrlRefused(WebarcError):
     """A URL that cannot be archived: not http(s), or with an invalid host."""
 
     errno = errno.EINVAL
+    http_status = HTTPStatus.BAD_REQUEST
 
 
 class NotAnArchive(WebarcError):
     """The directory contains no archive, or one of an unsupported layout."""
 
     errno = errno.ENOENT
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class Damaged(WebarcError):
     """Something inside the archive cannot be read as what it must be."""
 
     errno = errno.EIO
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class OtherFormat(Damaged):
@@ -100,12 +110,14 @@ class NotFound(WebarcError):
     """The name does not exist."""
 
     errno = errno.ENOENT
+    http_status = HTTPStatus.NOT_FOUND
 
 
 class NotADirectory(WebarcError):
     """A component of a path is not a folder."""
 
     errno = errno.ENOTDIR
+    http_status = HTTPStatus.NOT_FOUND
 
 
 class IsADirectory(WebarcError):
@@ -124,6 +136,7 @@ class NameTooLong(WebarcError):
     """A name longer than the file system allows."""
 
     errno = errno.ENAMETOOLONG
+    http_status = HTTPStatus.NOT_FOUND
 
 
 class NoAttribute(WebarcError):
@@ -142,18 +155,21 @@ class NotPermitted(WebarcError):
     """Archived content is never changed (/Ar-1/)."""
 
     errno = errno.EPERM
+    http_status = HTTPStatus.FORBIDDEN
 
 
 class Forbidden(WebarcError):
     """A person without the right, or whom a reader's rules keep out."""
 
     errno = errno.EACCES
+    http_status = HTTPStatus.FORBIDDEN
 
 
 class ReadOnly(WebarcError):
     """Older states accept no additions."""
 
     errno = errno.EROFS
+    http_status = HTTPStatus.FORBIDDEN
 
 
 class Exists(WebarcError):
@@ -166,6 +182,7 @@ class Stale(WebarcError):
     """A newer state replaced the one that was read or written."""
 
     errno = errno.ESTALE
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class Replaced(Stale):
@@ -180,12 +197,14 @@ class Busy(WebarcError):
     """Another process holds a required resource."""
 
     errno = errno.EBUSY
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class Interrupted(WebarcError):
     """A process or user requested a stop."""
 
     errno = errno.EINTR
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class MountFailed(WebarcError):
@@ -210,3 +229,10 @@ def errno_of(error: BaseException) -> int:
 def exit_code_of(error: BaseException) -> int:
     """Return the exit code of a command that fails with `error`."""
     return int(error.exit_code if isinstance(error, WebarcError) else Exit.FAILED)
+
+
+def http_status_of(error: BaseException) -> HTTPStatus:
+    """Return the status of the room's answer: the class's own; 503 for an OSError, 500 for an unexpected error."""
+    if isinstance(error, WebarcError):
+        return error.http_status
+    return HTTPStatus.SERVICE_UNAVAILABLE if isinstance(error, OSError) else HTTPStatus.INTERNAL_SERVER_ERROR

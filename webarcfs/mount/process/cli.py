@@ -18,9 +18,10 @@ from click.shell_completion import CompletionItem
 from webarcfs import __version__
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import Busy, Exit, MountFailed, NotAnArchive, UsageError, WebarcError, exit_code_of
+from webarcfs.archive.system import privileges
 from webarcfs.mount import options
 from webarcfs.mount.adapters import binding
-from webarcfs.mount.process import mount_log, mountpoint, privileges
+from webarcfs.mount.process import mount_log, mountpoint
 from webarcfs.mount.process.server import MountRequest, Server
 from webarcfs.native.loader import form
 

@@ -20,10 +20,11 @@ from typing import IO
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import MountFailed
+from webarcfs.archive.system import privileges
 from webarcfs.mount.adapters.binding import AdapterContext, Serve
 from webarcfs.mount.adapters.request_stats import RequestStats
 from webarcfs.mount.options import Options
-from webarcfs.mount.process import mount_log, mountpoint, privileges
+from webarcfs.mount.process import mount_log, mountpoint
 from webarcfs.mount.process.keeper import Watchdog
 from webarcfs.mount.writing.service import Additions, Tell
 from webarcfs.native import loader

@@ -162,8 +162,9 @@ class NewNames:
             if not isinstance(file, StoredFile):
                 raise Replaced(f"{old!r} is not what it was")
             blob, size = file.version.blob, file.attrs().size
+        reader = self._view.domain(place.domain).reader
         with Turnstile(self._view.archive.lock(place.domain)).shared():
-            LockedHead.now(self._view, place.domain).check_free(place, new)
+            LockedHead.now(reader).check_free(place, new)
             ticket = self._journal.confirm(Move(place, old, new, author(caller.uid), int(time.time())))
             pending = PendingFile(blob, size, (ticket.log, ticket.number))
             self._view.overlay.moved(place, old, new, pending, shown)

@@ -178,8 +178,9 @@ class Confirmer:
             return
         domain = attempts[0].addition.place.domain
         try:
+            reader = self._view.domain(domain).reader
             with Turnstile(self._view.archive.lock(domain)).shared():
-                self._put(attempts, LockedHead.now(self._view, domain))
+                self._put(attempts, LockedHead.now(reader))
         except BaseException as error:
             for each in attempts:
                 each.fail(error)

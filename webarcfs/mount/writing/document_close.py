@@ -140,7 +140,7 @@ class DocumentWriter:
 
     def current(self, place: ArcVersion) -> bytes:
         """Return the document as this mount shows it now. Raises Stale."""
-        return self.merged(place, LockedHead.now(self._view, place.domain))[0]
+        return self.merged(place, LockedHead.now(self._view.domain(place.domain).reader))[0]
 
     # -- for the additions -------------------------------------------------------------------------------------------
 

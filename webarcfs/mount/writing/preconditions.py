@@ -27,15 +27,17 @@ def check_known(view: View, place: ArcVersion) -> None:
 class LockedHead:
     """A domain's main on disk, which does not change while the domain's lock is held."""
 
-    view: View
     reader: DomainReader
     main: Commit | None
 
     @classmethod
-    def now(cls, view: View, domain: str) -> LockedHead:
-        """Return the current main. Under the domain's lock."""
-        reader = view.domain(domain).reader
-        return cls(view, reader, reader.store.head())
+    def now(cls, reader: DomainReader) -> LockedHead:
+        """Return the current main. Under the domain's lock.
+
+        The caller asks the view for the reader before it takes that lock: the view may have to take the domain over,
+        under the same lock, and a publisher that waits by then lets nobody share it a second time.
+        """
+        return cls(reader, reader.store.head())
 
     def check_free(self, place: ArcVersion, path: str, own: Container[str] = ()) -> None:
         """Raise Stale or Exists if `path` is taken; a blob in `own` is no obstacle.
@@ -62,7 +64,7 @@ class LockedHead:
         return self.reader.document(self.reader.entries(arc.oid)[DATA_XML].oid)
 
     def _is_given_up(self, found: Entry, place: ArcVersion, path: str, own: Container[str]) -> bool:
-        return found.oid in own or self.view.overlay.is_leaving(place, path)
+        return found.oid in own or self.reader.overlay.is_leaving(place, path)
 
 
 def _arc(reader: DomainReader, main: Commit | None, place: ArcVersion) -> Entry:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from webarcfs.view import slow_causes
+
 #: Seconds between two checks for a slow request.
 INTERVAL = 0.1
 
@@ -53,6 +55,7 @@ class ReceiverTurn:
         """Pass the turn on if the latest request was under way at the last check; return a number for the next."""
         holder, requests = self._holder, self._requests
         if self._busy and requests == before:
+            slow_causes.note(holder, "no other request was taken until the lookout acted")
             self._pass_on(holder)
         return requests
 

@@ -1,7 +1,7 @@
-"""Privileges of the mount's process: root becomes the archive's owner after mounting.
+"""Privileges of a server's process: root becomes the archive's owner after it has done what only root can do.
 
-Git refuses repositories of another user, and so does the mount. The keeper does what only root can do: unmounting
-(keeper.py). No state.
+That is mounting, and binding of low ports. Git refuses repositories of another user, and so do mount and reading room.
+No state.
 """
 
 from __future__ import annotations

@@ -1,0 +1,12 @@
+-- Backwards: a page of the versions of URLs whose keys are :low or more and :surt or less, by key and time, before the row
+-- that the other values name.
+SELECT document.url, document.path, document.surt, version.seq_from, version.seq_until, version.stored, version.captureTime,
+       version.status, version.mimeType, version.title, lower(hex(version.blob)), lower(hex(version.head)), version.size,
+       '' AS target, coalesce(snapshot.publication, '')
+  FROM document
+  JOIN version ON version.document = document.id
+  LEFT JOIN snapshot ON snapshot.domain = version.domain AND snapshot.seq = version.stored
+ WHERE document.surt <= :surt AND document.surt >= :low
+   AND (document.surt, document.path, document.url, version.seq_from) < (:surt, :path, :url, :first)
+ ORDER BY document.surt DESC, document.path DESC, document.url DESC, version.seq_from DESC
+ LIMIT :limit;

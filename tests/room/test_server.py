@@ -1,0 +1,611 @@
+"""The processes of `webarc serve`: real sockets, real processes, and an app that says what it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.room import stub_room
+from tests.support.archives import make_archive, publish
+from tests.support.sources import ROOT
+from tests.support.waiting import until
+from webarcfs.archive.model.errors import Busy, UsageError
+from webarcfs.archive.system.processes import lives
+from webarcfs.commands.serve import serve
+from webarcfs.room.server import listeners
+from webarcfs.room.server.access_log import Access, escaped, line
+from webarcfs.room.server.options import (
+    Engine,
+    RoomOptions,
+    ServerOptions,
+    TcpAddress,
+    UnixAddress,
+    WorkerOrder,
+    address,
+    origin,
+    replay_address,
+    room_options,
+)
+
+pytestmark = pytest.mark.store
+
+
+@dataclass(frozen=True)
+class Room:
+    """A `webarc serve` that runs."""
+
+    process: subprocess.Popen[str]
+    port: int
+    replay_port: int
+    notes: Path
+
+    def ask(
+        self, path: str = "/", *, replay: bool = False, method: str = "GET", **headers: str
+    ) -> tuple[int, Any, bytes]:
+        """Status, headers and body."""
+        client = http.client.HTTPConnection("127.0.0.1", self.replay_port if replay else self.port, timeout=30)
+        with contextlib.closing(client):
+            client.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            answer = client.getresponse()
+            return answer.status, answer.headers, answer.read()
+
+    def json(self, path: str = "/", *, replay: bool = False) -> dict[str, Any]:
+        """What the app says."""
+        said: dict[str, Any] = json.loads(self.ask(path, replay=replay)[2])
+        return said
+
+    def connect(self) -> socket.socket:
+        """A connection to the room."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+    def workers(self) -> set[int]:
+        """Its living processes."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text("ascii").split()
+        return {int(each) for each in children}
+
+
+def started(tmp_path: Path, listen: str = "127.0.0.1:0", replay: str = "127.0.0.1:0", **environment: str) -> Room:
+    notes = tmp_path / "notes"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.room.stub_room", listen, replay],
+        stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, stub_room.NOTES: str(notes), **environment},
+    )  # fmt: skip
+    assert process.stdout is not None
+    said = process.stdout.readline()
+    ports = [int(each) for each in re.findall(r"127\.0\.0\.1:(\d+)", said)] if said else []
+    return Room(process, ports[0] if ports else 0, ports[1] if ports[1:] else 0, notes)
+
+
+@contextmanager
+def served(tmp_path: Path, *addresses: str, **environment: str) -> Iterator[Room]:
+    room = started(tmp_path, *addresses, **environment)
+    try:
+        yield room
+    finally:
+        before = room.workers() if room.process.poll() is None else set()
+        room.process.terminate()
+        code = room.process.wait(30)
+        assert room.process.stdout is not None
+        room.process.stdout.close()
+    assert code in (0, -signal.SIGKILL)
+    assert not any(map(lives, before)), "a worker is left behind"
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    """One that is not harmed."""
+    folder = tmp_path_factory.mktemp("room")
+    with served(folder, STUB_LOG=str(folder / "access.log")) as room:
+        yield room
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_socket_tells_room_and_replay_apart_and_not_what_a_request_says(room: Room) -> None:
+    assert room.json()["listener"] == "room"
+    assert room.json(replay=True)["listener"] == "replay"
+    _, _, body = room.ask(
+        "/x", Host=f"127.0.0.1:{room.replay_port}", X_Forwarded_Host="replay", X_Forwarded_For="1.2.3.4"
+    )
+    assert json.loads(body)["listener"] == "room"
+    assert json.loads(body)["peer"] == "127.0.0.1"
+    with room.connect() as client:
+        client.sendall(
+            f"GET http://127.0.0.1:{room.replay_port}/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+        )
+        assert b'"listener":"room","path":"/a"' in client.makefile("rb").read()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/web/2026/http://e.org/a%2Fb%3Fc",
+        "/web/2026/http://e.org//a//b",
+        "/web/2026/http:/e.org/%C3%BC/%E4",
+        "//x/../y",
+    ],
+)
+def test_the_path_comes_as_it_was_sent(room: Room, path: str) -> None:
+    said = room.json(f"{path}?q=%2F&u=http://e.org/?a=b")
+    assert (said["path"], said["query"]) == (path, "q=%2F&u=http://e.org/?a=b")
+
+
+def test_what_is_not_for_reading_is_refused_on_both_listeners(room: Room) -> None:
+    for replay in (False, True):
+        for method in ("POST", "PUT", "DELETE", "PATCH", "TRACE", "PROPFIND"):
+            status, headers, _ = room.ask("/x", replay=replay, method=method)
+            assert (status, headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
+            assert headers["Connection"] == "close"
+        status, headers, _ = room.ask("/x", replay=replay, method="OPTIONS")
+        assert (status, headers["Allow"]) == (204, "GET, HEAD, OPTIONS")
+        assert room.ask("/x", replay=replay, method="HEAD")[::2] == (200, b"")
+        assert room.ask("/x", replay=replay, Content_Length="5")[0] == 413
+        assert room.ask("/x", replay=replay, Transfer_Encoding="chunked")[0] == 413
+        assert room.ask("/x?" + "q" * 8_193, replay=replay)[0] == 414
+        assert room.ask("/x?" + "q" * 8_192, replay=replay)[0] == 200
+
+
+def test_the_room_says_what_browsers_may_not(room: Room) -> None:
+    for path in ("/", "/fails/NotFound", "/fails/ZeroDivisionError"):
+        headers = room.ask(path)[1]
+        assert f"frame-src http://127.0.0.1:{room.replay_port};" in headers["Content-Security-Policy"]
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff" and headers["Referrer-Policy"] == "no-referrer"
+        assert "camera=()" in headers["Permissions-Policy"] and headers["X-DNS-Prefetch-Control"] == "off"
+        assert headers["Cross-Origin-Opener-Policy"] == headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert "frame-src" in room.ask("/", method="POST")[1]["Content-Security-Policy"]
+    assert room.ask("/own-policy")[1].get_all("Content-Security-Policy") == ["sandbox"]
+    headers = room.ask("/", replay=True)[1]
+    assert headers["Content-Security-Policy"] is None and headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "retry"),
+    [
+        ("NotFound", 404, None), ("UsageError", 400, None), ("Forbidden", 403, None), ("Busy", 503, "5"),
+        ("Damaged", 503, None), ("TookTooLong", 503, None), ("OSError", 503, None), ("ZeroDivisionError", 500, None),
+        ("first", 503, "5"),
+    ],
+)  # fmt: skip
+def test_errors_become_statuses_and_tell_nothing(room: Room, kind: str, status: int, retry: str | None) -> None:
+    found, headers, body = room.ask(f"/fails/{kind}")
+    assert (found, headers["Retry-After"]) == (status, retry)
+    assert b"secret" not in body
+
+
+def test_an_answer_that_breaks_is_cut_and_not_taken_for_whole(room: Room) -> None:
+    with pytest.raises(http.client.IncompleteRead):
+        room.ask("/fails/later")
+
+
+def test_pieces_come_one_after_the_other_and_are_closed_at_the_end(room: Room) -> None:
+    room.notes.write_text("", "utf-8")
+    assert room.ask("/big/2")[2] == b"x" * (2 << 20)
+    until(lambda: room.notes.read_text("utf-8") == "closed\n", every=0.02)
+    status, _, body = room.ask("/big/2", method="HEAD")
+    assert (status, body) == (200, b"")
+    until(lambda: room.notes.read_text("utf-8") == "closed\nclosed\n", every=0.02)
+
+
+def test_a_client_that_goes_closes_what_it_asked_for(room: Room) -> None:
+    room.notes.write_text("", "utf-8")
+    with room.connect() as client:
+        client.sendall(b"GET /big/500 HTTP/1.1\r\nHost: x\r\n\r\n")
+        client.recv(1000)
+    until(lambda: room.notes.read_text("utf-8") == "closed\n", every=0.02)
+
+
+def test_clients_that_take_nothing_hold_no_thread(room: Room) -> None:
+    """There are four threads a worker."""
+    clients = [room.connect() for _ in range(20)]
+    for each in clients:
+        each.sendall(b"GET /big/100 HTTP/1.1\r\nHost: x\r\n\r\n")
+    time.sleep(0.3)
+    begin = time.monotonic()
+    assert all(room.ask()[0] == 200 for _ in range(10))
+    assert time.monotonic() - begin < 2
+    for each in clients:
+        each.close()
+
+
+def test_the_log_has_a_line_a_request_that_nobody_can_forge(room: Room) -> None:
+    with room.connect() as client:
+        client.sendall(
+            b'GET /~geheim/log?"x HTTP/1.1\r\nHost: x\r\nUser-Agent: a"\t\\\xff b\r\nReferer: http://r/~geheim\r\n'
+            b"Connection: close\r\n\r\n"
+        )
+        client.makefile("rb").read()
+    log = room.notes.with_name("access.log")
+    found = until(lambda: [each for each in log.read_text("ascii").splitlines() if "/log" in each], every=0.02)
+    assert re.fullmatch(
+        r'127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "GET /~-/log\?\\x22x HTTP/1\.1" 200 \d+ '
+        r'"http://r/~-" "a\\x22\\x09\\x5c\\xff b" \d+\.\d{3} room',
+        found[0],
+    ), found
+
+
+# -- clients that mean no good -----------------------------------------------------------------------------------------
+
+
+def test_a_thousand_connections_at_once(room: Room) -> None:
+    async def one(number: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", room.port)
+        await asyncio.wait_for(gate.wait(), 60)
+        writer.write(f"GET /{number} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def all_of_them() -> list[bytes]:
+        asking = [asyncio.ensure_future(one(number)) for number in range(1_000)]
+        await asyncio.sleep(1.0)  # they are all connected
+        gate.set()
+        return await asyncio.gather(*asking)
+
+    gate = asyncio.Event()
+    answers = asyncio.run(all_of_them())
+    statuses = [each[9:12] for each in answers]
+    assert set(statuses) <= {b"200", b"503"} and statuses.count(b"200") >= 200
+    assert room.ask()[0] == 200
+
+
+def test_who_sends_a_head_slowly_or_takes_an_answer_slowly_is_dropped(tmp_path: Path) -> None:
+    bounds = {"HEAD_SECONDS": 1.0, "SLOW_SECONDS": 1.0, "KEEP_ALIVE_SECONDS": 1}
+    with served(tmp_path, STUB_WORKERS="1", **{stub_room.LIMITS: json.dumps(bounds)}) as room:
+        silent, drip, lines, reader, body = (room.connect() for _ in range(5))
+        drip.sendall(b"GET / HTTP/1.1\r\n")
+        lines.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        reader.sendall(b"GET /big/100 HTTP/1.1\r\nHost: x\r\n\r\n")
+        reader.recv(10)
+        body.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+        deadline = time.monotonic() + 20
+        open_ones = {silent, drip, lines, body}
+        while open_ones and time.monotonic() < deadline:
+            time.sleep(0.2)
+            for client, more in ((drip, b"A: b\r\n"), (lines, b"\r\n"), (body, b"x"), (silent, b"")):
+                with contextlib.suppress(OSError):
+                    client.sendall(more)
+                client.settimeout(0.01)
+                with contextlib.suppress(TimeoutError):
+                    if client in open_ones and _at_end(client):
+                        open_ones.discard(client)
+        assert not open_ones
+        until(room.notes.exists, within=20, every=0.05)  # the reader's answer was closed
+        assert room.ask()[0] == 200
+        for each in (silent, drip, lines, reader, body):
+            each.close()
+
+
+def _at_end(client: socket.socket) -> bool:
+    try:
+        while client.recv(65_536):
+            pass
+    except ConnectionError:
+        pass
+    return True
+
+
+def test_a_head_has_a_bound_whatever_it_consists_of(room: Room) -> None:
+    many = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 100) for number in range(1_000))
+    for head in (b"GET / HTTP/1.1\r\n" + many, b"GET / HTTP/1.1\r\nX: " + b"y" * 40_000, b"GET /" + b"y" * 300_000):
+        with room.connect() as client:
+            received = b""
+            with contextlib.suppress(ConnectionError):
+                client.sendall(head)
+                client.sendall(b"\r\n\r\n")
+                received = client.recv(1000)
+            assert received[9:12] in (b"431", b""), received
+    with room.connect() as client:  # while another answer is under way, and thousands in one go
+        with contextlib.suppress(ConnectionError):
+            client.sendall(b"GET /slow/1 HTTP/1.1\r\nHost: x\r\n\r\n" + b"GET / HTTP/1.1\r\n\r\n" * 5_000)
+        assert _at_end(client)
+    assert room.ask()[0] == 200
+
+
+def test_broken_requests_end_their_connection_and_nothing_else(room: Room) -> None:
+    for sent in (b"\x16\x03\x01\x02\x00", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", "GET /ü HTTP/1.1\r\n\r\n".encode(),
+                 b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):  # fmt: skip
+        with room.connect() as client:
+            client.sendall(sent)
+            assert _at_end(client)
+    with room.connect() as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+        assert client.makefile("rb").read().startswith(b"HTTP/1.1 200")
+    assert room.ask()[0] == 200
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_is_killed_is_replaced_while_the_others_answer(tmp_path: Path) -> None:
+    with served(tmp_path) as room:
+        before = room.workers()
+        key = room.json()["key"]
+        os.kill(min(before), signal.SIGKILL)
+        assert all(room.ask()[0] == 200 for _ in range(20))
+        until(lambda: len(room.workers()) == 2 and room.workers() != before, every=0.02)
+        seen = until(lambda: {room.json()["worker"] for _ in range(20)} - before, every=0.02)
+        assert seen and room.json()["key"] == key and len(key) == 64
+
+
+def test_a_reload_loses_no_request_and_ends_the_old_workers(tmp_path: Path) -> None:
+    with served(tmp_path) as room:
+        before, statuses, stop = room.workers(), list[int](), threading.Event()
+
+        def ask() -> None:
+            while not stop.is_set():
+                statuses.append(room.ask("/x")[0])
+
+        askers = [threading.Thread(target=ask) for _ in range(4)]
+        kept = http.client.HTTPConnection("127.0.0.1", room.port, timeout=30)
+        kept.request("GET", "/")
+        kept.getresponse().read()
+        running = threading.Thread(target=lambda: statuses.append(room.ask("/slow/2")[0]))
+        for each in (*askers, running):
+            each.start()
+        time.sleep(0.2)
+        for _ in range(2):
+            room.process.send_signal(signal.SIGHUP)
+            time.sleep(0.1)
+        until(lambda: not before & room.workers(), within=30, every=0.05)
+        running.join()
+        stop.set()
+        for each in askers:
+            each.join()
+        kept.close()
+        assert set(statuses) == {200} and len(statuses) > 50
+        until(lambda: len(room.workers()) == 2, within=30)
+
+
+def test_a_reload_that_fails_changes_nothing(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    with served(tmp_path, **{stub_room.FAILS: str(broken)}) as room:
+        before = room.workers()
+        broken.touch()
+        room.process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        until(lambda: room.workers() == before, every=0.05)
+        assert room.json()["worker"] in before
+        broken.unlink()
+        room.process.send_signal(signal.SIGHUP)
+        until(lambda: not before & room.workers() and len(room.workers()) == 2, every=0.05)
+
+
+def test_workers_that_never_start_end_it_with_their_reason(tmp_path: Path) -> None:
+    (tmp_path / "broken").touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.room.stub_room", "127.0.0.1:0", "same"], capture_output=True, text=True, cwd=ROOT,
+        timeout=30, check=False, env={**os.environ, stub_room.FAILS: str(tmp_path / "broken")},
+    )  # fmt: skip
+    assert done.returncode == 1 and "webarc.toml: it is broken" in done.stderr, done
+
+
+def test_a_request_that_runs_is_finished_before_the_end(tmp_path: Path) -> None:
+    room = started(tmp_path)
+    answers = list[bytes]()
+    asking = threading.Thread(target=lambda: answers.append(room.ask("/slow/1.5")[2]))
+    asking.start()
+    time.sleep(0.3)
+    begin = time.monotonic()
+    room.process.terminate()
+    time.sleep(0.5)
+    with pytest.raises(ConnectionRefusedError):
+        room.ask()
+    assert room.process.wait(30) == 0 and time.monotonic() - begin < 5
+    asking.join()
+    assert answers == [b"slow"]
+
+
+def test_the_end_does_not_wait_for_who_takes_too_long(tmp_path: Path) -> None:
+    room = started(tmp_path, **{stub_room.LIMITS: '{"GRACE_SECONDS": 1}'})
+    with room.connect() as client:
+        client.sendall(b"GET /slow/100 HTTP/1.1\r\nHost: x\r\n\r\n")
+        time.sleep(0.3)
+        room.process.terminate()
+        assert room.process.wait(15) == 0
+
+
+def test_workers_end_with_their_supervisor_and_the_next_one_has_its_address(tmp_path: Path) -> None:
+    path = tmp_path / "room"
+    room = started(tmp_path)
+    again = (f"127.0.0.1:{room.port}", f"127.0.0.1:{room.replay_port}")
+    workers = room.workers()
+    room.process.kill()
+    room.process.wait()
+    time.sleep(0.5)
+    with served(tmp_path, *again) as following:
+        assert following.port == room.port and following.ask()[0] == 200
+        until(lambda: not any(map(lives, workers)), every=0.02)
+    assert not path.exists()
+
+
+def test_an_address_in_use_is_refused_and_a_unix_socket_of_a_dead_server_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "room"
+    with served(tmp_path, f"unix:{path}", "same"):
+        assert _ask_unix(path)["peer"] == "unix"
+        with pytest.raises(Busy, match="address in use"):
+            listeners.bind(UnixAddress(path), 0)
+        assert _ask_unix(path)["listener"] == "room"
+    assert not path.exists()
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    with contextlib.closing(listeners.bind(UnixAddress(path), 0)):
+        path.unlink()  # another server took it meanwhile
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(path))
+    assert path.exists()
+    path.unlink()
+    path.write_text("a file", "utf-8")
+    with pytest.raises(UsageError, match="no socket"):
+        listeners.bind(UnixAddress(path), 0)
+    with contextlib.closing(listeners.bind(address("127.0.0.1:0"), 0)) as taken, pytest.raises(Busy):
+        listeners.bind(taken.address, 0)
+    for wrong in ("256.0.0.1:80", "192.0.2.1:8080", f"unix:{tmp_path}/none/room"):
+        with pytest.raises(UsageError):
+            listeners.bind(address(wrong), 0)
+
+
+def _ask_unix(path: Path) -> dict[str, Any]:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        said: dict[str, Any] = json.loads(client.makefile("rb").read().partition(b"\r\n\r\n")[2])
+        return said
+
+
+def test_systemd_is_told_and_may_hand_over_the_sockets(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(30)
+        with served(tmp_path, NOTIFY_SOCKET=str(tmp_path / "notify")) as room:
+            assert manager.recv(4096).startswith(b"READY=1\nSTATUS=2 workers")
+            room.process.send_signal(signal.SIGHUP)
+            assert manager.recv(4096).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+            assert manager.recv(4096).startswith(b"READY=1")
+        assert manager.recv(4096) == b"STOPPING=1"
+
+
+def test_sockets_that_systemd_hands_over_are_found_by_name() -> None:
+    script = (
+        "import os, socket\n"
+        "assert [socket.create_server(('127.0.0.1', 0)).detach() for _ in 'ab'] == [3, 4]\n"
+        "from webarcfs.room.server.listeners import inherited\n"
+        "found = inherited({'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '2', 'LISTEN_FDNAMES': 'replay:room'},"
+        " os.getpid())\n"
+        "assert list(found) == ['replay', 'room'] and found['room'].socket.fileno() == 4, found\n"
+        "assert inherited({'LISTEN_PID': '1', 'LISTEN_FDS': '2'}, os.getpid()) == {}\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30, cwd=ROOT)
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_the_check_says_what_would_be_served_and_what_is_wrong(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path)
+    publish(archive, pages={"index.html": b"<p>x"})
+    ask = ["--archive", str(archive.root), "--listen", "127.0.0.1:0", "--check"]
+    done = CliRunner().invoke(serve, ask)
+    assert done.exit_code == 0 and "FAULT" not in done.output and "as http://127.0.0.1:" in done.output, done.output
+    archive.access_rules.write_text("nonsense\n", "utf-8")
+    archive.settings.write_text("x = 1\n", "utf-8")
+    with contextlib.closing(listeners.bind(address("127.0.0.1:0"))) as taken:
+        done = CliRunner().invoke(serve, [*ask, "--listen", str(taken.address), "--replay-listen", "same"])
+    assert re.findall(r"^FAULT *(\S+):", done.output, re.MULTILINE) == ["settings", "access.aclj", "addresses"]
+    assert isinstance(done.exception, UsageError)
+
+
+def test_the_supervisor_loads_nothing_that_reads_an_archive() -> None:
+    heavy = "{'pygit2', 'starlette.applications', 'uvicorn', 'lxml', 'sqlite3', 'jinja2', 'tantivy'}"
+    script = (
+        f"import sys, webarcfs.commands.serve, webarcfs.room.server.supervisor\nassert not {heavy} & {{*sys.modules}}"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30, cwd=ROOT)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:8080", TcpAddress("127.0.0.1", 8080)), ("8080", TcpAddress("127.0.0.1", 8080)),
+        ("[::1]:80", TcpAddress("::1", 80)), ("host.example:1", TcpAddress("host.example", 1)),
+        ("unix:/run/x", UnixAddress(Path("/run/x"))),
+        ("", None), (":80", None), ("host", None), ("::1:80", None), ("[127.0.0.1]:80", None), ("a:65536", None),
+        ("a b:1", None), ("unix:", None), ("unix:/" + "x" * 200, None), ("a:²", None),
+    ],
+)  # fmt: skip
+def test_addresses(text: str, expected: object) -> None:
+    if expected is None:
+        with pytest.raises(UsageError):
+            address(text)
+    else:
+        assert address(text) == expected and address(str(expected)) == expected
+
+
+@given(st.text())
+def test_any_text_is_an_address_or_refused(text: str) -> None:
+    for read in (address, origin):
+        with contextlib.suppress(UsageError):
+            read(text)
+
+
+def test_origins() -> None:
+    assert origin("HTTPS://Room.example.org:443/") == "https://room.example.org"
+    assert origin("http://[::1]:8080") == "http://[::1]:8080"
+    for wrong in (
+        "room.example.org",
+        "https://",
+        "https://e.org/x",
+        "https://u@e.org",
+        "ftp://e.org",
+        "https://e.org;x",
+    ):
+        with pytest.raises(UsageError):
+            origin(wrong)
+
+
+def test_two_listeners_have_two_origins_and_pywb_two_hosts(tmp_path: Path) -> None:
+    local, following = TcpAddress("127.0.0.1", 8080), TcpAddress("127.0.0.1", 8081)
+    assert replay_address(None, local, Engine.BUILT_IN) == following
+    assert replay_address("same", local, Engine.BUILT_IN) is None
+    assert replay_address(None, TcpAddress("0.0.0.0", 80), Engine.BUILT_IN) is None
+    assert replay_address(None, UnixAddress(tmp_path / "x"), Engine.BUILT_IN) is None
+    with pytest.raises(UsageError):
+        replay_address("same", local, Engine.PYWB)
+    with pytest.raises(UsageError):
+        replay_address("8080", local, Engine.BUILT_IN)
+    asked = ServerOptions(archive=tmp_path, listen=local, replay_listen=following)
+    told = room_options(asked, local, following, b"k")
+    assert (told.origin, told.replay_origin) == ("http://127.0.0.1:8080", "http://127.0.0.1:8081")
+    assert room_options(asked, local, None, b"").replay_origin == ""
+    order = WorkerOrder(room=told, room_socket=3, replay_socket=None, ready=5, access_log="-")
+    assert WorkerOrder.from_json(order.to_json()) == order and "key" not in repr(told)
+    with pytest.raises(UsageError, match="--origin"):
+        room_options(asked, TcpAddress("0.0.0.0", 80), following, b"")
+    pywb = ServerOptions(archive=tmp_path, listen=local, replay_listen=following, engine=Engine.PYWB)
+    with pytest.raises(UsageError, match="another host name"):
+        room_options(pywb, local, following, b"")
+    assert room_options(pywb, local, TcpAddress("localhost", 8081), b"").engine is Engine.PYWB
+    assert isinstance(told, RoomOptions)
+
+
+@given(st.text(), st.text())
+def test_no_text_ends_a_line_or_a_field_of_the_log(target: str, agent: str) -> None:
+    written = line(
+        Access(
+            peer="::1",
+            at=0.0,
+            method="GET",
+            target=target,
+            version="1.1",
+            status=200,
+            size=1,
+            referrer="",
+            agent=agent,
+            seconds=0.1,
+            listener="room",
+        )
+    )
+    assert written.isascii() and written.isprintable() and written.count('"') == 6
+    assert '"' not in escaped(agent)

@@ -1,0 +1,128 @@
+"""What a reader sees of a URL at each time agrees with the rules, on random archives of two publications."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from agent.indexing.recovery import recover
+from tests.support import archives
+from tests.support.histories import DOMAIN, HISTORIES, NOW, PATHS, History, Step
+from tests.support.recorded import published
+from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index.captures import CaptureIndex, Span
+from webarcfs.gate import access_file
+from webarcfs.gate.access_rules import Access
+from webarcfs.gate.gate import Gate, Reader
+from webarcfs.gate.known_gate import KnownGate
+from webarcfs.gate.visibility import Blocked, Closed, Open
+from webarcfs.gate.visible_captures import NEVER, VisibleCaptures
+
+pytestmark = pytest.mark.store
+
+_ARCHIVES = int(os.environ.get("GATE_ARCHIVES", "20"))
+_ALL = Span("", "\U0010ffff")
+
+
+def captures_of(archive: Archive, clock: object = lambda: NOW) -> VisibleCaptures:
+    gate = KnownGate(archive, Reader(), clock)  # type: ignore[arg-type]
+    gate.look()
+    return VisibleCaptures(gate, CaptureIndex(archive.database))
+
+
+def url(path: str) -> str:
+    return f"http://{DOMAIN}/{path}"
+
+
+def blob(archive: Archive, body: str) -> str:
+    return archives.store_of(archive, DOMAIN).write_blob(body.encode())
+
+
+@settings(max_examples=_ARCHIVES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=HISTORIES)
+def test_a_state_has_what_the_rules_say(tmp_path_factory: pytest.TempPathFactory, history: History) -> None:
+    archive = directory.create(tmp_path_factory.mktemp("seen") / "archive")
+    published(archive, history)
+    recover(archive)
+    captures = captures_of(archive)
+    open_ones = [number for number in range(len(history.steps)) if history.is_open(number)]
+    for number in range(len(history.steps)):
+        shown = [each for each in open_ones if each <= number] or open_ones[:1]
+        expected = history.at(shown[-1]) if shown else {}
+        for path in PATHS:
+            found = captures.state(url(path), history.seq(number))
+            body = found.capture and found.capture.blob
+            assert body == (blob(archive, expected[path]) if path in expected else None), (number, path)
+            # What the whole history says of that time is the same.
+            same = captures.history(url(path)).at(history.seq(number))
+            assert (same.capture if same is not None else None) == found.capture
+
+
+@settings(max_examples=_ARCHIVES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=HISTORIES)
+def test_the_list_of_captures_has_each_visible_version_at_its_first_visible_snapshot(
+    tmp_path_factory: pytest.TempPathFactory, history: History
+) -> None:
+    archive = directory.create(tmp_path_factory.mktemp("seen") / "archive")
+    published(archive, history)
+    recover(archive)
+    expected = set()
+    for number, state in enumerate(history.states):
+        for path, body in state.items():
+            if history.is_visible(number, path):
+                whole = all(history.is_open(each) for each in range(len(history.steps)))
+                inside = [
+                    each for each in history.span(number, path)
+                    if history.is_open(each) and (whole or history.seen[each].get(path) == body)
+                ]  # fmt: skip
+                expected.add((url(path), blob(archive, body), history.seq(inside[0])))
+    captures = captures_of(archive)
+    found = list(captures.below(_ALL))
+    assert {(each.url, each.blob, each.since) for each in found} == expected
+    assert [(each.surt, each.since) for each in found] == sorted((each.surt, each.since) for each in found)
+    assert list(captures.below(_ALL, backwards=True)) == found[::-1]
+
+
+def test_what_is_known_follows_releases_and_rules_with_the_next_look(tmp_path: Path) -> None:
+    archive = archives.make_archive(tmp_path)
+    archives.publish(archive, pages={"a": b"1"})
+    recover(archive)
+    captures = captures_of(archive, Gate.now.__get__(Gate(archive, Reader())))
+    assert isinstance(captures.state(url("a"), NEVER).answer, Open)
+    access_file.withhold(archive, url("a"), "test", "asked for", access=Access.BLOCK)
+    captures.gate.look()
+    assert captures.state(url("a"), NEVER).answer == Blocked("asked for")
+    archives.publish(archive, pages={"a": b"2"})
+    recover(archive)
+    captures.gate.look()
+    assert len(captures.gate.facts(DOMAIN).shown) == 2
+
+
+def test_another_database_at_the_same_path_is_noticed(tmp_path: Path) -> None:
+    archive = archives.make_archive(tmp_path)
+    archives.publish(archive, pages={"a": b"1"})
+    recover(archive)
+    captures = captures_of(archive)
+    assert captures.history(url("a")).captures
+    archive.database.unlink()
+    archives.publish(archive, pages={"b": b"1"})
+    recover(archive)
+    captures.gate.look()
+    assert captures.history(url("b")).captures
+
+
+def test_a_closed_url_is_closed_and_not_absent(tmp_path: Path) -> None:
+    archive = archives.make_archive(tmp_path)
+    history = History([Step("p", {"a": "1"}, State.RELEASED, closed_for="30 years")])
+    published(archive, history)
+    recover(archive)
+    captures = captures_of(archive)
+    state = captures.state(url("a"), history.seq(0))
+    assert isinstance(state.answer, Closed)
+    assert state.capture is None
+    assert not isinstance(captures.state(url("b"), history.seq(0)).answer, Closed)

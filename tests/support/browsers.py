@@ -1,0 +1,141 @@
+"""Debian's Chromium for tests, and a sink for all that leaves the archive: DNS and HTTP, counted.
+
+Run by root, the browser's names are looked up at the sink, so that a look-up alone counts, too; else all names are
+mapped to the sink's address, where a connection counts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+#: Chromium's own names, which it looks up whatever page it shows.
+_OWN = ("google.com", "googleapis.com", "gstatic.com", "gvt1.com", "google", "local", "localdomain", "arpa")
+
+
+def needs_chromium() -> pytest.MarkDecorator:
+    """Skip where Debian's chromium is missing."""
+    return pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="needs the Debian package chromium")
+
+
+@dataclass
+class Sink:
+    """Counts what leaves: names that were asked, and connections. It answers every name with its own address."""
+
+    address: str = "127.0.0.66"
+    asked: list[str] = field(default_factory=list)
+    _sockets: list[socket.socket] = field(default_factory=list)
+
+    def __enter__(self) -> Sink:
+        for kind, port in ((socket.SOCK_DGRAM, 53), (socket.SOCK_STREAM, 80), (socket.SOCK_STREAM, 443)):
+            own = socket.socket(socket.AF_INET, kind)
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            own.bind((self.address, port))
+            if kind == socket.SOCK_STREAM:
+                own.listen()
+            self._sockets.append(own)
+            work = self._names if kind == socket.SOCK_DGRAM else self._connections
+            threading.Thread(target=work, args=(own,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _names(self, own: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                query, sender = own.recvfrom(1024)
+                with suppress(IndexError):
+                    own.sendto(self._answer(query), sender)
+
+    def _answer(self, query: bytes) -> bytes:
+        """The answer to a question for an address: the sink's; Chromium's own names are not known (RFC 1035)."""
+        name, end = _name(query)
+        question = query[12 : end + 4]
+        if name.endswith(_OWN):
+            return query[:2] + b"\x81\x83\0\1\0\0\0\0\0\0" + question
+        self.asked.append(f"dns {name}")
+        if query[end : end + 2] != b"\0\1":
+            return query[:2] + b"\x81\x80\0\1\0\0\0\0\0\0" + question
+        address = b"\xc0\x0c\0\1\0\1" + struct.pack(">IH", 1, 4) + socket.inet_aton(self.address)
+        return query[:2] + b"\x81\x80\0\1\0\1\0\0\0\0" + question + address
+
+    def _connections(self, own: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = own.accept()
+                with connection:
+                    connection.settimeout(0.2)
+                    said = b""
+                    with suppress(OSError):
+                        said = connection.recv(4096)
+                    self.asked.append(f"http {said[:200]!r}")
+
+
+def _name(query: bytes) -> tuple[str, int]:
+    labels, at = [], 12
+    while query[at]:
+        labels.append(query[at + 1 : at + 1 + query[at]].decode("latin-1").lower())
+        at += query[at] + 1
+    return ".".join(labels), at + 1
+
+
+@contextmanager
+def chromium(folder: Path, *, sink: Sink | None = None, names: Mapping[str, str] | None = None) -> Iterator[Browser]:
+    """Start Chromium. `names` are hosts and where they are found (`127.0.0.1:8000`); all others are the sink's."""
+    rules = [f"MAP {host} {place}" for host, place in (names or {}).items()]
+    program = CHROMIUM
+    if sink is not None and os.geteuid() == 0:
+        program = str(_wrapper(folder, sink))
+    elif sink is not None:
+        rules += [f"MAP * {sink.address}", "EXCLUDE 127.0.0.1"]
+    arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-features=DnsOverHttps,OptimizationHints"]
+    arguments += [f"--host-resolver-rules={', '.join(rules)}"] if rules else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def _wrapper(folder: Path, sink: Sink) -> Path:
+    """A program that is Chromium, with its names looked up at the sink: in a namespace of mounts of its own."""
+    (folder / "resolv.conf").write_text(f"nameserver {sink.address}\noptions timeout:1 attempts:1\n")
+    program = folder / "chromium-of-test"
+    program.write_text(
+        f'#!/bin/sh\nexec unshare --mount sh -c \'mount --bind "{folder}/resolv.conf" "$(readlink -f /etc/resolv.conf)" '
+        f'&& exec {CHROMIUM} "$@"\' chromium "$@"\n'
+    )
+    program.chmod(0o755)
+    return program
+
+
+def can_bind(port: int, address: str = "127.0.0.66") -> bool:
+    """Whether this user may listen at a port."""
+    with socket.socket() as own:
+        try:
+            own.bind((address, port))
+        except OSError:
+            return False
+    return True
+
+
+def has_namespaces() -> bool:
+    """Whether a namespace of mounts can be made."""
+    return subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0

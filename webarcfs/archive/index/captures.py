@@ -1,0 +1,157 @@
+"""Reads captures of URLs from webarc.db: of one URL, or of all URLs in a span of keys, in order of the keys.
+
+A page of rows is one short transaction, so that no writer waits for a reader, however slowly it reads. All functions
+raise NotFound without a database, Busy while another process writes for long, DatabaseDamaged when it cannot be read.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.index.query import connected
+from webarcfs.archive.index.sqlite_file import as_told_to_readers
+from webarcfs.archive.model.metadata import parse_time
+
+#: Rows of a page.
+ROWS = 1_000
+_FORWARDS = ("captures/versions_below", "captures/redirects_below")
+_BACKWARDS = ("captures/versions_backwards", "captures/redirects_backwards")
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureRow:
+    """A version of a document, or a redirect, which has a `target`, in the snapshots from `first` up to `last`.
+
+    `stored` is the snapshot whose crawl stored it (snapshots are seconds since 1970), `captured` the time of the
+    answer in seconds, `blob` and `head` git's ids of the body and of headers.http, `size` bytes, `publication` that of
+    the crawl that stored it. `surt` is the key of the URL.
+    """
+
+    url: str
+    path: str
+    surt: str
+    first: int
+    last: int
+    stored: int
+    captured: int
+    status: int
+    mime_type: str
+    title: str
+    blob: str
+    head: str
+    size: int
+    target: str
+    publication: str
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """Its place in the order of `below`."""
+        return self.surt, self.path, self.url, self.first
+
+
+class Span(NamedTuple):
+    """The URLs whose keys are `low` or more and less than `high`, behind the row `after`, if there is one."""
+
+    low: str
+    high: str
+    after: tuple[str, str, str, int] | None = None
+
+
+class CaptureIndex:
+    """webarc.db, kept open for many questions. A context manager, for one thread at a time.
+
+    Another database at the same path, as `recover` makes one, is noticed at the next question. Not `of_one_thread`: the
+    threads that ask, one after the other, may be several.
+    """
+
+    def __init__(self, database: Path, *, of_one_thread: bool = True) -> None:
+        self._path = database
+        self._of_one_thread = of_one_thread
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] = (0, 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database; the next question opens it again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def at(self, path: str) -> tuple[list[CaptureRow], list[CaptureRow]]:
+        """Return the versions and the redirects at a path (`/<domain>/…`), of both schemes, oldest first."""
+        versions = [_row(row) for row in self._rows("captures/versions_at", {"path": path})]
+        return versions, [_row(row) for row in self._rows("captures/redirects_at", {"path": path})]
+
+    def below(self, span: Span, *, backwards: bool = False) -> Iterator[CaptureRow]:
+        """Yield the versions and redirects of all URLs of a span, in order of key, path, URL and time; or backwards."""
+        kinds = (self._below(each, span, backwards=backwards) for each in (_BACKWARDS if backwards else _FORWARDS))
+        return heapq.merge(*kinds, key=lambda row: row.key, reverse=backwards)
+
+    def of_snapshot(self, domain: str, seq: int) -> Iterator[CaptureRow]:
+        """Yield the versions in a snapshot of a domain, in order of path; one of a path."""
+        path = ""
+        while True:
+            values = {"domain": domain, "seq": seq, "path": path, "limit": ROWS}
+            rows = self._rows("captures/of_snapshot", values)
+            yield from map(_row, rows)
+            if len(rows) < ROWS:
+                return
+            path = rows[-1][1]
+
+    def between(self, domain: str, seq: int, other: int) -> Iterator[CaptureRow]:
+        """Yield the versions of a domain that one of two snapshots has and the other has not, by path and time."""
+        path, first = "", -1
+        while True:
+            values = {"domain": domain, "seq": seq, "other": other, "path": path, "first": first, "limit": ROWS}
+            rows = self._rows("captures/between", values)
+            yield from map(_row, rows)
+            if len(rows) < ROWS:
+                return
+            _, path, _, first = rows[-1][:4]
+
+    def _below(self, statement: str, span: Span, *, backwards: bool) -> Iterator[CaptureRow]:
+        end = (span.high, "", "", -1) if backwards else (span.low, "", "", -1)
+        surt, path, url, first = span.after or end
+        while True:
+            values = {"surt": surt, "path": path, "url": url, "first": first, "limit": ROWS}
+            rows = self._rows(statement, values | ({"low": span.low} if backwards else {"high": span.high}))
+            yield from map(_row, rows)
+            if len(rows) < ROWS:
+                return
+            url, path, surt, first = rows[-1][:4]
+
+    def _rows(self, statement: str, values: dict[str, object]) -> list[tuple[Any, ...]]:
+        try:
+            return self._opened().execute(sql(statement), values).fetchall()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise as_told_to_readers(self._path, error) from None
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 # asked for each question
+            identity = (found.st_dev, found.st_ino)
+        except FileNotFoundError:
+            identity = (0, 0)
+        if self._connection is None or identity != self._identity:
+            self.close()
+            self._connection = connected(self._path, of_one_thread=self._of_one_thread)
+            self._identity = identity
+        return self._connection
+
+
+def _row(row: tuple[Any, ...]) -> CaptureRow:
+    url, path, surt, first, last, stored, captured, *rest = row
+    return CaptureRow(url, path, surt, first, last, stored, int(parse_time(captured).timestamp()), *rest)

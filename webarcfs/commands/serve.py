@@ -1,0 +1,87 @@
+"""`webarc serve`: the reading room, an archive in a browser."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import click
+
+from webarcfs.archive.config import directory
+from webarcfs.archive.model.errors import UsageError
+from webarcfs.room.server.access_log import OFF, STDOUT, is_terminal
+from webarcfs.room.server.options import Engine, ServerOptions, address, origin, replay_address
+
+_LISTEN = "127.0.0.1:8080"
+
+
+@click.command()
+@click.option(
+    "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
+)
+@click.option("--listen", metavar="ADDRESS", default=_LISTEN, show_default=True, help="Where the room listens.")
+@click.option("--origin", "own", metavar="URL", default="", help="Where browsers find the room, if behind a proxy.")
+@click.option("--replay-listen", metavar="ADDRESS|same", help="Where archived pages are served; else the next port.")
+@click.option("--replay-origin", metavar="URL", default="", help="Where browsers find archived pages.")
+@click.option(
+    "--engine",
+    type=click.Choice([*Engine]),
+    default=Engine.BUILT_IN,
+    show_default=True,
+    help="What shows archived pages.",
+)
+@click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes that answer.")
+@click.option("--access-log", metavar="FILE|-|off", help="A line a request; - is stdout, the default but on terminals.")
+@click.option("--open", "opens", is_flag=True, help="Open the room in a browser of this machine.")
+@click.option("--check", is_flag=True, help="Serve nothing; say what would be served, and what is wrong.")
+def serve(
+    *, archive: str | None, listen: str, own: str, replay_listen: str | None, replay_origin: str, engine: str,
+    workers: int, access_log: str | None, opens: bool, check: bool,
+) -> None:  # fmt: skip
+    """Open the reading room: the archive's snapshots, pages and search, in a browser.
+
+    Readers see what is released, and change nothing. ADDRESS is HOST:PORT, a PORT of this machine, or unix:PATH.
+    Archived pages are served on an address of their own, so that they cannot meddle with the room; `same` serves both
+    on one, which the built-in engine, that runs no scripts, makes safe as well.
+
+    SIGHUP reads settings anew and opens the access log again without losing a request; SIGTERM ends after the requests
+    that run.
+
+    \b
+    Examples:
+      webarc serve --open
+      webarc serve --archive /srv/webarc --listen 127.0.0.1:8080 --access-log /var/log/webarc-room.log
+      webarc serve --listen unix:/run/webarc-room/room --replay-listen unix:/run/webarc-room/replay \\
+        --origin https://archive.example.org --replay-origin https://replay.example.org
+      webarc serve --check
+    """
+    if find_spec("uvicorn") is None or find_spec("starlette") is None:
+        raise UsageError("the reading room needs more libraries: pip install 'webarcfs[room]'")
+    listens, kind = address(listen), Engine(engine)
+    options = ServerOptions(
+        archive=directory.open_archive(directory.default_root(archive)).root,
+        listen=listens,
+        replay_listen=replay_address(replay_listen, listens, kind),
+        origin=origin(own) if own else "",
+        replay_origin=origin(replay_origin) if replay_origin else "",
+        engine=kind,
+        workers=workers,
+        access_log=access_log or (OFF if is_terminal() else STDOUT),
+        opens_browser=opens,
+    )
+    if check:
+        _check(options)
+        return
+    from webarcfs.room.server import supervisor  # noqa: PLC0415 # --help needs none of it
+
+    supervisor.serve(options, say=click.echo)
+
+
+def _check(options: ServerOptions) -> None:
+    from webarcfs.room.server.checks import checks  # noqa: PLC0415 # it reads the archive, which the supervisor never does
+
+    faults = 0
+    for each in checks(options):
+        click.echo(f"{'ok   ' if each.is_good else 'FAULT'}  {each.what}: {each.found}")
+        faults += not each.is_good
+    if faults:
+        raise UsageError(f"{faults} of the checks found a fault")

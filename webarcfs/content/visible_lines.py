@@ -1,0 +1,56 @@
+"""The visible text of a body in lines, for comparisons by people: HTML by its blocks, other text as it is. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from lxml import etree
+from lxml import html as lxml_html
+
+#: Elements after which a line of a shown page ends.
+_BLOCK_NAMES = (
+    "address article aside blockquote br dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header "
+    "hr li main nav ol p pre section table tbody td tfoot th thead title tr ul"
+)
+_BLOCKS = frozenset(_BLOCK_NAMES.split())
+_UNSEEN = frozenset(["script", "style", "template", "noscript"])
+_SPACE = re.compile(r"\s+")
+
+
+def is_binary(body: bytes) -> bool:
+    """Return whether a body is no text: it has NULs, and is not UTF-16."""
+    return b"\0" in body[:4096] and not body.startswith((b"\xff\xfe", b"\xfe\xff"))
+
+
+def lines(body: bytes) -> list[str]:
+    """Return a body's visible lines: the text of HTML by its blocks, other text unchanged; bytes are counted."""
+    if is_binary(body):
+        return [f"{len(body)} bytes that are no text"]
+    if re.search(rb"<(?:!doctype\s+html|html|head|body)\b", body[:4096], re.IGNORECASE):
+        return _of_html(body)
+    try:
+        return body.decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        return body.decode("windows-1252", "replace").splitlines()
+
+
+def _of_html(body: bytes) -> list[str]:
+    try:
+        root = lxml_html.document_fromstring(body, parser=lxml_html.HTMLParser(no_network=True, huge_tree=False))
+    except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+        return body.decode("utf-8", "replace").splitlines()
+    text: list[str] = []
+    for event, element in etree.iterwalk(root, events=("start", "end", "comment", "pi")):
+        seen = isinstance(element.tag, str) and element.tag not in _UNSEEN
+        if event == "start" and seen:
+            text.append("\n" if element.tag in _BLOCKS else "")
+            text.append(_SPACE.sub(" ", element.text or ""))
+        elif event != "start":
+            text.append("\n" if seen and element.tag in _BLOCKS else "")
+            text.append(_SPACE.sub(" ", element.tail or ""))
+    return [line for line in map(folded, "".join(text).split("\n")) if line]
+
+
+def folded(line: str) -> str:
+    """Return a line with its white space folded."""
+    return _SPACE.sub(" ", line).strip()

@@ -1,0 +1,163 @@
+"""The records that a reader may see, as heads for lists: kept in memory, in step with the catalogue.
+
+A released record that is closed until a date is listed, with what its description may say (the fields of availability);
+what it describes is not. The cost of a change is that of the records that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.fields import BY_NUMBER, Kind
+from webarcfs.archive.catalogue.record import Occasion, Record, State
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.metadata import CommitTag, now
+from webarcfs.gate.visibility import Standing, standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordHead:
+    """What lists show of a record. `documents` and `bytes` are of the whole snapshot; None: not counted, or closed.
+
+    `closed_until` is the end of its closure, None for an open one. `released` is when readers got it, and
+    `release_number` counts the releases of this record. Times are CET.
+    """
+
+    id: str
+    number: int
+    publication: str
+    title: str
+    signature: str
+    provenance: str
+    project: str
+    domain: str
+    is_occasion: bool
+    occasion: str
+    date: datetime
+    complete: bool
+    documents: int | None
+    bytes: int | None
+    tags: tuple[CommitTag, ...]
+    released: datetime
+    release_number: int = 1
+    closed_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    head: RecordHead
+    state: State
+    is_held: bool
+    closed_for: str
+
+
+class ReaderRecords:
+    """The records of an archive that readers may see. For one thread."""
+
+    def __init__(self, archive: Archive, clock: Callable[[], datetime] = now) -> None:
+        self._catalogue = Catalogue(archive)
+        self._clock = clock
+        self._commit: str | None = None
+        self._kept: dict[str, _Kept] = {}
+        self._shown: list[RecordHead] = []
+        self._by_id: dict[str, RecordHead] = {}
+        self._ends: float = 0
+
+    def all(self) -> list[RecordHead]:
+        """Return the heads of all records that readers may see, newest capture first. Raises Damaged."""
+        self._follow()
+        return self._shown
+
+    def head(self, record_id: str) -> RecordHead | None:
+        """Return the head of a record; None if readers may not see it."""
+        self._follow()
+        return self._by_id.get(record_id)
+
+    def read(self, record_id: str) -> Record:
+        """Return a record as readers see it: of a closed one, the fields of availability. Raises NotFound."""
+        head = self.head(record_id)
+        if head is None:
+            raise NotFound(f"there is no snapshot {record_id}")
+        record = self._catalogue.read(record_id)[0].for_readers()
+        if head.closed_until is None:
+            return record
+        values = {n: value for n, value in record.values.items() if BY_NUMBER[n].kind is Kind.AVA}
+        return replace(record, values=values, measures=())
+
+    def file(self, path: str) -> bytes | None:
+        """Return the catalogue's copy of a file of settings; None without one."""
+        return self._catalogue.file(path)
+
+    def _follow(self) -> None:
+        state = self._catalogue.state()
+        commit = None if state is None else state.commit
+        if commit != self._commit:
+            for record_id, record in self._catalogue.changed(self._commit):
+                self._keep(record_id, record)
+            self._commit = commit
+            self._ends = 0
+        if self._clock().timestamp() >= self._ends:
+            self._judge()
+
+    def _keep(self, record_id: str, record: Record | None) -> None:
+        date = None if record is None else record.date
+        if record is None or date is None:
+            self._kept.pop(record_id, None)
+            return
+        held = any(part.is_held for part in record.parts)
+        self._kept[record_id] = _Kept(_head(record, date), record.state, held, record.closed_for)
+
+    def _judge(self) -> None:
+        """Decide which of them readers may see now, and when that changes by itself."""
+        shown, ends = [], float("inf")
+        for each in self._kept.values():
+            said, until = standing(
+                each.state, held=each.is_held, closed_for=each.closed_for, captured=each.head.date, now=self._clock()
+            )
+            if said is Standing.OPEN:
+                shown.append(each.head)
+            elif said is Standing.CLOSED and until is not None:
+                shown.append(replace(each.head, closed_until=until, documents=None, bytes=None))
+                ends = min(ends, until.timestamp())
+        self._shown = sorted(shown, key=lambda each: (each.date, each.number), reverse=True)
+        self._by_id = {each.id: each for each in self._shown}
+        self._ends = ends
+
+
+def _head(record: Record, date: datetime) -> RecordHead:
+    releases = [each.at for each in record.events if each.state is State.RELEASED]
+    return RecordHead(
+        id=record.id,
+        number=record.number,
+        publication=record.publication,
+        title=record.title.text,
+        signature=record.text(2),
+        provenance=record.text(3),
+        project=record.text(4),
+        domain=record.text(12) or ", ".join(record.domains[:1]),
+        is_occasion=record.occasion is Occasion.OCCASION,
+        occasion=record.text(5),
+        date=date,
+        complete=record.complete,
+        documents=_number(record.text(23)),
+        bytes=_number(record.text(22)),
+        tags=tuple(part.tag for part in record.parts),
+        released=releases[-1] if releases else date,
+        release_number=max(len(releases), 1),
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def years_of(heads: Iterable[RecordHead]) -> dict[int, int]:
+    """Return the number of snapshots in each year, each year between the first and the last among them."""
+    counts: dict[int, int] = {}
+    for each in heads:
+        counts[each.date.year] = counts.get(each.date.year, 0) + 1
+    return {year: counts.get(year, 0) for year in range(min(counts), max(counts) + 1)} if counts else {}

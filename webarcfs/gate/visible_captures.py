@@ -1,0 +1,264 @@
+"""What a reader may see of a URL: its captures, and which of them is in force at a time.
+
+A capture is a version of a document or a redirect, as the visible snapshots from `since` up to `until` have it. Its
+time, for the reader, is that of the first visible snapshot that contains it. What is in force at a time is, of each
+publication, the newest visible snapshot not later than that, and of these the newest one that has something at the URL:
+its redirect, scheme included, else the document of its path.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+
+from webarcfs.archive.catalogue.record import OWN
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import redirect_lists
+from webarcfs.archive.index.captures import CaptureIndex, CaptureRow, Span
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.gate.known_gate import KnownGate
+from webarcfs.gate.visibility import Absent, Answer, Blocked, Closed, Open, Snapshot, Standing, Version
+
+#: `until` of a capture that the newest visible snapshot has.
+NEVER = (1 << 63) - 1
+#: Answers about seen redirects that are remembered.
+_REMEMBERED = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleCapture:
+    """A version of a document, or a redirect, that a reader may see.
+
+    `since` is the first visible snapshot that has it, `until` the first later one that has it no more (seconds since
+    1970; NEVER). `last` is the last visible snapshot that has it. `captured` is the time of the server's answer, as far
+    as the reader may know it. `blob` and `head` are git's ids of the body and of headers.http, `size` its bytes. A
+    redirect has a `target` and neither body nor type. `surt` is the key of the URL that sorts by host.
+    """
+
+    url: str
+    path: str
+    surt: str
+    since: int
+    until: int
+    last: int
+    captured: int
+    status: int
+    mime_type: str = ""
+    title: str = ""
+    blob: str = ""
+    head: str = ""
+    size: int = 0
+    target: str = ""
+    publication: str = ""
+
+    @property
+    def is_redirect(self) -> bool:
+        """Whether it leads elsewhere, and has no body."""
+        return bool(self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a reader sees of a URL in the state of a snapshot: a capture, or why there is none.
+
+    `answer` is Open with a capture, Closed or Blocked without one; Absent: as if it were not there. `closed` is the
+    snapshot that has what is closed.
+    """
+
+    seq: int
+    answer: Answer
+    capture: VisibleCapture | None = None
+    closed: int | None = None
+
+
+class UrlHistory:
+    """What a reader may see of one URL, in all visible snapshots of its domain."""
+
+    def __init__(self, url: str, states: Sequence[State]) -> None:
+        self.url = url
+        #: The state of each visible snapshot, oldest first.
+        self.states = states
+        #: The captures that are in force in some of them, oldest first.
+        self.captures = sorted(_distinct(states), key=lambda each: each.since)
+
+    def at(self, seq: int) -> State | None:
+        """Return the state in force at a time; before the first snapshot, that of the first. None: no snapshot."""
+        earlier = [each for each in self.states if each.seq <= seq]
+        return earlier[-1] if earlier else self.states[0] if self.states else None
+
+    def nearest(self, seq: int) -> State | None:
+        """Return the state with a capture that is nearest to a time; None without any. Of two the earlier one."""
+        shown = [each for each in self.states if each.capture is not None]
+        return min(shown, key=lambda each: abs(each.seq - seq), default=None)
+
+    def beside(self, seq: int) -> tuple[State | None, State | None]:
+        """Return the last state with a capture before a time, and the first one after it."""
+        before = [each for each in self.states if each.capture is not None and each.seq < seq]
+        after = [each for each in self.states if each.capture is not None and each.seq > seq]
+        return before[-1] if before else None, after[0] if after else None
+
+
+def _distinct(states: Iterable[State]) -> Iterator[VisibleCapture]:
+    """Yield each capture once for each run of snapshots that have it."""
+    before: VisibleCapture | None = None
+    seen: set[tuple[str, int, str]] = set()
+    for state in states:
+        now = state.capture
+        if now is not None and now != before and (key := (now.url, now.since, now.target)) not in seen:
+            seen.add(key)
+            yield now
+        before = now
+
+
+class VisibleCaptures:
+    """The captures of an archive that a reader may see. For one thread; of the state that the gate looked at."""
+
+    def __init__(self, gate: KnownGate, index: CaptureIndex) -> None:
+        self.gate = gate
+        self.index = index
+        self._has_redirect = lru_cache(maxsize=_REMEMBERED)(self._in_seen_tree)
+
+    # -- one URL -----------------------------------------------------------------------------------------------------
+
+    def state(self, url: str, seq: int) -> State:
+        """Return what the reader sees of a canonical URL at a time; before the first snapshot, in the first."""
+        domain, rows = self._rows(url)
+        facts = self.gate.facts(domain)
+        if not facts.shown:
+            return self._closed(domain, rows, seq)
+        newest = facts.newest(max(seq, facts.seqs[0]))
+        return self._state(domain, rows, newest)
+
+    def history(self, url: str) -> UrlHistory:
+        """Return what the reader may see of a canonical URL over time."""
+        domain, rows = self._rows(url)
+        facts = self.gate.facts(domain)
+        if not rows:
+            return UrlHistory(url, [State(seq, Absent()) for seq in facts.seqs])
+        judged: dict[int, State] = {}
+        states = []
+        for at, seq in enumerate(facts.seqs):
+            found = self._row_of(domain, rows, facts.newest_at(at))
+            if found is None:
+                states.append(self._closed(domain, rows, seq))
+                continue
+            if found not in judged:
+                judged[found] = self._judged(domain, rows[found], seq)
+            states.append(State(seq, judged[found].answer, judged[found].capture))
+        return UrlHistory(url, states)
+
+    def _rows(self, url: str) -> tuple[str, list[CaptureRow]]:
+        """Return the domain of a URL, and what is stored for it: its redirects first, then the versions of its path."""
+        path = f"/{arc_path(url)}"
+        versions, redirects = self.index.at(path)
+        return split(path)[0], [*(each for each in redirects if each.url == url), *versions]
+
+    def _state(self, domain: str, rows: Sequence[CaptureRow], newest: Sequence[Snapshot]) -> State:
+        found = self._row_of(domain, rows, newest)
+        seq = newest[0].seq
+        return self._closed(domain, rows, seq) if found is None else self._judged(domain, rows[found], seq)
+
+    def _row_of(self, domain: str, rows: Sequence[CaptureRow], newest: Sequence[Snapshot]) -> int | None:
+        """Return which row is in force where these snapshots make the state; None: no row."""
+        for snapshot in newest:
+            for at, row in enumerate(rows):
+                if row.first <= snapshot.seq < row.last and self.contains(domain, snapshot, row):
+                    return at
+        return None
+
+    def _judged(self, domain: str, row: CaptureRow, seq: int) -> State:
+        """Return the state at a snapshot that has a row: after the access rules."""
+        capture = self.visible(domain, row)
+        if isinstance(capture, VisibleCapture):
+            return State(seq, Open(capture.since), capture)
+        return State(seq, capture)
+
+    def _closed(self, domain: str, rows: Sequence[CaptureRow], seq: int) -> State:
+        """Return the state of a URL that no visible snapshot has then: whether one has it that is closed."""
+        closed = [each for each in self.gate.snapshots(domain) if each.standing is Standing.CLOSED]
+        for snapshot in sorted(closed, key=lambda each: (each.seq > seq, abs(each.seq - seq))):
+            row = next((each for each in rows if self.contains(domain, snapshot, each)), None)
+            if row is not None:
+                state = self._judged(domain, row, snapshot.seq)
+                # What is open in another snapshot is absent from this one, and not closed.
+                if not isinstance(state.answer, Open) or not self.gate.facts(domain).shown:
+                    return State(seq, state.answer, state.capture, snapshot.seq)
+        return State(seq, Absent())
+
+    # -- all URLs of a span --------------------------------------------------------------------------------------------
+
+    def below(self, span: Span, *, backwards: bool = False) -> Iterator[VisibleCapture]:
+        """Yield the visible captures of the URLs of a span of keys, in order of key, time and URL; or backwards."""
+        for _, group in groupby(self.index.below(span, backwards=backwards), key=lambda row: row.surt):
+            shown = (self.visible(split(row.path)[0], row) for row in group)
+            found = [each for each in shown if isinstance(each, VisibleCapture)]
+            yield from sorted(found, key=lambda each: (each.since, each.url, each.target), reverse=backwards)
+
+    def visible(self, domain: str, row: CaptureRow) -> VisibleCapture | Closed | Blocked | Absent:
+        """Return what a reader may see of a stored version or redirect."""
+        facts = self.gate.facts(domain)
+        inside = [each for each in _between(facts.shown, facts.seqs, row) if self.contains(domain, each, row)]
+        answer: Answer
+        if inside:
+            answer = Open(inside[0].seq)
+        else:
+            closed = [
+                each for each in facts.snapshots
+                if each.standing is Standing.CLOSED and self.contains(domain, each, row) and each.until is not None
+            ]  # fmt: skip
+            answer = Closed(min(each.until for each in closed if each.until is not None)) if closed else Absent()
+            inside = closed
+        answer = self.gate.with_rules(answer, row.url, from_epoch(row.captured))
+        if not isinstance(answer, Open):
+            return answer
+        later = facts.seqs[_first_from(facts.seqs, row.last) :]
+        is_known = any(each.seq == row.stored for each in facts.shown[: _first_from(facts.seqs, row.stored + 1)][-1:])
+        since = inside[0].seq
+        return VisibleCapture(
+            url=row.url,
+            path=row.path,
+            surt=row.surt,
+            since=since,
+            until=later[0] if later else NEVER,
+            last=inside[-1].seq,
+            captured=row.captured if is_known else since,
+            status=row.status,
+            mime_type=row.mime_type,
+            title=row.title,
+            blob=row.blob,
+            head=row.head,
+            size=row.size,
+            target=row.target,
+            publication=row.publication,
+        )
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    def contains(self, domain: str, snapshot: Snapshot | None, row: CaptureRow) -> bool:
+        """Return whether a snapshot has a row, as its publication saw it."""
+        if snapshot is None or not row.first <= snapshot.seq < row.last:
+            return False
+        if not snapshot.seen:
+            return True
+        if not row.target:
+            version = Version(row.path, row.blob, row.first, row.last, row.stored)
+            return self.gate.saw(domain)(snapshot, version)
+        if snapshot.seen == OWN:
+            return snapshot.publication == row.publication
+        return self._has_redirect(domain, snapshot.seen, row.url, row.target)
+
+    def _in_seen_tree(self, domain: str, tree: str, url: str, target: str) -> bool:
+        found = redirect_lists.of_url(Repository(self.gate.archive.repository(domain)), tree, url)
+        return found is not None and found.target == target
+
+
+def _between(shown: Sequence[Snapshot], seqs: Sequence[int], row: CaptureRow) -> Sequence[Snapshot]:
+    return shown[_first_from(seqs, row.first) : _first_from(seqs, row.last)]
+
+
+def _first_from(seqs: Sequence[int], seq: int) -> int:
+    return bisect_left(seqs, seq)

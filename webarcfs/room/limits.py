@@ -1,0 +1,85 @@
+"""The bounds of the reading room: what one request, one client and one process may take. Pure.
+
+One table, so that an administrator finds them together. Sizes are bytes and times are seconds, where nothing else is
+said. Each is of one worker process.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# -- a request ---------------------------------------------------------------------------------------------------------
+
+#: Longest query string of a URL (414 beyond); an archived URL with its own query string counts too.
+QUERY_BYTES: Final = 8_192
+#: Longest head of a request: its line and all header fields (431 beyond).
+HEAD_BYTES: Final = 32_768
+#: Time for one answer, or for one piece of a streamed answer, waiting for a thread included (503 beyond).
+SECONDS: Final = 30.0
+#: Requests that wait for a thread; the next one is told to try again.
+WAITING: Final = 200
+#: What `Retry-After` says where something is busy.
+RETRY_SECONDS: Final = 5
+
+# -- clients -----------------------------------------------------------------------------------------------------------
+
+#: Open connections of a listener: 503 for requests beyond. Connections beyond twice as many are closed at once.
+CONNECTIONS: Final = 1_000
+#: Requests of a connection that wait for the one before them.
+PIPELINED: Final = 16
+#: Time for which an idle connection is kept for a further request.
+KEEP_ALIVE_SECONDS: Final = 5
+#: Time that a client has to send the head of its request (408 beyond).
+HEAD_SECONDS: Final = 10.0
+#: Time in which a client takes at least `SLOW_BYTES` of an answer that waits for it; else its connection is closed.
+SLOW_SECONDS: Final = 30.0
+#: The bytes of `SLOW_SECONDS`: 500 a second.
+SLOW_BYTES: Final = 15_000
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+#: Threads in which handlers run.
+THREADS: Final = 4
+#: Time that running requests have to finish when a worker ends.
+GRACE_SECONDS: Final = 10
+#: Repositories that are open at a time.
+REPOSITORIES: Final = 256
+#: Memory of the positions of references that the rewriter keeps.
+REWRITER_CACHE_BYTES: Final = 32 * 1024 * 1024
+#: Largest body that is rewritten; a larger one is not shown as a page.
+REWRITTEN_BYTES: Final = 16 * 1024 * 1024
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+#: Rows of a page of a list.
+LIST_ROWS: Final = 50
+#: Hits of a search that a reader may turn to.
+HITS: Final = 10_000
+#: Lines of a page of a TimeMap.
+TIMEMAP_LINES: Final = 5_000
+#: Rows of a page of the CDX service.
+CDX_ROWS: Final = 10_000
+#: Rows that are read from a database at a time; nothing is sent while it is open.
+DATABASE_ROWS: Final = 1_000
+#: Time that a busy database is asked again, before the answer is 503.
+DATABASE_SECONDS: Final = 5.0
+#: Time that stands for the present, where no time is asked for (seconds since 1970: the year 9999).
+NOW: Final = 253_402_300_799
+#: Snapshots of a calendar that are shown together; more are shown by years.
+CALENDAR_ENTRIES: Final = 500
+#: Links of a snapshot that are listed.
+LINKS: Final = 100_000
+#: Documents of a comparison that are listed.
+COMPARED: Final = 100_000
+#: Bytes and lines of a page that are compared with another version.
+DIFF_BYTES: Final = 2 * 1024 * 1024
+DIFF_LINES: Final = 5_000
+#: References of a page whose distance in time is looked up.
+EMBEDDED: Final = 100
+
+# -- kept between requests ---------------------------------------------------------------------------------------------
+
+#: Snapshots whose counts are kept.
+COUNTS: Final = 256
+#: Pages whose distance in time is kept.
+DISTANCES: Final = 4_096

@@ -1,0 +1,90 @@
+"""The languages of the room: which one a reader gets, its texts, and dates, numbers and sizes as it writes them.
+
+The texts are English msgids; other languages are `locale/<language>/room.po`, read when a worker starts. Times are
+shown in CET, the archive's clock, and say so.
+"""
+
+from __future__ import annotations
+
+import gettext
+import io
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+
+from babel.core import negotiate_locale
+from babel.dates import format_date, format_time
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.numbers import format_decimal
+
+from webarcfs.archive.model.metadata import CET
+
+LANGUAGES = ("en", "de")
+_LOCALES = Path(__file__).parent / "locale"
+#: English as archives on this side of the Atlantic write it: the day before the month.
+_FORMATS = {"en": "en_GB", "de": "de_DE"}
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+#: Most languages of a header that are looked at.
+_MOST = 20
+
+
+def negotiated(asked: str, accepted: str) -> str:
+    """Return the language of an answer: the one that is asked for, else the best of Accept-Language, else English."""
+    if asked in LANGUAGES:
+        return asked
+    weighted = sorted(_weighted(accepted), key=lambda each: -each[1])
+    return negotiate_locale([name for name, weight in weighted if weight > 0], LANGUAGES) or LANGUAGES[0]
+
+
+def _weighted(accepted: str) -> list[tuple[str, float]]:
+    """Return the languages of a header with their weights (RFC 9110 section 12.5.4); what is broken counts nothing."""
+    found = []
+    for each in accepted[:1_000].split(",")[:_MOST]:
+        name, _, rest = each.strip().partition(";")
+        try:
+            weight = float(rest.strip().removeprefix("q=")) if rest else 1.0
+        except ValueError:
+            weight = 0.0
+        if 0 <= weight <= 1 and name.replace("-", "").isalnum():
+            found.append((name.partition("-")[0].lower(), weight))
+    return found
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def translations(language: str) -> gettext.NullTranslations:
+    """Return the texts of a language; of English, the msgids."""
+    path = _LOCALES / language / "room.po"
+    if not path.exists():
+        return gettext.NullTranslations()
+    with path.open("rb") as file:
+        catalogue = read_po(file, language)
+    compiled = io.BytesIO()
+    write_mo(compiled, catalogue)
+    compiled.seek(0)
+    return gettext.GNUTranslations(compiled)
+
+
+def day(time: datetime, language: str) -> str:
+    """Return a date: `2 Aug 2005`."""
+    return format_date(time.astimezone(CET), "d MMM y", locale=_FORMATS[language])
+
+
+def moment(time: datetime, language: str) -> str:
+    """Return a date with its time: `2 Aug 2005, 03:00 CET`."""
+    own = time.astimezone(CET)
+    return f"{day(own, language)}, {format_time(own, 'HH:mm', tzinfo=CET, locale=_FORMATS[language])} CET"
+
+
+def number(value: int, language: str) -> str:
+    """Return a number with its separators."""
+    return str(format_decimal(value, locale=_FORMATS[language]))
+
+
+def size(value: int, language: str) -> str:
+    """Return a size in bytes as people read it: `3.2 MB`."""
+    amount, unit = float(value), 0
+    while amount >= 1000 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1000, unit + 1
+    pattern = "#,##0" if unit == 0 or amount >= 100 else "#,##0.0"
+    return f"{format_decimal(amount, pattern, locale=_FORMATS[language])} {_UNITS[unit]}"

@@ -1,0 +1,130 @@
+"""Pages of the room from the values of `views`: a template for each class of page, in the language of the reader.
+
+Everything that a value has is text; the templates escape it. Only our own pictures are markup.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+import tomllib
+from collections.abc import Mapping
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from webarcfs.archive.config.directory import Archive
+from webarcfs.room import views
+from webarcfs.room.look import language as languages
+from webarcfs.room.look import pictures
+
+_HERE = Path(__file__).parent
+_STATIC = _HERE / "static"
+#: The page of a class.
+_TEMPLATES: Mapping[type, str] = {
+    views.HomePage: "home.html",
+    views.PublicationPage: "publication.html",
+    views.RecordPage: "record.html",
+    views.ComparePage: "compare.html",
+    views.LinksPage: "links.html",
+    views.SearchPage: "search.html",
+    views.CalendarPage: "calendar.html",
+    views.PrefixPage: "prefix.html",
+    views.DiffPage: "diff.html",
+    views.FramePage: "frame.html",
+    views.NoticePage: "notice.html",
+    views.MissingPage: "missing.html",
+    views.ErrorPage: "error.html",
+    views.AboutPage: "about.html",
+}
+
+
+class Look:
+    """Renders pages, and has the room's own files. Any thread may use it."""
+
+    def __init__(self, archive: Archive | None = None) -> None:
+        """`archive` may have texts of its own in `texts/<language>.toml`."""
+        self._files = {path.name: path.read_bytes() for path in sorted(_STATIC.iterdir())}
+        self._digests = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
+        self._environments = {each: self._environment(each) for each in languages.LANGUAGES}
+        self._texts = {each: _texts(archive, each) for each in languages.LANGUAGES}
+        self._version = _version()
+
+    def render(self, page: object, *, language: str, path: str, query: str = "", has_search: bool = False) -> str:
+        """Return the HTML of a page. `path` and `query` are the page's own, for the switch of languages."""
+        template = self._environments[language].get_template(_TEMPLATES[type(page)])
+        return template.render(
+            page=page,
+            language=language,
+            here=path,
+            has_search=has_search,
+            texts=self._texts[language],
+            version=self._version,
+            switches=[(each, _switched(path, query, each)) for each in languages.LANGUAGES],
+        )
+
+    def static(self, name: str) -> str:
+        """Return the path of one of our files: with its digest, so that it may be kept for a year."""
+        return f"/static/{self._digests[name]}/{name}"
+
+    def static_file(self, path: str) -> tuple[bytes, str] | None:
+        """Return the bytes and the type of one of our files; None for any other path."""
+        if path == "/favicon.ico":
+            path = self.static("favicon.svg")
+        _, _, rest = path.partition("/static/")
+        digest, _, name = rest.partition("/")
+        if self._digests.get(name) != digest:
+            return None
+        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        return self._files[name], f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
+
+    def _environment(self, language: str) -> Environment:
+        environment = Environment(
+            loader=FileSystemLoader(_HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            extensions=["jinja2.ext.i18n"],
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.install_gettext_translations(languages.translations(language), newstyle=True)  # type: ignore[attr-defined] # of the extension
+        for name in ("day", "moment", "number", "size"):
+            environment.filters[name] = partial(getattr(languages, name), language=language)
+        environment.filters["is_web"] = lambda url: str(url).startswith(("http://", "https://"))
+        environment.globals.update(
+            static=self.static,
+            bars=partial(pictures.bars, language=language),
+            years=partial(pictures.years, language=language),
+            sizes=partial(pictures.sizes, language=language),
+            strip=partial(pictures.strip, language=language),
+        )
+        return environment
+
+
+def _switched(path: str, query: str, language: str) -> str:
+    """Return the page's own URL in another language; pages about archived URLs keep what follows as it is."""
+    if path.startswith(("/web/", "/diff/", "/side/", "/timemap/")):
+        return ""
+    pairs = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "lang"]
+    return f"?{urlencode([*pairs, ('lang', language)])}"
+
+
+def _texts(archive: Archive | None, language: str) -> dict[str, str]:
+    """Return the archive's own texts in a language; a file with faults has none."""
+    if archive is None:
+        return {}
+    try:
+        said = tomllib.loads((archive.root / "texts" / f"{language}.toml").read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return {}
+    return {name: value for name, value in said.items() if isinstance(value, str)}
+
+
+def _version() -> str:
+    try:
+        return version("webarcfs")
+    except PackageNotFoundError:
+        return ""

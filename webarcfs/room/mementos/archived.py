@@ -1,0 +1,111 @@
+"""Answers of replay: what the archive has at a URL in a state, as a browser may show it, or why there is none.
+
+`mp_` is a page in the room's frame, `id_` the bytes as they were sent, the other modifiers what pages embed. Each
+answer depends on the reader and is judged each time: caches must ask again (RFC 9111 section 5.2.2.4).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from starlette.responses import Response
+
+from webarcfs.archive.model.url import domain_of
+from webarcfs.content.rewriting.references import VERSION
+from webarcfs.gate.visibility import Absent
+from webarcfs.gate.visible_captures import VisibleCapture
+from webarcfs.room.mementos import memento_fields
+from webarcfs.room.mementos.missing import missing
+from webarcfs.room.replay import headers, ranges, states
+from webarcfs.room.replay.rewriting import head_of, rewritten
+from webarcfs.room.replay.states import Located
+from webarcfs.room.views import ErrorPage
+from webarcfs.room.visit import Visit
+from webarcfs.room.wayback.replay_url import EMBEDDED, Modifier, Replay, replay_path
+from webarcfs.room.wayback.timestamps import digits_of
+
+
+def answer(visit: Visit, asked: Replay) -> Response:
+    """Return the answer to a URL of replay, but for the frame's."""
+    if visit.request.headers.get("service-worker", "").lower() == "script":
+        return visit.page(ErrorPage(403, "Not allowed", "Archived service workers are not run."), 403)
+    located = states.locate(visit.services, asked.url, asked.seconds)
+    elsewhere = other_place(visit, located, asked)
+    if elsewhere is not None:
+        return redirect(visit, elsewhere, asked.url)
+    capture = located.state.capture
+    if capture is None or located.seq is None:
+        return missing(visit, located)
+    if capture.is_redirect:
+        return led_on(visit, located, capture, asked.modifier)
+    return _body(visit, located, capture, asked.modifier)
+
+
+def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:
+    """Return where a URL of replay belongs: the digits of its state, its folder, the nearest state; None: here."""
+    prefix = visit.token if asked.modifier is not Modifier.FRAME else ""
+    if located.seq is not None and digits_of(located.seq) != asked.digits:
+        return prefix + replay_path(digits_of(located.seq), asked.modifier, located.url)
+    if not isinstance(located.state.answer, Absent) or located.seq is None:
+        return None
+    folder = states.folder_of(visit.services, located)
+    if folder is not None:
+        return prefix + replay_path(digits_of(located.seq), asked.modifier, folder)
+    if asked.modifier in EMBEDDED:
+        found = states.nearest(visit.services, located)
+        if found is not None:
+            return prefix + replay_path(digits_of(found.seq), asked.modifier, located.url)
+    return None
+
+
+def redirect(visit: Visit, place: str, url: str) -> Response:
+    """Return a redirect within the room, which is no memento."""
+    fields = [*memento_fields.of_redirect(url, place), ("Cache-Control", caching(visit))]
+    return ranges.with_fields(Response(status_code=302), fields)
+
+
+def led_on(visit: Visit, located: Located, capture: VisibleCapture, modifier: Modifier) -> Response:
+    """Return an archived redirect, which leads on within the archive; one that leads to no end is no answer."""
+    if located.is_loop:
+        return missing(visit, located)
+    target, mark, fragment = capture.target.partition("#")
+    domain = domain_of(target)
+    seq = states.state_in_record(visit.services, domain, located.domain, located.seq or capture.since)
+    digits = digits_of(seq if seq is not None else located.seq or capture.since)
+    prefix = "" if modifier is Modifier.FRAME else visit.token
+    place = prefix + replay_path(digits, modifier, target) + mark + fragment
+    fields = [("Location", place), *memento_fields.of_capture(visit, located, capture)]
+    return ranges.with_fields(Response(status_code=capture.status), [*fields, ("Cache-Control", caching(visit))])
+
+
+def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Modifier) -> Response:
+    services = visit.services
+    head = head_of(services, located.domain, capture)
+    room = visit.origins.room or "'self'"
+    fields: headers.Headers = [*headers.COMMON, *memento_fields.of_capture(visit, located, capture), *headers.told(head)]
+    fields.append(("Cache-Control", caching(visit)))
+    if modifier is Modifier.AS_SENT:
+        fields.append(("Content-Security-Policy", headers.policy_of_bytes()))
+    elif capture.mime_type == "application/pdf":
+        fields.append(("Content-Security-Policy", headers.policy_of_pdf(room)))
+    else:
+        fields.append(("Content-Security-Policy", headers.policy(room, is_framed=modifier is Modifier.PAGE)))
+    anew = rewritten(visit, located, capture, head, modifier)
+    kind = headers.content_type(capture.mime_type, head, modifier, "" if anew is None else anew.charset)
+    fields.append(("Content-Type", kind))
+    if anew is None:
+        etag = f'"{capture.blob}"'
+
+        def pieces(start: int, end: int) -> Iterator[bytes]:
+            return services.shared.body_in_pieces(located.domain, capture.blob, capture.size, start, end)
+
+        return ranges.partly(visit.request, capture.status, capture.size, pieces, [*fields, ("ETag", etag)])
+    known = f"{capture.blob} {located.seq} {modifier} {VERSION} {visit.token} {visit.origins.room}"
+    etag = f'"{hashlib.sha256(known.encode() + anew.body).hexdigest()[:32]}"'
+    return ranges.whole(visit.request, capture.status, anew.body, [*fields, ("ETag", etag)])
+
+
+def caching(visit: Visit) -> str:
+    """Return the Cache-Control of an answer that the gate judged."""
+    return "private, no-store" if visit.reader.name else "no-cache"

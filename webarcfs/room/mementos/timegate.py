@@ -1,0 +1,50 @@
+"""`/web/<url>`: the TimeGate of a URL; `/timemap/…`: its TimeMaps (RFC 7089)."""
+
+from __future__ import annotations
+
+from starlette.responses import PlainTextResponse, Response
+
+from webarcfs.room import limits
+from webarcfs.room.answering import StreamedAnswer, streamed
+from webarcfs.room.mementos.archived import caching
+from webarcfs.room.mementos.missing import missing
+from webarcfs.room.replay import states
+from webarcfs.room.replay.ranges import with_fields
+from webarcfs.room.visit import Visit
+from webarcfs.room.wayback import timemap as timemaps
+from webarcfs.room.wayback.memento import CORS, BadDate, accept_datetime, timegate_headers, timemap_headers, uri_m
+from webarcfs.room.wayback.replay_url import Modifier, TimeGate, TimeMap, replay_path
+from webarcfs.room.wayback.timestamps import digits_of
+
+
+def timegate(visit: Visit, asked: TimeGate) -> Response:
+    """Return the way to the memento for Accept-Datetime; without it to the newest snapshot's frame."""
+    wanted = visit.request.headers.get("accept-datetime")
+    seconds: int | BadDate = limits.NOW if wanted is None else accept_datetime(wanted)
+    if isinstance(seconds, BadDate):
+        return with_fields(PlainTextResponse(f"{seconds.what}\n", 400), [*CORS, ("Vary", "accept-datetime")])
+    history = visit.services.captures.history(asked.url)
+    state = history.at(seconds)
+    if state is None or state.capture is None:
+        state = history.nearest(seconds)
+    if state is None or state.capture is None:
+        return missing(visit, states.locate(visit.services, asked.url, seconds))
+    prefix = visit.token if asked.modifier is not Modifier.FRAME else ""
+    if wanted is None:
+        place = prefix + replay_path(digits_of(state.seq), asked.modifier, asked.url)
+    elif asked.modifier is Modifier.FRAME:
+        place = uri_m(visit.origins.replay, state.capture)
+    else:
+        place = prefix + uri_m("", state.capture, asked.modifier)
+    fields = timegate_headers(visit.origins.base, asked.url, history.captures, state.capture, place)
+    return with_fields(Response(status_code=302), [*CORS, *fields, ("Cache-Control", caching(visit))])
+
+
+def timemap(visit: Visit, asked: TimeMap) -> Response:
+    """Return a page of the mementos of a URL; 404 without Memento's headers where readers see none."""
+    history = visit.services.captures.history(asked.url)
+    lines = timemaps.timemap(visit.origins.base, asked, history.captures)
+    if lines is None:
+        return missing(visit, states.locate(visit.services, asked.url, limits.NOW))
+    fields = [*CORS, *timemap_headers(asked.form), ("Cache-Control", caching(visit))]
+    return with_fields(StreamedAnswer(streamed(each.encode() for each in lines)), fields)

@@ -1,0 +1,247 @@
+"""`/search`: words in what the reader may see: hits with snippets, facets, groups by snapshot; also as CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from webarcfs.archive.model.errors import BadCondition, Busy, NotFound, TooMany
+from webarcfs.archive.model.metadata import CET, CommitTag, parse_time
+from webarcfs.room.pages import rows
+from webarcfs.room.services import Services
+from webarcfs.room.views import Facet, HitGroup, HitRow, Link, Marked, SearchPage
+from webarcfs.room.visit import Visit
+from webarcfs.room.wayback.replay_url import calendar_path
+from webarcfs.search.query_language import parse
+
+if TYPE_CHECKING:
+    from webarcfs.search.searching import Hit, SearchQuestion
+
+#: Hits of a page, groups of a page, and hits of a table that is taken away.
+HITS, _GROUPS, _TABLE = 20, 10, 1_000
+#: Longest search, in characters.
+_LONGEST = 2_000
+_FIELDS = ("site", "type", "lang", "publication", "after", "before", "at", "record", "sort", "group", "errors")
+#: Facet of the index → its parameter and its label (a msgid).
+_FACETS = {
+    "kind": ("type", "Kind of file"),
+    "domain": ("site", "Site"),
+    "language": ("lang", "Language"),
+    "publication": ("publication", "Publication"),
+    "year": ("", "Year"),
+}
+_SORTS = {"": "by relevance", "date": "newest first", "oldest": "oldest first", "url": "by URL"}
+_PLACE = re.compile(r"\bat (?:character )?(\d+)")
+
+
+def search(visit: Visit) -> SearchPage:
+    """Return the answer to a search; without words, the form."""
+    services = visit.services
+    words = visit.parameter("q")[:_LONGEST]
+    fields = {name: visit.parameter(name) for name in _FIELDS if visit.parameter(name)}
+    head = services.records.head(visit.parameter("from")) if visit.parameter("from") else None
+    empty = SearchPage(
+        words=words,
+        fields=fields,
+        has_index=services.has_search,
+        from_record=None if head is None else rows.snapshot_row(services, head),
+        publications=tuple(sorted({each.publication for each in services.records.all()})),
+        snapshots=tuple(_snapshots(visit)),
+    )
+    if not words or not services.has_search:
+        return empty
+    try:
+        return _answered(visit, empty)
+    except (BadCondition, NotFound, TooMany) as error:
+        return replace(empty, fault=str(error), fault_at=_place(str(error)))
+
+
+def _place(message: str) -> int | None:
+    found = _PLACE.search(message)
+    return int(found[1]) if found else None
+
+
+def _answered(visit: Visit, page: SearchPage) -> SearchPage:
+    parse(page.words)  # so that a fault is marked at its place in what was typed
+    services, question = visit.services, question_of(visit)
+    searcher = services.searcher()
+    if visit.parameter("group") == "snapshot":
+        number = rows.page_of(visit)
+        asked = replace(question, limit=_GROUPS + 1, offset=(number - 1) * _GROUPS)
+        groups = searcher.by_snapshot(asked)
+        found = tuple(_group(services, visit, each.commitTag, each.total, each.hits) for each in groups[:_GROUPS])
+        answer = searcher.ask(replace(question, limit=1))
+        pages, _ = rows.pages_of(visit, (number - 1) * _GROUPS + len(groups), _GROUPS)
+        return replace(
+            page, total=answer.total, groups=found, pages=pages, groupings=_groupings(visit), missing=answer.missing
+        )
+    offset = (rows.page_of(visit) - 1) * HITS
+    answer = searcher.ask(replace(question, limit=HITS, offset=offset))
+    pages, _ = rows.pages_of(visit, answer.total, HITS)
+    suggestion = None
+    if answer.suggestion:
+        suggestion = Link(visit.with_parameters(q=answer.suggestion, page=None), answer.suggestion)
+    return replace(
+        page,
+        total=answer.total,
+        hits=tuple(_hit(services, each) for each in answer.hits),
+        facets=tuple(_facets(visit, searcher.facets(question))) if answer.total else (),
+        pages=pages,
+        suggestion=suggestion,
+        sorts=tuple(
+            Link(visit.with_parameters(sort=name, page=None), label, visit.parameter("sort") == name)
+            for name, label in _SORTS.items()
+        ),
+        groupings=_groupings(visit),
+        exports=tuple(
+            Link(visit.with_parameters(f"/search.{kind}", page=None), kind.upper()) for kind in ("csv", "json")
+        ),
+        missing=answer.missing,
+    )
+
+
+def question_of(visit: Visit) -> SearchQuestion:
+    """Return the question of a request. Raises BadCondition, NotFound."""
+    from webarcfs.search.searching import SearchQuestion, Sort  # noqa: PLC0415 # of the extra `search`
+
+    words = visit.parameter("q")[:_LONGEST]
+    for name, key in (("after", "after"), ("before", "before")):
+        if value := visit.parameter(name):
+            words = f"({words}) {key}:{value}"
+    site = visit.parameter("site")
+    if site:
+        words = f"({words}) site:{site}"
+    sort = visit.parameter("sort")
+    records = visit.parameters().get("record", [])
+    at = _at(visit.parameter("at"))
+    return SearchQuestion(
+        words=words,
+        at=at,
+        record=records[-1] if records and at is None else "",
+        all_versions=visit.parameter("all") == "1" and not records and at is None,
+        publication=visit.parameter("publication"),
+        type=visit.parameter("type"),
+        language=visit.parameter("lang"),
+        error_pages=visit.parameter("errors") == "1",
+        sort=Sort(sort) if sort in set(Sort) else Sort.RELEVANCE,
+    )
+
+
+def _at(text: str) -> CommitTag | datetime | None:
+    if not text:
+        return None
+    try:
+        if "@" in text:
+            return CommitTag.parse(text)
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadCondition(f"{text!r} is no time and no snapshot") from None
+    return time if time.tzinfo else time.replace(tzinfo=CET)
+
+
+def _snapshots(visit: Visit) -> Iterator[tuple[str, str, bool]]:
+    chosen = set(visit.parameters().get("record", []))
+    for each in visit.services.records.all()[: rows.ROWS]:
+        if each.closed_until is None:
+            yield each.id, f"{each.title or each.domain}", each.id in chosen
+
+
+def _hit(services: Services, hit: Hit) -> HitRow:
+    tag = CommitTag.parse(hit.commitTag)
+    record_id = services.gate.facts(tag.domain).records.get(int(tag.crawl_time.timestamp()))
+    head = None if record_id is None else services.records.head(record_id)
+    return HitRow(
+        href=rows.frame_of(tag, hit.url),
+        calendar=calendar_path(hit.url),
+        title=hit.title,
+        url=hit.url,
+        mime_type=hit.mimeType,
+        language=hit.language,
+        size=hit.size,
+        first=parse_time(hit.first),
+        last=parse_time(hit.last),
+        snippet=Marked(hit.snippet.text, hit.snippet.marks),
+        signature="" if head is None else head.signature,
+        project="" if head is None else head.project,
+        domain=tag.domain,
+        record=None if head is None else Link(rows.record_href(head.id), head.title),
+    )
+
+
+def _group(services: Services, visit: Visit, tag_text: str, total: int, hits: Iterable[Hit]) -> HitGroup:
+    tag = CommitTag.parse(tag_text)
+    record_id = services.gate.facts(tag.domain).records.get(int(tag.crawl_time.timestamp()))
+    head = None if record_id is None else services.records.head(record_id)
+    return HitGroup(
+        anchor=re.sub(r"[^A-Za-z0-9]", "-", tag_text),
+        title=tag.domain if head is None or not head.title else head.title,
+        date=tag.crawl_time,
+        domain=tag.domain,
+        total=total,
+        hits=tuple(_hit(services, each) for each in hits),
+        more=visit.with_parameters(at=tag_text, group=None, page=None, record=None),
+    )
+
+
+def _groupings(visit: Visit) -> tuple[Link, ...]:
+    is_grouped = visit.parameter("group") == "snapshot"
+    return (
+        Link(visit.with_parameters(group=None, page=None), "by URL", not is_grouped),
+        Link(visit.with_parameters(group="snapshot", page=None), "by snapshot", is_grouped),
+    )
+
+
+def _facets(visit: Visit, found: dict[str, list[tuple[str, int]]]) -> Iterator[Facet]:
+    for name, (parameter, label) in _FACETS.items():
+        chosen = visit.parameter(parameter) if parameter else ""
+        values = []
+        for value, count in found.get(name, ()):
+            here = value == chosen
+            changes: dict[str, str | int | None] = {parameter: None if here else value, "page": None}
+            href = visit.with_parameters("", **changes) if parameter else ""
+            values.append((Link(href, value, here), count))
+        if len(values) > 1 or chosen:
+            yield Facet(name, label, tuple(values))
+
+
+# -- taken away --------------------------------------------------------------------------------------------------------
+
+
+def exported(visit: Visit, kind: str) -> tuple[bytes, str]:
+    """Return the hits as `csv` or `json`, 1,000 at most, and the type. Raises BadCondition, NotFound, Busy."""
+    if not visit.services.has_search:
+        raise Busy("there is no full-text index")
+    question = replace(question_of(visit), limit=_TABLE)
+    answer = visit.services.searcher().ask(question)
+    found = [asdict(each) | {"snippet": each.snippet.text} for each in answer.hits]
+    if kind == "json":
+        said = {"total": answer.total, "hits": found, "suggestion": answer.suggestion}
+        return json.dumps(said, ensure_ascii=False, indent=1).encode(), "application/json"
+    text = io.StringIO()
+    if found:
+        writer = csv.DictWriter(text, list(found[0]))
+        writer.writeheader()
+        writer.writerows(found)
+    return text.getvalue().encode(), "text/csv; charset=utf-8"
+
+
+def description(visit: Visit) -> bytes:
+    """Return the OpenSearch description, by which browsers add the search to theirs."""
+    base = visit.origins.base or str(visit.request.base_url).rstrip("/")
+    address = quote(base, safe=":/[]")
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">'
+        "<ShortName>Web archive</ShortName><Description>Words in archived pages</Description>"
+        "<InputEncoding>UTF-8</InputEncoding>"
+        f'<Url type="text/html" template="{address}/search?q={{searchTerms}}"/>'
+        f'<Url type="application/json" template="{address}/search.json?q={{searchTerms}}"/>'
+        "</OpenSearchDescription>\n"
+    ).encode()

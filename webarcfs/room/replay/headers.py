@@ -1,0 +1,91 @@
+"""The headers of archived answers: what is told of the archived head, and the rules for browsers. Pure.
+
+An archived page must neither run code nor reach another host: the policy of the built-in engine says so to the browser,
+whatever the page contains (Content Security Policy level 3; HTML, "sandboxing"). Fields that would act on the browser
+or on the connection are not passed on; the rest is told as `X-Archive-Orig-*`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from webarcfs.content.mimetype import declared_type
+from webarcfs.room.wayback.replay_url import Modifier
+from webarcfs.warc.http_response import Head
+
+Headers = list[tuple[str, str]]
+
+#: What the iframe of the built-in engine allows (HTML, attribute sandbox), in the frame and in the page's own policy.
+SANDBOX = "allow-forms allow-downloads allow-top-navigation-by-user-activation"
+#: What the iframe of pywb's engine allows; its pages have an origin of their own.
+SANDBOX_WITH_SCRIPTS = "allow-scripts allow-same-origin allow-forms allow-downloads"
+#: For every archived answer: an archived page has no origin, and may show what it embeds all the same.
+COMMON: Headers = [
+    ("Cross-Origin-Resource-Policy", "cross-origin"),
+    ("Cross-Origin-Opener-Policy", "unsafe-none"),
+]
+#: Fields of archived heads that are not passed on, not even under another name.
+_SILENT = frozenset(
+    {
+        "set-cookie", "set-cookie2", "strict-transport-security", "content-security-policy",
+        "content-security-policy-report-only", "clear-site-data", "refresh", "link", "alt-svc",
+        "service-worker-allowed", "nel", "report-to", "reporting-endpoints", "content-encoding", "transfer-encoding",
+        "content-length", "connection", "keep-alive", "te", "trailer", "upgrade", "proxy-authenticate",
+        "www-authenticate", "public-key-pins", "expect-ct", "speculation-rules", "origin-trial", "sourcemap",
+        "x-sourcemap", "supports-loading-mode",
+    }
+)  # fmt: skip
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_UNCLEAN = re.compile(r"[^\x20-\x7e]")
+#: Most bytes of an archived head that are told.
+_MOST = 4_096
+_CHARSET = re.compile(r"""charset\s*=\s*["']?([A-Za-z0-9._:+-]{1,40})""", re.IGNORECASE)
+#: Types that a modifier asks for: a browser that asked for a script or a sheet takes no other.
+_ASKED_AS = {Modifier.SCRIPT: "text/javascript", Modifier.SHEET: "text/css"}
+
+
+def policy(room: str, *, is_framed: bool) -> str:
+    """Return the Content-Security-Policy of an archived page. `room` is the origin of the room, `'self'` for the same.
+
+    `is_framed`: the page is shown in the room's frame itself, and not in a frame of another archived page.
+    """
+    rules = (
+        f"sandbox {SANDBOX}; default-src 'self' data: blob: 'unsafe-inline'; script-src 'none'; connect-src 'none'; "
+        f"object-src 'none'; worker-src 'none'; manifest-src 'none'; base-uri 'self'; form-action {room}"
+    )
+    return f"{rules}; frame-ancestors {room}" if is_framed else rules
+
+
+def policy_of_pdf(room: str) -> str:
+    """Return the policy of a PDF, which browsers show by a program of their own: it allows no sandbox."""
+    return f"default-src 'none'; frame-ancestors {room}"
+
+
+def policy_of_bytes() -> str:
+    """Return the policy of a body as it was sent: a document of its own, without any way out."""
+    return "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def told(head: Head | None) -> Iterator[tuple[str, str]]:
+    """Yield the archived head as `X-Archive-Orig-*`: clean names and values, 4 kB at most."""
+    left = _MOST
+    for name, value in () if head is None else head.fields.items():
+        if name in _SILENT or not _NAME.fullmatch(name):
+            continue
+        clean = _UNCLEAN.sub("?", value)
+        left -= len(name) + len(clean)
+        if left < 0:
+            return
+        yield f"X-Archive-Orig-{name}", clean
+
+
+def content_type(mime_type: str, head: Head | None, modifier: Modifier, charset: str = "") -> str:
+    """Return the Content-Type of an archived body: the ARC's type, with the charset as it was sent.
+
+    `charset` is that of a body that was written anew. A script or a sheet that was asked for as one is one.
+    """
+    kind = _ASKED_AS.get(modifier) or declared_type(mime_type) or "application/octet-stream"
+    found = _CHARSET.search(head.content_type) if head is not None else None
+    said = charset or (found[1] if found is not None else "")
+    return f"{kind}; charset={said}" if said else kind

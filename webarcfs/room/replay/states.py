@@ -1,0 +1,165 @@
+"""Which state of the archive answers a URL of replay, and what that state has.
+
+Digits name the state that the domain of the URL has at that time: its newest visible snapshot then. Digits that are no
+snapshot's time are answered by a redirect to those that are. A URL that the state does not have is never answered from
+another state, but for what a page embeds, which then comes from the state nearest in time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+
+from webarcfs.archive.config.settings import Exclusion, LeavingRule, read_table
+from webarcfs.archive.model.errors import UrlRefused
+from webarcfs.archive.model.redirects import LONGEST_CHAIN, without_fragment
+from webarcfs.archive.model.url import domain_of
+from webarcfs.gate.reader_records import RecordHead
+from webarcfs.gate.visibility import Absent
+from webarcfs.gate.visible_captures import State
+from webarcfs.room.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A URL in a state: `seq` is the snapshot that names the state (seconds since 1970); None: the reader sees none.
+
+    `is_loop`: its redirects lead to no end.
+    """
+
+    url: str
+    domain: str
+    seq: int | None
+    state: State
+    is_loop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """What the publications of a state say about what leads out of them, as they were when they were captured."""
+
+    rules: tuple[LeavingRule, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+
+
+def locate(services: Services, url: str, seconds: int) -> Located:
+    """Return the state in force at a time, and what it has at a canonical URL."""
+    domain = domain_of(url)
+    seq = state_of(services, domain, seconds)
+    state = services.captures.state(url, seconds if seq is None else seq)
+    capture = state.capture
+    if capture is None or not capture.is_redirect:
+        return Located(url, domain, seq, state)
+    return Located(url, domain, seq, state, is_loop=_is_endless(services, capture.target, url, seq or seconds))
+
+
+def state_of(services: Services, domain: str, seconds: int) -> int | None:
+    """Return the snapshot that names the state of a domain at a time; None where the reader sees none."""
+    facts = services.gate.facts(domain)
+    return facts.newest(max(seconds, facts.seqs[0]))[0].seq if facts.shown else None
+
+
+def _is_endless(services: Services, target: str, url: str, seq: int) -> bool:
+    """Return whether a redirect leads back to a URL that it came from, or through too many."""
+    seen = {url}
+    for _ in range(LONGEST_CHAIN):
+        target = without_fragment(target)
+        if target in seen:
+            return True
+        seen.add(target)
+        try:
+            at = state_in_record(services, domain_of(target), domain_of(url), seq)
+            capture = None if at is None else services.captures.state(target, at).capture
+        except UrlRefused:
+            return False
+        if capture is None or not capture.is_redirect:
+            return False
+        target = capture.target
+    return True
+
+
+def state_in_record(services: Services, domain: str, shown: str, seq: int) -> int | None:
+    """Return the snapshot of a domain that belongs to the state `seq` of the domain `shown`; None without any.
+
+    That is the one of the same record, where there is one; else the one in force at that time.
+    """
+    if domain == shown:
+        return seq
+    head = record_of(services, shown, seq)
+    if head is not None:
+        facts = services.gate.facts(domain)
+        for tag in head.tags:
+            time = int(tag.crawl_time.timestamp())
+            if tag.domain == domain and time in facts.seqs:
+                return time
+    return state_of(services, domain, seq)
+
+
+def record_of(services: Services, domain: str, seq: int) -> RecordHead | None:
+    """Return the record of a snapshot, as readers see it; None without one."""
+    record_id = services.gate.facts(domain).records.get(seq)
+    return None if record_id is None else services.records.head(record_id)
+
+
+def folder_of(services: Services, located: Located) -> str | None:
+    """Return the URL of the folder that a URL names without its slash, if the state has that; else None."""
+    if "?" in located.url or located.url.endswith("/") or located.seq is None:
+        return None
+    folder = f"{located.url}/"
+    return folder if services.captures.state(folder, located.seq).capture is not None else None
+
+
+def nearest(services: Services, located: Located) -> State | None:
+    """Return the state nearest in time that has a URL; None without any."""
+    if not isinstance(located.state.answer, Absent) or located.seq is None:
+        return None
+    return services.captures.history(located.url).nearest(located.seq)
+
+
+# -- what the publications say -----------------------------------------------------------------------------------------
+
+
+def leaving(services: Services, domain: str, seq: int) -> Leaving:
+    """Return what the publications of a state say, by the catalogue's copy of their settings."""
+    found = [_leaving_of(services, each.publication) for each in services.gate.facts(domain).newest(seq)]
+    return Leaving(
+        tuple(rule for each in found for rule in each.rules),
+        tuple(exclusion for each in found for exclusion in each.exclusions),
+    )
+
+
+def _leaving_of(services: Services, publication: str) -> Leaving:
+    content = services.records.file(f"publications/{publication}.json")
+    return Leaving() if content is None else _parsed(content)
+
+
+@lru_cache(maxsize=256)
+def _parsed(content: bytes) -> Leaving:
+    """Return the rules of a publication's settings; of a file that cannot be read, none."""
+    with suppress(ValueError, TypeError, AttributeError):
+        said = json.loads(content)
+        faults: list[str] = []
+        tables = said.get("publication", said)
+        rules = tuple(read_table(LeavingRule, each, "rule", faults) for each in tables.get("rule", ()))
+        exclusions = tuple(read_table(Exclusion, each, "exclude", faults) for each in tables.get("exclude", ()))
+        return Leaving(rules, exclusions)
+    return Leaving()
+
+
+def left_out(exclusions: tuple[Exclusion, ...], url: str) -> Exclusion | None:
+    """Return the exclusion that leaves a URL out; None without one."""
+    address = url.partition("://")[2]
+    host = address.partition("/")[0]
+    for each in exclusions:
+        place = address if "/" in each.match else host
+        if _glob(each.match).fullmatch(place):
+            return each
+    return None
+
+
+@lru_cache(maxsize=1_000)
+def _glob(match: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, match.split("*"))), re.IGNORECASE | re.DOTALL)

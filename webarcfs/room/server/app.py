@@ -1,0 +1,362 @@
+"""The apps of a worker: which path is answered by which handler, on the room's listener and on that of replay.
+
+`ROUTES` has all of them; the tests ask each for what readers may not see. Replay's listener answers archived pages
+alone, and never the room's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import parse_qs, unquote
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from webarcfs.archive.config import directory
+from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
+from webarcfs.gate.gate import Reader
+from webarcfs.gate.trusted_proxy import reader_of
+from webarcfs.room.answering import Answering, peer
+from webarcfs.room.look.language import negotiated
+from webarcfs.room.look.rendering import Look
+from webarcfs.room.mementos import archived, cdx_service, frame, timegate, warc_records
+from webarcfs.room.pages import about, calendar, comparing, differences, lists, notices, records, searching
+from webarcfs.room.replay import reader_token
+from webarcfs.room.server.apps import RoomApps
+from webarcfs.room.server.options import Engine, RoomOptions
+from webarcfs.room.services import OfThread, Shared
+from webarcfs.room.views import ErrorPage, Notice
+from webarcfs.room.visit import Origins, Visit
+from webarcfs.room.wayback.replay_url import (
+    Calendar,
+    Diff,
+    Modifier,
+    PrefixList,
+    Reason,
+    Refused,
+    Replay,
+    TimeGate,
+    TimeMap,
+    archived_url,
+    calendar_path,
+    parse,
+)
+
+_Handler = Callable[[Visit, Mapping[str, str]], Response]
+_YEAR = 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path of the room, as an expression over the decoded path, and what answers it. `name` is for people."""
+
+    name: str
+    pattern: re.Pattern[str]
+    answer: _Handler
+
+
+def _route(name: str, pattern: str, answer: _Handler) -> Route:
+    return Route(name, re.compile(pattern, re.DOTALL), answer)
+
+
+# -- the room's own pages ----------------------------------------------------------------------------------------------
+
+
+def _home(visit: Visit, _: Mapping[str, str]) -> Response:
+    return visit.page(lists.home(visit))
+
+
+def _publication(visit: Visit, said: Mapping[str, str]) -> Response:
+    return visit.page(lists.publication(visit, said["name"]))
+
+
+def _record(visit: Visit, said: Mapping[str, str]) -> Response:
+    return visit.page(records.record(visit, said["record"]))
+
+
+def _record_as(visit: Visit, said: Mapping[str, str]) -> Response:
+    return _bytes(visit, *records.exported(visit, said["record"], said["kind"]))
+
+
+def _links(visit: Visit, said: Mapping[str, str]) -> Response:
+    return visit.page(records.links(visit, said["record"]))
+
+
+def _links_as_csv(visit: Visit, said: Mapping[str, str]) -> Response:
+    return _bytes(visit, records.links_as_csv(visit, said["record"]), "text/csv; charset=utf-8")
+
+
+def _compare(visit: Visit, said: Mapping[str, str]) -> Response:
+    return visit.page(comparing.compare(visit, said["pair"]))
+
+
+def _search(visit: Visit, _: Mapping[str, str]) -> Response:
+    return visit.page(searching.search(visit))
+
+
+def _search_as(visit: Visit, said: Mapping[str, str]) -> Response:
+    return _bytes(visit, *searching.exported(visit, said["kind"]))
+
+
+def _opensearch(visit: Visit, _: Mapping[str, str]) -> Response:
+    return _bytes(visit, searching.description(visit), "application/opensearchdescription+xml")
+
+
+def _versions(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Lead from a form to the calendar of a URL."""
+    url = archived_url(visit.parameter("url").encode("utf-8", "replace"))
+    if isinstance(url, Refused):
+        raise UsageError(url.reason)
+    return _led(visit, calendar_path(url))
+
+
+def _urls(visit: Visit, _: Mapping[str, str]) -> Response:
+    prefix = archived_url(visit.parameter("prefix").encode("utf-8", "replace"), is_prefix=True)
+    if isinstance(prefix, Refused):
+        raise UsageError(prefix.reason)
+    return visit.page(calendar.below(visit, prefix, visit.parameter("after")))
+
+
+def _notice(visit: Visit, said: Mapping[str, str]) -> Response:
+    return visit.page(notices.notice(visit, Notice(said["kind"])))
+
+
+def _form(visit: Visit, _: Mapping[str, str]) -> Response:
+    action, _slash, place = visit.raw_path.removeprefix(b"/notice/form/").decode("latin-1").partition("/")
+    fields = parse_qs(visit.query.decode("latin-1"), keep_blank_values=True, max_num_fields=100)
+    found = notices.form(visit, action, unquote(place), fields)
+    return _led(visit, found) if isinstance(found, str) else visit.page(found)
+
+
+def _about(visit: Visit, _: Mapping[str, str]) -> Response:
+    return visit.page(about.about(visit))
+
+
+def _status(visit: Visit, _: Mapping[str, str]) -> Response:
+    said, is_well = about.status(visit.services)
+    return JSONResponse(said, 200 if is_well else 503, {"Cache-Control": "no-store"})
+
+
+def _news(visit: Visit, _: Mapping[str, str]) -> Response:
+    return _bytes(visit, about.news(visit), "application/atom+xml")
+
+
+def _robots(_visit: Visit, _: Mapping[str, str]) -> Response:
+    """Keep crawlers out of replay: an archive must not be found in place of the sites that it archives."""
+    return PlainTextResponse("User-agent: *\nDisallow: /web/\nDisallow: /diff/\nDisallow: /search\nDisallow: /cdx\n")
+
+
+def _bytes(visit: Visit, body: bytes, kind: str) -> Response:
+    return Response(body, media_type=kind, headers={"Cache-Control": archived.caching(visit)})
+
+
+def _led(visit: Visit, place: str) -> Response:
+    return Response(status_code=302, headers={"Location": place, "Cache-Control": archived.caching(visit)})
+
+
+# -- URLs of the past --------------------------------------------------------------------------------------------------
+
+
+def _past(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Answer what lies below /web/, /timemap/ and /diff/."""
+    asked = parse(visit.raw_path, visit.query)
+    if isinstance(asked, Refused):
+        kind = NotFound if asked.reason is Reason.ELSEWHERE else UsageError
+        raise kind(asked.reason)
+    if isinstance(asked, Replay):
+        return _replay(visit, asked)
+    return _about_time(visit, asked)
+
+
+def _replay(visit: Visit, asked: Replay) -> Response:
+    if asked.modifier is Modifier.FRAME:
+        return frame.frame(visit, asked)
+    if visit.origins.replay:
+        return archived.redirect(visit, visit.origins.replay + visit.token + asked.location, asked.url)
+    return archived.answer(visit, asked)
+
+
+def _about_time(visit: Visit, asked: TimeGate | TimeMap | Calendar | PrefixList | Diff) -> Response:
+    match asked:
+        case TimeGate():
+            return timegate.timegate(visit, asked)
+        case TimeMap():
+            return timegate.timemap(visit, asked)
+        case Calendar():
+            return visit.page(calendar.calendar(visit, asked.url, asked.year))
+        case PrefixList():
+            return visit.page(calendar.below(visit, asked.prefix))
+    return _diff(visit, asked, side_by_side=False)
+
+
+def _diff(visit: Visit, asked: Diff, *, side_by_side: bool) -> Response:
+    return visit.page(differences.differences(visit, asked.old, asked.new, asked.url, side_by_side=side_by_side))
+
+
+def _side(visit: Visit, _: Mapping[str, str]) -> Response:
+    asked = parse(b"/diff/" + visit.raw_path.removeprefix(b"/side/"), visit.query)
+    if not isinstance(asked, Diff):
+        raise UsageError(asked.reason if isinstance(asked, Refused) else "two times are compared")
+    return _diff(visit, asked, side_by_side=True)
+
+
+def _cdx(visit: Visit, _: Mapping[str, str]) -> Response:
+    return cdx_service.answer(visit)
+
+
+def _availability(visit: Visit, _: Mapping[str, str]) -> Response:
+    return cdx_service.availability(visit)
+
+
+#: All paths of the room; the first that fits answers.
+ROUTES: tuple[Route, ...] = (
+    _route("home", r"/", _home),
+    _route("past", r"/(?:web|timemap|diff)/.*", _past),
+    _route("side by side", r"/side/.*", _side),
+    _route("publication", r"/publication/(?P<name>[^/]+)", _publication),
+    _route("links as CSV", r"/snapshot/(?P<record>[^/]+)/links\.csv", _links_as_csv),
+    _route("links", r"/snapshot/(?P<record>[^/]+)/links", _links),
+    _route("record as a file", r"/snapshot/(?P<record>[^/]+)\.(?P<kind>xml|json|dc)", _record_as),
+    _route("record", r"/snapshot/(?P<record>[^/]+)", _record),
+    _route("compare", r"/compare/(?P<pair>[^/]+)", _compare),
+    _route("search as a file", r"/search\.(?P<kind>csv|json)", _search_as),
+    _route("search", r"/search", _search),
+    _route("opensearch", r"/opensearch\.xml", _opensearch),
+    _route("versions", r"/versions", _versions),
+    _route("urls", r"/urls", _urls),
+    _route("cdx", r"/cdx(?:/search/cdx)?", _cdx),
+    _route("availability", r"/wayback/available", _availability),
+    _route("form", r"/notice/form/.*", _form),
+    _route("notice", r"/notice/(?P<kind>external|form|function|left-out|closed)", _notice),
+    _route("about", r"/about", _about),
+    _route("status", r"/status\.json", _status),
+    _route("news", r"/news\.atom", _news),
+    _route("robots", r"/robots\.txt", _robots),
+)
+
+#: Paths of replay's listener: archived pages, and what they embed.
+REPLAY_ROUTES: tuple[Route, ...] = (
+    _route("past", r"/web/.*", lambda visit, _: _replayed(visit)),
+    _route("robots", r"/robots\.txt", lambda _, __: PlainTextResponse("User-agent: *\nDisallow: /\n")),
+)
+#: Paths of the listener that pywb asks, which answers what the public may see.
+PYWB_ROUTES: tuple[Route, ...] = (
+    _route("cdx", r"/cdx/pywb", lambda visit, _: cdx_service.for_pywb(visit)),
+    _route("record", r"/record/(?P<name>.*)", lambda visit, said: warc_records.answer(visit, said["name"])),
+)
+
+
+def _replayed(visit: Visit) -> Response:
+    asked = parse(visit.raw_path, visit.query)
+    if isinstance(asked, Refused):
+        raise UsageError(asked.reason)
+    if not isinstance(asked, Replay | TimeGate):
+        raise NotFound("there is no such page")
+    if isinstance(asked, TimeGate) or asked.modifier is Modifier.FRAME:  # the frame is the room's
+        return _led(visit, visit.origins.room + asked.location)
+    return archived.answer(visit, asked)
+
+
+# -- a worker ----------------------------------------------------------------------------------------------------------
+
+
+class _Room:
+    """The handlers of a worker, with what they share."""
+
+    def __init__(self, options: RoomOptions) -> None:
+        self.shared = Shared(directory.open_archive(options.archive))
+        self.services = OfThread(self.shared)
+        self.key = options.key.hex()
+        self.two = options.has_two_origins
+        self.look = Look(self.shared.archive)
+        self.origins = Origins(options.origin if self.two else "", options.replay_origin)
+        self.base = options.origin
+        self.runs_scripts = options.engine is Engine.PYWB
+
+    def visit(self, request: Request, reader: Reader, token: str) -> Visit:
+        """Return the visit of a request, its services in step with the archive."""
+        language = negotiated(request.query_params.get("lang", ""), request.headers.get("accept-language", ""))
+        origins = Origins(self.origins.room, self.origins.replay, self.base, self.runs_scripts and not reader.name)
+        return Visit(request, reader, language, self.services.of(reader), origins, self.render, token, self.key)
+
+    def render(self, view: object, visit: Visit) -> str:
+        """Return a page in the language of the visit."""
+        request = visit.request
+        return self.look.render(
+            view, language=visit.language, path=request.url.path, query=visit.query.decode("latin-1"),
+            has_search=visit.services.has_search,
+        )  # fmt: skip
+
+    def room(self, request: Request) -> Response:
+        """Answer a request to the room."""
+        if (found := self.static(request)) is not None:
+            return found
+        reader = reader_of(self.shared.settings().readers, peer(request), request.headers)
+        token = reader_token.prefix_of(reader, self.key)
+        if not self.two and request.scope["path"].startswith("/~"):
+            return self.replay(request)
+        return self.routed(ROUTES, self.visit(request, reader, token))
+
+    def replay(self, request: Request) -> Response:
+        """Answer a request to replay's listener: readers with rights are told by their token alone."""
+        raw = (request.scope.get("raw_path") or request.scope["path"].encode()).partition(b"?")[0]
+        reader, token, rest = reader_token.split(raw, self.key)
+        scope = {**request.scope, "raw_path": rest, "path": unquote(rest.decode("latin-1"))}
+        visit = self.visit(Request(scope), reader, token)
+        return self.routed(REPLAY_ROUTES, visit)
+
+    def pywb(self, request: Request) -> Response:
+        """Answer pywb, by what the public may see."""
+        return self.routed(PYWB_ROUTES, self.visit(request, Reader(), ""))
+
+    @staticmethod
+    def routed(routes: tuple[Route, ...], visit: Visit) -> Response:
+        """Answer by the first route that fits."""
+        path = visit.request.scope["path"]
+        for route in routes:
+            if match := route.pattern.fullmatch(path):
+                return route.answer(visit, match.groupdict())
+        raise NotFound("there is no such page")
+
+    def static(self, request: Request) -> Response | None:
+        """Return one of our own files, for a year, since its digest is in its name."""
+        path = request.scope["path"]
+        if not path.startswith("/static/") and path != "/favicon.ico":
+            return None
+        found = self.look.static_file(path)
+        if found is None:
+            raise NotFound("there is no such file")
+        caching = {"Cache-Control": f"public, max-age={_YEAR}, immutable"}
+        return Response(found[0], media_type=found[1], headers=caching)
+
+    def error(self, request: Request, status: HTTPStatus, error: WebarcError | None) -> Response:
+        """Return the page of an error, which must not depend on what it is about."""
+        language = negotiated("", request.headers.get("accept-language", ""))
+        view = ErrorPage(status, _HEADINGS.get(status, "Something is wrong"), _TEXTS.get(status, ""),
+                         str(error) if error is not None and status == HTTPStatus.BAD_REQUEST else "")  # fmt: skip
+        page = self.look.render(view, language=language, path=request.url.path, query="", has_search=False)
+        return Response(page, int(status), {"Cache-Control": "no-store"}, "text/html; charset=utf-8")
+
+
+_HEADINGS = {
+    HTTPStatus.BAD_REQUEST: "This cannot be asked",
+    HTTPStatus.NOT_FOUND: "There is no such page",
+    HTTPStatus.FORBIDDEN: "This is closed",
+    HTTPStatus.SERVICE_UNAVAILABLE: "The archive is busy",
+}
+_TEXTS = {
+    HTTPStatus.NOT_FOUND: "The archive has nothing at this address.",
+    HTTPStatus.FORBIDDEN: "This snapshot may not be shown yet.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Please try again in a moment.",
+}
+
+
+def make(options: RoomOptions) -> RoomApps:
+    """Make the apps of a worker. Raises NotAnArchive, and what opening the archive raises."""
+    room = _Room(options)
+    answering = Answering(room.error)
+    replay = answering.endpoint(room.replay) if options.has_two_origins else None
+    return RoomApps(answering.endpoint(room.room), replay, answering.close, answering.endpoint(room.pywb))

@@ -1,0 +1,113 @@
+"""`webarc serve --check`: whether the room could be opened, before anybody waits for it. It changes nothing.
+
+Each check is tried, so that all faults are told at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from webarcfs.archive.config import settings_file
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index import query
+from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
+from webarcfs.gate import access_file
+from webarcfs.gate.gate import Gate, Reader
+from webarcfs.room.server import supervisor
+from webarcfs.room.server.options import Engine, ServerOptions, room_options
+
+_LIBRARIES = ("starlette", "uvicorn", "httptools", "jinja2", "babel")
+_SEARCH = ("tantivy",)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at, and what was found; `is_good` without a fault."""
+
+    what: str
+    found: str
+    is_good: bool
+
+
+def checks(options: ServerOptions) -> Iterator[Check]:
+    """Yield each check, when it is done. `options.archive` is an archive."""
+    archive = Archive(options.archive)
+    for what, look in (
+        ("libraries", _libraries),
+        ("archive", lambda: _owner(archive)),
+        ("settings", lambda: _settings(archive)),
+        ("database", lambda: _database(archive)),
+        ("access.aclj", lambda: _access(archive)),
+        ("catalogue", lambda: _catalogue(archive)),
+        ("engine", lambda: _engine(options)),
+        ("addresses", lambda: _addresses(options)),
+    ):
+        yield _checked(what, look)
+
+
+def _checked(what: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(what, look(), True)
+    except (WebarcError, OSError) as error:
+        return Check(what, str(error), False)
+
+
+def _libraries() -> str:
+    missing = [name for name in _LIBRARIES if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"{', '.join(missing)}: not installed; pip install 'webarcfs[room]'")
+    if any(find_spec(name) is None for name in _SEARCH):
+        return "all but those for searching; pip install 'webarcfs[search]'"
+    return "all are there"
+
+
+def _owner(archive: Archive) -> str:
+    owner = archive.root.stat().st_uid
+    if os.geteuid() in (0, owner):
+        return f"{archive.root}, served as user {owner}"
+    return f"{archive.root}, served as user {os.geteuid()}, who is not its owner: names of people.toml are not known"
+
+
+def _settings(archive: Archive) -> str:
+    _, warning = settings_file.load(archive.settings)
+    return warning or str(archive.settings)
+
+
+def _database(archive: Archive) -> str:
+    try:
+        found = next(query.ask(archive.database, limit=1), None)
+    except NotFound:
+        return "not there yet: nothing was captured"
+    return "it can be read" if found is not None else "it can be read, and is empty"
+
+
+def _access(archive: Archive) -> str:
+    return f"{len(access_file.load(archive).rules)} rules"
+
+
+def _catalogue(archive: Archive) -> str:
+    first = next(Gate(archive, Reader()).records(), None)
+    return "readers see records" if first is not None else "readers see no record"
+
+
+def _engine(options: ServerOptions) -> str:
+    if options.engine is Engine.PYWB and shutil.which("pywb") is None:
+        raise UsageError("there is no program pywb on PATH; install pywb 2.10 or newer, in an environment of its own")
+    return options.engine
+
+
+def _addresses(options: ServerOptions) -> str:
+    """Bind them, and let them go."""
+    room, replay = supervisor.bound(options, 0.0)
+    try:
+        told = room_options(options, room.address, replay.address if replay else None, b"")
+        where = f"{room.address} as {told.origin or 'an unknown origin'}"
+        return where if replay is None else f"{where}; archived pages: {replay.address} as {told.replay_origin}"
+    finally:
+        room.close()
+        if replay is not None:
+            replay.close()

@@ -1,0 +1,232 @@
+"""Answers of `/cdx`: the rows that a question asks for, in a stream of flat memory, in the question's form. Pure.
+
+The archive is read by the caller: `read` yields all captures that a reader may see with a urlkey inside a range, by
+(urlkey, since) ascending, or descending; captures with the same two always in the same order. It may yield others, too.
+An answer that is too long for the time that the caller has is ended by its `read`, by an error: rows that just stop
+would look complete.
+
+    question = parse_question(query)            CdxQuestion, or CdxFault for 400
+    answer(question, read)                      text in pieces, for MEDIA_TYPES[question.output]
+    pywb_rows(question, read)                   the same for `/cdx/pywb`, where pywb is the engine
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import heapq
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice
+
+from webarcfs.gate.visible_captures import VisibleCapture
+from webarcfs.room.wayback.cdx_question import CdxQuestion, MatchType, Output, ResumeKey, Sort, SurtRange
+from webarcfs.room.wayback.cdx_row import NOTHING, UNKNOWN, Collapse, Field, value_of
+from webarcfs.room.wayback.memento import in_force
+from webarcfs.room.wayback.replay_url import Refused, archived_url
+from webarcfs.room.wayback.timestamps import LAST_SECOND, digits_of, seconds_of, span_end
+
+#: Reads the captures of a range: ascending, or (True) descending.
+Read = Callable[[SurtRange, bool], Iterable[VisibleCapture]]
+
+#: Types of answers.
+MEDIA_TYPES = {Output.TEXT: "text/plain", Output.JSON: "application/json", Output.CDXJ: "text/x-cdxj"}
+#: Most rows for pywb, which asks for prefixes to compare URLs that differ in a session's name.
+MOST_FOR_PYWB = 1_000
+_AT_ONCE = 500
+#: CDXJ has pywb's names.
+_CDXJ_NAMES = {
+    Field.ORIGINAL: "url",
+    Field.MIMETYPE: "mime",
+    Field.STATUSCODE: "status",
+    Field.DIGEST: "digest",
+    Field.LENGTH: "length",
+}
+
+
+def answer(question: CdxQuestion, read: Read) -> Iterator[str]:
+    """Return the answer in pieces."""
+    found = rows(question, read)
+    write = {Output.TEXT: _as_text, Output.JSON: _as_json, Output.CDXJ: _as_cdxj}
+    lines = write[question.output](question, found)
+    while piece := "".join(islice(lines, _AT_ONCE)):
+        yield piece
+
+
+def rows(question: CdxQuestion, read: Read) -> Iterator[VisibleCapture | ResumeKey]:
+    """Yield the captures of a page, and then, where it was asked for and there is more, the key of the next one."""
+    captures = _collapsed(question, _kept(question, _read(question, read)))
+    if question.sort is Sort.CLOSEST:
+        yield from _closest(question, captures)
+    elif question.is_last:
+        yield from reversed(deque((each.capture for each in islice(captures, question.limit)), question.limit))
+    else:
+        page = islice(captures, question.offset, None)
+        yield from (each.capture for each in islice(page, question.limit))
+        if question.shows_resume_key and (following := next(page, None)) is not None:
+            yield ResumeKey(following.capture.surt, following.capture.since, following.skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A capture that was read, after `skipped` others with the same urlkey and time."""
+
+    capture: VisibleCapture
+    skipped: int
+
+
+def _read(question: CdxQuestion, read: Read) -> Iterator[_Read]:
+    """Yield the captures that were not before the resume key."""
+    resume, descending = question.resume, question.is_descending
+    before: tuple[str, int] | None = None
+    skipped = 0
+    for each_range in question.surt_ranges():
+        for capture in read(each_range, descending):
+            if not each_range.low <= capture.surt < each_range.high:
+                continue
+            key = (capture.surt, capture.since)
+            skipped = skipped + 1 if key == before else 0
+            before = key
+            if resume is not None:
+                start = (resume.surt, resume.since)
+                is_done = key > start if descending else key < start
+                if is_done or (key == start and skipped < resume.skipped):
+                    continue
+            yield _Read(capture, skipped)
+
+
+def _kept(question: CdxQuestion, captures: Iterable[_Read]) -> Iterator[_Read]:
+    """Yield what is inside from and to, and what the filters keep."""
+    for each in captures:
+        if question.since <= each.capture.since <= question.until and all(
+            condition.keeps(value_of(each.capture, condition.field)) for condition in question.filters
+        ):
+            yield each
+
+
+def _collapsed(question: CdxQuestion, captures: Iterator[_Read]) -> Iterator[_Read]:
+    for collapse in question.collapses:
+        # The last rows are read backwards, but are to be the first of their neighbours all the same.
+        captures = _last_of_each(collapse, captures) if question.is_last else _first_of_each(collapse, captures)
+    return captures
+
+
+def _key(collapse: Collapse) -> Callable[[_Read], str]:
+    return lambda each: value_of(each.capture, collapse.field)[: collapse.length]
+
+
+def _first_of_each(collapse: Collapse, captures: Iterable[_Read]) -> Iterator[_Read]:
+    return (next(group) for _, group in groupby(captures, _key(collapse)))
+
+
+def _last_of_each(collapse: Collapse, captures: Iterable[_Read]) -> Iterator[_Read]:
+    return (deque(group, 1)[0] for _, group in groupby(captures, _key(collapse)))
+
+
+def _closest(question: CdxQuestion, captures: Iterable[_Read]) -> list[VisibleCapture]:
+    """Return the captures nearest to `closest`, of two that are equally near the one that was read first."""
+    time = LAST_SECOND if question.closest is None else question.closest
+    most = question.limit + question.offset
+    found = heapq.nsmallest(most, (each.capture for each in captures), key=lambda each: abs(each.since - time))
+    return found[question.offset :]
+
+
+def _as_text(question: CdxQuestion, found: Iterable[VisibleCapture | ResumeKey]) -> Iterator[str]:
+    for each in found:
+        if isinstance(each, ResumeKey):
+            yield f"\n{each}\n"
+        else:
+            yield " ".join(value_of(each, field) for field in question.fields) + "\n"
+
+
+def _as_json(question: CdxQuestion, found: Iterable[VisibleCapture | ResumeKey]) -> Iterator[str]:
+    """Write the first row with the names of the columns; nothing but `[]` where nothing was found."""
+    is_first = True
+    for each in found:
+        if is_first:
+            yield f"[{json.dumps([str(field) for field in question.fields])}"
+            is_first = False
+        if isinstance(each, ResumeKey):
+            yield f",\n[],\n{json.dumps([str(each)])}"
+        else:
+            yield f",\n{json.dumps([value_of(each, field) for field in question.fields])}"
+    yield "[]\n" if is_first else "]\n"
+
+
+def _as_cdxj(question: CdxQuestion, found: Iterable[VisibleCapture | ResumeKey]) -> Iterator[str]:
+    names = [(name, field) for field, name in _CDXJ_NAMES.items() if field in question.fields]
+    for each in found:
+        if isinstance(each, ResumeKey):
+            yield f"\n{each}\n"
+        else:
+            yield _cdxj_line(each, {name: value_of(each, field) for name, field in names})
+
+
+def _cdxj_line(capture: VisibleCapture, fields: dict[str, str]) -> str:
+    return f"{capture.surt} {digits_of(capture.since)} {json.dumps(fields)}\n"
+
+
+def pywb_rows(question: CdxQuestion, read: Read) -> Iterator[str]:
+    """Yield CDXJ lines for pywb: of each URL what is in force at `closest`, the present without it.
+
+    An exact URL has two rows where it is a redirect and has a document behind it; the redirect comes first. A prefix
+    has 1,000 rows at most. `filename` names the record at `/record/` (`warc_record` makes it; offset and length are of
+    a file with one record).
+    """
+    time = question.closest if question.closest is not None else question.until
+    found = (each for part in question.surt_ranges() for each in read(part, False) if part.low <= each.surt < part.high)
+    by_url = (tuple(group) for _, group in groupby(found, lambda each: each.surt))
+    lines = (line for captures in by_url for line in _pywb_lines(question, captures, time))
+    return islice(lines, MOST_FOR_PYWB)
+
+
+def _pywb_lines(question: CdxQuestion, captures: tuple[VisibleCapture, ...], time: int) -> Iterator[str]:
+    now = [each for each in captures if each.since <= time < each.until]
+    documents = [each for each in now if not each.is_redirect]
+    url = question.url if question.match is MatchType.EXACT else (documents or now or captures)[0].url
+    first = in_force(captures, url, time)
+    if first is None:
+        return
+    yield _pywb_line(first)
+    if first.is_redirect and documents:
+        yield _pywb_line(max(documents, key=lambda each: each.since))
+
+
+def _pywb_line(capture: VisibleCapture) -> str:
+    fields = {
+        "url": capture.url,
+        "mime": UNKNOWN if capture.is_redirect else value_of(capture, Field.MIMETYPE),
+        "status": value_of(capture, Field.STATUSCODE),
+        "digest": value_of(capture, Field.DIGEST),
+        "length": NOTHING,
+        "offset": "0",
+        "filename": record_name(capture.since, capture.url),
+    }
+    return _cdxj_line(capture, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordName:
+    """What `/record/<name>` asks for: the capture that is in force at a time (seconds) at a canonical URL."""
+
+    seconds: int
+    url: str
+
+
+def record_name(seconds: int, url: str) -> str:
+    """Return the name of a record below `/record/`: 14 digits, a slash, the URL in base64url without padding."""
+    return f"{digits_of(seconds)}/{base64.urlsafe_b64encode(url.encode()).decode().rstrip('=')}"
+
+
+def parse_record_name(name: str) -> RecordName | None:
+    """Return what a name below `/record/` asks for; None for any other text."""
+    digits, _, text = name.partition("/")
+    if len(digits) != 14 or not (digits.isascii() and digits.isdecimal()) or span_end(digits) != digits:
+        return None
+    try:
+        url = archived_url(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error):
+        return None
+    return None if isinstance(url, Refused) else RecordName(seconds_of(digits), url)

@@ -1,0 +1,325 @@
+"""What is asked of `/cdx`, in the dialect of the Wayback Machine's CDX server. Pure.
+
+    url         a URL; `e.org/a*` and `e.org/*` are prefixes, `*.e.org` and `*.e.org/*` a domain with its subdomains
+    matchType   exact, prefix, host, domain
+    from, to    1 to 14 digits: the begin and the end of the spans that they name; both inclusive
+    sort        default (by urlkey, then time), reverse, closest (to `closest`, which implies it; without it, to now)
+    filter      `[!]field:expression` (the whole value), `[!]=field:value`, `[!]~field:part of the value`; repeatable
+    collapse    `field` or `field:n`: of neighbouring rows with the same (first n characters) the first; repeatable
+    fl          fields, with commas; pywb's names of them, too
+    limit       rows, 10,000 at most; a negative one: the last rows
+    offset      rows to leave out
+    resumeKey   goes on where the page before ended, which said so because of `showResumeKey=true`
+    output      text, json, cdxj
+
+The page after a resume key has the same `limit`, and no `offset`. `page`, `pageSize` and `showNumPages` are refused,
+since an answer without them would look complete. Everything else is ignored (`gzip`, `fastLatest`, …).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+from urllib.parse import parse_qsl
+
+from webarcfs.archive.model.surt import surt
+from webarcfs.room.wayback.cdx_row import NAMES, CdxFault, Collapse, Field, Filter, parse_collapse, parse_filter
+from webarcfs.room.wayback.replay_url import Refused, archived_url
+from webarcfs.room.wayback.timestamps import FIRST_SECOND, LAST_SECOND, seconds_of, span_begin, span_end
+
+#: Most rows of a page.
+MOST_ROWS = 10_000
+#: Longest query that is read, in bytes; and most of its parameters, filters and collapses.
+LONGEST_QUERY = 16_000
+MOST_PARAMETERS = 50
+MOST_FILTERS = 10
+#: Largest number of an offset or a length.
+_LARGEST = 10**9
+_NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+_DIGITS = re.compile(r"[0-9]{1,14}", re.ASCII)
+_HOST = re.compile(r"(\[.*\]|[^:]*)(?::[0-9]+)?")
+_ADDRESS = re.compile(r"\[.*\]|[0-9]+(?:\.[0-9]+){3}")
+
+
+class MatchType(StrEnum):
+    """Which URLs are meant."""
+
+    EXACT = "exact"
+    PREFIX = "prefix"
+    HOST = "host"
+    DOMAIN = "domain"
+
+
+class Sort(StrEnum):
+    """The order of the rows."""
+
+    DEFAULT = "default"
+    CLOSEST = "closest"
+    REVERSE = "reverse"
+
+
+class Output(StrEnum):
+    """The form of the answer."""
+
+    TEXT = "text"
+    JSON = "json"
+    CDXJ = "cdxj"
+
+
+_Word = TypeVar("_Word", MatchType, Sort, Output)
+_Part = TypeVar("_Part")
+_REFUSED = ("page", "pageSize", "showNumPages", "showPagedIndex")
+_ONCE = ("url", "matchType", "from", "to", "closest", "sort", "fl", "limit", "offset", "resumeKey", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeKey:
+    """Where a page goes on: at the capture of this urlkey and time, after `skipped` others with the same two."""
+
+    surt: str
+    since: int
+    skipped: int = 0
+
+    def __str__(self) -> str:
+        raw = json.dumps([self.surt, self.since, self.skipped], separators=(",", ":")).encode()
+        # Unlike anything in a row, since a client cuts it off where it first finds it.
+        return f"~{base64.urlsafe_b64encode(raw).decode().rstrip('=')}"
+
+    @classmethod
+    def parse(cls, text: str) -> ResumeKey | None:
+        """Return the key that `text` spells, or None."""
+        try:
+            raw = base64.urlsafe_b64decode(text.removeprefix("~") + "=" * (-len(text.removeprefix("~")) % 4))
+            key = json.loads(raw)
+        except (ValueError, binascii.Error, RecursionError):
+            return None
+        if not isinstance(key, list) or [type(each) for each in key] != [str, int, int]:
+            return None
+        is_sound = FIRST_SECOND <= key[1] <= LAST_SECOND and 0 <= key[2] <= _LARGEST
+        return cls(*key) if is_sound and text.startswith("~") else None
+
+
+@dataclass(frozen=True, slots=True)
+class SurtRange:
+    """Urlkeys from `low` up to `high`, which is not one of them; compared as text, code point by code point."""
+
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CdxQuestion:
+    """What is asked, in order. `ranges` are ascending and disjoint; `since` and `until` are both inclusive."""
+
+    url: str
+    match: MatchType
+    ranges: tuple[SurtRange, ...]
+    since: int = FIRST_SECOND
+    until: int = LAST_SECOND
+    closest: int | None = None
+    sort: Sort = Sort.DEFAULT
+    filters: tuple[Filter, ...] = ()
+    collapses: tuple[Collapse, ...] = ()
+    fields: tuple[Field, ...] = tuple(Field)
+    limit: int = MOST_ROWS
+    is_last: bool = False  # the last `limit` rows
+    offset: int = 0
+    shows_resume_key: bool = False
+    resume: ResumeKey | None = None
+    output: Output = Output.TEXT
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether captures have to be read backwards: by urlkey, then time, both from the end."""
+        return (self.sort is Sort.REVERSE) is not self.is_last
+
+    def surt_ranges(self) -> tuple[SurtRange, ...]:
+        """Return the urlkeys to read, in the order in which to read them, without those before the resume key."""
+        found: list[SurtRange] = []
+        for each in self.ranges:
+            low, high = each.low, each.high
+            if self.resume is not None and self.is_descending:
+                high = min(high, self.resume.surt + "\0")
+            elif self.resume is not None:
+                low = max(low, self.resume.surt)
+            if low < high:
+                found.append(SurtRange(low, high))
+        return tuple(reversed(found) if self.is_descending else found)
+
+
+def parse_question(query: bytes) -> CdxQuestion | CdxFault:
+    """Return what a query string asks, or what is wrong with it; never raises."""
+    if len(query) > LONGEST_QUERY:
+        return CdxFault("url", "the query is too long")
+    try:
+        text = query.decode("utf-8", "surrogateescape")
+        pairs = parse_qsl(text, errors="surrogateescape", keep_blank_values=True, max_num_fields=MOST_PARAMETERS)
+    except ValueError:
+        return CdxFault("url", f"the query has more than {MOST_PARAMETERS} parameters")
+    given: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if value:
+            given.setdefault(name, []).append(value)
+    for name in _ONCE:
+        if len(given.get(name, ())) > 1:
+            return CdxFault(name, "is given more than once")
+    for name in _REFUSED:
+        if name in given:
+            return CdxFault(name, "pages have no numbers here; use limit, showResumeKey=true and resumeKey")
+    return _question({name: given[name][0] for name in _ONCE if name in given}, given)
+
+
+def _question(one: Mapping[str, str], many: Mapping[str, Sequence[str]]) -> CdxQuestion | CdxFault:
+    target = _target(one)
+    if isinstance(target, CdxFault):
+        return target
+    url, match, ranges = target
+    times = _times(one)
+    if isinstance(times, CdxFault):
+        return times
+    sort = _word(Sort, "sort", one.get("sort", "closest" if "closest" in one else "default"))
+    output = _word(Output, "output", one.get("output", "text").lower())
+    limit = _number(one, "limit", MOST_ROWS, least=-_LARGEST)
+    offset = _number(one, "offset", 0, least=0)
+    fields = _fields(one.get("fl", ""))
+    filters = _all(many, "filter", parse_filter)
+    collapses = _all(many, "collapse", parse_collapse)
+    for part in (sort, output, limit, offset, fields, filters, collapses):
+        if isinstance(part, CdxFault):
+            return part
+    assert isinstance(sort, Sort) and isinstance(output, Output) and isinstance(limit, int) and isinstance(offset, int)
+    assert isinstance(fields, tuple) and isinstance(filters, tuple) and isinstance(collapses, tuple)
+    resume = ResumeKey.parse(one["resumeKey"]) if "resumeKey" in one else None
+    fault = _contradiction(one, sort, limit, resume)
+    return fault or CdxQuestion(
+        url=url,
+        match=match,
+        ranges=ranges,
+        since=times["from"],
+        until=times["to"],
+        closest=times["closest"] if "closest" in one else None,
+        sort=sort,
+        filters=filters,
+        collapses=collapses,
+        fields=fields,
+        limit=min(abs(limit), MOST_ROWS),
+        is_last=limit < 0,
+        offset=0 if resume else offset,
+        shows_resume_key=many.get("showResumeKey", [""])[0].lower() == "true",
+        resume=resume,
+        output=output,
+    )
+
+
+def _contradiction(one: Mapping[str, str], sort: Sort, limit: int, resume: ResumeKey | None) -> CdxFault | None:
+    if limit == 0:
+        return CdxFault("limit", "is not 0")
+    if "resumeKey" in one and resume is None:
+        return CdxFault("resumeKey", "is not one that this server gave")
+    if sort is Sort.CLOSEST and int(one.get("offset", "0")) > MOST_ROWS:
+        return CdxFault("offset", f"is {MOST_ROWS:,} at most with sort=closest")
+    if resume is not None and (limit < 0 or sort is Sort.CLOSEST):
+        return CdxFault("resumeKey", "goes neither with a negative limit nor with sort=closest")
+    if limit < 0 and ("offset" in one or sort is Sort.CLOSEST):
+        return CdxFault("limit", "a negative one goes neither with offset nor with sort=closest")
+    return None
+
+
+def _target(one: Mapping[str, str]) -> tuple[str, MatchType, tuple[SurtRange, ...]] | CdxFault:
+    text = one.get("url", "").partition("#")[0].strip()
+    if not text:
+        return CdxFault("url", "is missing")
+    match = _word(MatchType, "matchType", one.get("matchType", "exact"))
+    if isinstance(match, CdxFault):
+        return match
+    if "matchType" not in one and text.startswith("*."):
+        match = MatchType.DOMAIN
+    elif "matchType" not in one and text.endswith("*"):
+        match = MatchType.PREFIX
+    if match is MatchType.DOMAIN:
+        text = text.removeprefix("*.")
+    if match is not MatchType.EXACT:
+        text = text.removesuffix("*")
+    raw = text.replace(" ", "%20").encode("utf-8", "surrogateescape")
+    url = archived_url(raw, is_prefix=match is MatchType.PREFIX)
+    if isinstance(url, Refused):
+        return CdxFault("url", url.reason)
+    return url, match, _ranges(url, match)
+
+
+def _ranges(url: str, match: MatchType) -> tuple[SurtRange, ...]:
+    key = surt(url)
+    if match is MatchType.EXACT:
+        return (SurtRange(key, key + "\0"),)
+    if match is MatchType.PREFIX:
+        return (_below(key),)
+    host = key.partition(")")[0]
+    if match is MatchType.HOST:
+        return (_below(f"{host})"),)
+    found = _HOST.fullmatch(host)
+    name = found[1] if found else host
+    if _ADDRESS.fullmatch(name):
+        return (_below(f"{name})"), _below(f"{name}:"))
+    # `)` ends a host, `,` begins a subdomain, `:` a port; names that go on with `-` lie between.
+    return (_below(f"{name})"), _below(f"{name},"), _below(f"{name}:"))
+
+
+def _below(prefix: str) -> SurtRange:
+    return SurtRange(prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1))
+
+
+def _times(one: Mapping[str, str]) -> dict[str, int] | CdxFault:
+    found = {"from": FIRST_SECOND, "to": LAST_SECOND, "closest": LAST_SECOND}
+    for name in found:
+        if name not in one or (name == "closest" and one[name] == "now"):
+            continue
+        if not _DIGITS.fullmatch(one[name]):
+            return CdxFault(name, "is a time of 1 to 14 digits")
+        found[name] = seconds_of(span_begin(one[name]) if name == "from" else span_end(one[name]))
+    return found
+
+
+def _word(kind: type[_Word], name: str, text: str) -> _Word | CdxFault:
+    if text not in {str(each) for each in kind}:
+        return CdxFault(name, f"is one of {', '.join(kind)}")
+    return kind(text)
+
+
+def _number(one: Mapping[str, str], name: str, default: int, *, least: int) -> int | CdxFault:
+    text = one.get(name)
+    if text is None:
+        return default
+    if not _NUMBER.fullmatch(text) or int(text) < least:
+        return CdxFault(name, "is a whole number")
+    return int(text)
+
+
+def _fields(text: str) -> tuple[Field, ...] | CdxFault:
+    if not text:
+        return tuple(Field)
+    names = [each.strip() for each in text.split(",")]
+    unknown = [each for each in names if each not in NAMES]
+    if unknown or len(names) > MOST_PARAMETERS:
+        return CdxFault("fl", f"has the columns {', '.join(Field)}")
+    return tuple(NAMES[each] for each in names)
+
+
+def _all(
+    many: Mapping[str, Sequence[str]], name: str, read: Callable[[str], _Part | CdxFault]
+) -> tuple[_Part, ...] | CdxFault:
+    texts = many.get(name, ())
+    if len(texts) > MOST_FILTERS:
+        return CdxFault(name, f"is given {MOST_FILTERS} times at most")
+    found: list[_Part] = []
+    for text in texts:
+        part = read(text)
+        if isinstance(part, CdxFault):
+            return part
+        found.append(part)
+    return tuple(found)

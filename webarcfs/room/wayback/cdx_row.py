@@ -1,0 +1,137 @@
+"""A row of CDX: the columns of the Wayback Machine for a capture, and conditions on them. Pure.
+
+The digest is git's id of the body, the length its bytes. A redirect has no body: its type is `unk`, its digest and its
+length are `-`. Values are of printable ASCII without spaces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import quote
+
+from webarcfs.gate.visible_captures import VisibleCapture
+from webarcfs.room.wayback.linear_pattern import BadPattern, LinearPattern, compile_pattern
+from webarcfs.room.wayback.timestamps import digits_of
+
+_FILTER = re.compile(r"(!?[=~]?|[=~]!)([a-z]+):(.*)", re.DOTALL)
+_SPECIAL = frozenset("\\.^$*+?{}[]|()")
+_LENGTH = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+_UNSAFE = re.compile(r"[^!-~]")
+_SAFE = "".join(map(chr, range(0x21, 0x7F)))
+#: What a row has where there is nothing.
+NOTHING = "-"
+#: The type of what has none, as in the Wayback Machine.
+UNKNOWN = "unk"
+
+
+class Field(StrEnum):
+    """A column of CDX."""
+
+    URLKEY = "urlkey"
+    TIMESTAMP = "timestamp"
+    ORIGINAL = "original"
+    MIMETYPE = "mimetype"
+    STATUSCODE = "statuscode"
+    DIGEST = "digest"
+    LENGTH = "length"
+
+
+#: Names of columns: the Wayback Machine's, and pywb's.
+NAMES = {
+    **{str(field): field for field in Field},
+    "url": Field.ORIGINAL,
+    "mime": Field.MIMETYPE,
+    "status": Field.STATUSCODE,
+}
+
+
+def value_of(capture: VisibleCapture, field: Field) -> str:
+    """Return the value of a column of a capture's row."""
+    return _VALUES[field](capture)
+
+
+def _mime_type(capture: VisibleCapture) -> str:
+    found = capture.mime_type or UNKNOWN
+    return quote(found, safe=_SAFE) if _UNSAFE.search(found) else found
+
+
+_VALUES: dict[Field, Callable[[VisibleCapture], str]] = {
+    Field.URLKEY: lambda capture: capture.surt,
+    Field.TIMESTAMP: lambda capture: digits_of(capture.since),
+    Field.ORIGINAL: lambda capture: capture.url,
+    Field.MIMETYPE: _mime_type,
+    Field.STATUSCODE: lambda capture: str(capture.status) if capture.status else NOTHING,
+    Field.DIGEST: lambda capture: capture.blob or NOTHING,
+    Field.LENGTH: lambda capture: NOTHING if capture.is_redirect else str(capture.size),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CdxFault:
+    """A parameter that cannot be understood: its name, and why. To be answered by 400."""
+
+    parameter: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.parameter}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A condition on the value of a column: equal to `text`, or with `text` in it, or as `pattern` says."""
+
+    field: Field
+    is_not: bool = False
+    equals: str | None = None
+    contains: str | None = None
+    pattern: LinearPattern | None = None
+
+    def keeps(self, value: str) -> bool:
+        """Return whether a row with this value stays."""
+        if self.pattern is not None:
+            found = self.pattern.matches(value)
+        elif self.contains is not None:
+            found = self.contains in value
+        else:
+            found = value == self.equals
+        return found is not self.is_not
+
+
+@dataclass(frozen=True, slots=True)
+class Collapse:
+    """Rows next to each other with the same value of a column, or the same first characters, are one row."""
+
+    field: Field
+    length: int | None = None
+
+
+def parse_filter(text: str) -> Filter | CdxFault:
+    """Return the condition that `[!][=~]column:text` spells, or what is wrong with it."""
+    match = _FILTER.fullmatch(text)
+    if match is None or match[2] not in NAMES:
+        return CdxFault("filter", f"is [!][=~]column:expression; the columns are {', '.join(Field)}")
+    signs, field, value = match[1], NAMES[match[2]], match[3]
+    is_not = "!" in signs
+    if "=" in signs:
+        return Filter(field, is_not, equals=value)
+    if "~" in signs:
+        return Filter(field, is_not, contains=value)
+    if not set(value) & _SPECIAL:  # most are like that
+        return Filter(field, is_not, equals=value)
+    pattern = compile_pattern(value)
+    if isinstance(pattern, BadPattern):
+        return CdxFault("filter", pattern.what)
+    return Filter(field, is_not, pattern=pattern)
+
+
+def parse_collapse(text: str) -> Collapse | CdxFault:
+    """Return what `column` or `column:length` spells, or what is wrong with it."""
+    name, colon, length = text.partition(":")
+    is_sound = name in NAMES and (not colon or _LENGTH.fullmatch(length))
+    if not is_sound:
+        return CdxFault("collapse", f"is column or column:length; the columns are {', '.join(Field)}")
+    return Collapse(NAMES[name], int(length) if colon else None)

@@ -1,0 +1,239 @@
+"""Memento (RFC 7089): which memento answers for a time, and the headers of each kind of answer. Pure.
+
+A memento is a version of a document or a redirect, at the time of the first visible snapshot that has it; that time is
+Memento-Datetime. URI-M is `/web/<digits>mp_/<url>`. `base` is always the room's own origin, such as
+`http://127.0.0.1:8080`: clients do not resolve relative URLs in Link. Location is a path, which every client resolves.
+A 404 has no header of these.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from webarcfs.gate.visible_captures import VisibleCapture
+from webarcfs.room.wayback.replay_url import MapFormat, Modifier, replay_path, timegate_path, timemap_path
+from webarcfs.room.wayback.timestamps import digits_of
+
+#: Headers, in the order in which they are sent.
+Headers = list[tuple[str, str]]
+
+#: Longest value of a header Link, in bytes; proxies refuse heads that are much longer. The least important go first.
+LONGEST_LINK = 7_000
+#: TimeMaps and their types.
+MEDIA_TYPES = {
+    MapFormat.LINK: "application/link-format",
+    MapFormat.JSON: "application/json",
+    MapFormat.CDXJ: "application/cdxj+ors",
+}
+#: For scripts of other origins: they may read these headers, and send Accept-Datetime.
+CORS: Headers = [
+    ("Access-Control-Allow-Origin", "*"),
+    ("Access-Control-Expose-Headers", "Link, Location, Memento-Datetime, Vary, X-Archive-Src, Content-Location"),
+]
+#: The answer to OPTIONS.
+PREFLIGHT: Headers = [
+    *CORS,
+    ("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS"),
+    ("Access-Control-Allow-Headers", "Accept-Datetime"),
+    ("Access-Control-Max-Age", "86400"),
+]
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DATE = re.compile(rf"({'|'.join(_DAYS)}), (\d\d) ({'|'.join(_MONTHS)}) (\d{{4}}) (\d\d):(\d\d):(\d\d) GMT", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class BadDate:
+    """A header Accept-Datetime that is no date of RFC 7089 section 2.1: to be answered by 400."""
+
+    what: str
+
+
+def http_date(seconds: int) -> str:
+    """Return a time in the form of HTTP (IMF-fixdate, RFC 9110 section 5.6.7)."""
+    time = datetime.fromtimestamp(seconds, UTC)
+    day, month = _DAYS[time.weekday()], _MONTHS[time.month - 1]
+    return f"{day}, {time.day:02} {month} {time.year:04} {time:%H:%M:%S} GMT"
+
+
+def accept_datetime(value: str) -> int | BadDate:
+    """Return the time that a header Accept-Datetime asks for, in seconds, or what is wrong with it.
+
+    Only IMF-fixdate is a date here, with its own day of the week; second 60 is a leap second (RFC 9110 section 5.6.7).
+    """
+    match = _DATE.fullmatch(value.strip(" \t"))
+    if match is None:
+        return BadDate("Accept-Datetime must look like Thu, 31 May 2007 20:35:00 GMT")
+    name, day, month, year, hour, minute, second = match.groups()
+    try:
+        time = datetime(int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), tzinfo=UTC)
+    except ValueError:
+        return BadDate("Accept-Datetime is no date of the calendar")
+    if int(second) > 60:
+        return BadDate("Accept-Datetime is no time of the day")
+    if _DAYS[time.weekday()] != name:
+        return BadDate(f"Accept-Datetime says {name}, but that day is a {_DAYS[time.weekday()]}")
+    return calendar.timegm(time.timetuple()) + int(second)
+
+
+def in_force(captures: Iterable[VisibleCapture], url: str, seconds: int) -> VisibleCapture | None:
+    """Return the capture that answers for `url` at a time; None where the page is gone, or not yet there.
+
+    `captures` are those of the URL's path, both schemes. A redirect of this very URL comes before a document, a
+    document before a redirect of the other scheme; else the newest.
+    """
+    now = [each for each in captures if each.since <= seconds < each.until]
+    return max(now, key=_rank(url), default=None)
+
+
+def nearest(captures: Iterable[VisibleCapture], url: str, seconds: int) -> VisibleCapture | None:
+    """Return the memento for a time: the one in force, else the one nearest in time; None if there is none.
+
+    A memento is as near as the nearest visible snapshot that has it. Of two that are equally near it is the earlier.
+    """
+    known = list(captures)
+    found = in_force(known, url, seconds)
+    if found is not None or not known:
+        return found
+    rank = _rank(url)
+    return min(
+        known, key=lambda each: (_distance(each, seconds), each.since > seconds, *(-part for part in rank(each)))
+    )
+
+
+def _rank(url: str) -> Callable[[VisibleCapture], tuple[int, int]]:
+    return lambda each: (0 if each.is_redirect and each.url != url else 2 if each.is_redirect else 1, each.since)
+
+
+def _distance(capture: VisibleCapture, seconds: int) -> int:
+    return max(capture.since - seconds, seconds - max(capture.last, capture.since), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A memento among those of its URL: the first, the last, the one before and the one after."""
+
+    memento: VisibleCapture
+    first: VisibleCapture
+    last: VisibleCapture
+    previous: VisibleCapture | None
+    following: VisibleCapture | None
+
+
+def place_of(captures: Sequence[VisibleCapture], memento: VisibleCapture) -> Place:
+    """Return the place of a memento among all that a reader may see of its URL, which are sorted by `since`.
+
+    The one before and the one after have other times: two of one time are one place to a reader.
+    """
+    before = bisect_left(captures, memento.since, key=_since)
+    after = bisect_right(captures, memento.since, key=_since)
+    return Place(
+        memento=memento,
+        first=captures[0] if before else memento,
+        last=captures[-1] if after < len(captures) else memento,
+        previous=captures[before - 1] if before else None,
+        following=captures[after] if after < len(captures) else None,
+    )
+
+
+def _since(capture: VisibleCapture) -> int:
+    return capture.since
+
+
+def uri_m(base: str, capture: VisibleCapture, modifier: Modifier = Modifier.PAGE) -> str:
+    """Return the URI-M of a memento, absolute."""
+    return base + replay_path(digits_of(capture.since), modifier, capture.url)
+
+
+def memento_headers(base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture) -> Headers:
+    """Return the headers of a memento: of a page (frame or not), of an archived redirect, and of an archived error.
+
+    `url` is the URL that was asked for, `captures` all mementos of it, sorted. There is no Vary: Accept-Datetime has no
+    influence (RFC 7089 section 4.2.1).
+    """
+    return [
+        ("Memento-Datetime", http_date(memento.since)),
+        ("Link", _links(base, url, captures, memento, has_timegate=True)),
+    ]
+
+
+def archived_redirect_headers(
+    base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture, location: str
+) -> Headers:
+    """Return the headers of an archived redirect. `location` is the path of its target in the same state and form."""
+    return [("Location", location), *memento_headers(base, url, captures, memento)]
+
+
+def timegate_headers(
+    base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture, location: str = ""
+) -> Headers:
+    """Return the headers of a TimeGate's 302. Memento-Datetime must not be there (RFC 7089 section 4.2.1).
+
+    `location` is a path, where it is not that of the URI-M: the frame of the newest snapshot, without Accept-Datetime.
+    """
+    return [
+        ("Location", location or uri_m("", memento)),
+        ("Vary", "accept-datetime"),
+        ("Link", _links(base, url, captures, memento, has_timegate=False)),
+    ]
+
+
+def redirect_headers(url: str, location: str) -> Headers:
+    """Return the headers of any other 302 of the room: to other digits, or to a URL's right spelling. No Vary."""
+    return [("Location", location), ("Link", _original(url))]
+
+
+def timemap_headers(form: MapFormat) -> Headers:
+    """Return the headers of a TimeMap."""
+    return [("Content-Type", MEDIA_TYPES[form])]
+
+
+def link(uri: str, rel: str, **attributes: str) -> str:
+    """Return a link of RFC 8288. A canonical URL contains nothing that needs escapes."""
+    return "".join((f'<{uri}>; rel="{rel}"', *(f'; {name}="{value}"' for name, value in attributes.items())))
+
+
+def memento_link(uri: str, rels: Iterable[str], seconds: int) -> str:
+    """Return the link to a memento, which may be several things at once (`first prev memento`)."""
+    return link(uri, " ".join((*rels, "memento")), datetime=http_date(seconds))
+
+
+def _original(url: str) -> str:
+    return link(url, "original")
+
+
+def _links(
+    base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture, *, has_timegate: bool
+) -> str:
+    place = place_of(captures, memento)
+    form = MapFormat.LINK
+    span = {"from": http_date(captures[0].since), "until": http_date(captures[-1].since)} if captures else {}
+    found = [link(base + timegate_path(url), "timegate")] if has_timegate else []
+    found.append(link(base + timemap_path(form, url), "timemap", type=MEDIA_TYPES[form], **span))
+    rels: dict[VisibleCapture, list[str]] = {}
+    ordered: list[tuple[str, VisibleCapture | None]] = [("first", place.first), ("prev", place.previous), ("", memento)]
+    ordered += [("next", place.following), ("last", place.last)]
+    for rel, each in ordered:
+        if each is not None:
+            rels.setdefault(each, []).extend([rel] if rel else [])
+    # Where not all fit, those next to it are worth more than the first and the last.
+    worth = {each: 0 if each is memento else 1 if {"prev", "next"} & set(of) else 2 for each, of in rels.items()}
+    texts = {each: memento_link(uri_m(base, each), of, each.since) for each, of in rels.items()}
+    by_worth = (*found, *(texts[each] for each in sorted(rels, key=worth.__getitem__)))
+    kept = set(_fitting(by_worth, LONGEST_LINK - len(_original(url))))
+    return ", ".join((_original(url), *(text for text in (*found, *texts.values()) if text in kept)))
+
+
+def _fitting(texts: Iterable[str], room: int) -> Iterator[str]:
+    """Yield the texts that come before one that finds no room any more."""
+    for text in texts:
+        room -= len(text) + len(", ")
+        if room < 0:
+            return
+        yield text
