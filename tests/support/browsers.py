@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 #: Chromium's own names, which it looks up whatever page it shows.
@@ -106,7 +106,7 @@ def chromium(folder: Path, *, sink: Sink | None = None, names: Mapping[str, str]
         rules += [f"MAP * {sink.address}", "EXCLUDE 127.0.0.1"]
     arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-features=DnsOverHttps,OptimizationHints"]
     arguments += [f"--host-resolver-rules={', '.join(rules)}"] if rules else []
-    with sync_playwright() as playwright:
+    with _playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=arguments)
         try:
             yield browser
@@ -114,13 +114,31 @@ def chromium(folder: Path, *, sink: Sink | None = None, names: Mapping[str, str]
             browser.close()
 
 
+_running: list[Playwright] = []
+
+
+@contextmanager
+def _playwright() -> Iterator[Playwright]:
+    """Playwright, which runs once at a time: the one that runs, else a new one."""
+    if _running:
+        yield _running[0]
+        return
+    with sync_playwright() as playwright:
+        _running.append(playwright)
+        try:
+            yield playwright
+        finally:
+            _running.clear()
+
+
 def _wrapper(folder: Path, sink: Sink) -> Path:
     """A program that is Chromium, with its names looked up at the sink: in a namespace of mounts of its own."""
     (folder / "resolv.conf").write_text(f"nameserver {sink.address}\noptions timeout:1 attempts:1\n")
     program = folder / "chromium-of-test"
     program.write_text(
-        f'#!/bin/sh\nexec unshare --mount sh -c \'mount --bind "{folder}/resolv.conf" "$(readlink -f /etc/resolv.conf)" '
-        f'&& exec {CHROMIUM} "$@"\' chromium "$@"\n'
+        "#!/bin/sh\n"
+        f'exec unshare --mount sh -c \'mount --bind "{folder}/resolv.conf" "$(readlink -f /etc/resolv.conf)" && '
+        f'exec {CHROMIUM} "$@"\' chromium "$@"\n'
     )
     program.chmod(0o755)
     return program
