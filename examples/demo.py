@@ -1,9 +1,9 @@
 """`make demo`: from a web site to an archive that is read as files, step by step, in a terminal.
 
 Serves Python's own documentation (Debian's python3.11-doc) on loopback, crawls it, mounts the archive, lets the site
-change, crawls again, and shows both states. With a URL it crawls that site instead, once and politely. The commands
-that are shown are those that were run, and what they must print is checked; so the demo is a test as well. It leaves
-nothing behind: no mount, no process, no file.
+change, crawls again, shows both states, and opens the reading room. With a URL it crawls that site instead, once and
+politely. The commands that are shown are those that were run, and what they must print is checked; so the demo is a
+test as well. It leaves nothing behind: no mount, no process, no file.
 """
 
 # ruff: noqa: T201 # it is there to print
@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shlex
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -21,6 +23,8 @@ import tempfile
 import textwrap
 import threading
 import time
+import urllib.request
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -206,6 +210,8 @@ def own_site(terminal: Terminal, folder: Path) -> None:
         terminal.heading("Two states, side by side")
         compare(terminal, folder, domain)
 
+        room(terminal, folder, domain, ("The edited page", EDITED), snapshots=2)
+
 
 def given_site(terminal: Terminal, folder: Path, url: str) -> None:
     """A shorter walk, on a site of the user's: crawled once, one link deep, with the usual courtesy."""
@@ -224,6 +230,7 @@ def given_site(terminal: Terminal, folder: Path, url: str) -> None:
     mount_and_look(terminal, folder, domain, arc)
     terminal.say("One line for each crawl of a domain; `tail -f` follows it:")
     changes(terminal, folder, len(summary["commit_tags"]))
+    room(terminal, folder, domain, ("A page", ""), snapshots=1)
 
 
 def crawl(terminal: Terminal, folder: Path, command: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
@@ -290,6 +297,55 @@ def compare(terminal: Terminal, folder: Path, domain: str) -> None:
     terminal.say("Underneath lies git, a bare repository for each domain. A crawl is a commit:")
     log = terminal.run(f"git -C archive/content/{domain}.git log --format='%h %s' main")
     check(len(log.splitlines()) == 2, "git has another number of commits")
+
+
+def room(terminal: Terminal, folder: Path, domain: str, page: tuple[str, str], snapshots: int) -> None:
+    """The reading room: served, looked at as a browser does, and open for a while where somebody sits before it."""
+    terminal.heading("The reading room: the archive in a browser")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = f"webarc serve --archive archive --listen 127.0.0.1:{port} --workers 1 --access-log off"
+    print(f"$ {command}", flush=True)
+    program, *arguments = shlex.split(command)
+    program = str(Path(sys.executable).with_name(program))
+    server = subprocess.Popen([program, *arguments], cwd=folder, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        told = server.stdout.readline().strip()
+        check(told, "the reading room did not start")
+        print(f"  {told}")
+        origin = f"http://127.0.0.1:{port}"
+        home = _got(f"{origin}/")
+        check(home.count("/web/") >= snapshots, "the room does not list the snapshots")
+        url = f"http://{domain}/{page[1]}"
+        shown = _got(f"{origin}/web/*/{url}")
+        check("/web/2" in shown, "the room has no version of a page that was archived")
+        terminal.say(
+            f"{page[0]} in all its versions: {origin}/web/*/{url} – each in a frame that says when it was archived, "
+            "with its links led into the same snapshot. Readers see what is released, and can change nothing."
+        )
+        _linger(f"{origin}/")
+    finally:
+        server.terminate()
+        server.wait(30)
+        if server.stdout is not None:
+            server.stdout.close()
+
+
+def _got(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 # an address of this function's callers
+        return str(answer.read().decode("utf-8", "replace"))
+
+
+def _linger(url: str) -> None:
+    """Open a browser, and wait for the Enter key, where there is a terminal; five minutes at most."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return
+    if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(url)
+    print(f"  Look around at {url}; the Enter key ends the demo.", flush=True)
+    select.select([sys.stdin], [], [], 300)
 
 
 def changes(terminal: Terminal, folder: Path, count: int) -> list[str]:

@@ -255,7 +255,7 @@ def test_hostile_pages_neither_run_nor_reach_the_room(world: World, browser: Bro
     said: list[str] = []
     tab.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
     opened: list[object] = []
-    context.on("page", lambda page: opened.append(page))
+    context.on("page", lambda page: opened.append(page))  # noqa: PLW0108 # Playwright marks its handlers
     for name in HOSTILE:
         place = frame_of(world, f"http://{_HOSTILE}/{name}")
         tab.goto(place)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from agent.capture import serverlocks
+from agent.capture import lookups, serverlocks
 from agent.policy.politeness import LONGEST_PAUSE
 from agent.system import steadyclock
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.store
 
@@ -73,3 +75,17 @@ def test_the_steady_clock_neither_leaps_nor_stands(monkeypatch: pytest.MonkeyPat
     second = steadyclock.steady()
     assert first <= second < first + 600
     assert abs(first - steadyclock.OFFSET - steadyclock.since_boot()) < 600
+
+
+def test_the_hosts_that_were_looked_up_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crawl may meet any number of hosts; names that no name server is asked for, since they are too long."""
+    monkeypatch.setattr(lookups, "MOST", 2)
+    known = lookups.Lookups(names=True)
+    hosts = [f"{'a' * 64}{number}.example.org" for number in range(3)]
+
+    def is_public(host: str) -> bool:
+        return known.reach(host) is lookups.Reach.PUBLIC
+
+    for host in hosts:
+        until(partial(is_public, host), host)
+    assert [known.reach(host) for host in reversed(hosts)] == [*[lookups.Reach.PUBLIC] * 2, lookups.Reach.PENDING]
