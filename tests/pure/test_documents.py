@@ -209,7 +209,8 @@ def _modules_with(pattern: str) -> set[str]:
 
 def test_each_lock_is_in_the_architecture() -> None:
     section = _section("## Locks and threads", "## What an adapter owes")
-    held = _modules_with(r"threading\.(R?Lock|Condition|(Bounded)?Semaphore)\(|fcntl\.flock\(") - {"locks.py"}
+    kinds = r"threading\.(R?Lock|Condition|(Bounded)?Semaphore)"
+    held = _modules_with(rf"{kinds}\(|default_factory={kinds}\b|fcntl\.flock\(") - {"locks.py"}
     assert len(held) > 20
     assert {name for name in held if f"`{name}`" not in section and f"/{name}`" not in section} == set()
 

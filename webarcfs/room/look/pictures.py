@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from webarcfs.room.look import language as languages
-from webarcfs.room.views import CalendarEntry, Change, Slice, SnapshotRow
+from webarcfs.room.memento_views import CalendarEntry, Change
+from webarcfs.room.views import Slice, SnapshotRow
 
 #: Bars of a picture; what is more is one bar, the rest.
 MOST = 12

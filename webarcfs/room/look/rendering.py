@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from webarcfs.archive.config.directory import Archive
-from webarcfs.room import views
+from webarcfs.room import memento_views, views
 from webarcfs.room.look import language as languages
 from webarcfs.room.look import pictures
 
@@ -31,13 +31,13 @@ _TEMPLATES: Mapping[type, str] = {
     views.ComparePage: "compare.html",
     views.LinksPage: "links.html",
     views.SearchPage: "search.html",
-    views.CalendarPage: "calendar.html",
-    views.PrefixPage: "prefix.html",
-    views.DiffPage: "diff.html",
-    views.FramePage: "frame.html",
-    views.NoticePage: "notice.html",
-    views.MissingPage: "missing.html",
-    views.ErrorPage: "error.html",
+    memento_views.CalendarPage: "calendar.html",
+    memento_views.PrefixPage: "prefix.html",
+    memento_views.DiffPage: "diff.html",
+    memento_views.FramePage: "frame.html",
+    memento_views.NoticePage: "notice.html",
+    memento_views.MissingPage: "missing.html",
+    memento_views.ErrorPage: "error.html",
     views.AboutPage: "about.html",
 }
 

@@ -15,12 +15,12 @@ from webarcfs.archive.model.url import domain_of
 from webarcfs.content.rewriting.references import VERSION
 from webarcfs.gate.visibility import Absent
 from webarcfs.gate.visible_captures import VisibleCapture
+from webarcfs.room.memento_views import ErrorPage
 from webarcfs.room.mementos import memento_fields
 from webarcfs.room.mementos.missing import missing
 from webarcfs.room.replay import headers, ranges, states
 from webarcfs.room.replay.rewriting import head_of, rewritten
 from webarcfs.room.replay.states import Located
-from webarcfs.room.views import ErrorPage
 from webarcfs.room.visit import Visit
 from webarcfs.room.wayback.replay_url import EMBEDDED, Modifier, Replay, replay_path
 from webarcfs.room.wayback.timestamps import digits_of
@@ -83,7 +83,11 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
     services = visit.services
     head = head_of(services, located.domain, capture)
     room = visit.origins.room or "'self'"
-    fields: headers.Headers = [*headers.COMMON, *memento_fields.of_capture(visit, located, capture), *headers.told(head)]
+    fields: headers.Headers = [
+        *headers.COMMON,
+        *memento_fields.of_capture(visit, located, capture),
+        *headers.told(head),
+    ]
     fields.append(("Cache-Control", caching(visit)))
     if modifier is Modifier.AS_SENT:
         fields.append(("Content-Security-Policy", headers.policy_of_bytes()))

@@ -16,6 +16,7 @@ from webarcfs.content.text import decode_charset
 from webarcfs.content.urlresolver import resolver
 from webarcfs.gate.visible_captures import UrlHistory, VisibleCapture
 from webarcfs.room import limits
+from webarcfs.room.memento_views import FramePage
 from webarcfs.room.mementos import memento_fields
 from webarcfs.room.mementos.archived import led_on, other_place, redirect
 from webarcfs.room.mementos.missing import missing
@@ -23,7 +24,7 @@ from webarcfs.room.pages import rows
 from webarcfs.room.replay import headers, states
 from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, references_of
 from webarcfs.room.replay.states import Located
-from webarcfs.room.views import FramePage, Link
+from webarcfs.room.views import Link
 from webarcfs.room.visit import Visit
 from webarcfs.room.wayback.replay_url import Modifier, Replay, calendar_path, diff_path, replay_path
 from webarcfs.room.wayback.timestamps import digits_of

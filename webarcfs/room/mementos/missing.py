@@ -14,15 +14,15 @@ from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.gate.visibility import Blocked, Closed
 from webarcfs.gate.visible_captures import State
 from webarcfs.room.look.language import moment
+from webarcfs.room.memento_views import ErrorPage, MissingPage
 from webarcfs.room.pages import notices, rows
 from webarcfs.room.pages.calendar import variants
 from webarcfs.room.replay import states
 from webarcfs.room.replay.states import Located
-from webarcfs.room.views import ErrorPage, Link, MissingPage
+from webarcfs.room.views import Link
 from webarcfs.room.visit import Visit
 from webarcfs.room.wayback.replay_url import Modifier, calendar_path, prefix_path, replay_path
 from webarcfs.room.wayback.timestamps import digits_of
-
 
 #: By this field clients of the Wayback Machine tell what may not be shown from what is not there.
 _REFUSED = {"X-Archive-Wayback-Runtime-Error": "AdministrativeAccessControlException: it may not be shown"}

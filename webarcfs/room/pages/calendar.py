@@ -18,9 +18,10 @@ from webarcfs.archive.model.surt import surt
 from webarcfs.archive.model.url import canonical, parse
 from webarcfs.gate.visible_captures import NEVER, State, UrlHistory, VisibleCapture
 from webarcfs.room import limits
+from webarcfs.room.memento_views import CalendarEntry, CalendarPage, Change, PrefixPage, PrefixRow
 from webarcfs.room.pages import rows
 from webarcfs.room.services import Services
-from webarcfs.room.views import CalendarEntry, CalendarPage, Change, Link, PrefixPage, PrefixRow
+from webarcfs.room.views import Link
 from webarcfs.room.visit import Visit
 from webarcfs.room.wayback.replay_url import (
     MapFormat,

@@ -10,10 +10,11 @@ from webarcfs.archive.model.errors import NotFound
 from webarcfs.content import visible_lines
 from webarcfs.gate.visible_captures import State
 from webarcfs.room import limits
+from webarcfs.room.memento_views import Change, DiffLine, DiffPage, Line
 from webarcfs.room.pages.calendar import entry
 from webarcfs.room.replay import states
 from webarcfs.room.services import Services
-from webarcfs.room.views import Change, DiffLine, DiffPage, Line, Marked
+from webarcfs.room.views import Marked
 from webarcfs.room.visit import Visit
 from webarcfs.room.wayback.replay_url import Modifier, calendar_path, diff_path, replay_path
 from webarcfs.room.wayback.timestamps import digits_of

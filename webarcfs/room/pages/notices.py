@@ -14,11 +14,12 @@ from webarcfs.archive.config.settings import LeavingRule
 from webarcfs.archive.model.url import domain_of
 from webarcfs.content.outlinks import bare
 from webarcfs.content.urlresolver import resolver
+from webarcfs.room.memento_views import Notice, NoticePage
 from webarcfs.room.pages import rows
 from webarcfs.room.pages.records import field_groups
 from webarcfs.room.replay import states
 from webarcfs.room.replay.targets import rule_for
-from webarcfs.room.views import Notice, NoticePage, SnapshotRow
+from webarcfs.room.views import SnapshotRow
 from webarcfs.room.visit import Visit
 from webarcfs.room.wayback.replay_url import Modifier, Replay, parse, replay_path
 

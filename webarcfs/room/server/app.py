@@ -22,13 +22,13 @@ from webarcfs.gate.trusted_proxy import reader_of
 from webarcfs.room.answering import Answering, peer
 from webarcfs.room.look.language import negotiated
 from webarcfs.room.look.rendering import Look
+from webarcfs.room.memento_views import ErrorPage, Notice
 from webarcfs.room.mementos import archived, cdx_service, frame, timegate, warc_records
 from webarcfs.room.pages import about, calendar, comparing, differences, lists, notices, records, searching
 from webarcfs.room.replay import reader_token
 from webarcfs.room.server.apps import RoomApps
 from webarcfs.room.server.options import Engine, RoomOptions
 from webarcfs.room.services import OfThread, Shared
-from webarcfs.room.views import ErrorPage, Notice
 from webarcfs.room.visit import Origins, Visit
 from webarcfs.room.wayback.replay_url import (
     Calendar,
