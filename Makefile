@@ -32,7 +32,7 @@ JOBS ?= 2
 # Further words for pytest, as in `make test ARGS="-k robots"`, or for the benchmarks.
 ARGS ?=
 
-.PHONY: help demo test lint bench bench-large soak compiled man install clean
+.PHONY: help demo test lint bench bench-large soak compiled man install pywb clean
 .PHONY: system-packages demo-packages test-packages bench-packages compile-packages
 
 help: ## Say what there is to make
@@ -41,7 +41,7 @@ help: ## Say what there is to make
 demo: install demo-packages ## Crawl a real site, mount the archive and walk through it; URL=http://… takes yours
 	@$(BIN)/python examples/demo.py $(if $(URL),'$(URL)')
 
-test: install test-packages lint compiled ## Lint, types and all tests; ARGS="-k robots" picks some
+test: install test-packages lint compiled pywb ## Lint, types and all tests; ARGS="-k robots" picks some
 	@echo "pytest: the tests, real git, wget and mounts among them"
 	rm -f .pytest_cache/v/cache/lastfailed # what failed in another run, and is not among these tests, is none of the second
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS) && exit 0 || status=$$?
@@ -57,13 +57,13 @@ lint: install ## ruff (rules and format) and mypy (strict)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: install test-packages bench-packages compiled ## Measure, and print the ratios
+bench: install test-packages bench-packages compiled pywb ## Measure, and print the ratios
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-bench-large: install test-packages bench-packages compiled ## The same with the large sites; takes long
+bench-large: install test-packages bench-packages compiled pywb ## The same with the large sites; takes long
 	@$(BIN)/python -m tests.bench --large $(ARGS)
 
-soak: install test-packages compiled ## The long tests: many seeds, kills at random moments, minutes under load; ARGS=NAME picks one
+soak: install test-packages compiled pywb ## The long tests: many seeds, kills at random moments, minutes under load; ARGS=NAME picks one
 	@$(BIN)/python -m tests.soak $(ARGS)
 
 compiled: install compile-packages ## Compile the modules that a mount runs most, if they have changed since; a minute
@@ -71,11 +71,13 @@ compiled: install compile-packages ## Compile the modules that a mount runs most
 
 install: $(VENV)/.installed ## Debian's packages and the virtual environment, as far as they are missing
 
+pywb: install .venv-pywb/.installed ## The engine that runs the scripts of archived pages, in an environment of its own
+
 man: install ## Write the man pages that derive from the code into man/, beside the others
 	@$(BIN)/python -m agent.manual man
 
 clean: ## Remove the virtual environment and what tools left behind
-	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) .venv-pywb build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -rf webarcfs/_compiled
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -84,6 +86,13 @@ $(VENV)/.installed: pyproject.toml | system-packages
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	echo "installing webarcfs and what it needs into $(VENV)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[test]'
+	touch $@
+
+# A program of its own (GPL), which nothing of ours imports; its libraries would get into the way of ours.
+.venv-pywb/.installed: Makefile | system-packages
+	@[ -x .venv-pywb/bin/python ] || $(PYTHON) -m venv .venv-pywb
+	echo "installing pywb into .venv-pywb"
+	.venv-pywb/bin/python -m pip install --quiet --disable-pip-version-check 'pywb==2.10.0' 'setuptools<81'
 	touch $@
 
 # $(call debian,PACKAGES) installs those that are missing, the documentation that images for containers leave out included.

@@ -24,8 +24,8 @@ _LISTEN = "127.0.0.1:8080"
 @click.option("--replay-origin", metavar="URL", default="", help="Where browsers find archived pages.")
 @click.option(
     "--engine",
-    type=click.Choice([*Engine]),
-    default=Engine.BUILT_IN,
+    type=click.Choice([str(each) for each in Engine]),
+    default=str(Engine.BUILT_IN),
     show_default=True,
     help="What shows archived pages.",
 )

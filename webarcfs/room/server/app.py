@@ -25,6 +25,7 @@ from webarcfs.room.look.rendering import Look
 from webarcfs.room.memento_views import ErrorPage, Notice
 from webarcfs.room.mementos import archived, cdx_service, frame, timegate, warc_records
 from webarcfs.room.pages import about, calendar, comparing, differences, lists, notices, records, searching
+from webarcfs.room.pywb.proxy import PywbProxy
 from webarcfs.room.replay import reader_token
 from webarcfs.room.server.apps import RoomApps
 from webarcfs.room.server.options import Engine, RoomOptions
@@ -358,5 +359,16 @@ def make(options: RoomOptions) -> RoomApps:
     """Make the apps of a worker. Raises NotAnArchive, and what opening the archive raises."""
     room = _Room(options)
     answering = Answering(room.error)
-    replay = answering.endpoint(room.replay) if options.has_two_origins else None
-    return RoomApps(answering.endpoint(room.room), replay, answering.close, answering.endpoint(room.pywb))
+    own, source = answering.endpoint(room.room), answering.endpoint(room.pywb)
+    if not options.has_two_origins:
+        return RoomApps(own, None, answering.close, source)
+    replay = answering.endpoint(room.replay)
+    if not options.pywb:
+        return RoomApps(own, replay, answering.close, source)
+    proxy = PywbProxy(options.pywb, options.origin, options.replay_origin, replay)
+
+    async def close() -> None:
+        await answering.close()
+        await proxy.close()
+
+    return RoomApps(own, proxy, close, source)

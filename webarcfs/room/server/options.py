@@ -84,7 +84,8 @@ class ServerOptions:
 class RoomOptions:
     """What the apps need to know. An empty `origin` is unknown; an empty `replay_origin` is the room's own.
 
-    `key` signs what workers tell each other through readers, and is another one after each start.
+    `key` signs what workers tell each other through readers, and is another one after each start. `pywb` is where that
+    is asked, if it is the engine.
     """
 
     archive: Path
@@ -92,6 +93,7 @@ class RoomOptions:
     replay_origin: str = ""
     engine: Engine = Engine.BUILT_IN
     key: bytes = field(default=b"", repr=False)
+    pywb: str = ""
 
     @property
     def has_two_origins(self) -> bool:
@@ -102,13 +104,14 @@ class RoomOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOrder:
     """What the supervisor tells a worker: the options, and the descriptors of its sockets and of its word that it is
-    ready.
+    ready. `source_socket` is that of the listener that pywb asks.
     """
 
     room: RoomOptions
     room_socket: int
     replay_socket: int | None
     ready: int
+    source_socket: int | None = None
     access_log: str
 
     def to_json(self) -> str:
@@ -117,7 +120,8 @@ class WorkerOrder:
         said = {
             "archive": str(room.archive), "origin": room.origin, "replay_origin": room.replay_origin,
             "engine": room.engine, "key": room.key.hex(), "room_socket": self.room_socket,
-            "replay_socket": self.replay_socket, "ready": self.ready, "access_log": self.access_log,
+            "replay_socket": self.replay_socket, "ready": self.ready, "access_log": self.access_log, "pywb": room.pywb,
+            "source_socket": self.source_socket,
         }  # fmt: skip
         return json.dumps(said)
 
@@ -131,6 +135,7 @@ class WorkerOrder:
             replay_origin=said["replay_origin"],
             engine=Engine(said["engine"]),
             key=bytes.fromhex(said["key"]),
+            pywb=said["pywb"],
         )
         return cls(
             room=room,
@@ -138,6 +143,7 @@ class WorkerOrder:
             replay_socket=said["replay_socket"],
             ready=said["ready"],
             access_log=said["access_log"],
+            source_socket=said["source_socket"],
         )
 
 

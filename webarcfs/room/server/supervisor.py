@@ -18,7 +18,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 
 from webarcfs.archive.model.errors import Exit, UsageError, WebarcError
@@ -26,8 +26,18 @@ from webarcfs.archive.system import privileges, systemd
 from webarcfs.room import limits
 from webarcfs.room.server import listeners
 from webarcfs.room.server.listeners import Listener
-from webarcfs.room.server.options import Address, RoomOptions, ServerOptions, WorkerOrder, room_options
+from webarcfs.room.server.options import (
+    Address,
+    Engine,
+    RoomOptions,
+    ServerOptions,
+    TcpAddress,
+    WorkerOrder,
+    room_options,
+)
 
+#: The listeners of the room, of replay if it has its own, and of what pywb asks.
+Bound = tuple[Listener, Listener | None, Listener | None]
 #: Starts a worker. -P: nothing is imported from the folder in which `webarc serve` happens to be called.
 WORKER = (sys.executable, "-P", "-m", "webarcfs.room.server.worker")
 #: Seconds of a worker's end beyond those that its requests have.
@@ -66,14 +76,34 @@ def serve(options: ServerOptions, program: Sequence[str] = WORKER, say: Callable
     Supervisor.run raises.
     """
     room, replay = bound(options)
+    source = listeners.bind(TcpAddress("127.0.0.1", 0), 0) if options.engine is Engine.PYWB else None
     try:
         told = room_options(options, room.address, replay.address if replay else None, secrets.token_bytes(32))
         _drop_privileges(options)
-        Supervisor(told, options, (room, replay), program, say).run()
+        if source is None:
+            Supervisor(told, options, (room, replay, None), program, say).run()
+        else:
+            _with_pywb(told, options, (room, replay, source), program, say)
     finally:
-        room.close()
-        if replay is not None:
-            replay.close()
+        for each in (room, replay, source):
+            if each is not None:
+                each.close()
+
+
+def _with_pywb(
+    told: RoomOptions, options: ServerOptions, bound: Bound, program: Sequence[str], say: Callable[[str], None]
+) -> None:
+    from webarcfs.room.pywb.process import Pywb  # noqa: PLC0415 # one engine of two
+
+    source = bound[2]
+    assert source is not None
+    pywb = Pywb(source.socket.getsockname()[1])
+    pywb.start()
+    try:
+        pywb.wait()
+        Supervisor(replace(told, pywb=pywb.origin), options, bound, program, say).run()
+    finally:
+        pywb.stop()
 
 
 def bound(options: ServerOptions, patience: float = listeners.PATIENCE) -> tuple[Listener, Listener | None]:
@@ -109,13 +139,13 @@ class Supervisor:
         self,
         told: RoomOptions,
         options: ServerOptions,
-        bound: tuple[Listener, Listener | None],
+        bound: Bound,
         program: Sequence[str],
         say: Callable[[str], None],
     ) -> None:
         self._told = told
         self._options = options
-        self._room, self._replay = bound
+        self._room, self._replay, self._source = bound
         self._program = program
         self._say = say
         self._selector = selectors.DefaultSelector()
@@ -196,7 +226,7 @@ class Supervisor:
         else:
             self._is_stopping = True
             systemd.notify("STOPPING=1")
-            for listener in (self._room, self._replay):
+            for listener in (self._room, self._replay, self._source):
                 if listener is not None:
                     listener.close()  # the workers close theirs: from now on connections are refused
             for each in self._workers:
@@ -207,13 +237,14 @@ class Supervisor:
     def _start(self) -> None:
         ready, ready_end = os.pipe()
         inherited = [self._room.socket.fileno(), ready_end]
-        inherited += [self._replay.socket.fileno()] if self._replay is not None else []
+        inherited += [each.socket.fileno() for each in (self._replay, self._source) if each is not None]
         order = WorkerOrder(
             room=self._told,
             room_socket=self._room.socket.fileno(),
             replay_socket=None if self._replay is None else self._replay.socket.fileno(),
             ready=ready_end,
             access_log=self._options.access_log,
+            source_socket=None if self._source is None else self._source.socket.fileno(),
         )
         environment = {name: value for name, value in os.environ.items() if name not in _OF_SYSTEMD}
         try:

@@ -87,7 +87,7 @@ def _log_to_stderr() -> None:
 
 async def _serve(order: WorkerOrder, apps: RoomApps, log: AccessLog) -> None:
     loop = asyncio.get_running_loop()
-    to_start = 1 if order.replay_socket is None else 2
+    to_start = sum(each is not None for each in (order.room_socket, order.replay_socket, order.source_socket))
 
     def started() -> None:
         nonlocal to_start
@@ -123,6 +123,9 @@ def _listeners(order: WorkerOrder, apps: RoomApps, log: AccessLog) -> Iterator[t
     if order.replay_socket is not None:
         assert apps.replay is not None, "the app was made for one origin"
         yield _within(apps.replay, shared_headers(), log, "replay"), order.replay_socket
+    if order.source_socket is not None:
+        assert apps.source is not None, "the app was made for another engine"
+        yield apps.source, order.source_socket
 
 
 def _within(app: ASGIApp, headers: dict[str, str], log: AccessLog, name: str) -> ASGIApp:

@@ -1,16 +1,18 @@
-// Keeps head and address of the frame in step with the page that pywb's engine shows in it. Without it the frame still
-// shows where the reader began.
+// Keeps the frame in step with the page that pywb's engine shows in it: where the reader follows a link inside, the frame
+// of that page is loaded, in the same snapshot. Without it, the frame still says where the reader began.
 (function () {
   "use strict";
-  var frame = document.getElementById("archived");
-  if (!frame) { return; }
-  var origin = new URL(frame.src).origin;
+  var frame = document.getElementById("archived"), here = /^\/web\/([0-9]{14})\//.exec(location.pathname);
+  if (!frame || !here) { return; }
+  var origin = new URL(frame.src).origin, first = null;
   window.addEventListener("message", function (event) {
-    if (event.source !== frame.contentWindow || event.origin !== origin || typeof event.data !== "object" || !event.data) { return; }
-    var said = event.data, url = said.url, digits = String(said.ts || "");
-    if ((said.wb_type !== "load" && said.wb_type !== "replace-url") || typeof url !== "string") { return; }
-    if (!/^https?:\/\/[^\s"'<>\\]{1,4000}$/.test(url) || !/^[0-9]{14}$/.test(digits)) { return; }
-    var place = "/web/" + digits + "/" + url;
-    if (place !== location.pathname + location.search) { location.replace(place); }
+    var said = event.data;
+    if (event.source !== frame.contentWindow || event.origin !== origin || typeof said !== "object" || !said) { return; }
+    if (said.wb_type !== "load" && said.wb_type !== "replace-url") { return; }
+    var url = said.url;
+    if (typeof url !== "string" || !/^https?:\/\/[^\s"'<>\\#]{1,4000}$/.test(url.split("#")[0])) { return; }
+    url = url.split("#")[0];
+    if (first === null) { first = url; return; }
+    if (url !== first) { location.replace("/web/" + here[1] + "/" + url); }
   });
 })();
