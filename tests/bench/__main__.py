@@ -7,7 +7,20 @@ import os
 import platform
 from collections.abc import Callable
 
-from tests.bench import additions, asking, crawl, folder, fulltext, growth, links, mount, records, redirects, wordcount
+from tests.bench import (
+    additions,
+    asking,
+    crawl,
+    folder,
+    fulltext,
+    growth,
+    links,
+    mount,
+    records,
+    redirects,
+    room,
+    wordcount,
+)
 
 #: Name → the benchmark; with the full sizes where `large` is asked for.
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
@@ -25,6 +38,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "records": lambda _: records.records(),
     "search": lambda given: fulltext.search(1_200_000 if given.large else 100_000),
     "links": lambda given: links.links(10_000_000 if given.large else 300_000),
+    "room": lambda given: room.room(large=bool(given.large)),
 }
 
 

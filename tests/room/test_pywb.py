@@ -63,7 +63,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     origin, replay = f"http://room.test:{ports[0]}", f"http://replay.test:{ports[1]}"
     command = [
         sys.executable, "-P", "-c", "from webarcfs.commands.cli import main; main()", "serve",
-        "--archive", archive.root, "--listen", f"127.0.0.1:{ports[0]}", "--replay-listen", f"127.0.0.1:{ports[1]}", "--origin", origin,
+        "--archive", archive.root, "--listen", f"127.0.0.1:{ports[0]}",
+        "--replay-listen", f"127.0.0.1:{ports[1]}", "--origin", origin,
         "--replay-origin", replay, "--engine", "pywb", "--workers", "1", "--access-log", "off",
     ]  # fmt: skip
     server = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -117,7 +118,7 @@ def test_nothing_leaves_where_scripts_run(world: World, tmp_path: Path) -> None:
             tab = context.new_page()
             tab.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
             place = world.origin + place_of(f"http://{_HOSTILE}/{name}", _AT_HOSTILE)
-            tab.goto(place, wait_until="commit")
+            tab.goto(place, wait_until="commit", timeout=10_000)
             tab.wait_for_timeout(120)
             assert tab.url.startswith(world.origin), name
             assert "hacked" not in tab.title(), name

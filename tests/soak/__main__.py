@@ -107,6 +107,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=7200", "-s", "tests/kill/test_kill_indexer.py"),
         {"INDEX_KILLS": "60"},
     ),
+    "room": Soak(
+        "200 pages of four real sites beside the live ones, links of 50, 0 requests of hostile pages in both engines",
+        ("-m", "pytest", "--timeout=3000", "-s", "tests/room/test_browser.py", "tests/room/test_pywb.py"),
+        {"ROOM_PAGES": "50", "ROOM_LINKED": "50", "PYWB_HOSTILE": "400"},
+    ),
     "kill-agent": Soak(
         "kill -9 of an agent's job in every stage; the next start finishes it",
         ("-m", "pytest", "tests/kill/test_kill_agent.py"),

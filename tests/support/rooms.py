@@ -170,6 +170,7 @@ class Served:
             "127.0.0.1", self.replay_port if replay and self.replay_port else self.port
         )
         connection._validate_path = lambda _: None  # type: ignore[attr-defined] # broken paths are part of the tests
+        connection._encode_request = lambda request: request.encode("latin-1")  # type: ignore[attr-defined]
         try:
             connection.putrequest(method, text, skip_accept_encoding=True)
             for name, value in (headers or {}).items():

@@ -1,14 +1,19 @@
 """The records that a reader may see, as heads for lists: kept in memory, in step with the catalogue.
 
 A released record that is closed until a date is listed, with what its description may say (the fields of availability);
-what it describes is not. The cost of a change is that of the records that changed.
+what it describes is not. The cost of a change is that of the records that changed. What the catalogue says is the same
+for all: a process reads it once.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
+from sys import intern
+from weakref import WeakValueDictionary
 
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.fields import BY_NUMBER, Kind
@@ -55,14 +60,41 @@ class _Kept:
     closed_for: str
 
 
+class _Heads:
+    """The heads of all records of an archive, whoever may see them, in step with its catalogue. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._commit: str | None = None
+        self._kept: dict[str, _Kept] = {}
+
+    def at(self, commit: str | None, catalogue: Catalogue) -> tuple[str | None, list[_Kept]]:
+        """Return the heads, brought in step if another thread did not; and the commit whose state they are."""
+        with self._lock:
+            if commit != self._commit:
+                commit = _commit_of(catalogue)  # another thread may have been further already
+                kept = dict(self._kept)
+                for record_id, record in catalogue.changed(self._commit):
+                    _keep(kept, record_id, record)
+                self._kept, self._commit = kept, commit
+            return self._commit, list(self._kept.values())
+
+
+#: Archive → the heads of its records, as long as something reads them.
+_HEADS: WeakValueDictionary[Path, _Heads] = WeakValueDictionary()
+_LOCK = threading.Lock()
+
+
 class ReaderRecords:
     """The records of an archive that readers may see. For one thread."""
 
     def __init__(self, archive: Archive, clock: Callable[[], datetime] = now) -> None:
         self._catalogue = Catalogue(archive)
         self._clock = clock
+        with _LOCK:
+            self._heads = _HEADS.setdefault(archive.root, _Heads())
         self._commit: str | None = None
-        self._kept: dict[str, _Kept] = {}
+        self._kept: list[_Kept] = []
         self._shown: list[RecordHead] = []
         self._by_id: dict[str, RecordHead] = {}
         self._ends: float = 0
@@ -93,28 +125,17 @@ class ReaderRecords:
         return self._catalogue.file(path)
 
     def _follow(self) -> None:
-        state = self._catalogue.state()
-        commit = None if state is None else state.commit
+        commit = _commit_of(self._catalogue)
         if commit != self._commit:
-            for record_id, record in self._catalogue.changed(self._commit):
-                self._keep(record_id, record)
-            self._commit = commit
+            self._commit, self._kept = self._heads.at(commit, self._catalogue)
             self._ends = 0
         if self._clock().timestamp() >= self._ends:
             self._judge()
 
-    def _keep(self, record_id: str, record: Record | None) -> None:
-        date = None if record is None else record.date
-        if record is None or date is None:
-            self._kept.pop(record_id, None)
-            return
-        held = any(part.is_held for part in record.parts)
-        self._kept[record_id] = _Kept(_head(record, date), record.state, held, record.closed_for)
-
     def _judge(self) -> None:
         """Decide which of them readers may see now, and when that changes by itself."""
         shown, ends = [], float("inf")
-        for each in self._kept.values():
+        for each in self._kept:
             said, until = standing(
                 each.state, held=each.is_held, closed_for=each.closed_for, captured=each.head.date, now=self._clock()
             )
@@ -128,17 +149,31 @@ class ReaderRecords:
         self._ends = ends
 
 
+def _commit_of(catalogue: Catalogue) -> str | None:
+    state = catalogue.state()
+    return None if state is None else state.commit
+
+
+def _keep(kept: dict[str, _Kept], record_id: str, record: Record | None) -> None:
+    date = None if record is None else record.date
+    if record is None or date is None:
+        kept.pop(record_id, None)
+        return
+    held = any(part.is_held for part in record.parts)
+    kept[record_id] = _Kept(_head(record, date), record.state, held, record.closed_for)
+
+
 def _head(record: Record, date: datetime) -> RecordHead:
     releases = [each.at for each in record.events if each.state is State.RELEASED]
     return RecordHead(
         id=record.id,
         number=record.number,
-        publication=record.publication,
-        title=record.title.text,
-        signature=record.text(2),
-        provenance=record.text(3),
-        project=record.text(4),
-        domain=record.text(12) or ", ".join(record.domains[:1]),
+        publication=intern(record.publication),  # all records of a publication have much in common
+        title=intern(record.title.text),
+        signature=intern(record.text(2)),
+        provenance=intern(record.text(3)),
+        project=intern(record.text(4)),
+        domain=intern(record.text(12) or ", ".join(record.domains[:1])),
         is_occasion=record.occasion is Occasion.OCCASION,
         occasion=record.text(5),
         date=date,

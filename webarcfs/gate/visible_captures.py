@@ -8,10 +8,11 @@ its redirect, scheme included, else the document of its path.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby
 
 from webarcfs.archive.catalogue.record import OWN
@@ -21,12 +22,14 @@ from webarcfs.archive.index.captures import CaptureIndex, CaptureRow, Span
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.gate.known_gate import KnownGate
-from webarcfs.gate.visibility import Absent, Answer, Blocked, Closed, Open, Snapshot, Standing, Version
+from webarcfs.gate.visibility import Absent, Answer, Blocked, Closed, Open, Snapshot, Version
 
 #: `until` of a capture that the newest visible snapshot has.
 NEVER = (1 << 63) - 1
 #: Answers about seen redirects that are remembered.
 _REMEMBERED = 4_096
+#: Most rows of a URL that are kept while a request is answered.
+_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,19 +79,31 @@ class State:
 
 
 class UrlHistory:
-    """What a reader may see of one URL, in all visible snapshots of its domain."""
+    """What a reader may see of one URL, in all visible snapshots of its domain; found when it is asked for."""
 
-    def __init__(self, url: str, states: Sequence[State]) -> None:
+    def __init__(
+        self, url: str, states: Callable[[], list[State]], captures: Callable[[], list[VisibleCapture]] | None = None
+    ) -> None:
         self.url = url
-        #: The state of each visible snapshot, oldest first.
-        self.states = states
-        #: The captures that are in force in some of them, oldest first.
-        self.captures = sorted(_distinct(states), key=lambda each: each.since)
+        self._states = states
+        self._captures = captures
+
+    @cached_property
+    def states(self) -> Sequence[State]:
+        """The state of each visible snapshot, oldest first."""
+        return self._states()
+
+    @cached_property
+    def captures(self) -> Sequence[VisibleCapture]:
+        """The captures that are in force in some of them, oldest first."""
+        if self._captures is not None:
+            return self._captures()
+        return sorted(_distinct(self.states), key=lambda each: each.since)
 
     def at(self, seq: int) -> State | None:
         """Return the state in force at a time; before the first snapshot, that of the first. None: no snapshot."""
-        earlier = [each for each in self.states if each.seq <= seq]
-        return earlier[-1] if earlier else self.states[0] if self.states else None
+        place = bisect_right(self.states, seq, key=lambda each: each.seq)
+        return self.states[max(place - 1, 0)] if self.states else None
 
     def nearest(self, seq: int) -> State | None:
         """Return the state with a capture that is nearest to a time; None without any. Of two the earlier one."""
@@ -114,6 +129,24 @@ def _distinct(states: Iterable[State]) -> Iterator[VisibleCapture]:
         before = now
 
 
+class _Stored:
+    """What is stored for one URL: its redirects come first, then the versions of its path. Of each kind a snapshot has
+    one at most.
+    """
+
+    def __init__(self, redirects: list[CaptureRow], versions: list[CaptureRow]) -> None:
+        self.rows = [*redirects, *versions]
+        self.has_redirects = bool(redirects)
+        self._kinds = [(each, [row.first for row in each]) for each in (redirects, versions) if each]
+
+    def at(self, seq: int) -> Iterator[CaptureRow]:
+        """Yield what a snapshot has, as far as its domain is concerned."""
+        for rows, firsts in self._kinds:
+            place = bisect_right(firsts, seq) - 1
+            if place >= 0 and seq < rows[place].last:
+                yield rows[place]
+
+
 class VisibleCaptures:
     """The captures of an archive that a reader may see. For one thread; of the state that the gate looked at."""
 
@@ -121,53 +154,68 @@ class VisibleCaptures:
         self.gate = gate
         self.index = index
         self._has_redirect = lru_cache(maxsize=_REMEMBERED)(self._in_seen_tree)
+        self._latest: tuple[object, tuple[str, _Stored]] | None = None
 
     # -- one URL -----------------------------------------------------------------------------------------------------
 
     def state(self, url: str, seq: int) -> State:
         """Return what the reader sees of a canonical URL at a time; before the first snapshot, in the first."""
-        domain, rows = self._rows(url)
+        domain, stored = self._stored(url)
         facts = self.gate.facts(domain)
         if not facts.shown:
-            return self._closed(domain, rows, seq)
+            return self._closed(domain, stored)(seq)
         newest = facts.newest(max(seq, facts.seqs[0]))
-        return self._state(domain, rows, newest)
+        row = self._row_of(domain, stored, newest)
+        seq = newest[0].seq
+        return self._closed(domain, stored)(seq) if row is None else self._judged(domain, row, seq)
 
     def history(self, url: str) -> UrlHistory:
         """Return what the reader may see of a canonical URL over time."""
-        domain, rows = self._rows(url)
+        domain, stored = self._stored(url)
+
+        def captures() -> list[VisibleCapture]:
+            # Of versions alone, each that a snapshot has is in force there.
+            found = (self.visible(domain, row) for row in stored.rows)
+            return [each for each in found if isinstance(each, VisibleCapture)]
+
+        return UrlHistory(url, lambda: self._states(domain, stored), None if stored.has_redirects else captures)
+
+    def _states(self, domain: str, stored: _Stored) -> list[State]:
+        """Return the state of a URL in each visible snapshot of its domain."""
         facts = self.gate.facts(domain)
-        if not rows:
-            return UrlHistory(url, [State(seq, Absent()) for seq in facts.seqs])
+        if not stored.rows:
+            return [State(seq, Absent()) for seq in facts.seqs]
+        closed = self._closed(domain, stored)
         judged: dict[int, State] = {}
         states = []
-        for at, seq in enumerate(facts.seqs):
-            found = self._row_of(domain, rows, facts.newest_at(at))
-            if found is None:
-                states.append(self._closed(domain, rows, seq))
+        for seq, newest in zip(facts.seqs, facts.newest_of_each(), strict=True):
+            row = self._row_of(domain, stored, newest)
+            if row is None:
+                states.append(closed(seq))
                 continue
-            if found not in judged:
-                judged[found] = self._judged(domain, rows[found], seq)
-            states.append(State(seq, judged[found].answer, judged[found].capture))
-        return UrlHistory(url, states)
+            known = judged.get(id(row))
+            if known is None:
+                known = judged[id(row)] = self._judged(domain, row, seq)
+            states.append(State(seq, known.answer, known.capture))
+        return states
 
-    def _rows(self, url: str) -> tuple[str, list[CaptureRow]]:
-        """Return the domain of a URL, and what is stored for it: its redirects first, then the versions of its path."""
+    def _stored(self, url: str) -> tuple[str, _Stored]:
+        """Return the domain of a URL, and what is stored for it. A request asks for one URL several times."""
+        key = (self.gate.looks, url)
+        if self._latest is not None and self._latest[0] == key:
+            return self._latest[1]
         path = f"/{arc_path(url)}"
         versions, redirects = self.index.at(path)
-        return split(path)[0], [*(each for each in redirects if each.url == url), *versions]
+        found = split(path)[0], _Stored([each for each in redirects if each.url == url], versions)
+        self._latest = (key, found) if len(versions) <= _ROWS else None
+        return found
 
-    def _state(self, domain: str, rows: Sequence[CaptureRow], newest: Sequence[Snapshot]) -> State:
-        found = self._row_of(domain, rows, newest)
-        seq = newest[0].seq
-        return self._closed(domain, rows, seq) if found is None else self._judged(domain, rows[found], seq)
-
-    def _row_of(self, domain: str, rows: Sequence[CaptureRow], newest: Sequence[Snapshot]) -> int | None:
-        """Return which row is in force where these snapshots make the state; None: no row."""
+    def _row_of(self, domain: str, stored: _Stored, newest: Sequence[Snapshot]) -> CaptureRow | None:
+        """Return the row that is in force where these snapshots make the state; None: no row."""
         for snapshot in newest:
-            for at, row in enumerate(rows):
-                if row.first <= snapshot.seq < row.last and self.contains(domain, snapshot, row):
-                    return at
+            for row in stored.at(snapshot.seq):
+                if not snapshot.seen or self.contains(domain, snapshot, row):
+                    return row
         return None
 
     def _judged(self, domain: str, row: CaptureRow, seq: int) -> State:
@@ -177,17 +225,28 @@ class VisibleCaptures:
             return State(seq, Open(capture.since), capture)
         return State(seq, capture)
 
-    def _closed(self, domain: str, rows: Sequence[CaptureRow], seq: int) -> State:
-        """Return the state of a URL that no visible snapshot has then: whether one has it that is closed."""
-        closed = [each for each in self.gate.snapshots(domain) if each.standing is Standing.CLOSED]
-        for snapshot in sorted(closed, key=lambda each: (each.seq > seq, abs(each.seq - seq))):
-            row = next((each for each in rows if self.contains(domain, snapshot, each)), None)
-            if row is not None:
-                state = self._judged(domain, row, snapshot.seq)
-                # What is open in another snapshot is absent from this one, and not closed.
-                if not isinstance(state.answer, Open) or not self.gate.facts(domain).shown:
-                    return State(seq, state.answer, state.capture, snapshot.seq)
-        return State(seq, Absent())
+    def _closed(self, domain: str, stored: _Stored) -> Callable[[int], State]:
+        """Return a function: the state of a URL that no visible snapshot has at a time.
+
+        That is the state of the last closed snapshot before it that has the URL, else of the first one after it. What
+        is open in another snapshot is absent from this one, and not closed.
+        """
+        facts = self.gate.facts(domain)
+        closed = [(each, row) for each in facts.closed if (row := self._row_of(domain, stored, [each])) is not None]
+        judged: dict[int, State] = {}
+
+        def state(seq: int) -> State:
+            place = bisect_right(closed, seq, key=lambda each: each[0].seq)
+            for at in itertools.chain(range(place - 1, -1, -1), range(place, len(closed))):
+                snapshot, row = closed[at]
+                known = judged.get(id(row))
+                if known is None:
+                    known = judged[id(row)] = self._judged(domain, row, snapshot.seq)
+                if not isinstance(known.answer, Open) or not facts.shown:
+                    return State(seq, known.answer, known.capture, snapshot.seq)
+            return State(seq, Absent())
+
+        return state
 
     # -- all URLs of a span --------------------------------------------------------------------------------------------
 
@@ -201,29 +260,30 @@ class VisibleCaptures:
     def visible(self, domain: str, row: CaptureRow) -> VisibleCapture | Closed | Blocked | Absent:
         """Return what a reader may see of a stored version or redirect."""
         facts = self.gate.facts(domain)
-        inside = [each for each in _between(facts.shown, facts.seqs, row) if self.contains(domain, each, row)]
+        begin, after = _first_from(facts.seqs, row.first), _first_from(facts.seqs, row.last)
+        if facts.sees_all:
+            inside = [facts.shown[begin], facts.shown[after - 1]] if begin < after else []
+        else:
+            inside = [each for each in facts.shown[begin:after] if self.contains(domain, each, row)]
         answer: Answer
         if inside:
             answer = Open(inside[0].seq)
         else:
-            closed = [
-                each for each in facts.snapshots
-                if each.standing is Standing.CLOSED and self.contains(domain, each, row) and each.until is not None
-            ]  # fmt: skip
+            closed = [each for each in facts.closed if self.contains(domain, each, row) and each.until is not None]
             answer = Closed(min(each.until for each in closed if each.until is not None)) if closed else Absent()
             inside = closed
         answer = self.gate.with_rules(answer, row.url, from_epoch(row.captured))
         if not isinstance(answer, Open):
             return answer
-        later = facts.seqs[_first_from(facts.seqs, row.last) :]
-        is_known = any(each.seq == row.stored for each in facts.shown[: _first_from(facts.seqs, row.stored + 1)][-1:])
+        stored = _first_from(facts.seqs, row.stored)
+        is_known = stored < len(facts.seqs) and facts.seqs[stored] == row.stored
         since = inside[0].seq
         return VisibleCapture(
             url=row.url,
             path=row.path,
             surt=row.surt,
             since=since,
-            until=later[0] if later else NEVER,
+            until=facts.seqs[after] if after < len(facts.seqs) else NEVER,
             last=inside[-1].seq,
             captured=row.captured if is_known else since,
             status=row.status,
@@ -254,10 +314,6 @@ class VisibleCaptures:
     def _in_seen_tree(self, domain: str, tree: str, url: str, target: str) -> bool:
         found = redirect_lists.of_url(Repository(self.gate.archive.repository(domain)), tree, url)
         return found is not None and found.target == target
-
-
-def _between(shown: Sequence[Snapshot], seqs: Sequence[int], row: CaptureRow) -> Sequence[Snapshot]:
-    return shown[_first_from(seqs, row.first) : _first_from(seqs, row.last)]
 
 
 def _first_from(seqs: Sequence[int], seq: int) -> int:

@@ -126,7 +126,8 @@ def network(value: Any) -> str:
     try:
         return str(ipaddress.ip_network(value if isinstance(value, str) else ""))
     except ValueError:
-        raise ValueError(f"{value!r} is no IP address or network, such as 127.0.0.1 or 10.0.0.0/8, and not {UNIX!r}") from None
+        known = "no IP address or network, such as 127.0.0.1 or 10.0.0.0/8"
+        raise ValueError(f"{value!r} is {known}, and not {UNIX!r}") from None
 
 
 def url_pattern(value: Any) -> str:

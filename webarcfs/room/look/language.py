@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import gettext
 import io
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from babel.core import negotiate_locale
-from babel.dates import format_date, format_time
+from babel.core import Locale, negotiate_locale
+from babel.dates import format_date, format_time, get_day_names, get_month_names
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
@@ -24,9 +24,19 @@ LANGUAGES = ("en", "de")
 _LOCALES = Path(__file__).parent / "locale"
 #: English as archives on this side of the Atlantic write it: the day before the month.
 _FORMATS = {"en": "en_GB", "de": "de_DE"}
+_DAYS = {"en": "d MMM y", "de": "d. MMM y"}
+_MONTHS = {"en": "MMMM y", "de": "MMMM y"}
+_CLOCKS = {"en": "CET", "de": "Uhr MEZ"}
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 #: Most languages of a header that are looked at.
 _MOST = 20
+#: Dates that are kept as text: those of a few long lists.
+_KEPT = 4_096
+
+
+def msgid(text: str) -> str:
+    """Return a text as it is, and mark it as one that is translated where it is shown."""
+    return text
 
 
 def negotiated(asked: str, accepted: str) -> str:
@@ -46,8 +56,8 @@ def _weighted(accepted: str) -> list[tuple[str, float]]:
             weight = float(rest.strip().removeprefix("q=")) if rest else 1.0
         except ValueError:
             weight = 0.0
-        if 0 <= weight <= 1 and name.replace("-", "").isalnum():
-            found.append((name.partition("-")[0].lower(), weight))
+        if 0 <= weight <= 1 and name.strip().replace("-", "").isalnum():
+            found.append((name.strip().partition("-")[0].lower(), weight))
     return found
 
 
@@ -65,15 +75,52 @@ def translations(language: str) -> gettext.NullTranslations:
     return gettext.GNUTranslations(compiled)
 
 
+def said(text: str, language: str) -> str:
+    """Return a text of a view in a language, where it is one of ours; any other text as it is.
+
+    It is for values, which others may have written: what comes back is plain text that templates escape, whereas their
+    own `_()` returns markup and takes `%` for a place to fill.
+    """
+    return translations(language).gettext(text) if text else ""
+
+
+# -- dates -------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=_KEPT)
 def day(time: datetime, language: str) -> str:
-    """Return a date: `2 Aug 2005`."""
-    return format_date(time.astimezone(CET), "d MMM y", locale=_FORMATS[language])
+    """Return a date: `2 Aug 2005`, `2. Aug. 2005`."""
+    return format_date(time.astimezone(CET), _DAYS[language], locale=_FORMATS[language])
 
 
+@lru_cache(maxsize=_KEPT)
 def moment(time: datetime, language: str) -> str:
-    """Return a date with its time: `2 Aug 2005, 03:00 CET`."""
+    """Return a date with its time: `2 Aug 2005, 03:00 CET`, `2. Aug. 2005, 03:00 Uhr MEZ`."""
     own = time.astimezone(CET)
-    return f"{day(own, language)}, {format_time(own, 'HH:mm', tzinfo=CET, locale=_FORMATS[language])} CET"
+    clock = format_time(own, "HH:mm", tzinfo=CET, locale=_FORMATS[language])
+    return f"{day(own, language)}, {clock} {_CLOCKS[language]}"
+
+
+def month(year: int, number: int, language: str) -> str:
+    """Return the name of a month with its year: `August 2005`."""
+    return format_date(date(year, number, 1), _MONTHS[language], locale=_FORMATS[language])
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def months(language: str) -> tuple[str, ...]:
+    """Return the short names of the months, from January on."""
+    names = get_month_names("abbreviated", "stand-alone", _FORMATS[language])
+    return tuple(names[at][:3] for at in range(1, 13))
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def weekdays(language: str) -> tuple[str, ...]:
+    """Return the shortest names of the days, from Monday on, in two letters where one would not tell them apart."""
+    names = get_day_names("short", "stand-alone", _FORMATS[language])
+    return tuple(names[at][:2] for at in range(7))
+
+
+# -- numbers and names -------------------------------------------------------------------------------------------------
 
 
 def number(value: int, language: str) -> str:
@@ -88,3 +135,8 @@ def size(value: int, language: str) -> str:
         amount, unit = amount / 1000, unit + 1
     pattern = "#,##0" if unit == 0 or amount >= 100 else "#,##0.0"
     return f"{format_decimal(amount, pattern, locale=_FORMATS[language])} {_UNITS[unit]}"
+
+
+def name_of_language(code: str, language: str) -> str:
+    """Return the name of a language by its code: `German` for `de`; the code itself where it has no name."""
+    return str(Locale.parse(_FORMATS[language]).languages.get(code.lower(), code))

@@ -1,129 +1,280 @@
-"""Pictures of the room as SVG, made here: bars, years, sizes over snapshots, the strip of a calendar.
+"""Pictures of the room as SVG, made here: shares of a whole, upright bars, the calendar of a URL.
 
-They have names for screen readers and no styles of their own: `room.css` has the colours, for light and dark. A table
-with the same figures stands beside each. All text is escaped.
+They have names for screen readers and no styles of their own: `room.css` has the colours, for light and dark. What a
+picture shows stands beside it as text or as a table. Nothing is told by colour alone. All text is escaped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import calendar
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from webarcfs.room.look import language as languages
+from webarcfs.room.look.links import link_to
 from webarcfs.room.memento_views import CalendarEntry, Change
 from webarcfs.room.views import Slice, SnapshotRow
 
-#: Bars of a picture; what is more is one bar, the rest.
-MOST = 12
-_WIDTH = 640
-_SHAPES = {Change.NEW: "new", Change.CHANGED: "changed", Change.SAME: "same", Change.GONE: "gone"}
+#: Parts of a strip that have a colour of their own; what is more is one part, the rest.
+MOST = 7
+#: Years that are shown without a snapshot between those that have some.
+_MOST_YEARS = 60
+#: The mark that stands for several in one place: the change that matters most.
+_WEIGHT = {Change.SAME: 0, Change.CHANGED: 1, Change.NEW: 2, Change.GONE: 3}
+_CELL, _ROW = 34, 26
 
 
-def bars(slices: Sequence[Slice], label: str, rest: str, language: str) -> Markup:
-    """Return horizontal bars of documents, the most frequent first; nothing for none."""
-    if not slices:
-        return Markup("")
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """An upright bar: its value, the text that says it, and the label below it, which may be empty."""
+
+    value: int
+    text: str
+    label: str = ""
+    name: str = ""
+
+
+# -- shares ------------------------------------------------------------------------------------------------------------
+
+
+def parts_of(slices: Sequence[Slice], rest: str) -> list[Slice]:
+    """Return the largest parts of a whole as they have colours, what is left as one, called `rest`."""
     shown = list(slices[:MOST])
+    if len(slices) == MOST + 1:
+        return list(slices)
     if len(slices) > MOST:
         others = slices[MOST:]
         shown.append(Slice(rest, sum(each.documents for each in others), sum(each.bytes for each in others)))
-    most = max(each.documents for each in shown) or 1
-    rows = []
-    for at, each in enumerate(shown):
-        y, width = at * 26, max(round((_WIDTH - 330) * each.documents / most), 1)
-        figures = languages.number(each.documents, language), languages.size(each.bytes, language)
-        rows.append(
-            Markup('<text class="label" x="210" y="{}" text-anchor="end">{}</text>'
-                   '<rect class="bar" x="220" y="{}" width="{}" height="16" rx="2"/>'
-                   '<text class="figure" x="{}" y="{}">{} · {}</text>').format(
-                y + 15, _short(each.label), y + 3, width, 228 + width, y + 15, *figures
-            )
-        )  # fmt: skip
-    return _picture(_WIDTH, len(shown) * 26, label, Markup("").join(rows))
+    return shown
 
 
-def years(counts: Sequence[tuple[int, int]], label: str, language: str) -> Markup:
-    """Return upright bars of snapshots by year."""
-    if not counts:
+def strip(parts: Sequence[Slice], title: str, description: str, *, by_size: bool = False) -> Markup:
+    """Return a strip that shows what a whole consists of, by documents or by size; nothing for an empty whole."""
+    values = [each.bytes if by_size else each.documents for each in parts]
+    whole = sum(values)
+    if not whole:
         return Markup("")
-    most = max(count for _, count in counts) or 1
-    step = min(56, _WIDTH // len(counts)) or 1
-    rows = []
-    for at, (year, count) in enumerate(counts):
-        height = round(80 * count / most)
-        x = at * step
-        rows.append(
-            Markup('<rect class="bar" x="{}" y="{}" width="{}" height="{}" rx="2"/>').format(
-                x + 4, 100 - height, max(step - 8, 2), height
-            )
-        )
-        if step >= 30 or at % (30 // step + 1) == 0:
-            rows.append(
-                Markup('<text class="label" x="{}" y="116" text-anchor="middle">{}</text>'
-                       '<text class="figure" x="{}" y="{}" text-anchor="middle">{}</text>').format(
-                    x + step / 2, year, x + step / 2, 94 - height, languages.number(count, language) if count else ""
-                )
-            )  # fmt: skip
-    return _picture(step * len(counts), 122, label, Markup("").join(rows))
-
-
-def sizes(rows: Sequence[SnapshotRow], label: str, language: str) -> Markup:
-    """Return the bytes of snapshots as upright bars, oldest first; those that were not counted are left out."""
-    counted = [each for each in reversed(rows) if each.bytes is not None]
-    if len(counted) < 2:
-        return Markup("")
-    most = max(each.bytes or 0 for each in counted) or 1
-    step = min(56, _WIDTH / len(counted))
-    found = [
-        Markup('<rect class="bar" x="{:.1f}" y="{}" width="{:.1f}" height="{}"><title>{}: {}</title></rect>').format(
-            at * step + step / 8, 84 - height, step * 3 / 4, height, languages.day(each.date, language),
-            languages.size(each.bytes or 0, language),
-        )
-        for at, each in enumerate(counted)
-        if (height := max(round(80 * (each.bytes or 0) / most), 1))
-    ]  # fmt: skip
-    return _picture(round(step * len(counted)), 88, label, Markup("").join(found))
-
-
-def strip(entries: Sequence[CalendarEntry], label: str, language: str) -> Markup:
-    """Return snapshots on a line of time: a disc is new, a diamond changed, a stroke the same, a cross gone."""
-    if not entries:
-        return Markup("")
-    first, last = entries[0].date, entries[-1].date
-    span = (last - first).total_seconds() or 1.0
-    found = [Markup('<line class="axis" x1="20" y1="30" x2="{}" y2="30"/>').format(_WIDTH - 20)]
-    for each in entries:
-        x = 20 + (_WIDTH - 40) * ((each.date - first).total_seconds() / span if len(entries) > 1 else 0.5)
-        found.append(_mark(each, x, languages.moment(each.date, language)))
-    ends = ((20, "start", first), (_WIDTH - 20, "end", last)) if len(entries) > 1 else ((_WIDTH / 2, "middle", first),)
-    for x, anchor, time in ends:
+    x, found = 0.0, []
+    for at, value in enumerate(values):
+        width = 1000 * value / whole
         found.append(
-            Markup('<text class="label" x="{}" y="58" text-anchor="{}">{}</text>').format(
-                x, anchor, languages.day(time, language)
+            Markup('<rect class="part p{}" x="{:.1f}" y="0" width="{:.1f}" height="28"/>').format(
+                at, x, max(width - 3, 0.8)
             )
         )
-    return _picture(_WIDTH, 64, label, Markup("").join(found))
+        x += width
+    kind = "size" if by_size else "count"
+    return Markup(
+        '<svg class="picture strip" viewBox="0 0 1000 28" preserveAspectRatio="none" role="img" '
+        'aria-labelledby="strip-{}"><title id="strip-{}">{}. {}</title>{}</svg>'
+    ).format(kind, kind, title, description, Markup("").join(found))
 
 
-def _mark(entry: CalendarEntry, x: float, when: str) -> Markup:
-    kind = _SHAPES[entry.change]
-    shapes = {
-        Change.NEW: Markup('<circle cx="{x:.1f}" cy="30" r="7"/>'),
-        Change.CHANGED: Markup('<path d="M{x:.1f} 22l8 8-8 8-8-8z"/>'),
-        Change.SAME: Markup('<path d="M{x:.1f} 24v12"/>'),
-        Change.GONE: Markup('<path d="M{a:.1f} 25l10 10m0-10l-10 10"/>'),
-    }
-    return Markup('<g class="mark {}"><title>{}</title>{}</g>').format(
-        kind, when, shapes[entry.change].format(x=x, a=x - 5)
+def swatch(at: int) -> Markup:
+    """Return the colour of a part, for the table beside a strip."""
+    return Markup(
+        '<svg class="swatch" viewBox="0 0 12 12" width="12" height="12" aria-hidden="true">'
+        '<rect class="part p{}" width="12" height="12" rx="2"/></svg>'
+    ).format(min(at, MOST))
+
+
+def share(value: int, most: int) -> Markup:
+    """Return a bar for the cell of a table that has the value as text."""
+    width = 100 * value / most if most > 0 else 0
+    return Markup(
+        '<svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="ground" width="100" height="8"/><rect class="bar" width="{:.1f}" height="8"/></svg>'
+    ).format(max(width, 0.8) if value else 0)
+
+
+# -- upright bars ------------------------------------------------------------------------------------------------------
+
+
+def years(counts: Sequence[tuple[int, int]], title: str, language: str) -> Markup:
+    """Return upright bars of snapshots by year."""
+    return _columns([Bar(n, languages.number(n, language), str(year)) for year, n in counts], title, "years")
+
+
+def sizes(rows: Sequence[SnapshotRow], title: str, language: str) -> Markup:
+    """Return the bytes of snapshots as upright bars, oldest first; those that were not counted are left out."""
+    bars, year = [], 0
+    for each in reversed(rows):
+        if each.bytes is not None:
+            label = "" if each.date.year == year else str(each.date.year)
+            year = each.date.year
+            text = languages.size(each.bytes, language)
+            bars.append(Bar(each.bytes, text, label, f"{languages.day(each.date, language)}: {text}"))
+    return _columns(bars, title, "sizes") if len(bars) > 1 else Markup("")
+
+
+def _columns(bars: Sequence[Bar], title: str, key: str) -> Markup:
+    """Return upright bars above a line. What few bars are is written above each; of many, above the highest."""
+    if not bars:
+        return Markup("")
+    most = max(each.value for each in bars) or 1
+    step = max(min(64, 680 // len(bars)), 6)
+    highest = next((at for at, each in enumerate(bars) if each.value == most), 0)
+    every = -(-36 // step)
+    found, labelled = [], -every
+    for at, each in enumerate(bars):
+        x, height = 30 + at * step, round(110 * each.value / most)
+        middle = x + step / 2
+        found.append(
+            Markup('<rect class="bar" x="{:.1f}" y="{}" width="{:.1f}" height="{}" rx="1"><title>{}</title></rect>')
+            .format(x + step * 0.14, 132 - height, step * 0.72, height, each.name or f"{each.label}: {each.text}")
+        )  # fmt: skip
+        if each.value and (step >= 52 or at == highest):
+            found.append(_text("figure", middle, 126 - height, each.text))
+        if each.label and at - labelled >= every:
+            labelled = at
+            found.append(_text("label", middle, 149, each.label))
+    width = 60 + step * len(bars)
+    found.append(Markup('<path class="axis" d="M24 132.5H{}"/>').format(width - 24))
+    description = ", ".join(each.name or f"{each.label}: {each.text}" for each in bars[:100])
+    return _picture(key, (width, 156), title, Markup("").join(found), description)
+
+
+# -- the calendar of a URL ---------------------------------------------------------------------------------------------
+
+
+def mark(change: str) -> Markup:
+    """Return the mark of a change, for where its name stands beside it."""
+    return Markup('<svg class="sign" viewBox="0 0 20 20" width="16" height="16" aria-hidden="true">{}</svg>').format(
+        _mark(Change(change), 10, 10, 7)
     )
 
 
-def _picture(width: int, height: int, label: str, inside: Markup) -> Markup:
+def months_of(
+    year: int, entries: Sequence[CalendarEntry], names: Mapping[str, str], language: str
+) -> list[tuple[str, Markup, bool]]:
+    """Return the months of a year: name, picture, whether it is empty. A day with snapshots leads to the last of them.
+
+    `names` are the changes as the language has them.
+    """
+    by_day: dict[tuple[int, int], list[CalendarEntry]] = defaultdict(list)
+    for each in entries:
+        if each.date.year == year:
+            by_day[each.date.month, each.date.day].append(each)
+    return [
+        (
+            languages.month(year, number, language),
+            _month(year, number, by_day, names, language),
+            not any(key[0] == number for key in by_day),
+        )
+        for number in range(1, 13)
+    ]
+
+
+def _month(
+    year: int, number: int, by_day: Mapping[tuple[int, int], Sequence[CalendarEntry]], names: Mapping[str, str],
+    language: str,
+) -> Markup:  # fmt: skip
+    found = [_text("weekday", at * _CELL + _CELL / 2, 14, name) for at, name in enumerate(languages.weekdays(language))]
+    weeks = calendar.Calendar().monthdayscalendar(year, number)
+    for line, week in enumerate(weeks):
+        for at, day in enumerate(week):
+            if not day:
+                continue
+            x, y = at * _CELL + _CELL / 2, 24 + line * _ROW + _ROW / 2
+            here = by_day.get((number, day), ())
+            if not here:
+                found.append(_text("day", x, y + 4, str(day)))
+                continue
+            change = _weightiest(here)
+            inside = _mark(change, x, y, 11) + _text(f"day on {change.value}", x, y + 4, str(day))
+            found.append(_linked(here, names, language, inside))
+    label = languages.month(year, number, language)
+    return _picture("month", (7 * _CELL, 26 + 6 * _ROW), label, Markup("").join(found))
+
+
+def years_of(
+    entries: Sequence[CalendarEntry], hrefs: Mapping[int, str], names: Mapping[str, str], title: str, language: str
+) -> Markup:
+    """Return years and their months, with a mark where there are snapshots; several are told by their number.
+
+    `hrefs` are the pages of the years: a month with several snapshots leads there.
+    """
+    by_month: dict[tuple[int, int], list[CalendarEntry]] = defaultdict(list)
+    for each in entries:
+        by_month[each.date.year, each.date.month].append(each)
+    known = sorted({year for year, _ in by_month})
+    if not known:
+        return Markup("")
+    shown = list(range(known[0], known[-1] + 1)) if known[-1] - known[0] < _MOST_YEARS else known
+    left, cell = 58, 52
+    found = [_text("weekday", left + at * cell + cell / 2, 14, name)
+             for at, name in enumerate(languages.months(language))]  # fmt: skip
+    for line, year in enumerate(shown):
+        y = 24 + line * 30 + 15
+        found.append(Markup('<path class="axis" d="M{} {}H{}"/>').format(left, y + 15, left + 12 * cell))
+        found.append(_text("label", 24, y + 4, str(year)))
+        for number in range(1, 13):
+            here = by_month.get((year, number), ())
+            x = left + (number - 1) * cell + cell / 2
+            if not here:
+                found.append(Markup('<circle class="none" cx="{:.1f}" cy="{}" r="1.5"/>').format(x, y))
+                continue
+            change = _weightiest(here)
+            inside = _mark(change, x, y, 8)
+            if len(here) > 1:
+                inside += _text("figure", x + 19, y + 4, f"×{len(here)}")
+            found.append(_linked(here, names, language, inside, hrefs.get(year, "")))
+    return _picture("calendar", (left + 12 * cell + 8, 30 + 30 * len(shown)), title, Markup("").join(found))
+
+
+def _weightiest(entries: Iterable[CalendarEntry]) -> Change:
+    return max((each.change for each in entries), key=lambda change: _WEIGHT[change])
+
+
+def _linked(
+    entries: Sequence[CalendarEntry], names: Mapping[str, str], language: str, inside: Markup, several: str = ""
+) -> Markup:
+    """Return a mark as a link that says what it stands for; one that leads nowhere is said all the same."""
+    label = "; ".join(f"{languages.moment(each.date, language)}: {names[each.change.value]}" for each in entries[:12])
+    shown = [each.href for each in entries if each.href]
+    href = several if several and len(entries) > 1 else (shown[-1] if shown else "")
+    if not (leads := link_to(href)):
+        return Markup('<g class="gone-day" role="img" aria-label="{}"><title>{}</title>{}</g>').format(
+            label, label, inside
+        )
+    return Markup('<a{} aria-label="{}"><title>{}</title>{}</a>').format(leads, label, label, inside)
+
+
+def _mark(change: Change, x: float, y: float, radius: float) -> Markup:
+    """Return a mark: a disc is new, a diamond changed, a ring the same, a crossed square gone."""
+    if change is Change.NEW:
+        shape = Markup('<circle cx="{:g}" cy="{:g}" r="{:g}"/>').format(x, y, radius)
+    elif change is Change.CHANGED:
+        long = radius * 1.2
+        shape = Markup('<path d="M{:g} {:g}l{r:g} {r:g}l-{r:g} {r:g}l-{r:g} -{r:g}z"/>').format(x, y - long, r=long)
+    elif change is Change.SAME:
+        shape = Markup('<circle cx="{:g}" cy="{:g}" r="{:g}"/>').format(x, y, radius - 1)
+    else:
+        half = radius * 0.8
+        shape = Markup('<path d="M{a:g} {b:g}h{w:g}v{w:g}h-{w:g}zl{w:g} {w:g}m0 -{w:g}l-{w:g} {w:g}"/>').format(
+            a=x - half, b=y - half, w=2 * half
+        )
+    return Markup('<g class="mark {}">{}</g>').format(change.value, shape)
+
+
+# -- all pictures ------------------------------------------------------------------------------------------------------
+
+
+def _text(kind: str, x: float, y: float, text: str) -> Markup:
+    return Markup('<text class="{}" x="{:g}" y="{:g}" text-anchor="middle">{}</text>').format(kind, x, y, text)
+
+
+def _picture(key: str, measures: tuple[float, float], title: str, inside: Markup, description: str = "") -> Markup:
+    """Return a picture with its name. With a description it is one image, else its marks are read one by one."""
+    width, height = measures
+    role = Markup('group" aria-label="{}').format(title)
+    if description:
+        role = Markup('img" aria-labelledby="{k}-title" aria-describedby="{k}-desc').format(k=key)
+        said = Markup('<title id="{k}-title">{}</title><desc id="{k}-desc">{}</desc>').format(title, description, k=key)
+        inside = said + inside
     return Markup(
-        '<svg class="picture" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}">{}</svg>'
-    ).format(width, height, width, height, escape(label), inside)
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= 30 else f"{label[:29]}…"
+        '<svg class="picture {}" viewBox="0 0 {:g} {:g}" width="{:g}" height="{:g}" role="{}">{}</svg>'
+    ).format(key, width, height, width, height, role, inside)

@@ -1,28 +1,35 @@
 """Pages of the room from the values of `views`: a template for each class of page, in the language of the reader.
 
-Everything that a value has is text; the templates escape it. Only our own pictures are markup.
+Everything that a value has is text; the templates escape it, and make a link of it only where it is a path of the room.
+Only our own pictures and dates are markup.
 """
 
 from __future__ import annotations
 
 import hashlib
 import mimetypes
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.room import memento_views, views
 from webarcfs.room.look import language as languages
 from webarcfs.room.look import pictures
+from webarcfs.room.look.links import link_to
 
 _HERE = Path(__file__).parent
 _STATIC = _HERE / "static"
+#: A language, as pages say theirs (BCP 47, its first part).
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}")
 #: The page of a class.
 _TEMPLATES: Mapping[type, str] = {
     views.HomePage: "home.html",
@@ -91,17 +98,51 @@ class Look:
             lstrip_blocks=True,
         )
         environment.install_gettext_translations(languages.translations(language), newstyle=True)  # type: ignore[attr-defined] # of the extension
-        for name in ("day", "moment", "number", "size"):
+        for name in ("number", "size", "said", "name_of_language"):
             environment.filters[name] = partial(getattr(languages, name), language=language)
-        environment.filters["is_web"] = lambda url: str(url).startswith(("http://", "https://"))
+        # Dates are elements; where text is needed, as in a title or an attribute, they are `…_text`.
+        for name in ("day", "moment"):
+            as_text = partial(getattr(languages, name), language=language)
+            environment.filters[f"{name}_text"] = as_text
+            environment.filters[name] = partial(_time, as_text=as_text)
+        environment.filters.update(to=link_to, paragraphs=_paragraphs, shown=_shown, lang=_lang)
         environment.globals.update(
             static=self.static,
-            bars=partial(pictures.bars, language=language),
+            swatch=pictures.swatch,
+            share=pictures.share,
+            strip=pictures.strip,
+            parts_of=pictures.parts_of,
+            mark=pictures.mark,
             years=partial(pictures.years, language=language),
             sizes=partial(pictures.sizes, language=language),
-            strip=partial(pictures.strip, language=language),
+            months_of=partial(pictures.months_of, language=language),
+            years_of=partial(pictures.years_of, language=language),
         )
         return environment
+
+
+# -- filters of the templates ------------------------------------------------------------------------------------------
+
+
+def _time(value: datetime, as_text: partial[str]) -> Markup:
+    """Return a time as an element that programs can read."""
+    return Markup('<time datetime="{}">{}</time>').format(value.isoformat(), as_text(value))
+
+
+def _lang(code: str) -> Markup:
+    """Return the attribute that says the language of a text that others wrote; nothing where it is not known."""
+    return Markup(' lang="{}"').format(code.lower()) if _LANGUAGE_TAG.fullmatch(code) else Markup("")
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of a text: an empty line ends one."""
+    return [found.strip() for found in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")) if found.strip()]
+
+
+def _shown(rows: Iterable[object], *names: str) -> frozenset[str]:
+    """Return those of the names under which some row has a value: columns that have none are not shown."""
+    found = list(rows)
+    return frozenset(name for name in names if any(getattr(each, name) not in ("", None, ()) for each in found))
 
 
 def _switched(path: str, query: str, language: str) -> str:

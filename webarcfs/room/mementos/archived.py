@@ -106,7 +106,7 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
 
         return ranges.partly(visit.request, capture.status, capture.size, pieces, [*fields, ("ETag", etag)])
     known = f"{capture.blob} {located.seq} {modifier} {VERSION} {visit.token} {visit.origins.room}"
-    etag = f'"{hashlib.sha256(known.encode() + anew.body).hexdigest()[:32]}"'
+    etag = f'"{hashlib.sha256(known.encode() + anew.digest).hexdigest()[:32]}"'
     return ranges.whole(visit.request, capture.status, anew.body, [*fields, ("ETag", etag)])
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from urllib.parse import quote
 
 from webarcfs.archive.model.errors import NotFound
@@ -14,12 +15,12 @@ from webarcfs.room.views import Choice, Fonds, HomePage, Link, PublicationPage, 
 from webarcfs.room.visit import Visit
 
 #: Filters of the list: parameter → label, and the value of a snapshot.
-_FILTERS: dict[str, tuple[str, Callable[[RecordHead], Iterable[str]]]] = {
-    "signature": ("Signature", lambda head: [head.signature]),
-    "publication": ("Publication", lambda head: [head.publication]),
-    "project": ("Project", lambda head: [head.project]),
-    "type": ("Type", lambda head: ["occasion" if head.is_occasion else "regular"]),
-    "year": ("Year", lambda head: [str(head.date.year)]),
+_FILTERS: dict[str, tuple[str, Callable[[RecordHead], str]]] = {
+    "signature": ("Signature", attrgetter("signature")),
+    "publication": ("Publication", attrgetter("publication")),
+    "project": ("Project", attrgetter("project")),
+    "type": ("Type", lambda head: "occasion" if head.is_occasion else "regular"),
+    "year": ("Year", lambda head: str(head.date.year)),
 }
 #: Values of a filter that are offered.
 _MOST_VALUES = 30
@@ -31,7 +32,7 @@ def home(visit: Visit) -> HomePage:
     heads = services.records.all()
     query = visit.parameter("q")
     chosen = {name: visit.parameter(name) for name in _FILTERS if visit.parameter(name)}
-    found = [each for each in heads if _fits(each, query, chosen)]
+    found = [each for each in heads if _fits(each, query, chosen)] if query or chosen else heads
     publications = {each.publication for each in heads}
     as_list = bool(query or chosen or visit.parameter("all") or len(publications) == 1)
     fonds: tuple[Fonds, ...] = ()
@@ -83,7 +84,7 @@ def publication(visit: Visit, name: str) -> PublicationPage:
 
 
 def _fits(head: RecordHead, query: str, chosen: dict[str, str]) -> bool:
-    if any(value not in _FILTERS[name][1](head) for name, value in chosen.items()):
+    if any(value != _FILTERS[name][1](head) for name, value in chosen.items()):
         return False
     if not query:
         return True
@@ -115,11 +116,8 @@ def _fonds(services: Services, heads: Sequence[RecordHead]) -> tuple[Fonds, ...]
 
 
 def _choices(visit: Visit, heads: Sequence[RecordHead], chosen: dict[str, str]) -> Iterable[Choice]:
-    for name, (label, values_of) in _FILTERS.items():
-        counts: dict[str, int] = defaultdict(int)
-        for head in heads:
-            for value in values_of(head):
-                counts[value] += 1
+    for name, (label, value_of) in _FILTERS.items():
+        counts = Counter(map(value_of, heads))
         counts.pop("", None)
         value = chosen.get(name, "")
         if len(counts) < 2 and not value:

@@ -1,16 +1,20 @@
 """Archived bodies with their references led into the room: which bodies are rewritten, as what, and the result.
 
-The places of the references are kept; where they lead is decided for each answer. So a page that was shown before is
-put together from slices.
+The places of the references are kept, and so are bodies that were put together lately. Where references lead is asked
+for each answer: a body is shown again only where its page, and all domains that it names, have the same state for the
+reader as when it was put together.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.system.cache import Cache
 from webarcfs.content import text
 from webarcfs.content.rewriting import assembly, css_references, html_references
 from webarcfs.content.rewriting.references import References
@@ -39,15 +43,31 @@ class Reading(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A body that was rewritten, and the charset of its bytes, if it is another one than was sent."""
+    """A body that was rewritten, its SHA-256, and the charset of its bytes, if it is another one than was sent."""
 
     body: bytes
+    digest: bytes
     charset: str = ""
+
+
+#: Archived heads that were read, by their blobs, in bytes.
+_HEADS: Cache[str, Head | None] = Cache(1 << 20, lambda each: 200 if each is None else 200 + 3 * len(each.raw))
+#: Memory of the bodies that are kept, and of the domains that they name; a page with more of them is not kept.
+_KEPT_BYTES = limits.REWRITER_CACHE_BYTES // 2
+_MOST_DOMAINS = 1_000
+#: What a body is made of → the domains that it names; with the digits of these domains → the body. Both are functions
+#: of what they are kept under, so they may be one for all archives and readers.
+_NAMED: Cache[tuple[object, ...], tuple[str, ...]] = Cache(
+    _KEPT_BYTES // 8, lambda each: 1_000 + sum(60 + len(domain) for domain in each)
+)
+_BODIES: Cache[tuple[object, ...], Rewritten] = Cache(_KEPT_BYTES, lambda each: 1_000 + len(each.body))
 
 
 def head_of(services: Services, domain: str, capture: VisibleCapture) -> Head | None:
     """Return the archived head of a capture; None where there is none that can be read."""
-    return parse_head(services.shared.body(domain, capture.head)) if capture.head else None
+    if not capture.head:
+        return None
+    return _HEADS.get(capture.head, lambda: parse_head(services.shared.body(domain, capture.head)))
 
 
 def reading_of(mime_type: str, modifier: Modifier) -> Reading | None:
@@ -82,33 +102,67 @@ def rewritten(
     reading = reading_of(capture.mime_type, modifier)
     if reading is None or capture.size > limits.REWRITTEN_BYTES:
         return None
-    services = visit.services
-    body = services.shared.body(located.domain, capture.blob)
-    charset = text.decode_charset(body, "" if head is None else head.content_type)
-    references = references_of(services, located.domain, capture, reading, charset)
-    targets = Targets(place_of(visit, located, capture, charset, references.base or ""))
-    return Rewritten(assembly.rewritten(body, references, targets.of), references.charset_sent)
+    page = _Page(visit, located, capture, reading, "" if head is None else head.content_type)
+    made_of = page.made_of()
+    domains = _NAMED.held(made_of)
+    if domains is not None:
+        return _BODIES.get((made_of, tuple(map(page.digits, domains))), page.put_together)
+    made = page.put_together()
+    if len(page.named) <= _MOST_DOMAINS:
+        _NAMED.keep(made_of, tuple(page.named))
+        _BODIES.keep((made_of, tuple(page.named.values())), made)
+    return made
 
 
-def place_of(visit: Visit, located: Located, capture: VisibleCapture, charset: str, base: str) -> Place:
-    """Return a page as it is shown, for what leads on from it."""
-    services, seq = visit.services, located.seq or capture.since
+class _Page:
+    """A body that is shown to a reader: what it is made of, and where its references lead."""
 
-    def digits(domain: str) -> str | None:
-        found = states.state_in_record(services, domain, located.domain, seq)
-        return None if found is None else digits_of(found)
+    def __init__(
+        self, visit: Visit, located: Located, capture: VisibleCapture, reading: Reading, content_type: str
+    ) -> None:
+        self.named: dict[str, str | None] = {}
+        self._visit, self._capture, self._reading = visit, capture, reading
+        self._url, self._domain, self._content_type = located.url, located.domain, content_type
+        self._seq = located.seq or capture.since
+        self._rules = states.leaving(visit.services, located.domain, self._seq).rules
+        self._record = lru_cache(maxsize=1)(lambda: states.record_of(visit.services, located.domain, self._seq))
 
-    return Place(
-        url=located.url,
-        digits=digits_of(seq),
-        charset=charset,
-        room=visit.origins.room,
-        prefix=visit.token,
-        digits_of=digits,
-        rules=states.leaving(services, located.domain, seq).rules,
-        captured=from_epoch(capture.captured),
-        base=base,
-    )
+    def made_of(self) -> tuple[object, ...]:
+        """Return all that the body depends on, but for the states of the domains that it names."""
+        capture, origins = self._capture, self._visit.origins
+        return (
+            capture.blob, self._reading, self._content_type, self._url, self._seq, capture.captured, self._rules,
+            origins.room, self._visit.token,
+        )  # fmt: skip
+
+    def digits(self, domain: str) -> str | None:
+        """Return the digits of links to a domain, as the gate says now; None where the reader sees nothing of it."""
+        if domain not in self.named:
+            seq: int | None = self._seq
+            if domain != self._domain:
+                seq = states.state_beside(self._visit.services, domain, self._record(), self._seq)
+            self.named[domain] = None if seq is None else digits_of(seq)
+        return self.named[domain]
+
+    def put_together(self) -> Rewritten:
+        """Return the body with its references led into the room."""
+        shared, capture = self._visit.services.shared, self._capture
+        body = shared.body(self._domain, capture.blob)
+        charset = text.decode_charset(body, self._content_type)
+        references = references_of(self._visit.services, self._domain, capture, self._reading, charset)
+        place = Place(
+            url=self._url,
+            digits=digits_of(self._seq),
+            charset=charset,
+            room=self._visit.origins.room,
+            prefix=self._visit.token,
+            digits_of=self.digits,
+            rules=self._rules,
+            captured=from_epoch(capture.captured),
+            base=references.base or "",
+        )
+        made = assembly.rewritten(body, references, Targets(place).of)
+        return Rewritten(made, hashlib.sha256(made).digest(), references.charset_sent)
 
 
 def has_scripts(services: Services, domain: str, capture: VisibleCapture) -> bool:

@@ -86,9 +86,11 @@ def state_in_record(services: Services, domain: str, shown: str, seq: int) -> in
 
     That is the one of the same record, where there is one; else the one in force at that time.
     """
-    if domain == shown:
-        return seq
-    head = record_of(services, shown, seq)
+    return seq if domain == shown else state_beside(services, domain, record_of(services, shown, seq), seq)
+
+
+def state_beside(services: Services, domain: str, head: RecordHead | None, seq: int) -> int | None:
+    """Return the same for another domain: its snapshot in a record, else the one in force at a time."""
     if head is not None:
         facts = services.gate.facts(domain)
         for tag in head.tags:

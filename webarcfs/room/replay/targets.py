@@ -14,7 +14,6 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from webarcfs.archive.config.settings import LeavingRule
-from webarcfs.archive.model.url import domain_of
 from webarcfs.content.outlinks import bare
 from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.urlresolver import resolver
@@ -68,6 +67,7 @@ class Targets:
     place: Place
     _resolve: Callable[[str], str | None] = field(init=False)
     _digits: Callable[[str], str | None] = field(init=False)
+    _back: str = field(init=False)
     _has_base: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -76,6 +76,7 @@ class Targets:
         if base and base != self.place.url:
             self._resolve, self._has_base = resolver(base, self.place.charset), True
         self._digits = lru_cache(maxsize=1_000)(self.place.digits_of)
+        self._back = replay_path(self.place.digits, Modifier.FRAME, self.place.url).removeprefix("/web/")
 
     def of(self, use: Use, raw: str) -> Rewritten | None:
         """Return what takes the place of a reference as it was written; None: it stays."""
@@ -98,7 +99,7 @@ class Targets:
         url = self._resolve(bare(raw))
         if url is None:
             return Rewritten("about:blank" if use in (Use.FRAME, Use.OBJECT) else "data:,")
-        digits = self._digits(domain_of(url)) or self.place.digits
+        digits = self._digits(_domain(url)) or self.place.digits
         return Rewritten(f"{self.place.prefix}{replay_path(digits, MODIFIERS[use], url)}{_fragment(raw)}")
 
     def _link(self, raw: str, use: Use) -> Rewritten | None:
@@ -124,16 +125,15 @@ class Targets:
         """Return where a URL is shown in the room; None where a rule, or the gate, leads to a notice."""
         if rule_for(self.place.rules, "link", url, self.place.captured) is not None:
             return None
-        digits = self._digits(domain_of(url))
+        digits = self._digits(_domain(url))
         return None if digits is None else f"{self.place.room}{replay_path(digits, Modifier.FRAME, url)}"
 
     def _notice(self, kind: str, about: str) -> str:
         """Return the URL of a notice; `about` is told as text, and the page that leads there as the way back."""
         said = quote(about[:_LONGEST], safe="")
-        back = replay_path(self.place.digits, Modifier.FRAME, self.place.url).removeprefix("/web/")
         if kind == "form":
-            return f"{self.place.room}/notice/form/{said or '-'}/{back}"
-        return f"{self.place.room}/notice/{kind}?url={said}&from={quote(back, safe='/:')}"
+            return f"{self.place.room}/notice/form/{said or '-'}/{self._back}"
+        return f"{self.place.room}/notice/{kind}?url={said}&from={quote(self._back, safe='/:')}"
 
 
 def rule_for(rules: Sequence[LeavingRule], on: str, url: str, captured: datetime | None) -> LeavingRule | None:
@@ -155,7 +155,14 @@ def _pattern(match: str) -> re.Pattern[str]:
     return re.compile(".*?".join(map(re.escape, match.split("*"))), re.IGNORECASE | re.DOTALL)
 
 
+def _domain(url: str) -> str:
+    """Return the domain of a canonical URL; to parse each anew would cost as much as all the rest."""
+    return url[url.index("//") + 2 :].partition("/")[0]
+
+
 def _fragment(raw: str) -> str:
     """Return the fragment of a reference, as a URL may have it."""
+    if "#" not in raw:
+        return ""
     _, mark, rest = raw.partition("#")
     return "#" + _FRAGMENT.sub(lambda each: quote(each[0]), rest.strip()) if mark else ""

@@ -4,7 +4,7 @@
   "use strict";
   var frame = document.getElementById("archived"), here = /^\/web\/([0-9]{14})\//.exec(location.pathname);
   if (!frame || !here) { return; }
-  var origin = new URL(frame.src).origin, first = null;
+  var origin = new URL(frame.src).origin, first = null, leaves = false;
   window.addEventListener("message", function (event) {
     var said = event.data;
     if (event.source !== frame.contentWindow || event.origin !== origin || typeof said !== "object" || !said) { return; }
@@ -13,6 +13,9 @@
     if (typeof url !== "string" || !/^https?:\/\/[^\s"'<>\\#]{1,4000}$/.test(url.split("#")[0])) { return; }
     url = url.split("#")[0];
     if (first === null) { first = url; return; }
-    if (url !== first) { location.replace("/web/" + here[1] + "/" + url); }
+    if (url !== first && !leaves) {
+      leaves = true;
+      location.replace("/web/" + here[1] + "/" + url);
+    }
   });
 })();

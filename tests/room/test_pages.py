@@ -1,0 +1,216 @@
+"""The room's own pages: lists, records, comparisons, search, versions, differences, and in which language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from agent.indexing import fulltext
+from agent.indexing.recovery import recover
+from tests.support import archives
+from tests.support.rooms import Page, Served, digits, published, served
+from webarcfs.archive.model.metadata import CET
+from webarcfs.room.look.language import negotiated
+from webarcfs.room.pages.differences import compared
+from webarcfs.room.views import Marked
+
+pytestmark = pytest.mark.store
+
+DOMAIN = "www.example.org"
+HOME = f"http://{DOMAIN}/"
+FIRST = datetime(2020, 5, 1, 12, tzinfo=CET)
+TIMES = [FIRST + timedelta(days=300 * each) for each in range(3)]
+RECORDS = [f"{each:%Y%m%dT%H%M%S}-p" for each in TIMES]
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    made = archives.make_archive(tmp_path_factory.mktemp("pages"))
+    lines = [f"line {each}" for each in range(20)]
+    for at, when in enumerate(TIMES):
+        lines[3 * at] = f"another line {at}"
+        text = "".join(f"<p>{each}</p>" for each in lines)
+        pages: dict[str, Page | None] = {
+            HOME: Page(f"<title>Home {HOSTILE}</title>{text}".encode(), title=f"Home {HOSTILE}")
+        }
+        if at == 1:
+            pages[f"{HOME}new.pdf"] = Page(b"%PDF", "application/pdf")
+        if at == 2:
+            pages[f"{HOME}new.pdf"] = None
+        published(made, DOMAIN, pages, when, title=f"Home {HOSTILE}" if at == 2 else "")
+    published(
+        made,
+        "other.example.org",
+        {"http://other.example.org/": Page(b"<p>other")},
+        FIRST,
+        publication="q",
+        signature="5200",
+    )
+    recover(made)
+    fulltext.bring_in_step(made)
+    made.settings.write_text(f'[[publication]]\nname = "p"\nurls = ["{HOME}"]\ndescription = "A site."\n')
+    with served(made) as found:
+        yield found
+
+
+def tree(room: Served, path: str, **headers: str) -> LexborHTMLParser:
+    answer = room.get(path, headers)
+    assert answer.status == 200, path
+    return LexborHTMLParser(answer.body)
+
+
+def test_the_overview_has_what_is_released_by_fonds(room: Served) -> None:
+    found = tree(room, "/")
+    assert [node.text() for node in found.css(".fonds > h3")] == ["5100", "5200"]
+    assert found.css_first(f"a[href='/web/{digits(TIMES[2])}/{HOME}']") is not None
+    assert found.css_first("a[href='/publication/p']") is not None
+    rows = tree(room, "/?all=1").css("table.snapshots tbody tr")
+    assert len(rows) == 4
+    dates = [row.css_first("td").text() for row in rows]  # type: ignore[union-attr] # it is there
+    assert dates[0] == "22 Dec 2021, 12:00 CET"
+    assert next(node.text() for node in tree(room, "/?all=1&order=oldest").css("td.date")) == "1 May 2020, 12:00 CET"
+    assert len(tree(room, "/?signature=5200").css("table.snapshots tbody tr")) == 1
+    assert len(tree(room, "/?q=other").css("table.snapshots tbody tr")) == 1
+
+
+def test_search_is_reached_from_the_overview_and_from_archived_pages(room: Served) -> None:
+    assert tree(room, "/").css_first("form[action='/search'] input[name=q]") is not None
+    link = tree(room, f"/web/{digits(TIMES[0])}/{HOME}").css_first("a[href^='/search?from=']")
+    assert link is not None
+    assert "search of the archived site itself is not here" in room.get(link.attributes["href"] or "").text
+
+
+def test_a_publication_has_its_snapshots_newest_first_and_by_year(room: Served) -> None:
+    found = tree(room, "/publication/p")
+    assert [node.attributes["href"] for node in found.css("table.snapshots th a")] == [
+        f"/snapshot/{each}" for each in RECORDS[::-1]
+    ]
+    assert "A site." in found.html  # type: ignore[operator] # it is there
+    assert len(found.css("svg.picture rect.bar")) >= 2
+
+
+def test_the_frame_has_its_head_and_foot(room: Served) -> None:
+    found = tree(room, f"/web/{digits(TIMES[1])}/{HOME}")
+    head = found.css_first("header").text()  # type: ignore[union-attr] # it is there
+    assert "This net resource is archived" in head
+    assert HOME in head
+    assert "25 Feb 2021, 12:00 CET" in head
+    assert found.css_first(f"a[rel=prev][href='/web/{digits(TIMES[0])}/{HOME}']") is not None
+    assert found.css_first(f"a[rel=next][href='/web/{digits(TIMES[2])}/{HOME}']") is not None
+    assert found.css_first(f"a[href='/diff/{digits(TIMES[0])}..{digits(TIMES[1])}/{HOME}']") is not None
+    foot = found.css_first("footer")
+    assert foot is not None
+    assert "5100" in foot.text()
+    assert "regular" in foot.text()
+    assert foot.css_first(f"a[href='/snapshot/{RECORDS[1]}']") is not None
+    iframe = found.css_first("iframe")
+    assert iframe is not None
+    assert iframe.attributes["sandbox"] == "allow-forms allow-downloads allow-top-navigation-by-user-activation"
+
+
+def test_a_record_has_its_fields_and_figures_and_leads_on(room: Served) -> None:
+    found = tree(room, f"/snapshot/{RECORDS[1]}")
+    text = found.css_first("main").text()  # type: ignore[union-attr] # it is there
+    assert "office" in text
+    assert "application/pdf" in text
+    assert found.css_first(f"a[href='/compare/{RECORDS[0]}..{RECORDS[1]}']") is not None
+    for kind in ("xml", "json", "dc"):
+        assert room.get(f"/snapshot/{RECORDS[1]}.{kind}").status == 200
+    assert "Bearbeiter" not in text
+
+
+def test_two_snapshots_are_compared_document_by_document(room: Served) -> None:
+    found = tree(room, f"/compare/{RECORDS[0]}..{RECORDS[1]}")
+    hrefs = [node.attributes["href"] for node in found.css(".changes a")]
+    assert f"/web/{digits(TIMES[1])}/{HOME}new.pdf" in hrefs
+    assert f"/diff/{digits(TIMES[0])}..{digits(TIMES[1])}/{HOME}" in hrefs
+    assert [node.text() for node in found.css(".tiles b")] == ["1", "0", "1"]
+
+
+def test_the_calendar_tells_new_changed_and_gone(room: Served) -> None:
+    found = tree(room, f"/web/*/{HOME}new.pdf")
+    assert [node.text() for node in found.css("tbody .flag")] == ["new", "gone"]
+    assert [node.text() for node in tree(room, f"/web/*/{HOME}").css("tbody .flag")] == ["new", "changed", "changed"]
+    assert len(tree(room, f"/web/2020*/{HOME}").css("tbody tr")) == 1
+    assert room.get("/versions?url=www.example.org").headers["location"] == f"/web/*/{HOME}"
+    rows = [node.text() for node in tree(room, f"/web/*/{HOME}*").css("tbody th a")]
+    assert rows == [HOME, f"{HOME}new.pdf"]
+
+
+def test_differences_are_marked_in_both_views(room: Served) -> None:
+    path = f"{digits(TIMES[0])}..{digits(TIMES[1])}/{HOME}"
+    below = tree(room, f"/diff/{path}")
+    assert "another line 1" in "".join(node.text() for node in below.css("tr.added"))
+    assert below.css("tr.removed")
+    beside = tree(room, f"/side/{path}")
+    assert beside.css("table.side ins")
+    assert room.get(f"/diff/{digits(TIMES[0])}..{digits(TIMES[0])}/{HOME}").status == 200
+
+
+def test_a_fault_in_a_search_is_marked_and_a_suggestion_made(room: Served) -> None:
+    assert tree(room, "/search?q=%22line").css_first("#fault") is not None
+    found = tree(room, "/search?q=anotherr")
+    assert found.css_first("a[href*='q=another']") is not None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/", "/?all=1", "/publication/p", f"/snapshot/{RECORDS[2]}", f"/web/*/{HOME}",
+        f"/web/{digits(TIMES[0])}/{HOME}",
+        "/search?q=line", "/search?q=line&group=snapshot&all=1", f"/search?q={HOSTILE}", f"/?q={HOSTILE}",
+        f"/notice/external?url={HOSTILE}", f"/notice/external?url=javascript:alert(1)&from={HOSTILE}", f"/{HOSTILE}",
+    ],
+)  # fmt: skip
+def test_nothing_that_others_wrote_becomes_markup(room: Served, path: str) -> None:
+    found = LexborHTMLParser(room.get(path.replace(" ", "%20")).body)
+    assert [node.attributes.get("src") for node in found.css("script")] == []
+    assert found.css("img") == []
+    for node in found.css("*"):
+        assert not [name for name in node.attributes if name.startswith("on")]
+        assert not (node.attributes.get("href") or "").lower().startswith(("javascript:", "data:", "http"))
+    assert found.css("[style], style") == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "accepted", "language"),
+    [("", "", "en"), ("de", "en", "de"), ("", "de-AT,de;q=0.9,en;q=0.8", "de"), ("", "fr,en;q=0.5", "en"),
+     ("xx", "de", "de"), ("", "de;q=0", "en"), ("", "de;q=abc, en", "en"), ("", ",;;=,", "en"),
+     ("", "en;q=0.2,de;q=0.7", "de")],
+)  # fmt: skip
+def test_languages(asked: str, accepted: str, language: str) -> None:
+    assert negotiated(asked, accepted) == language
+
+
+def test_pages_speak_german(room: Served) -> None:
+    for path in ("/", "/search?q=line", f"/snapshot/{RECORDS[0]}", f"/web/{digits(TIMES[0])}/{HOME}", "/about"):
+        answer = room.get(path, {"Accept-Language": "de"})
+        assert '<html lang="de"' in answer.text
+        assert any(word in answer.text for word in ("Lesesaal", "Netzressource"))
+    assert "Bestandssignatur" in room.get(f"/snapshot/{RECORDS[0]}?lang=de").text
+
+
+def test_feeds_and_status(room: Served) -> None:
+    assert room.get("/news.atom").text.count("<entry>") == 4
+    assert room.get("/status.json").status == 200
+    assert "/search?q={searchTerms}" in room.get("/opensearch.xml").text
+    for kind in ("csv", "json"):
+        assert room.get(f"/search.{kind}?q=line").status == 200
+
+
+def test_lines_are_compared_by_words() -> None:
+    lines = list(compared(["a b c d e", "same"], ["a b x d e", "same"]))
+    assert lines[0].old == Marked("a b c d e", ((4, 5),))
+    assert lines[0].new == Marked("a b x d e", ((4, 5),))
+
+
+def test_a_first_page_is_small(room: Served) -> None:
+    home = room.get("/")
+    found = LexborHTMLParser(home.body)
+    files = [node.attributes["href"] or "" for node in found.css("link[rel=stylesheet], link[rel=icon]")]
+    assert len(home.body) + sum(len(room.get(each).body) for each in files) < 50_000
+    assert all("immutable" in room.get(each).headers["cache-control"] for each in files)
