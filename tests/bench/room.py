@@ -258,7 +258,7 @@ def _memory(archive: Archive, pages: Pages, tags: Sequence[CommitTag], count: in
         *(f"/snapshot/{room_archives.job_of(each, f'p{number}')}" for number, each in enumerate(every[:5])),
         *(f"/cdx?url={url}" for url in urls[:200]),
         *(f"/cdx?url={_URLS}/section-00{number:02}/&matchType=prefix" for number in range(20)),
-        *(f"/search?q={word}" for word in ("python", "table", "index", "select", "debian", "server") * 20),
+        *(f"/search?q={word}" for word in ("python", "table", "index", "select", "debian", "server") * 4),
         *(f"/web/{digits_of(int(FIRST.timestamp()))}/http://{_SITE}/gone-{number}.html" for number in range(50)),
         *["/", "/about", "/?publication=p1", "/publication/p2", "/status.json", "/news.atom"] * 10,
     ]

@@ -163,6 +163,23 @@ PURE = (
     "webarcfs.content.markup",
     "webarcfs.content.tokens",
     "agent.policy.robotstxt",
+    "webarcfs.content.rewriting.assembly",
+    "webarcfs.content.rewriting.attribute_table",
+    "webarcfs.content.rewriting.css_references",
+    "webarcfs.content.rewriting.html_references",
+    "webarcfs.content.rewriting.xml_references",
+    "webarcfs.room.wayback.timestamps",
+    "webarcfs.room.wayback.replay_url",
+    "webarcfs.room.wayback.cdx_question",
+    "webarcfs.room.wayback.cdx_row",
+    "webarcfs.room.wayback.timemap",
+    "webarcfs.room.wayback.linear_pattern",
+    "webarcfs.room.replay.headers",
+    "webarcfs.room.replay.targets",
+    "webarcfs.room.views",
+    "webarcfs.room.memento_views",
+    "webarcfs.room.look.pictures",
+    "webarcfs.room.look.links",
 )
 IMPURE = {"os", "subprocess", "socket", "sqlite3", "pygit2", "shutil", "tempfile", "threading", "pathlib"}
 #: Functions whose first argument is the name of a statement in sql/.

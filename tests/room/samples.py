@@ -152,7 +152,7 @@ def _hit(number: int) -> HitRow:
 _FACETS = (
     Facet("type", "Kind of file", ((Link("?type=html", "html"), 1_204), (Link("?type=pdf", "pdf", True), 311))),
     Facet("site", "Site", ((Link("?site=a", "www.bundestag.example"), 1_411), (Link("?site=b", "dip.example"), 104))),
-    Facet("lang", "Language", ((Link("?lang=de", "de"), 1_400), (Link("?lang=en", "en"), 115))),
+    Facet("language", "Language", ((Link("?language=de", "de"), 1_400), (Link("?language=en", "en"), 115))),
     Facet("", "Year", ((Link("", "2005"), 800), (Link("", "2006"), 900))),
 )
 _SEARCHED = SearchPage(

@@ -141,7 +141,7 @@ def general() -> Iterator[str]:
         yield from (
             f"/search{end}?q={word}{more}"
             for end in ("", ".csv", ".json")
-            for more in ("", "&all=1", "&group=snapshot", "&lang=en")
+            for more in ("", "&all=1", "&group=snapshot", "&language=en")
         )
         yield f"/search?q={word[:-1]}s"  # suggestions
         yield f"/search?q={word[:4]}*"

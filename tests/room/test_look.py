@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from webarcfs.room import look as look_package
 from webarcfs.room.look import language, pictures
 from webarcfs.room.look.links import link_to
 from webarcfs.room.look.rendering import Look
-from webarcfs.room.memento_views import Change, Notice, NoticePage
+from webarcfs.room.memento_views import Change, FramePage, Notice, NoticePage
 from webarcfs.room.pages import records
 from webarcfs.room.server.security_headers import room_headers
 
@@ -331,7 +332,7 @@ _NOT_BELIEVED = (
     "{wb_type: 'load', url: 'javascript:alert(1)'}", "{wb_type: 'load', url: 'http://e.org/<b>'}",
     "{wb_type: 'load', url: '//e.org/b'}", "{wb_type: 'load', url: 'http://e.org/' + 'b'.repeat(9000)}",
     "{wb_type: 'load', url: 7}", "{wb_type: 'load'}", "{wb_type: 'cookie', url: 'http://e.org/b'}", "'http://e.org/b'",
-    "null", "[]",
+    "null", "[]", "{webarc: 'other', url: 'http://e.org/b'}", "{webarc: 'external', url: 7}",
 )  # fmt: skip
 
 
@@ -345,7 +346,9 @@ def test_the_frame_believes_messages_of_its_iframe_alone(
     browser: Browser, of_the_iframe: list[str], of_the_window: list[str], leads: bool
 ) -> None:
     stage = Stage()
-    stage.html = rendered(RICH["frame of pywb"]).replace('sandbox="', 'sandbox="allow-scripts allow-same-origin ')
+    page = RICH["frame of pywb"]
+    assert isinstance(page, FramePage)
+    stage.html = rendered(replace(page, url="http://e.org/a", sandbox="allow-scripts allow-same-origin"))
     context = browser.new_context()
     context.route("**/*", stage.answer)
     tab = context.new_page()

@@ -14,6 +14,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
+from starlette.requests import Request
 
 from tests.support import archives
 from tests.support.browsers import Sink, can_bind, chromium, needs_chromium
@@ -22,7 +24,7 @@ from tests.support.livesites import CAPTURED, archived, live
 from tests.support.rooms import Page, Served, digits, published
 from tests.support.sources import ROOT
 from webarcfs.archive.config.directory import Archive
-from webarcfs.room.pywb.proxy import handed_in, handed_out
+from webarcfs.room.pywb.proxy import handed_in, handed_out, is_for_window
 
 pytestmark = pytest.mark.store
 
@@ -30,6 +32,34 @@ _HOSTILE = "hostile.test"
 _PYWB = ROOT / ".venv-pywb" / "bin" / "wayback"
 #: Hostile pages in CI; the soak has all of them.
 _PAGES = int(os.environ.get("PYWB_HOSTILE", "40"))
+
+#: Pages of these tests: ways that a reader or a script takes.
+_OWN = {
+    "ways.html": Page(
+        b"<title>ways</title><a id=blank target=_blank href=next.html>b</a><a id=top target=_top href=next.html>t</a>"
+        b"<a id=gone href=gone.html>g</a><a id=text href=plain.txt>p</a><a id=mail href=mailto:a@leak.test>m</a>"
+        b"<form method=post action=/send><button id=post>s</button></form>"
+        b"<button id=push onclick=\"history.pushState(0,'','/pushed')\">p</button><a id=place href=long.html#end>l</a>"
+    ),
+    "next.html": Page(b"<title>next</title>next"),
+    "long.html": Page(b"<title>long</title><p style=height:3000px>x<p id=end>end"),
+    "plain.txt": Page(b"plain", "text/plain"),
+    "part.html": Page(b"<b>part</b>"),
+    "worker.html": Page(b"<p id=p>no</p><script>new Worker('w.js').onmessage=e=>{p.textContent=e.data}</script>"),
+    "w.js": Page(b"postMessage('it works')", "text/javascript"),
+    "rtc.html": Page(
+        b"<p id=p></p><iframe id=f></iframe><script>(async()=>{"
+        b"for(const w of [self,document.getElementById('f').contentWindow])try{"
+        b"const c=new w.RTCPeerConnection({iceServers:[{urls:'stun:rtc.leak.test'}]});c.createDataChannel('x');"
+        b"await c.setLocalDescription(await c.createOffer());p.textContent+='open '}catch(e){p.textContent+='none '}"
+        b"})()</script>"
+    ),
+    "sent.html": Page(
+        b"<title>sent</title>",
+        head=b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Content-Type-Options: sniff\r\nAccept-CH: UA\r\n"
+        b"Cross-Origin-Embedder-Policy: require-corp\r\nIntegrity-Policy: blocked-destinations=(script)\r\n\r\n",
+    ),
+}
 
 
 @dataclass
@@ -57,6 +87,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     hostile = {f"http://{_HOSTILE}/{name}": Page(body, kind) for name, (kind, body) in HOSTILE.items()}
     runs = b"<title>none</title><p id=p>no</p><script>document.getElementById('p').textContent='it runs'</script>"
     hostile[f"http://{_HOSTILE}/runs.html"] = Page(runs)
+    hostile |= {f"http://{_HOSTILE}/{name}": page for name, page in _OWN.items()}
     published(archive, _HOSTILE, hostile, CAPTURED + timedelta(minutes=1), publication="hostile")
     archived(archive, [f"http://python.test/{name}.html" for name in ("index", "tutorial/index", "tutorial/appetite")])
     ports = _free(), _free()
@@ -78,6 +109,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         server.wait(30)
         if server.stdout is not None:
             server.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def browser(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("browser"), names=world.names | {"*": "~NOTFOUND"}) as found:
+        yield found
 
 
 def place_of(url: str, when: str) -> str:
@@ -104,6 +141,62 @@ def test_scripts_run_and_two_clicks_keep_head_and_foot_true(world: World, tmp_pa
             assert tab.locator("#archived-url").inner_text() == url
             assert tab.locator("#archived-date").get_attribute("datetime") == CAPTURED.isoformat()
             assert "Record" in tab.locator("footer").inner_text()
+
+
+@needs_chromium()
+@pytest.mark.parametrize(
+    ("way", "end"),
+    [
+        ("blank", "/web/{at}/http://{host}/next.html"), ("top", "/web/{at}/http://{host}/next.html"),
+        ("gone", "/web/{at}/http://{host}/gone.html"), ("text", "/web/{at}/http://{host}/plain.txt"),
+        ("mail", "/notice/external?**"), ("post", "/notice/form?**"), ("place", "/web/{at}/http://{host}/long.html#end"),
+    ],
+)  # fmt: skip
+def test_each_way_on_ends_at_a_head_that_tells_it(browser: Browser, world: World, way: str, end: str) -> None:
+    tab = browser.new_page()
+    tab.goto(world.origin + place_of(f"http://{_HOSTILE}/ways.html", _AT_HOSTILE))
+    tab.frame_locator("iframe").locator(f"#{way}").click()
+    tab.wait_for_url(world.origin + end.format(at=_AT_HOSTILE, host=_HOSTILE), timeout=5_000)
+    if way == "text":
+        assert tab.frame_locator("iframe").locator("body").inner_text() == "plain"
+    if way == "place":
+        tab.frame_locator("iframe").locator("#end").wait_for()
+        tab.frames[1].wait_for_function("scrollY > 1000", timeout=5_000)
+    tab.close()
+
+
+@needs_chromium()
+def test_a_page_that_renames_itself_stays_the_page_that_was_captured(browser: Browser, world: World) -> None:
+    tab = browser.new_page()
+    tab.goto(world.origin + place_of(f"http://{_HOSTILE}/ways.html", _AT_HOSTILE))
+    tab.frame_locator("iframe").locator("#push").click()
+    tab.wait_for_timeout(300)
+    assert tab.locator("#archived-url").inner_text() == f"http://{_HOSTILE}/ways.html"
+    assert tab.frame_locator("iframe").locator("#push").is_visible()
+    tab.close()
+
+
+@needs_chromium()
+def test_workers_run_and_connections_between_browsers_do_not(browser: Browser, world: World) -> None:
+    for name, said in (("worker.html", "it works"), ("rtc.html", "none none ")):
+        tab = browser.new_page()
+        tab.goto(world.origin + place_of(f"http://{_HOSTILE}/{name}", _AT_HOSTILE))
+        shown = tab.frame_locator("iframe").locator("#p")
+        shown.filter(has_text=said.strip()).wait_for(timeout=5_000)
+        assert shown.inner_text().strip() == said.strip()
+        tab.close()
+
+
+@needs_chromium()
+def test_an_archived_page_on_its_own_goes_into_the_frame_or_runs_nothing(browser: Browser, world: World) -> None:
+    for modifier in ("mp_", "if_", "im_", "id_", "oe_"):
+        tab = browser.new_page()
+        tab.goto(f"{world.replay}/web/{_AT_HOSTILE}{modifier}/http://{_HOSTILE}/runs.html")
+        if modifier in ("mp_", "if_"):
+            tab.wait_for_url(f"{world.origin}/web/{_AT_HOSTILE}/**", timeout=5_000)
+        else:
+            assert tab.locator("#p").inner_text() == "no", modifier
+        tab.close()
 
 
 @needs_chromium()
@@ -154,6 +247,32 @@ def test_an_archived_page_is_told_what_it_may_do(world: World) -> None:
     assert world.replay in answer.text  # pywb writes the origin that browsers see, whatever Host said
 
 
+@pytest.mark.parametrize(
+    "rest", ["x/../../../collinfo.json", "x/../../../", "x/../../cdx?url=http://python.test/*", "x/../../"]
+)
+def test_no_way_leads_out_of_archived_pages(world: World, rest: str) -> None:
+    answer = world.room.get(f"/web/2021mp_/{rest}", replay=True)
+    assert answer.status in (400, 404)
+    assert "pywb" not in answer.text.lower()
+    assert "20210501" not in answer.text
+
+
+def test_archived_fields_do_not_act_on_browsers(world: World) -> None:
+    for modifier in ("mp_", "id_", "im_", "js_"):
+        place = f"/web/{_AT_HOSTILE}{modifier}/http://{_HOSTILE}/sent.html"
+        answer = world.room.get(place, replay=True)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert not {"accept-ch", "cross-origin-embedder-policy", "integrity-policy"} & answer.headers.keys()
+        assert "memento-datetime" in answer.headers
+
+
+def test_what_a_script_fetches_comes_as_it_is(world: World) -> None:
+    place = f"/web/{_AT_HOSTILE}mp_/http://{_HOSTILE}/part.html"
+    for name in ("X-Requested-With", "X-Pywb-Requested-With"):
+        assert world.room.get(place, {name: "XMLHttpRequest"}, replay=True).text == "<b>part</b>"
+    assert "wombat" in world.room.get(place, replay=True).text
+
+
 def test_pywb_that_dies_is_started_again(world: World) -> None:
     found = subprocess.run(["pgrep", "-f", f"{_PYWB} -b 127.0.0.1"], capture_output=True, text=True, check=False)
     assert found.stdout.split()
@@ -192,6 +311,29 @@ def test_what_an_answer_would_do_to_a_browser_stays_inside(name: str) -> None:
         [(name.encode(), b"secret"), (b"Content-Type", b"text/html")], "http://room", "http://replay", is_page=True
     )
     assert (b"content-type", b"text/html") in told
+    assert b"secret" not in b" ".join(value for _, value in told)
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_one"),
+    [
+        ({"sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}, True),
+        ({"sec-fetch-mode": "navigate", "sec-fetch-dest": "object"}, False),
+        ({"sec-fetch-mode": "cors", "sec-fetch-dest": "empty", "accept": "text/html,*/*"}, False),
+        ({"accept": "text/html,application/xhtml+xml"}, True),
+        ({"accept": "text/html,*/*", "x-requested-with": "XMLHttpRequest"}, False),
+        ({"accept": "*/*"}, False),
+        ({}, False),
+    ],
+)
+def test_a_window_is_told_from_a_script(fields: dict[str, str], is_one: bool) -> None:
+    headers = [(name.encode(), value.encode()) for name, value in fields.items()]
+    assert is_for_window(Request({"type": "http", "headers": headers})) is is_one
+
+
+@pytest.mark.parametrize("name", ["X-Content-Type-Options", "Accept-CH", "Document-Policy", "X-Unknown", "Vary"])
+def test_a_field_that_nobody_knows_does_not_pass(name: str) -> None:
+    told = handed_out([(name.encode(), b"secret")], "http://room", "http://replay", is_page=False)
     assert b"secret" not in b" ".join(value for _, value in told)
 
 

@@ -34,7 +34,7 @@ def needs_chromium() -> pytest.MarkDecorator:
 class Sink:
     """Counts what leaves: names that were asked, and connections. It answers every name with its own address."""
 
-    address: str = "127.0.0.66"
+    address: str = field(default_factory=lambda: own_address())  # noqa: PLW0108 # it is defined below
     asked: list[str] = field(default_factory=list)
     _sockets: list[socket.socket] = field(default_factory=list)
 
@@ -144,11 +144,17 @@ def _wrapper(folder: Path, sink: Sink) -> Path:
     return program
 
 
-def can_bind(port: int, address: str = "127.0.0.66") -> bool:
+def own_address() -> str:
+    """An address of this machine that no other process of the tests uses for its sink."""
+    pid = os.getpid()
+    return f"127.66.{pid // 250 % 250}.{pid % 250 + 1}"
+
+
+def can_bind(port: int) -> bool:
     """Whether this user may listen at a port."""
     with socket.socket() as own:
         try:
-            own.bind((address, port))
+            own.bind((own_address(), port))
         except OSError:
             return False
     return True

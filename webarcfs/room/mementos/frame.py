@@ -32,6 +32,7 @@ from webarcfs.room.wayback.timestamps import digits_of
 #: Uses of references that make up what a page shows.
 _SHOWN = frozenset({Use.IMAGE, Use.STYLE, Use.FRAME, Use.OBJECT, Use.OTHER})
 _DAY = 86_400
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 def frame(visit: Visit, asked: Replay) -> Response:
@@ -57,7 +58,9 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     before, after = history.beside(seq)
     shown = [each for each in history.states if each.capture is not None]
     head = states.record_of(services, located.domain, seq)
-    source = visit.token + replay_path(digits_of(seq), Modifier.PAGE, url)
+    # What is no page tells the frame nothing, so the engine of scripts need not see it.
+    is_page = capture.mime_type in _PAGES or not visit.origins.runs_scripts
+    source = visit.token + replay_path(digits_of(seq), Modifier.PAGE if is_page else Modifier.OBJECT, url)
     sandbox = headers.SANDBOX_WITH_SCRIPTS if visit.origins.runs_scripts else headers.SANDBOX
     changed = next((each for each in reversed(shown) if each.seq < seq and _differs(each.capture, capture)), None)
     return FramePage(

@@ -28,12 +28,25 @@ if TYPE_CHECKING:
 HITS, _GROUPS, _TABLE = 20, 10, 1_000
 #: Longest search, in characters.
 _LONGEST = 2_000
-_FIELDS = ("site", "type", "lang", "publication", "after", "before", "at", "record", "sort", "group", "errors")
+_FIELDS = (
+    "site",
+    "type",
+    "language",
+    "publication",
+    "after",
+    "before",
+    "at",
+    "record",
+    "sort",
+    "group",
+    "errors",
+    "all",
+)
 #: Facet of the index → its parameter and its label (a msgid).
 _FACETS = {
     "kind": ("type", "Kind of file"),
     "domain": ("site", "Site"),
-    "language": ("lang", "Language"),
+    "language": ("language", "Language"),
     "publication": ("publication", "Publication"),
     "year": ("", "Year"),
 }
@@ -128,7 +141,7 @@ def question_of(visit: Visit) -> SearchQuestion:
         all_versions=visit.parameter("all") == "1" and not records and at is None,
         publication=visit.parameter("publication"),
         type=visit.parameter("type"),
-        language=visit.parameter("lang"),
+        language=visit.parameter("language"),
         error_pages=visit.parameter("errors") == "1",
         sort=Sort(sort) if sort in set(Sort) else Sort.RELEVANCE,
     )

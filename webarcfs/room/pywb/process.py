@@ -22,6 +22,8 @@ from webarcfs.archive.model.errors import UsageError, WebarcError
 #: Where pywb's program is, if not on PATH: of this checkout's `make pywb`, or as the administrator says.
 VARIABLE = "WEBARC_PYWB"
 _PROGRAM = "wayback"
+#: Our script in archived pages, as pywb names it below /static/; the proxy has it.
+GUARD = "webarc-guard.js"
 #: Seconds until it is started again after it died: the first, doubled each time, and the last.
 _SHORTEST, _LONGEST = 0.5, 30.0
 #: Seconds that it has to answer at first.
@@ -30,7 +32,10 @@ _SETTINGS = """\
 framed_replay: true
 redirect_to_exact: false
 enable_auto_colls: false
-enable_memento: false
+enable_memento: true
+enable_auto_fetch: false
+client_side_replay: false
+inject_scripts: [{guard}]
 collections:
   web:
     index:
@@ -75,7 +80,7 @@ class Pywb:
 
     def start(self) -> None:
         """Start it, and return at once."""
-        (Path(self._folder.name) / "config.yaml").write_text(_SETTINGS.format(source=self._source))
+        (Path(self._folder.name) / "config.yaml").write_text(_SETTINGS.format(source=self._source, guard=GUARD))
         self._thread.start()
 
     def wait(self) -> None:
@@ -106,7 +111,7 @@ class Pywb:
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", self._program, "-b", "127.0.0.1", "-p", str(self.port)],
                 cwd=self._folder.name, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                env={name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")},
+                env=_environment(self._folder.name),
             )  # fmt: skip
             code = self._process.wait()
             if self._is_stopping.is_set():
@@ -114,6 +119,12 @@ class Pywb:
             pause = _SHORTEST if time.monotonic() - begun > _LONGEST else min(2 * pause, _LONGEST)
             sys.stderr.write(f"webarc serve: pywb ended (exit code {code}); it starts again in {pause:g} s\n")
             self._is_stopping.wait(pause)
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """Return what it is told of ours: nothing that names other settings (PYWB_CONFIG_FILE), proxies or secrets."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
+    return {**kept, "HOME": folder, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _free_port() -> int:

@@ -6,7 +6,6 @@ Each check is tried, so that all faults are told at once.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -95,9 +94,11 @@ def _catalogue(archive: Archive) -> str:
 
 
 def _engine(options: ServerOptions) -> str:
-    if options.engine is Engine.PYWB and shutil.which("pywb") is None:
-        raise UsageError("there is no program pywb on PATH; install pywb 2.10 or newer, in an environment of its own")
-    return options.engine
+    if options.engine is not Engine.PYWB:
+        return options.engine
+    from webarcfs.room.pywb.process import program  # noqa: PLC0415 # one engine of two
+
+    return f"{options.engine}: {program()}"
 
 
 def _addresses(options: ServerOptions) -> str:

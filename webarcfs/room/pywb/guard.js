@@ -1,0 +1,41 @@
+// Runs in archived pages whose scripts run, before any of theirs: what no rule of a browser keeps inside, and what the
+// room has a notice for. The room decides what to do about a message; this says only what a reader asked for.
+(function () {
+  "use strict";
+  // Connections between browsers ask servers of their own choice, and not every browser has a policy for them.
+  function close(view) {
+    ["RTCPeerConnection", "webkitRTCPeerConnection", "mozRTCPeerConnection"].forEach(function (name) {
+      try { delete view[name]; } catch (error) { /* a window of another origin has its own guard */ }
+    });
+    return view;
+  }
+  close(window);
+  // A frame that a script makes has a window of its own, which nothing was loaded into.
+  [["contentWindow", close], ["contentDocument", function (page) { if (page) { close(page.defaultView); } return page; }]].forEach(function (each) {
+    var found = Object.getOwnPropertyDescriptor(HTMLIFrameElement.prototype, each[0]), get = found && found.get;
+    if (!get) { return; }
+    found.get = function () { var it = get.call(this); return it && each[1](it); };
+    Object.defineProperty(HTMLIFrameElement.prototype, each[0], found);
+  });
+  var room = window.parent;
+  function tell(kind, url) { room.postMessage({ webarc: kind, url: String(url).slice(0, 2000) }, "*"); }
+  document.addEventListener("click", function (event) {
+    var from = event.composedPath()[0], link = from && from.closest && from.closest("a[href], area[href]");
+    var href = link && link.getAttribute("href"), scheme = /^\s*([a-z][a-z0-9+.-]*):/i.exec(href || "");
+    if (!scheme || /^(https?|javascript|data|blob|about)$/i.test(scheme[1])) { return; }
+    event.preventDefault(); // mailto: and the like
+    tell("external", href);
+  }, true);
+  function isPost(form, by) {
+    var method = (by && by.getAttribute("formmethod")) || (form && form.getAttribute("method")) || "get";
+    return method.toLowerCase() === "post";
+  }
+  function tellForm(form) { tell("form", (form && form.getAttribute("action")) || ""); }
+  document.addEventListener("submit", function (event) {
+    if (!isPost(event.target, event.submitter)) { return; }
+    event.preventDefault();
+    tellForm(event.target);
+  }, true);
+  var submit = HTMLFormElement.prototype.submit;
+  HTMLFormElement.prototype.submit = function () { return isPost(this) ? tellForm(this) : submit.call(this); };
+})();
