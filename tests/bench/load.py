@@ -165,13 +165,10 @@ async def _load(port: int, clients: int, paths: Sequence[str], *, pages: bool) -
 
 
 @contextmanager
-def slow_readers(port: int, streams: Sequence[str], others: Sequence[str], *, is_on: bool = True) -> Iterator[None]:
+def slow_readers(port: int, streams: Sequence[str], others: Sequence[str]) -> Iterator[None]:
     """Readers, in a process of their own, while the block runs: one for each of `streams`, who is always in the midst
     of it, and as many who ask for `others` and think.
     """
-    if not is_on:
-        yield
-        return
     command = [sys.executable, "-m", "tests.bench.load", str(port), str(len(streams)), "--slow"]
     with subprocess.Popen(
         command, cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -16,6 +16,7 @@ from warcio.warcwriter import WARCWriter
 from tests.support.archives import FIRST, arc, metadata, store_of
 from tests.support.indexing import change
 from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue_database import opened
 from webarcfs.archive.catalogue.record import Event, Part, Record, State, Value
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate
@@ -123,6 +124,8 @@ def save_records(archive: Archive, tags: Sequence[CommitTag], publication: str) 
     for start in range(0, len(tags), 1_000):
         found = [_record(each, publication) for each in tags[start : start + 1_000]]
         Catalogue(archive).save(found, "bench", "many")
+    with opened(archive):
+        pass  # the tables of the catalogue are in step, as the agent leaves them
 
 
 def _record(tag: CommitTag, publication: str) -> Record:

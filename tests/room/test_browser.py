@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.store, needs_chromium()]
 _EACH = int(os.environ.get("ROOM_PAGES", "3"))
 _LINKED = int(os.environ.get("ROOM_LINKED", "4"))
 #: Part of a screenshot's pixels that may differ: the text is the same, anti-aliasing is not always.
-_TOLERANCE = 0.001
+_TOLERANCE = 0.002
 _HOSTILE = "hostile.test"
 
 

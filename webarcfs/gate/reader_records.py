@@ -68,6 +68,11 @@ class _Heads:
         self._commit: str | None = None
         self._kept: dict[str, _Kept] = {}
 
+    @property
+    def is_read(self) -> bool:
+        """Whether all records were read once: then only changes have to be."""
+        return self._commit is not None
+
     def at(self, commit: str | None, catalogue: Catalogue) -> tuple[str | None, list[_Kept]]:
         """Return the heads, brought in step if another thread did not; and the commit whose state they are."""
         with self._lock:
@@ -75,7 +80,11 @@ class _Heads:
                 commit = _commit_of(catalogue)  # another thread may have been further already
                 kept = dict(self._kept)
                 for record_id, record in catalogue.changed(self._commit):
-                    _keep(kept, record_id, record)
+                    found = None if record is None else _kept(record)
+                    if found is None:
+                        kept.pop(record_id, None)
+                    else:
+                        kept[record_id] = found
                 self._kept, self._commit = kept, commit
             return self._commit, list(self._kept.values())
 
@@ -109,6 +118,19 @@ class ReaderRecords:
         self._follow()
         return self._by_id.get(record_id)
 
+    def head_of_shown(self, record_id: str) -> RecordHead | None:
+        """Return the head of the record of a snapshot that the reader sees; None if readers may not see the record.
+
+        It is read alone as long as not all are known: reading thousands takes seconds, which a page need not wait for.
+        """
+        if self._heads.is_read:
+            return self.head(record_id)
+        try:
+            found = _kept(self._catalogue.read(record_id)[0])
+        except NotFound:
+            return None
+        return None if found is None else self._judged(found)[0]
+
     def read(self, record_id: str) -> Record:
         """Return a record as readers see it: of a closed one, the fields of availability. Raises NotFound."""
         head = self.head(record_id)
@@ -136,17 +158,23 @@ class ReaderRecords:
         """Decide which of them readers may see now, and when that changes by itself."""
         shown, ends = [], float("inf")
         for each in self._kept:
-            said, until = standing(
-                each.state, held=each.is_held, closed_for=each.closed_for, captured=each.head.date, now=self._clock()
-            )
-            if said is Standing.OPEN:
-                shown.append(each.head)
-            elif said is Standing.CLOSED and until is not None:
-                shown.append(replace(each.head, closed_until=until, documents=None, bytes=None))
+            head, until = self._judged(each)
+            if head is not None:
+                shown.append(head)
+            if until is not None:
                 ends = min(ends, until.timestamp())
         self._shown = sorted(shown, key=lambda each: (each.date, each.number), reverse=True)
         self._by_id = {each.id: each for each in self._shown}
         self._ends = ends
+
+    def _judged(self, each: _Kept) -> tuple[RecordHead | None, datetime | None]:
+        """Return what readers may see of a record now, and when that changes by itself."""
+        said, until = standing(
+            each.state, held=each.is_held, closed_for=each.closed_for, captured=each.head.date, now=self._clock()
+        )
+        if said is Standing.CLOSED and until is not None:
+            return replace(each.head, closed_until=until, documents=None, bytes=None), until
+        return (each.head if said is Standing.OPEN else None), None
 
 
 def _commit_of(catalogue: Catalogue) -> str | None:
@@ -154,13 +182,12 @@ def _commit_of(catalogue: Catalogue) -> str | None:
     return None if state is None else state.commit
 
 
-def _keep(kept: dict[str, _Kept], record_id: str, record: Record | None) -> None:
-    date = None if record is None else record.date
-    if record is None or date is None:
-        kept.pop(record_id, None)
-        return
+def _kept(record: Record) -> _Kept | None:
+    """Return what is kept of a record; None for one without a capture."""
+    if record.date is None:
+        return None
     held = any(part.is_held for part in record.parts)
-    kept[record_id] = _Kept(_head(record, date), record.state, held, record.closed_for)
+    return _Kept(_head(record, record.date), record.state, held, record.closed_for)
 
 
 def _head(record: Record, date: datetime) -> RecordHead:
