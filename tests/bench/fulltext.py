@@ -362,8 +362,7 @@ def _theirs(connection: sqlite3.Connection, asked: _Asked) -> int:
 
 if __name__ == "__main__":
     os.environ.setdefault("TMPDIR", "/tmp")
-    _fill(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
-
-
-if __name__ == "__main__":
-    _reader(Path(sys.argv[1]))
+    if len(sys.argv) > 2:
+        _fill(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+    else:
+        _reader(Path(sys.argv[1]))
