@@ -320,10 +320,8 @@ def _crawls(archive: Archive, pages: Pages) -> None:
     for name, found in times.items():
         print(f"  {name:26} {statistics.median(found):8.1f} ms, the longest {max(found):.1f} ms")
     alone, elsewhere, here = (statistics.median(each) for each in times.values())
-    print(
-        f"  ratios                     {here / elsewhere:8.2f} to readers of a copy, {here / alone:.2f} to none", end=""
-    )
-    print("   aim: the first at most 1.2: it waits for no reader")
+    print(f"  ratio to readers of a copy {here / elsewhere:8.2f}, to none {here / alone:.2f}   ", end="")
+    print("aim: the first at most 1.2, as it waits for no reader")
 
 
 def _crawl(archive: Archive, when: object) -> None:

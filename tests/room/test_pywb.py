@@ -54,6 +54,10 @@ _OWN = {
         b"await c.setLocalDescription(await c.createOffer());p.textContent+='open '}catch(e){p.textContent+='none '}"
         b"})()</script>"
     ),
+    "within.html": Page(
+        b"<iframe id=f srcdoc=\"<p id=p></p><script>document.getElementById('p').textContent=typeof RTCPeerConnection"
+        b'</script>"></iframe>'
+    ),
     "sent.html": Page(
         b"<title>sent</title>",
         head=b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Content-Type-Options: sniff\r\nAccept-CH: UA\r\n"
@@ -71,6 +75,7 @@ class World:
     names: dict[str, str]
     origin: str
     replay: str
+    process: int
 
 
 def _free() -> int:
@@ -103,7 +108,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         assert server.stdout is not None
         assert b"reading room" in server.stdout.readline()
         names = {"room.test": "127.0.0.1", "replay.test": "127.0.0.1"}
-        yield World(archive, Served(*ports), names, origin, replay)
+        yield World(archive, Served(*ports), names, origin, replay, server.pid)
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(30)
@@ -185,6 +190,15 @@ def test_workers_run_and_connections_between_browsers_do_not(browser: Browser, w
         shown.filter(has_text=said.strip()).wait_for(timeout=5_000)
         assert shown.inner_text().strip() == said.strip()
         tab.close()
+
+
+@needs_chromium()
+def test_a_frame_with_its_page_in_an_attribute_is_guarded_too(browser: Browser, world: World) -> None:
+    tab = browser.new_page()
+    tab.goto(world.origin + place_of(f"http://{_HOSTILE}/within.html", _AT_HOSTILE))
+    inner = tab.frame_locator("#archived").frame_locator("#f").locator("#p")
+    inner.filter(has_text="undefined").wait_for(timeout=5_000)
+    tab.close()
 
 
 @needs_chromium()
@@ -274,7 +288,8 @@ def test_what_a_script_fetches_comes_as_it_is(world: World) -> None:
 
 
 def test_pywb_that_dies_is_started_again(world: World) -> None:
-    found = subprocess.run(["pgrep", "-f", f"{_PYWB} -b 127.0.0.1"], capture_output=True, text=True, check=False)
+    command = ["pgrep", "--parent", str(world.process), "-f", f"{_PYWB} -b 127.0.0.1"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.stdout.split()
     for each in found.stdout.split():
         os.kill(int(each), signal.SIGKILL)

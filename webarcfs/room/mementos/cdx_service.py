@@ -56,6 +56,8 @@ def for_pywb(visit: Visit) -> Response:
     question = parse_question(visit.query)
     if isinstance(question, CdxFault):
         return PlainTextResponse(f"{question}\n", 400)
+    if not visit.parameter("closest"):
+        return PlainTextResponse("")  # pywb looks for a like URL at any time: what is missing in a snapshot is missing
     lines = cdx.pywb_rows(question, lambda asked, backwards: _read(visit.services, asked, backwards=backwards))
     return PlainTextResponse("".join(lines))
 

@@ -17,6 +17,23 @@
     found.get = function () { var it = get.call(this); return it && each[1](it); };
     Object.defineProperty(HTMLIFrameElement.prototype, each[0], found);
   });
+  // A frame with its page in an attribute gets no script of pywb's, so it gets this one before its own.
+  var guard = document.currentScript && document.currentScript.src, guarded = new WeakSet();
+  if (guard) {
+    new MutationObserver(function (records) {
+      records.forEach(function (record) {
+        record.addedNodes.forEach(function (node) {
+          if (node.nodeType !== Node.ELEMENT_NODE) { return; }
+          var frames = node.matches("iframe[srcdoc]") ? [node] : Array.from(node.querySelectorAll("iframe[srcdoc]"));
+          frames.forEach(function (frame) {
+            if (guarded.has(frame)) { return; }
+            guarded.add(frame);
+            frame.setAttribute("srcdoc", '<script src="' + guard + '"></' + "script>" + frame.getAttribute("srcdoc"));
+          });
+        });
+      });
+    }).observe(document, { childList: true, subtree: true });
+  }
   var room = window.parent;
   function tell(kind, url) { room.postMessage({ webarc: kind, url: String(url).slice(0, 2000) }, "*"); }
   document.addEventListener("click", function (event) {
