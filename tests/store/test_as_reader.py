@@ -120,7 +120,7 @@ def test_what_is_not_released_is_in_no_answer(tmp_path: Path) -> None:
 
 def test_each_command_that_shows_an_archive_has_the_option() -> None:
     context = cli.make_context("webarc", ["query"], resilient_parsing=True)
-    for name in cli.list_commands(context):
+    for name in set(cli.list_commands(context)) - {"serve"}:  # which answers as readers see it, always
         command = cli.get_command(context, name)
         assert command is not None
         options = {option for each in command.params for option in each.opts}
