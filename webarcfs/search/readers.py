@@ -54,7 +54,7 @@ class ReadersView:
         if key in known.shown:
             return known.shown[key]
         hidden = {domain: found for domain, found in known.snapshots.items() if not _is_open(found)}
-        shared = {domain for domain, found in hidden.items() if any(each.seen for each in found)}
+        shared = {domain for domain, found in hidden.items() if _is_of_several(found)}
         if moment not in known.named:
             named = (Named(domain, tuple(self._keys(domain, moment))) for domain in sorted(shared))
             known.named[moment] = tuple(named)
@@ -118,6 +118,11 @@ class ReadersView:
                     )
                     break
         yield from (name for _, name in best.values())
+
+
+def _is_of_several(snapshots: Sequence[Snapshot]) -> bool:
+    """Whether a reader's state is put together from several publications', or from less than a domain has."""
+    return any(each.seen for each in snapshots) or len({each.publication for each in snapshots}) > 1
 
 
 def _is_open(snapshots: Sequence[Snapshot]) -> bool:
