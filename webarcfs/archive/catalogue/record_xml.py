@@ -15,7 +15,7 @@ from lxml import etree
 from webarcfs.archive.catalogue.fields import BY_NAME, BY_NUMBER
 from webarcfs.archive.catalogue.record import Event, Occasion, Part, Record, State, Value
 from webarcfs.archive.config import packaged_files
-from webarcfs.archive.document.data_xml import clean
+from webarcfs.archive.document.data_xml import clean, compiled
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.metadata import CommitTag, format_time, parse_time
 
@@ -168,5 +168,5 @@ def _schema() -> etree.XMLSchema:
     """Return the schema, one for each thread: lxml's keeps its errors in itself."""
     found: etree.XMLSchema | None = getattr(_OWN, "schema", None)
     if found is None:
-        found = _OWN.schema = etree.XMLSchema(etree.parse(str(packaged_files.path("xsd", "record.xsd"))))
+        found = _OWN.schema = compiled(etree.parse(str(packaged_files.path("xsd", "record.xsd"))))
     return found
