@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.query import connected
-from webarcfs.archive.index.sqlite_file import as_told_to_readers
+from webarcfs.archive.index.sqlite_file import IN_TURN, as_told_to_readers
 from webarcfs.archive.model.metadata import parse_time
 
 #: Rows of a page.
@@ -134,7 +134,8 @@ class CaptureIndex:
 
     def _rows(self, statement: str, values: dict[str, object]) -> list[tuple[Any, ...]]:
         try:
-            return self._opened().execute(sql(statement), values).fetchall()
+            with IN_TURN:
+                return self._opened().execute(sql(statement), values).fetchall()
         except sqlite3.DatabaseError as error:
             self.close()
             raise as_told_to_readers(self._path, error) from None

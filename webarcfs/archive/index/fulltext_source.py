@@ -15,7 +15,7 @@ from pathlib import Path
 
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.query import connected
-from webarcfs.archive.index.sqlite_file import as_told_to_readers
+from webarcfs.archive.index.sqlite_file import IN_TURN, as_told_to_readers
 from webarcfs.archive.model.metadata import parse_time
 
 #: Rows of a page.
@@ -94,7 +94,8 @@ def every_version(database: Path) -> Iterator[SourceVersion]:
 def snapshots(database: Path, domain: str | None = None) -> list[SourceSnapshot]:
     """Return the snapshots of all domains, or of one, oldest first in each."""
     with _reading(database) as connection:
-        return [SourceSnapshot(*row) for row in connection.execute(sql("search/snapshots"), {"domain": domain})]
+        rows = connection.execute(sql("search/snapshots"), {"domain": domain}).fetchall()
+    return [SourceSnapshot(*row) for row in rows]
 
 
 def count_snapshots(database: Path) -> int:
@@ -114,7 +115,8 @@ class PathSpans:
 
     def __init__(self, database: Path) -> None:
         self._database = database
-        self._connection = connected(database)
+        with IN_TURN:
+            self._connection = connected(database)
 
     def __enter__(self) -> PathSpans:
         return self
@@ -125,7 +127,8 @@ class PathSpans:
     def of(self, path: str) -> list[PathSpan]:
         """Return the spans of the versions at a path, oldest first."""
         try:
-            rows = self._connection.execute(sql("search/spans"), {"path": path}).fetchall()
+            with IN_TURN:
+                rows = self._connection.execute(sql("search/spans"), {"path": path}).fetchall()
         except sqlite3.DatabaseError as error:
             raise as_told_to_readers(self._database, error) from None
         return [
@@ -136,7 +139,7 @@ class PathSpans:
 
 @contextmanager
 def _reading(database: Path) -> Iterator[sqlite3.Connection]:
-    with closing(connected(database)) as connection:
+    with IN_TURN, closing(connected(database)) as connection:
         try:
             yield connection
         except sqlite3.DatabaseError as error:

@@ -1,7 +1,7 @@
 """Reads versions of documents from webarc.db for decisions about readers: by path and snapshot, or of a whole domain.
 
-All functions raise NotFound without a database, Busy while another process writes for long, DatabaseDamaged when it
-cannot be read.
+A page of rows is one short transaction, so that no writer waits for a reader. All functions raise NotFound without a
+database, Busy while another process writes for long, DatabaseDamaged when it cannot be read.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from pathlib import Path
 
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.query import connected
-from webarcfs.archive.index.sqlite_file import as_told_to_readers
+from webarcfs.archive.index.sqlite_file import IN_TURN, as_told_to_readers
 from webarcfs.archive.model.metadata import parse_time
+
+#: Rows of a page.
+_ROWS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,16 @@ def version_at(database: Path, path: str, seq: int) -> HeldVersion | None:
 
 
 def versions_of(database: Path, domain: str) -> Iterator[HeldVersion]:
-    """Yield all versions of all documents of a domain."""
-    with _reading(database) as connection:
-        for row in connection.execute(sql("metadata/versions_of"), {"domain": domain}):
-            yield _version(row)
+    """Yield all versions of all documents of a domain, by path and time. Rows may change between pages."""
+    path, first = "", -1
+    while True:
+        values = {"domain": domain, "path": path, "first": first, "limit": _ROWS}
+        with _reading(database) as connection:
+            rows = connection.execute(sql("metadata/versions_of"), values).fetchall()
+        yield from map(_version, rows)
+        if len(rows) < _ROWS:
+            return
+        path, first = rows[-1][0], rows[-1][4]
 
 
 def domains(database: Path) -> list[str]:
@@ -62,7 +71,7 @@ def _version(row: tuple[str, str, str, str, int, int, int]) -> HeldVersion:
 
 @contextmanager
 def _reading(database: Path) -> Iterator[sqlite3.Connection]:
-    with closing(connected(database)) as connection:
+    with IN_TURN, closing(connected(database)) as connection:
         try:
             yield connection
         except sqlite3.DatabaseError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -14,6 +15,10 @@ from webarcfs.archive.model.errors import Busy, DatabaseDamaged, WebarcError
 
 #: `PRAGMA user_version` of sql/schema.sql; `recover` rebuilds a webarc.db of another version.
 SCHEMA_VERSION = 3
+#: Held by a thread while it reads a database that another process writes. Locks of files belong to processes
+#: (fcntl(2)), and SQLite lends that of one thread to all others: among several that read, some thread would always have
+#: it, and the writer would wait until all are idle (sqlite.org/lockingv3, section 5.1).
+IN_TURN = threading.Lock()
 #: Seconds that a writer waits for another.
 PATIENCE = 60.0
 
