@@ -21,7 +21,11 @@ from webarcfs.archive.catalogue.record import Occasion, Record, State
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, now
+from webarcfs.archive.system.cache import Cache
 from webarcfs.gate.visibility import Standing, standing
+
+#: Records that are remembered before all of them are read.
+_ALONE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,8 @@ class _Heads:
     """The heads of all records of an archive, whoever may see them, in step with its catalogue. For any thread."""
 
     def __init__(self) -> None:
+        #: State of the catalogue and record → what is kept of it, of some that were read alone.
+        self.alone: Cache[tuple[str | None, str], _Kept | None] = Cache(_ALONE)
         self._lock = threading.Lock()
         self._commit: str | None = None
         self._kept: dict[str, _Kept] = {}
@@ -125,10 +131,14 @@ class ReaderRecords:
         """
         if self._heads.is_read:
             return self.head(record_id)
-        try:
-            found = _kept(self._catalogue.read(record_id)[0])
-        except NotFound:
-            return None
+
+        def alone() -> _Kept | None:
+            try:
+                return _kept(self._catalogue.read(record_id)[0])
+            except NotFound:
+                return None
+
+        found = self._heads.alone.get((_commit_of(self._catalogue), record_id), alone)
         return None if found is None else self._judged(found)[0]
 
     def read(self, record_id: str) -> Record:

@@ -53,7 +53,7 @@ class Rewritten:
 #: Archived heads that were read, by their blobs, in bytes.
 _HEADS: Cache[str, Head | None] = Cache(1 << 20, lambda each: 200 if each is None else 200 + 3 * len(each.raw))
 #: Memory of the bodies that are kept, and of the domains that they name; a page with more of them is not kept.
-_KEPT_BYTES = limits.REWRITER_CACHE_BYTES // 2
+_KEPT_BYTES = limits.REWRITER_CACHE_BYTES // 4
 _MOST_DOMAINS = 1_000
 #: What a body is made of → the domains that it names; with the digits of these domains → the body. Both are functions
 #: of what they are kept under, so they may be one for all archives and readers.
