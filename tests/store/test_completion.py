@@ -80,7 +80,7 @@ def test_the_programs_are_those_that_are_installed() -> None:
 EXAMPLES = [
     (name, line.strip())
     for name, command in {"": cli, **cli.commands}.items()
-    for line in (command.help or "").splitlines()
+    for line in (command.help or "").replace("\\\n", " ").splitlines()
     if line.strip().startswith("webarc ")
 ]
 

@@ -600,7 +600,17 @@ def test_a_damaged_ref(store: Repository) -> None:
 
 def test_a_repack_that_removes_empty_folders_disturbs_no_writer(store: Repository) -> None:
     """`git repack -d` removes an objects/xx/ that libgit2 has just made, before it renames the object into it."""
-    script = "import os,sys\nwhile 1:\n for n in range(256):\n  try: os.rmdir(sys.argv[1] % n)\n  except OSError: pass"
+    # A repack goes over the folders once. This one does so again and again, with a pause as short as a write is long.
+    script = """if True:
+        import os, sys, time
+        while True:
+            for number in range(256):
+                try:
+                    os.rmdir(sys.argv[1] % number)
+                except OSError:
+                    pass
+            time.sleep(0.001)
+        """
     with subprocess.Popen([sys.executable, "-c", script, str(store.path / "objects" / "%02x")]) as sweeper:
         try:
             blobs = {store.write_blob(b"%d" % number): b"%d" % number for number in range(150)}
