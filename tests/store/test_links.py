@@ -27,7 +27,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import links_query
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.links_database import LinksDatabase, PageChange
-from webarcfs.archive.index.links_query import Question
+from webarcfs.archive.index.links_query import Held, Question
 from webarcfs.archive.index.links_words import ArchivedLink, AskedKind, words_of
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, TookTooLong
 from webarcfs.archive.model.metadata import CommitTag
@@ -527,3 +527,37 @@ def test_a_reader_writes_nothing(published: Archive) -> None:
     ask(published, "--broken")
     ask(published, "--word", "x")
     assert {path.name: path.stat().st_mtime_ns for path in published.root.iterdir()} == before
+
+
+@pytest.mark.parametrize("asked", [Question(ever=True), Question(ever=True, broken=True), Question(limit=2)])
+def test_no_writer_waits_while_an_answer_is_judged_for_a_reader(published: Archive, asked: Question) -> None:
+    class Looking:
+        """A reader that sees everything, and tries to write whenever it is asked."""
+
+        def span(self, _path: str, first: int, last: int) -> tuple[int, int] | None:
+            with closing(sqlite3.connect(published.links, timeout=0, isolation_level=None)) as writer:
+                writer.execute("BEGIN EXCLUSIVE")  # fails at once where somebody reads
+                writer.execute("ROLLBACK")
+            return first, last
+
+        def held(self, url: str) -> Held:
+            self.span(url, 0, 0)
+            return Held(True, "" if url.endswith("gone.html") else "some")
+
+    found = list(links_query.ask(published, asked, 60, Looking(), arcs=True))
+    gone = [each for each in found if each.target.endswith("gone.html")]
+    assert found and (gone == found if asked.broken else len(found) == (asked.limit or len(found)))
+
+
+def test_a_long_answer_for_a_reader_is_spooled(published: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Seeing:
+        def span(self, _path: str, first: int, last: int) -> tuple[int, int] | None:
+            return first, last
+
+        def held(self, _url: str) -> Held:
+            return Held(True, "")
+
+    whole = list(links_query.ask(published, Question(ever=True), 60, Seeing()))
+    for name, value in (("_PAGE", 2), ("_SPOOLED", 64)):
+        monkeypatch.setattr(links_query, name, value)
+    assert list(links_query.ask(published, Question(ever=True), 60, Seeing())) == whole

@@ -11,7 +11,9 @@ folder. The view `link_words` is for asking by word; by page or target it reads 
 from __future__ import annotations
 
 import json
+import marshal
 import sqlite3
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -36,6 +38,8 @@ _CRAWL = "a crawl makes it, or"
 #: Seconds that a reader waits for a writer.
 PATIENCE = 5.0
 _STEPS_BETWEEN_LOOKS = 10_000
+#: Rows of a page of a reader's answer, and the bytes of them that are kept in memory.
+_PAGE, _SPOOLED = 1_000, 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +130,23 @@ def ask(
     if statement is None:
         return
     if reader is not None:
-        values |= {"limit": -1} | ({"seq": None} if question.at is None else {})
+        # The reader judges rows once links.db is closed: git is asked for each, and a crawl would wait for that.
+        values |= {"limit": -1, "broken": False} | ({"seq": None} if question.at is None else {})
+        with _opened(archive.links, seconds) as connection, closing(_Spool()) as spool:
+            if question.at is not None:
+                _must_have(archive, connection, question.at)
+            connection.create_function("is_broken", 1, lambda _target: False)
+            spool.fill(connection.execute(statement, values))
+            connection.close()
+            yield from islice(_judged(_shown(iter(spool), reader), reader.held, question, arcs=arcs), question.limit)
+        return
     with ExitStack() as stack:
         connection = stack.enter_context(_opened(archive.links, seconds))
         if question.at is not None:
             _must_have(archive, connection, question.at)
         failures: list[WebarcError] = []
         holdings: Holdings | None = None
-        if reader is not None:
-            holdings = reader.held
-        elif question.broken or arcs:
+        if question.broken or arcs:
             database = stack.enter_context(closing(_connected(archive.database)))
             holdings = _holdings(database, archive.database, _seq(question.at))
         if holdings is not None:
@@ -143,8 +154,7 @@ def ask(
         else:
             connection.create_function("is_broken", 1, lambda _target: False)
         try:
-            rows: Iterator[_Row] = connection.execute(statement, values)
-            for row in rows if reader is None else islice(_shown(rows, reader), question.limit):
+            for row in connection.execute(statement, values):
                 found = _found(row)
                 yield found if holdings is None or not arcs else replace(found, arc=_arc(holdings, found.target))
         except sqlite3.DatabaseError:
@@ -171,6 +181,37 @@ def _arc(holdings: Holdings, target: str) -> str:
 
 
 _Row = tuple[str, str, int, str, str, int, int, int]
+
+
+class _Spool:
+    """Rows in order, beyond some megabytes in an unnamed file."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 # `close` closes it
+        self._pages = 0
+
+    def fill(self, rows: sqlite3.Cursor) -> None:
+        """Take all rows of an answer. Raises OSError on a full disk."""
+        while page := rows.fetchmany(_PAGE):
+            marshal.dump(page, self._file)
+            self._pages += 1
+        self._file.seek(0)
+
+    def __iter__(self) -> Iterator[_Row]:
+        for _ in range(self._pages):
+            yield from marshal.load(self._file)  # noqa: S302 # this process wrote it
+
+    def close(self) -> None:
+        """Give memory and disk back."""
+        self._file.close()
+
+
+def _judged(rows: Iterator[_Row], holdings: Holdings, question: Question, *, arcs: bool) -> Iterator[FoundLink]:
+    """Yield the links of rows that the reader may see."""
+    for row in rows:
+        found = _found(row)
+        if not question.broken or holdings(found.target).is_broken:
+            yield replace(found, arc=_arc(holdings, found.target)) if arcs else found
 
 
 def _shown(rows: Iterator[_Row], reader: LinkReader) -> Iterator[_Row]:
