@@ -53,10 +53,18 @@ class FastImport:
         digest = blob_hash(len(body))
         digest.update(body)
         self._send(b"blob\ndata %d\n%s\n" % (len(body), body))
-        self._put(path, digest.digest())
+        self._tree.put_digest(path, digest.digest())
+        self._count()
 
     def put_stream(self, path: str, size: int, chunks: Iterable[bytes]) -> None:
         """Write a file of exactly `size` bytes from its chunks."""
+        self._tree.put_digest(path, self._stored(path, size, chunks))
+
+    def store(self, what: str, size: int, chunks: Iterable[bytes]) -> str:
+        """Write a blob of exactly `size` bytes without a place in the tree; return its id. `what` is for errors."""
+        return self._stored(what, size, chunks).hex()
+
+    def _stored(self, what: str, size: int, chunks: Iterable[bytes]) -> bytes:
         digest, left = blob_hash(size), size
         self._send(b"blob\ndata %d\n" % size)
         for chunk in chunks:
@@ -64,9 +72,10 @@ class FastImport:
             digest.update(chunk)
             self._send(chunk)
         if left:
-            raise WebarcError(f"{path}: the body changed its size while it was stored")
+            raise WebarcError(f"{what}: the body changed its size while it was stored")
         self._send(b"\n")
-        self._put(path, digest.digest())
+        self._count()
+        return digest.digest()
 
     def put_oid(self, path: str, blob: str) -> None:
         """Place a blob that the repository already has."""
@@ -93,8 +102,7 @@ class FastImport:
             if stream is not None:
                 _close_quietly(stream)
 
-    def _put(self, path: str, blob: bytes) -> None:
-        self._tree.put_digest(path, blob)
+    def _count(self) -> None:
         self._blobs += 1
         if self._blobs % _BLOBS == 0:
             self._end()
