@@ -27,6 +27,7 @@ ORDER = (
     "webarcfs.content.rewriting",
     "webarcfs.warc",
     "webarcfs.gate",
+    "webarcfs.exchange",
     "webarcfs.search",
     "webarcfs.room",
     "webarcfs.room.wayback",

@@ -17,7 +17,7 @@ from webarcfs.archive.catalogue.record import OWN
 from webarcfs.archive.config import settings_file
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import CRAWLS, MAIN, RefUpdate, Repository
-from webarcfs.archive.history import redirect_lists
+from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.history.versions import tree_of
 from webarcfs.archive.index import held_versions
 from webarcfs.archive.index.held_versions import HeldVersion
@@ -155,11 +155,15 @@ class _DomainView:
                     trees[other.seq] = self._tree(store, other, original)
             ordered = sorted(newest.values(), key=lambda one: one.seq, reverse=True)
             tree = layers.union(store, [trees[one.seq] for one in ordered])
-            said = original.plain_commit(oid)
             commit = oid
-            if tree != said.tree:
+            if tree != original.tree_at(oid):
+                # The crawl's message: those of additions name files.
+                crawl = sequence.crawl_commit(original, oid)
+                said = original.plain_commit(oid if crawl is None else crawl.oid)
                 commit = store.write_commit(tree, [], said.message, (said.author, "reader@localhost"), said.time)
             updates.append(RefUpdate(f"{CRAWLS}{tag.ref.removeprefix(CRAWLS)}", commit, None))
+            if trees[each.seq] != tree:
+                updates.append(RefUpdate(tag.seen_ref, trees[each.seq], None))
         if commit:
             updates.append(RefUpdate(MAIN, commit, None))
         store.update_refs(updates)
