@@ -96,7 +96,6 @@ class Publisher:
         tree = self._imported_tree()
         complete, reason, removed = run.complete, "" if run.complete else _INCOMPLETE[run.older], []
         seen_before = run.store.ref(PUBLICATIONS + run.job.publication.name)
-        seen_before = run.store.ref(PUBLICATIONS + run.job.publication.name)
         if run.complete:
             self._hold_unanswered()
             # A page that became an error page was not found; an error page that was one before is as it was.
