@@ -40,6 +40,8 @@ SLOW_BYTES: Final = 15_000
 
 #: Threads in which handlers run.
 THREADS: Final = 4
+#: Pools of the C library's memory (mallopt(3)), by default eight for each processor: each keeps its largest size ever.
+POOLS: Final = 1
 #: Time that running requests have to finish when a worker ends.
 GRACE_SECONDS: Final = 10
 #: Repositories that are open at a time.

@@ -247,6 +247,7 @@ class Supervisor:
             source_socket=None if self._source is None else self._source.socket.fileno(),
         )
         environment = {name: value for name, value in os.environ.items() if name not in _OF_SYSTEMD}
+        environment.setdefault("MALLOC_ARENA_MAX", str(limits.POOLS))
         try:
             process = subprocess.Popen(self._program, stdin=subprocess.PIPE, pass_fds=inherited, env=environment)
         except BaseException:
