@@ -80,7 +80,8 @@ class Event:
 class Record:
     """A record. `values` has the fields 1 to 73 by number, `measures` the fields 74 to 81 of each measure.
 
-    `release` and `closed_for` are copied from the publication when its job began.
+    `release` and `closed_for` are copied from the publication when its job began. `job` is the job that captures it,
+    where the record was there before its job.
     """
 
     id: str
@@ -91,6 +92,7 @@ class Record:
     complete: bool = False
     release: str = "automatic"
     closed_for: str = ""
+    job: str = ""
     title: Value = Value("")
     language: Value = Value("")
     access: Value = Value("")
@@ -98,6 +100,11 @@ class Record:
     values: Mapping[int, Value] = field(default_factory=dict)
     measures: tuple[Mapping[int, Value], ...] = ()
     events: tuple[Event, ...] = ()
+
+    @property
+    def job_name(self) -> str:
+        """The job that made it: its reports have this name."""
+        return self.job or self.id
 
     @property
     def domains(self) -> tuple[str, ...]:

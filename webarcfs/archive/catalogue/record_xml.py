@@ -78,6 +78,7 @@ def _attributes(record: Record) -> dict[str, str]:
         "complete": _yes(record.complete),
         "release": record.release,
         "closedFor": record.closed_for,
+        "job": record.job,
     }
 
 
@@ -91,6 +92,7 @@ def _read(root: etree._Element) -> Record:
         complete=_is_yes(root, "complete"),
         release=_get(root, "release"),
         closed_for=_get(root, "closedFor"),
+        job=_get(root, "job"),
         **{name: _value(root.find(_name(name))) for name in _ABOUT},
         parts=tuple(_part(each) for each in root.iterfind(_name("part"))),
         values=dict(_fields(root)),

@@ -62,6 +62,8 @@ _RELEASE_HELP = (
     " releases it."
 )
 _CLOSED_FOR_HELP = "Time from a capture until readers may see it."
+_STEPS_HELP = "Whether each step of a snapshot waits until a person asks for it."
+_TWO_HELP = "Whether the person who releases a snapshot must not be the one who checked it."
 
 
 # -- the settings themselves -------------------------------------------------------------------------------------------
@@ -177,6 +179,15 @@ class DescribeSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackupSettings:
+    """`[backup]`: a backup that follows captures, as a step of each snapshot (fields 65 to 73)."""
+
+    to: str = _setting(validators.text, "", "The folder of the backup, on another disk. None: no step makes one.")
+    medium: str = _setting(validators.text, "", "Medium (field 71).")
+    after: str = _setting(validators.one_of("capture", "release"), "capture", "The step that it follows.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadersSettings:
     """`[readers]`: how servers for readers learn a reader's name."""
 
@@ -208,6 +219,32 @@ class LeavingRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReferencePage:
+    """`[[publication.check]]`: a page that is looked at in each new snapshot (reference page)."""
+
+    url: str = _setting(validators.url, "", "The page.")
+    name: str = _setting(validators.text, "", "What people call it; else its URL.")
+    expects: str = _setting(
+        validators.one_of("page", "text", "external", "excluded", "mailto"), "page", "What it must have."
+    )
+    text: str = _setting(
+        validators.text, "", "The words, for `text`; a part of the link's URL for `external`, `excluded`, `mailto`."
+    )
+    by: str = _setting(validators.one_of("system", "person"), "system", "Who looks at it.")
+    since: datetime | None = _setting(validators.time, None, "Captures from this time on.", key="from")
+    until: datetime | None = _setting(validators.time, None, "Captures until this time.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorPageMark:
+    """`[[publication.error_page]]`: what shows that a page with status 200 is an error page."""
+
+    contains: str = _setting(validators.text, "", "A text that such a page has in its source.")
+    since: datetime | None = _setting(validators.time, None, "Captures from this time on.", key="from")
+    until: datetime | None = _setting(validators.time, None, "Captures until this time.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """`[[publication]]`: a configured source. `crawl` is `[crawl]`, overridden by the publication's own values."""
 
@@ -230,6 +267,21 @@ class Publication:
     )
     exclude: tuple[Exclusion, ...] = _setting(_tables(Exclusion), (), "Parts of its sites that are left out.")
     rule: tuple[LeavingRule, ...] = _setting(_tables(LeavingRule), (), "What a reading room does with forms and links.")
+    check: tuple[ReferencePage, ...] = _setting(_tables(ReferencePage), (), "Pages that the step `check` looks at.")
+    checks: tuple[str, ...] = _setting(
+        validators.list_of(validators.function), (), "Further checks, as `package.module:function`."
+    )
+    check_search: str = _setting(validators.text, "", "A word that a search in each new snapshot must find.")
+    check_bounds: float = _setting(
+        validators.number(0, 100),
+        0.5,
+        "By which share bytes and documents may differ from the snapshot before; 0: any.",
+    )
+    error_page: tuple[ErrorPageMark, ...] = _setting(
+        _tables(ErrorPageMark), (), "How error pages show themselves that were sent as pages."
+    )
+    step_by_step: bool = _setting(validators.boolean, False, f"{_STEPS_HELP} The archive's own value holds else.")
+    two_persons: bool = _setting(validators.boolean, False, f"{_TWO_HELP} The archive's own value holds else.")
     describe: DescribeSettings = DescribeSettings()
     crawl: CrawlSettings = CrawlSettings()
 
@@ -241,10 +293,12 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseSettings:
-    """Top-level keys: when readers may see captures, for publications without keys of their own."""
+    """Top-level keys: how captures get to readers, for publications without keys of their own."""
 
     release: str = _setting(_RELEASE, Release.AUTOMATIC, _RELEASE_HELP)
     closed_for: Interval | None = _setting(validators.interval, None, _CLOSED_FOR_HELP)
+    step_by_step: bool = _setting(validators.boolean, False, _STEPS_HELP)
+    two_persons: bool = _setting(validators.boolean, False, _TWO_HELP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +310,7 @@ class Settings:
     mount: MountSettings = MountSettings()
     index: IndexSettings = IndexSettings()
     describe: DescribeSettings = DescribeSettings()
+    backup: BackupSettings = BackupSettings()
     readers: ReadersSettings = ReadersSettings()
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     publications: tuple[Publication, ...] = ()
@@ -267,6 +322,8 @@ class Settings:
             "describe": self.describe,
             "release": self.release.release,
             "closed_for": self.release.closed_for,
+            "step_by_step": self.release.step_by_step,
+            "two_persons": self.release.two_persons,
         }
         return Publication(name=name, urls=urls, **{**own, **more})
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.config.settings import (
+    BackupSettings,
     CrawlSettings,
     DescribeSettings,
     IndexSettings,
@@ -101,6 +102,7 @@ def parse(text: str, source: str, more: Mapping[str, str] | None = None) -> Sett
         mount=read_table(MountSettings, tables.pop("mount", {}), "mount", faults),
         index=read_table(IndexSettings, tables.pop("index", {}), "index", faults),
         describe=describe,
+        backup=read_table(BackupSettings, tables.pop("backup", {}), "backup", faults),
         readers=read_table(ReadersSettings, tables.pop("readers", {}), "readers", faults),
         profiles=profiles,
         publications=listed,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +24,7 @@ UNIX = "unix"
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?", re.ASCII)
 _URL_PATTERN = re.compile(r"[^\s/:]+(?::[\d*?]+)?(?:/\S*)?")
+_FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _MIME_PATTERN = re.compile(r"[A-Za-z0-9*][\w.+*-]*/[\w.+*-]+|\*", re.ASCII)
 
 
@@ -98,7 +100,10 @@ def interval(value: Any) -> Interval:
 
 
 def time(value: Any) -> datetime:
-    """Check for a date and time; local ones are CET."""
+    """Check for a date and time, as TOML has it or as its text; local ones are CET."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = datetime.fromisoformat(value)
     if not isinstance(value, datetime):
         raise ValueError(f"{value!r} is not a date and time such as 2026-12-01T22:00:00")
     return value.replace(tzinfo=value.tzinfo or CET)
@@ -128,6 +133,13 @@ def network(value: Any) -> str:
     except ValueError:
         known = "no IP address or network, such as 127.0.0.1 or 10.0.0.0/8"
         raise ValueError(f"{value!r} is {known}, and not {UNIX!r}") from None
+
+
+def function(value: Any) -> str:
+    """Check for the name of a function in a module, `package.module:function`."""
+    if not isinstance(value, str) or not _FUNCTION.fullmatch(value):
+        raise ValueError(f"{value!r} is no function such as package.module:function")
+    return value
 
 
 def url_pattern(value: Any) -> str:
