@@ -11,11 +11,12 @@ import click
 from agent.catalogue.keeping import catch_up_records
 from agent.commands.common import archive_option, console, opened, settings_of, stop_on_signals, tell
 from agent.indexing import recovery
-from agent.jobs import importjob
+from agent.jobs import exportedjob, importjob
 from agent.system.progressbar import Display
 from webarcfs.archive.config import validators
+from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
-from webarcfs.archive.model.errors import Exit, UsageError
+from webarcfs.archive.model.errors import Damaged, Exit, Interrupted, UsageError
 
 _log = logging.getLogger("webarc")
 
@@ -26,18 +27,32 @@ _log = logging.getLogger("webarc")
 @click.option("--complete", is_flag=True, help="The files hold all that there was: remove what is missing in them.")
 @click.option("--publication", metavar="NAME", help="Whose crawl it is; its settings in webarc.toml hold.")
 @click.option("--accept-shrink", is_flag=True, help="With --complete: also if much less is left than there was.")
-def import_(
-    files: tuple[Path, ...], archive: str | None, complete: bool, publication: str | None, accept_shrink: bool
+@click.option("--as-exported", is_flag=True, help="The files are of `webarc export`: make the same snapshots again.")
+def import_(  # noqa: PLR0917 # click passes them by name
+    files: tuple[Path, ...],
+    archive: str | None,
+    complete: bool,
+    publication: str | None,
+    accept_shrink: bool,
+    as_exported: bool,
 ) -> None:
     """Take in WARC files, plain or gzip, of any crawler.
 
     All files of one command are one crawl. Each host becomes a snapshot at the time of its first record, in its place
     between those that are there. A file that was imported before changes nothing.
+
+    With --as-exported, each snapshot comes back as it was exported, with its publication, additions and data nodes; one
+    whose files are not all there, or were changed, is refused.
     """
+    if as_exported and (complete or publication or accept_shrink):
+        raise UsageError("--as-exported takes everything as it was; no other option changes that")
     place = opened(archive)
     settings = settings_of(place)
     recovery.catch_up(place)
     catch_up_records(place)
+    if as_exported:
+        _as_exported(place, files)
+        return
     with Display(console) as display:
         sources = importjob.sources_of(files, display)
         whose = _publication(settings, publication or importjob.name_of(sources))
@@ -60,6 +75,23 @@ def import_(
         tell(done.outcome, judged=False)
         if done.outcome.interrupted or done.outcome.warnings:
             sys.exit(Exit.INCOMPLETE)
+
+
+def _as_exported(place: Archive, files: tuple[Path, ...]) -> None:
+    """Make the snapshots of exported files again, and tell what came of it."""
+    try:
+        with Display(console) as display:
+            done = exportedjob.run(place, files, stop=stop_on_signals(), progress=display)
+    except Interrupted as error:
+        _log.warning("%s", error)
+        sys.exit(Exit.INCOMPLETE)
+    for line in done.faults:
+        _log.warning("%s", line)
+    for tag in done.published:
+        click.echo(tag)
+    _log.info("%d snapshots made, %d were there already", len(done.published), len(done.there))
+    if done.refused:
+        raise Damaged("\n".join(done.refused))
 
 
 def _publication(settings: Settings, name: str) -> Publication:

@@ -53,8 +53,8 @@ ORDER = (
     *(
         f"agent.{name}"
         for name in (
-            "system", "policy", "frontier", "jobfolder", "capture", "importing", "pipeline", "filters", "indexing",
-            "stages", "reports", "catalogue", "jobs", "upkeep", "service", "commands",
+            "system", "policy", "frontier", "jobfolder", "capture", "importing", "importing.exported", "pipeline",
+            "filters", "indexing", "stages", "reports", "catalogue", "jobs", "upkeep", "service", "commands",
         )
     ),
     "agent",
@@ -198,7 +198,7 @@ _OF_ONE_MODULE = {
     "_TakesLong": "agent.capture.resultreader",
 }
 #: What there is of such libraries that looks at its arguments alone, as getaddrinfo does for addresses in figures.
-_OF_VALUES = {"os.fsencode", "os.statvfs_result", "socket.AI_NUMERICHOST", "socket.getaddrinfo"}
+_OF_VALUES = {"os.fsdecode", "os.fsencode", "os.statvfs_result", "socket.AI_NUMERICHOST", "socket.getaddrinfo"}
 #: What a statement of SQL looks like.
 _SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX|VIEW|TRIGGER)"

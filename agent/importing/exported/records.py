@@ -1,0 +1,244 @@
+"""The records of an exported snapshot as values, each checked. Pure.
+
+Nothing is taken as a path: the place of a document is that of its URL, and names of additions obey the rules of names.
+So a file that someone made up yields nothing that an archive could not have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from urllib.parse import unquote_to_bytes
+
+from agent.jobfolder.names import publication_of
+from webarcfs.archive.commit.placement import check_names
+from webarcfs.archive.config import validators
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, split
+from webarcfs.archive.model.errors import Damaged, NotPermitted, UrlRefused
+from webarcfs.archive.model.metadata import CommitTag, now
+from webarcfs.archive.model.name_rules import DEEPEST
+from webarcfs.archive.model.redirects import Redirect, is_inside, place_of, read_list
+from webarcfs.archive.model.url import domain_of
+
+#: The fields that only our exports have.
+TAG = "webarcfs-commit-tag"
+SNAPSHOT = "urn:webarcfs:snapshot:"
+ADDITION = "urn:webarcfs:addition:"
+#: Bytes of a snapshot's record that are read.
+LONGEST_SNAPSHOT = 1 << 20
+#: How far clocks may differ: a snapshot of the future would stay the newest one.
+_SKEW = timedelta(days=1)
+_TREE = re.compile(r"[0-9a-f]{40}")
+_TREE_OR_NONE = re.compile(r"([0-9a-f]{40})?")
+_SOURCE = re.compile(r"sha256:([0-9a-f]{64})")
+_DATA = re.compile(r"data(\.orig)?(\.[a-z0-9]{1,16})?", re.ASCII)
+_JOB = re.compile(r"\d{8}T\d{6}-[A-Za-z0-9._-]{1,100}(\+[A-Za-z0-9._-]{1,100})?", re.ASCII)
+_NUMBER = re.compile(r"\d{1,12}", re.ASCII)
+_TAB = "%09"
+_NO_NAME = "-"
+_TIME = len("2026-11-21T02:00:00Z")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSnapshot:
+    """A snapshot as its record names it. `before` is the tree that its revisits are told of; `time` is in seconds."""
+
+    tag: CommitTag
+    publication: str
+    job: str
+    complete: bool
+    held: bool
+    errors: bool
+    sequence: int
+    tree: str
+    seen: str
+    before: str
+    sources: tuple[str, ...]
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocument:
+    """A document at `arc`, in the file `name`. `stored`: its body is in this record; otherwise it is that of `before`.
+
+    `seen`: the publication saw it.
+    """
+
+    tag: CommitTag
+    arc: str
+    name: str
+    stored: bool
+    seen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """Another file of an ARC: data.xml, the head, an addition. `only_seen`: it is what the publication saw."""
+
+    tag: CommitTag
+    arc: str
+    name: str
+    stored: bool
+    seen: bool
+    only_seen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRedirect:
+    """A line of a list of redirects. `only_seen`: of the list that the publication saw."""
+
+    tag: CommitTag
+    redirect: Redirect
+    seen: bool
+    only_seen: bool = False
+
+
+Named = NamedDocument | NamedFile | NamedRedirect
+
+
+def is_snapshot(fields: Mapping[str, str]) -> bool:
+    """Return whether the record with these fields names a snapshot."""
+    return fields.get("warc-type") == "metadata" and _uri(fields).startswith(SNAPSHOT)
+
+
+def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
+    """Return what a snapshot's record names. Raises Damaged for anything that an archive could not have."""
+    lines = [line.partition(":") for line in block.decode("utf-8", "replace").splitlines() if line.strip()]
+    pairs = [(name.strip().lower(), value.strip()) for name, _, value in lines]
+    said = dict(pairs)
+    tag = _tag(said.get("committag", ""))
+    if _uri(fields) != f"{SNAPSHOT}{tag}":
+        raise Damaged(f"the record of {_uri(fields)} names {tag}")
+    sources = [value for name, value in pairs if name == "source"]
+    faults = [
+        *(f"{name} {said.get(name)!r}" for name in ("complete", "held") if said.get(name) not in ("yes", "no")),
+        *([f"errors {said['errors']!r}"] if said.get("errors", "kept") not in ("kept", "no", "") else []),
+        *(f"{name} {said.get(name)!r}" for name in ("sequence", "time") if not _NUMBER.fullmatch(said.get(name, ""))),
+        *(
+            f"{name} {said[name]!r}"
+            for name in ("seen", "before")
+            if said.get(name) and not _TREE.fullmatch(said[name])
+        ),
+        *([] if _TREE.fullmatch(said.get("tree", "")) else [f"tree {said.get('tree')!r}"]),
+        *(f"source {each!r}" for each in sources if not _SOURCE.fullmatch(each)),
+        *_strange_names(said.get("publication", ""), said.get("job", "")),
+    ]
+    if faults:
+        raise Damaged(f"{tag}: its record cannot be right: {', '.join(faults)}")
+    return NamedSnapshot(
+        tag=tag,
+        publication=said["publication"],
+        job=said.get("job", ""),
+        complete=said["complete"] == "yes",
+        held=said["held"] == "yes",
+        errors=said.get("errors") == "kept",
+        sequence=int(said["sequence"]),
+        tree=said["tree"],
+        seen=said.get("seen", "") if said.get("seen") != said["tree"] else "",
+        before=said.get("before", ""),
+        sources=tuple(each.partition(":")[2] for each in sources),
+        time=int(said["time"]),
+    )
+
+
+def _strange_names(publication: str, job: str) -> list[str]:
+    try:
+        validators.name(publication)
+    except ValueError:
+        return [f"publication {publication!r}"]
+    sound = not job or (_JOB.fullmatch(job) and publication_of(job) == publication)
+    return [] if sound else [f"job {job!r}"]
+
+
+def named(fields: Mapping[str, str]) -> Named | None:
+    """Return what a record with these fields has; None for one of no snapshot, such as a warcinfo.
+
+    Raises Damaged for anything that an archive could not have.
+    """
+    if TAG not in fields:
+        return None
+    tag = _tag(fields[TAG])
+    kind, uri = fields.get("warc-type", "").lower(), _uri(fields)
+    seen = fields.get("webarcfs-unseen", "").lower() != "yes"
+    only_seen = fields.get("webarcfs-seen", "").lower() == "yes"
+    try:
+        if kind in ("response", "revisit") and "webarcfs-redirect" in fields:
+            return NamedRedirect(tag, _redirect(tag, uri, fields["webarcfs-redirect"]), seen, only_seen)
+        if kind in ("resource", "revisit") and uri.startswith(ADDITION):
+            arc, name = _addition(tag, uri, fields.get("webarcfs-file", ""))
+            return NamedFile(tag, arc, name, kind == "resource", seen, only_seen)
+        if kind in ("response", "revisit"):
+            name = fields.get("webarcfs-data", "")
+            if not _DATA.fullmatch(name) or name == DATA_XML:
+                raise Damaged(f"{tag}: {uri}: {name!r} is no name of a data file")
+            return NamedDocument(tag, _arc(tag, uri), name, kind == "response", seen)
+        if kind == "metadata" and fields.get("webarcfs-file") in (DATA_XML, HEADERS):
+            return NamedFile(tag, _arc(tag, uri), fields["webarcfs-file"], True, seen, only_seen)
+    except (UrlRefused, NotPermitted, ValueError) as error:
+        raise Damaged(f"{tag}: {uri}: {error}") from None
+    return None
+
+
+def _uri(fields: Mapping[str, str]) -> str:
+    return fields.get("warc-target-uri", "").strip("<> ")
+
+
+def _tag(text: str) -> CommitTag:
+    """Return a commitTag whose domain a URL could have, and whose time a crawl."""
+    tag = CommitTag.parse(text)
+    try:
+        sound = any(domain_of(f"{scheme}://{tag.domain}/") == tag.domain for scheme in ("http", "https"))
+    except UrlRefused:
+        sound = False
+    if not sound:
+        raise Damaged(f"{text!r}: no URL has the domain {tag.domain!r}")
+    if not _old_enough(tag.crawl_time):
+        raise Damaged(f"{text!r} is a time of the future")
+    return tag
+
+
+def _old_enough(time: datetime) -> bool:
+    return time <= now() + _SKEW
+
+
+def _arc(tag: CommitTag, url: str) -> str:
+    """Return the place of a URL in its domain."""
+    domain, arc = split(arc_path(url))
+    if domain != tag.domain:
+        raise Damaged(f"{tag}: {url} is of another domain")
+    return arc
+
+
+def _addition(tag: CommitTag, uri: str, file: str) -> tuple[str, str]:
+    """Return the ARC of an addition, and its path inside that."""
+    path, name = (unquote_to_bytes(text).decode("utf-8", "surrogateescape") for text in (_path_in(tag, uri), file))
+    arc, parts = path.removesuffix(f"/{name}"), name.split("/")
+    if arc in ("", path):
+        raise Damaged(f"{tag}: {uri}: {file!r} is no file below it")
+    check_names(parts)
+    for folder in arc.split("/"):
+        check_names([_NO_NAME, folder])
+    if DATA_XML in parts or len(parts) > DEEPEST or is_inside(arc):
+        raise Damaged(f"{tag}: {uri}: an addition cannot have the name {file!r}")
+    return arc, name
+
+
+def _path_in(tag: CommitTag, uri: str) -> str:
+    tagged = f"{ADDITION}{tag}:"
+    if not uri.startswith(tagged):
+        raise Damaged(f"{tag}: {uri} is an addition of another snapshot")
+    return uri.removeprefix(tagged)
+
+
+def _redirect(tag: CommitTag, url: str, text: str) -> Redirect:
+    """Return a redirect from its line, in which `%09` stands for tabs; `url` is its first field."""
+    rest = text.removeprefix(f"{url}{_TAB}")
+    status, target, time = rest[:3], rest[6 : -_TIME - 3], rest[-_TIME:]
+    if text == rest or rest != _TAB.join((status, target, time)):
+        raise Damaged(f"{tag}: {text[:200]!r} is no redirect of {url}")
+    found = read_list(f"{url}\t{status}\t{target}\t{time}\n".encode("ascii", "replace"), place_of(url))[0]
+    if domain_of(found.url) != tag.domain:
+        raise Damaged(f"{tag}: {url} is of another domain")
+    return found

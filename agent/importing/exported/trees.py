@@ -1,0 +1,259 @@
+"""Puts the trees of an exported snapshot together again, from its rows and the tree that was exported before it.
+
+What the rows name stays or comes; all else of the tree before goes. Two trees are made at once: the snapshot's, and
+that which its publication saw, where its record names one. Both must have the ids that the record names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from agent.importing.exported.records import NamedSnapshot
+from agent.importing.exported.rows import Arc, File, Lines, places
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.git.tree_rewriting import Rewriting
+from webarcfs.archive.history import redirect_lists
+from webarcfs.archive.history.versions import leads_to_arcs
+from webarcfs.archive.model.addition import blob_id
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_data_file
+from webarcfs.archive.model.errors import Damaged, InvalidDocument, UrlRefused
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.redirects import MOST_LINES, REDIRECTS, read_list
+from webarcfs.archive.system.sorting import Sorter
+from webarcfs.exchange.documents import documents
+
+#: Faults that are counted before a snapshot is given up.
+_MOST_FAULTS = 1000
+_OWN = (DATA_XML, HEADERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A snapshot's trees: `seen` is what its publication saw, empty for all of it."""
+
+    tree: str
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """A place of the tree before: its files by their paths in it. A list of redirects has one, without a name."""
+
+    path: str
+    is_list: bool
+    files: Mapping[str, str]
+
+
+#: Asked between two places; it raises Interrupted.
+Stop = Callable[[], None]
+
+
+def build(
+    store: Repository, named: NamedSnapshot, before: str | None, rows: Iterable[list[bytes]], stop: Stop
+) -> Built:
+    """Store the trees of a snapshot; return them. Raises Damaged, with the reason, if they are not the named ones.
+
+    `before` is the tree that its revisits are told of; None for none.
+    """
+    with ExitStack() as stack:
+        work = _Work(store, named, before, stack)
+        for place in _joined(rows, work.places_before()):
+            stop()
+            work.take(*place)
+        return work.finish()
+
+
+def document_fault(raw: bytes, tag: CommitTag, arc: str) -> str:
+    """Return why a data.xml cannot be that of an ARC of a snapshot; empty for a sound one."""
+    try:
+        data_xml.validate(raw)
+        meta = data_xml.metadata(raw)
+        place = f"/{arc_path(meta.url)}"
+    except (InvalidDocument, Damaged, UrlRefused) as error:
+        return str(error)
+    if {meta.path, place} != {f"/{tag.domain}/{arc}"} or meta.domain != tag.domain:
+        return f"it is the data.xml of {meta.path}"
+    if meta.commit_tag.domain != tag.domain or meta.commit_tag > tag:
+        return f"it names the crawl {meta.commit_tag}"
+    return ""
+
+
+class _Work:
+    def __init__(self, store: Repository, named: NamedSnapshot, before: str | None, stack: ExitStack) -> None:
+        self._store = store
+        self._named = named
+        self._before = before
+        self._sorter = stack.enter_context(Sorter(store.path / "objects" / "pack"))
+        self._tree = stack.enter_context(store.rewriting(before))
+        self._seen: Rewriting | None = stack.enter_context(store.rewriting(before)) if named.seen else None
+        self._faults: list[str] = []
+        self._alone = ""  # a place of additions whose document no record names
+        #: Folders of additions that changed: none may be, or lead to, an ARC.
+        self._folders = stack.enter_context(Sorter(store.path / "objects" / "pack"))
+
+    # -- the tree before -----------------------------------------------------------------------------------------
+
+    def places_before(self) -> Iterator[tuple[bytes, Old]]:
+        """Yield the places of the tree before, each with its key: ARCs by the bytes of their paths, then its lists."""
+        if self._before is None:
+            return
+        for each in documents(self._store, self._before):
+            named = (part for name, blob in each.files.items() for part in (os.fsencode(name), blob.encode()))
+            self._sorter.add(b"\0".join([b"1", os.fsencode(each.path), *named]))
+        top = self._store.find(self._before, REDIRECTS)
+        for place, entry in redirect_lists.places(self._store, top):
+            self._sorter.add(b"\0".join([b"2", place.encode(), b"", entry.oid.encode()]))
+        for row in self._sorter.rows():
+            section, path, *files = row.split(b"\0")
+            pairs = zip(map(os.fsdecode, files[::2]), map(bytes.decode, files[1::2]), strict=True)
+            yield b"\0".join([section, path]), Old(os.fsdecode(path), section == b"2", dict(pairs))
+
+    # -- places --------------------------------------------------------------------------------------------------
+
+    def take(self, named: Arc | Lines | None, old: Old | None) -> None:
+        """Put a place into the trees: as the rows name it, None if they do not; and as the tree before has it."""
+        if isinstance(named, Lines) or (old is not None and old.is_list):
+            self._list(named if isinstance(named, Lines) else None, old)
+            return
+        path = named.path if named is not None else old.path if old is not None else ""
+        had = old.files if old is not None else {}
+        new = self._files(named, had) if named is not None else {}
+        blobs = {name: file.blob for name, file in new.items() if file.blob is not None}
+        _change(self._tree, path, had, blobs)
+        if self._seen is not None:
+            _change(self._seen, path, had, _as_seen(named, new))
+
+    def _files(self, named: Arc, old: Mapping[str, str]) -> dict[str, File]:
+        """Return the files that an ARC has now."""
+        files = dict(named.files)
+        if not named.data:
+            self._alone = self._alone or named.path
+        elif files[named.data].blob is None:  # told as a revisit: what is not named is as it was
+            for name in old:
+                if name in _OWN or (is_data_file(name) and "/" not in name):
+                    files.setdefault(name, File(old[name], named.seen))
+            if sum(is_data_file(name) for name in files if "/" not in name) > 1:
+                self._fault(f"/{self._named.tag.domain}/{named.path}: its data file had another name before")
+        for name, file in files.items():
+            if file.blob is None:
+                if name not in old:
+                    self._fault(
+                        f"/{self._named.tag.domain}/{named.path}/{name} is not in the tree before, {self._before}"
+                    )
+                files[name] = File(old.get(name), file.seen)
+        if named.data and DATA_XML not in files:
+            self._fault(f"/{self._named.tag.domain}/{named.path}: the record of its {DATA_XML} is missing")
+        self._check(named, files, old)
+        return files
+
+    def _check(self, named: Arc, files: Mapping[str, File], old: Mapping[str, str]) -> None:
+        """Check what is new: descriptions, and the folders of additions."""
+        documents = {file.blob for name, file in files.items() if name == DATA_XML} | {*named.seen_files.values()}
+        for blob in documents - {None, old.get(DATA_XML)}:
+            assert blob is not None
+            why = document_fault(self._store.read(blob), self._named.tag, named.path)
+            if why:
+                self._fault(f"/{self._named.tag.domain}/{named.path}/{DATA_XML}: {why}")
+        for folder in {name.partition("/")[0] for name in files if "/" in name and name not in old}:
+            self._folders.add(os.fsencode(f"{named.path}/{folder}"))
+
+    def _list(self, named: Lines | None, old: Old | None) -> None:
+        place = named.place if named is not None else old.path if old is not None else ""
+        lines, seen = (named.lines, named.seen) if named is not None else ([], [])
+        self._put_list(self._tree, place, lines, old)
+        if self._seen is not None:
+            self._put_list(self._seen, place, seen, old)
+
+    def _put_list(self, tree: Rewriting, place: str, lines: list[bytes], old: Old | None) -> None:
+        if not lines:
+            if old is not None:
+                tree.remove(place)
+            return
+        raw = b"".join(line + b"\n" for line in lines)
+        try:
+            if len(read_list(raw, place)) > MOST_LINES:
+                raise Damaged(f"a list of {len(lines)} lines")
+        except Damaged as error:
+            self._fault(f"/{self._named.tag.domain}/{place}: {error}")
+            return
+        if old is None or old.files[""] != blob_id(raw):
+            tree.write(place, raw)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _fault(self, line: str) -> None:
+        self._faults.append(line)
+        if len(self._faults) > _MOST_FAULTS:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        first, more = self._faults[0], len(self._faults) - 1
+        raise Damaged(first + (f"; and {more} more like that" if more else ""))
+
+    def finish(self) -> Built:
+        """Store the trees, and compare their ids."""
+        if self._faults:
+            self._give_up()
+        tree = self._tree.finish()
+        seen = self._seen.finish() if self._seen is not None else ""
+        if tree != self._named.tree:
+            alone = f", that of the document {self._alone} among them" if self._alone else ""
+            raise Damaged(
+                f"its records make the tree {tree}, and it was {self._named.tree}: records of it are missing or were"
+                f" changed{alone}"
+            )
+        if seen != self._named.seen:
+            raise Damaged(f"its publication saw the tree {self._named.seen}, and its records make {seen}")
+        for path in map(os.fsdecode, _each_once(self._folders.rows())):
+            entry = self._store.find(tree, path)
+            if entry is not None and entry.is_tree and leads_to_arcs(self._store, entry.oid):
+                raise Damaged(f"/{self._named.tag.domain}/{path} leads to ARCs, and no addition can be in it")
+        return Built(tree, seen)
+
+
+def _as_seen(named: Arc | None, new: Mapping[str, File]) -> dict[str, str]:
+    """Return the files of an ARC as the publication saw them."""
+    if named is None or not named.seen:
+        return {}
+    own = {name: file.blob for name, file in new.items() if file.blob is not None and (file.seen or name in _OWN)}
+    return own | named.seen_files
+
+
+def _change(tree: Rewriting, arc: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    for name in old.keys() - new.keys():
+        tree.remove(f"{arc}/{name}")
+    for name, blob in new.items():
+        if old.get(name) != blob:
+            tree.put(f"{arc}/{name}", blob)
+
+
+def _joined(
+    rows: Iterable[list[bytes]], before: Iterator[tuple[bytes, Old]]
+) -> Iterator[tuple[Arc | Lines | None, Old | None]]:
+    """Yield the places of both, in order, each once."""
+    old = next(before, None)
+    for named in places(rows):
+        key = b"1\0" + os.fsencode(named.path) if isinstance(named, Arc) else b"2\0" + named.place.encode()
+        while old is not None and old[0] < key:
+            yield None, old[1]
+            old = next(before, None)
+        if old is not None and old[0] == key:
+            yield named, old[1]
+            old = next(before, None)
+        else:
+            yield named, None
+    while old is not None:
+        yield None, old[1]
+        old = next(before, None)
+
+
+def _each_once(rows: Iterable[bytes]) -> Iterator[bytes]:
+    last = None
+    for row in rows:
+        if row != last:
+            yield row
+        last = row

@@ -1,0 +1,314 @@
+"""The import of WARCs that `webarc export` wrote: the same snapshots again, tree by tree, object for object.
+
+First all bodies become objects, then each domain's trees are put together, oldest first; both without a ref. Then the
+snapshots are published in the order in which their first archive published them, each as a crawl is: so a reader sees
+a snapshot whole or not at all, and after a kill the same command goes on with those that are not there. A snapshot
+whose tree is not the one that its record names is not published.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.catalogue.keeping import catch_up_records
+from agent.importing.exported.intake import Intake, drop_empty, files_in_order
+from agent.importing.exported.records import NamedSnapshot
+from agent.importing.exported.rows import by_snapshot
+from agent.importing.exported.trees import Built, build
+from agent.indexing.recovery import catch_up_domain, catch_up_links
+from agent.jobfolder.folders import alone
+from agent.jobfolder.job import Progress
+from webarcfs.archive.commit.commit_additions import commit_additions, fold_in
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, SEEN, Commit, RefUpdate, Repository
+from webarcfs.archive.history import sequence
+from webarcfs.archive.history.merge import additions_since
+from webarcfs.archive.model.commit_message import COMMITTER, AdditionsMessage, CrawlMessage
+from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, UsageError
+from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
+from webarcfs.archive.system import locks
+
+_log = logging.getLogger(__name__)
+#: One such import at a time; no publication has this name.
+_LOCK = ".as-exported"
+_NUMBERED = re.compile(r"(.*)-(\d{5,})(\.warc(?:\.gz)?)", re.ASCII | re.DOTALL)
+_OTHER_TREE = "a snapshot of that time is there already, with another tree"
+
+
+@dataclass(frozen=True, slots=True)
+class MadeAgain:
+    """What came of it: snapshots published now, those that were there, and a line for each refused one.
+
+    `faults` are lines on records that could not be read.
+    """
+
+    published: tuple[CommitTag, ...]
+    there: tuple[CommitTag, ...]
+    refused: tuple[str, ...]
+    faults: tuple[str, ...]
+
+
+def run(
+    archive: Archive,
+    files: Sequence[Path],
+    *,
+    stop: threading.Event | None = None,
+    progress: Progress = lambda *_: None,
+) -> MadeAgain:
+    """Import files of one or more exports, in any order.
+
+    Raises UsageError if a path is no file, Damaged if no record names a snapshot, Interrupted, OSError on a full disk;
+    the same command goes on then.
+    """
+    for path in files:
+        if not path.is_file():
+            raise UsageError(f"{path} is no file")
+    with alone(archive, _LOCK):
+        return _Run(archive, files, stop or threading.Event(), progress).all()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A snapshot whose trees are stored."""
+
+    named: NamedSnapshot
+    built: Built
+
+
+class _Run:
+    def __init__(self, archive: Archive, files: Sequence[Path], stop: threading.Event, progress: Progress) -> None:
+        self._archive = archive
+        self._files = list(dict.fromkeys(path.resolve() for path in files))
+        self._stop = stop
+        self._progress = progress
+        self._intake = Intake(archive, stop, lambda found: _standing(archive, found) is True)
+        self._touched: set[str] = set()
+
+    def all(self) -> MadeAgain:
+        published: list[CommitTag] = []
+        with self._intake as intake:
+            try:
+                self._read()
+                ready = list(self._built())
+                for number, each in enumerate(sorted(ready, key=lambda each: each.named.sequence), 1):
+                    self._ask()
+                    if self._publish(each):
+                        published.append(each.named.tag)
+                    self._progress("publish snapshots", number, len(ready))
+            finally:
+                for domain in sorted(self._touched):
+                    drop_empty(self._archive, domain)
+                self._follow(sorted({tag.domain for tag in published}))
+        refused = tuple(f"{tag}: {why}; it was not imported" for tag, why in sorted(intake.refused.items()))
+        return MadeAgain(tuple(published), tuple(sorted(intake.there)), refused, tuple(intake.faults))
+
+    def _ask(self) -> None:
+        if self._stop.is_set():
+            raise Interrupted("stopped; the same command goes on from here")
+
+    # -- objects -------------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        intake, before = self._intake, 0
+        whole = sum(path.stat().st_size for path in self._files)
+
+        def step(taken: int) -> None:
+            self._ask()
+            self._progress("read (bytes)", before + taken, whole)
+
+        for path in files_in_order(self._files):
+            intake.file(path, step)
+            before += path.stat().st_size
+        intake.end()
+        self._touched |= intake.touched
+        if not intake.snapshots and not intake.named:
+            hint = "; without --as-exported they are WARC files like any other" if intake.others else ""
+            raise Damaged(f"no record in these files is of a snapshot of `webarc export`{hint}")
+
+    def _built(self) -> Iterator[_Ready]:
+        """Yield the snapshots whose trees could be made; note why the others could not."""
+        intake = self._intake
+        rows = by_snapshot(intake.rows.rows())
+        store: Repository | None = None
+        trees: dict[CommitTag, str] = {}
+        named = set[CommitTag]()
+        for number, (tag, own) in enumerate(rows, 1):
+            self._progress("make trees", number, max(len(intake.snapshots), number))
+            named.add(tag)
+            found = intake.snapshots.get(tag)
+            if found is None:
+                intake.refused.setdefault(tag, f"the record that names it is missing{self._hint()}")
+            elif tag not in intake.there and tag not in intake.refused:
+                if store is None or store.path != self._archive.repository(tag.domain):
+                    store, trees = Repository(self._archive.repository(tag.domain)), {}
+                if (ready := self._one(store, found, own, trees)) is not None:
+                    trees[tag] = ready.built.tree
+                    yield ready
+        for tag in sorted(intake.snapshots.keys() - named - intake.there - intake.refused.keys()):
+            ready = self._without_rows(intake.snapshots[tag])
+            if ready is not None:
+                yield ready
+
+    def _without_rows(self, found: NamedSnapshot) -> _Ready | None:
+        """Return a snapshot of a domain that had nothing at the time."""
+        path = self._archive.repository(found.tag.domain)
+        if not path.is_dir():
+            Repository.create(path)
+            self._touched.add(found.tag.domain)
+        return self._one(Repository(path), found, iter(()), {})
+
+    def _one(
+        self, store: Repository, found: NamedSnapshot, own: Iterator[list[bytes]], trees: dict[CommitTag, str]
+    ) -> _Ready | None:
+        tag, refused = found.tag, self._intake.refused
+        if _standing(self._archive, found) is False:
+            refused[tag] = _OTHER_TREE
+            return None
+        before, why = self._before(store, found, trees)
+        if why:
+            refused[tag] = why
+            return None
+        try:
+            with locks.exclusive_until(self._archive.publishing_lock(tag.domain), self._stop):
+                return _Ready(found, build(store, found, before, own, self._ask))
+        except Damaged as error:
+            refused[tag] = f"{error}{self._hint()}"
+            return None
+
+    def _before(self, store: Repository, found: NamedSnapshot, trees: dict[CommitTag, str]) -> tuple[str | None, str]:
+        """Return the tree before, None for none, and why it cannot be had."""
+        if found.before:
+            if found.before in trees.values() or found.before in _trees_of(store):
+                return found.before, ""
+            return None, f"it is told by its differences to the tree {found.before}, which is not there{self._hint()}"
+        return None, ""
+
+    def _hint(self) -> str:
+        """Return what may be the reason of something missing."""
+        lines = [f"{name} is not among the files" for name in missing_numbers(self._files)]
+        if self._intake.broken:
+            lines.append(f"{self._intake.broken} records could not be read")
+        return f" ({'; '.join(lines)})" if lines else ""
+
+    # -- publishing ----------------------------------------------------------------------------------------------
+
+    def _publish(self, ready: _Ready) -> bool:
+        """Publish a snapshot; return whether it was not there yet."""
+        archive, tag = self._archive, ready.named.tag
+        with locks.exclusive_until(archive.publishing_lock(tag.domain), self._stop):
+            if (standing := _standing(archive, ready.named)) is not None:
+                (self._intake.there.add(tag) if standing else self._intake.refused.setdefault(tag, _OTHER_TREE))
+                return False
+            commit_additions(archive, tag.domain)  # so that little work is left under the lock
+            store = Repository(archive.repository(tag.domain))
+            with locks.Turnstile(archive.lock(tag.domain)).exclusive(), sequence.publication_slot(archive, tag) as turn:
+                fold_in(archive, store, tag.domain)
+                directory.raise_layout(archive)
+                store.update_refs(_updates(store, ready, turn.number))
+                turn.publish()
+        return True
+
+    def _follow(self, domains: Sequence[str]) -> None:
+        """Bring what derives from git in step; an interruption leaves that to the next start."""
+        for domain in domains:
+            with locks.exclusive(self._archive.publishing_lock(domain)):
+                catch_up_domain(self._archive, domain)
+            catch_up_links(self._archive, domain, self._stop.is_set)
+        if domains:
+            catch_up_records(self._archive)
+
+
+def _standing(archive: Archive, found: NamedSnapshot) -> bool | None:
+    """Return whether a snapshot that is there has the named tree, additions made here aside; None if none is there."""
+    try:
+        store = Repository(archive.repository(found.tag.domain))
+    except NotFound:
+        return None
+    target = store.ref(found.tag.ref)
+    if target is None:
+        return None
+    crawl = sequence.crawl_commit(store, target)
+    return found.tree in {store.commit(target).tree, crawl.tree if crawl is not None else ""}
+
+
+def _trees_of(store: Repository) -> Iterator[str]:
+    """Yield the trees of the snapshots that are there, with and without additions, and those of refs/seen."""
+    for target in store.refs(CRAWLS).values():
+        yield store.commit(target).tree
+        crawl = sequence.crawl_commit(store, target)
+        if crawl is not None:
+            yield crawl.tree
+    yield from store.refs(SEEN).values()
+
+
+def _updates(store: Repository, ready: _Ready, number: int) -> list[RefUpdate]:
+    """Store the commit of a snapshot, and that of additions which go on with it; return what moves."""
+    named, built, tag = ready.named, ready.built, ready.named.tag
+    times = {parse_compact_time(name): oid for name, oid in store.refs(CRAWLS).items()}
+    older = any(time > tag.crawl_time for time in times)
+    main = store.head()
+    last = max((time for time in times if time < tag.crawl_time), default=None)
+    parent = (None if last is None else times[last]) if older else main.oid if main is not None else None
+    message = CrawlMessage(
+        tag,
+        named.publication,
+        named.complete,
+        number,
+        sources=named.sources,
+        job=named.job,
+        held=named.held,
+        seen=built.seen,
+        errors=named.errors,
+    )
+    newest = store.write_commit(built.tree, [parent] if parent else [], str(message), COMMITTER, named.time)
+    if not older and main is not None:
+        newest = _with_additions(store, main, Commit(newest, built.tree, (), main.message, named.time), tag)
+    updates = [RefUpdate(tag.ref, newest, None)]
+    if built.seen:
+        updates.append(RefUpdate(tag.seen_ref, built.seen, None))
+    if not older:
+        updates.append(RefUpdate(MAIN, newest, main.oid if main is not None else None))
+    publication = PUBLICATIONS + named.publication
+    saw, before = built.seen or built.tree, store.ref(publication)
+    later = (oid for time, oid in times.items() if time > tag.crawl_time)
+    if named.complete and saw != before and not any(_is_complete(store, oid, named.publication) for oid in later):
+        updates.append(RefUpdate(publication, saw, before))
+    return updates
+
+
+def _with_additions(store: Repository, main: Commit, crawl: Commit, tag: CommitTag) -> str:
+    """Return the snapshot's commit, or that of the additions which users made here meanwhile: they go on with it."""
+    made_on = sequence.crawl_commit(store, main.oid)
+    if made_on is None or made_on.tree == main.tree:
+        return crawl.oid
+    tree = additions_since(store, made_on.tree, main.tree, crawl.tree)
+    if tree == crawl.tree:
+        return crawl.oid
+    added = [each.path for each in store.differences(crawl.tree, tree) if each.new is not None]
+    return store.write_commit(tree, [crawl.oid], str(AdditionsMessage(tag, added)), COMMITTER, crawl.time)
+
+
+def _is_complete(store: Repository, target: str, publication: str) -> bool:
+    crawl = sequence.crawl_commit(store, target)
+    return crawl is not None and crawl.message.complete and crawl.message.publication == publication
+
+
+def missing_numbers(files: Sequence[Path]) -> list[str]:
+    """Return the names of files that are missing in a row of numbered ones, as far as their numbers tell."""
+    rows: dict[tuple[str, str, int], set[int]] = defaultdict(set)
+    for path in files:
+        if match := _NUMBERED.fullmatch(path.name):
+            rows[match[1], match[3], len(match[2])].add(int(match[2]))
+    found = []
+    for (stem, ending, width), numbers in sorted(rows.items()):
+        gaps = (number for number in range(max(numbers)) if number not in numbers)
+        for _, number in zip(range(5), gaps, strict=False):
+            found.append(f"{stem}-{number:0{width}}{ending}")
+    return found
