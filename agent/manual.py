@@ -28,9 +28,14 @@ TABLES: Mapping[str, type] = {
     "[mount]": settings.MountSettings,
     "[index]": settings.IndexSettings,
     "[describe]": settings.DescribeSettings,
+    "[backup]": settings.BackupSettings,
     "[readers]": settings.ReadersSettings,
     "[profile.NAME]": settings.Profile,
     "[[publication]]": settings.Publication,
+    "[[publication.exclude]]": settings.Exclusion,
+    "[[publication.rule]]": settings.LeavingRule,
+    "[[publication.check]]": settings.ReferencePage,
+    "[[publication.error_page]]": settings.ErrorPageMark,
 }
 
 
@@ -137,7 +142,7 @@ def _command(command: click.Command) -> Iterator[str]:
 def _settings(kind: type[Any]) -> Iterator[str]:
     for each in dataclasses.fields(kind):
         if "check" in each.metadata:
-            yield from _item(each.name, f"{each.metadata['help'] or 'Must be given.'}{_default(each.default)}")
+            yield from _item(each.metadata.get("key", each.name), f"{each.metadata['help'] or 'Must be given.'}{_default(each.default)}")
 
 
 def _default(value: object) -> str:

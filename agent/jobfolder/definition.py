@@ -21,16 +21,21 @@ FILE = "definition.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """The publication as of the job's start. `instances` is the number of wgets that the archive allows (/Cr-1.3/)."""
+    """The publication as of the job's start. `instances` is the number of wgets that the archive allows (/Cr-1.3/).
+
+    `record` is the record that was there before the job, `occasion` why it was begun; empty for a regular job.
+    """
 
     publication: Publication
     profile: Profile | None = None
     accept_shrink: bool = False
     instances: int = 0
+    record: str = ""
+    occasion: str = ""
 
 
 def save(folder: Path, definition: Definition) -> None:
-    """Write it down, durably. When readers may see the captures is what was said when the job began."""
+    """Write it down, durably. When readers may see the captures, and why, is what was said when the job began."""
     publication, begun = definition.publication, None
     with contextlib.suppress(Damaged):  # what cannot be read is replaced
         begun = load(folder)
@@ -42,6 +47,8 @@ def save(folder: Path, definition: Definition) -> None:
         **settings_of(publication, definition.profile),
         "accept_shrink": definition.accept_shrink,
         "instances": definition.instances,
+        "record": (begun or definition).record,
+        "occasion": (begun or definition).occasion,
     }
     jsonfile.write(folder / FILE, content)
 
@@ -70,6 +77,8 @@ def load(folder: Path) -> Definition | None:
             profile=None if profile is None else Profile(**_checked(Profile, profile)),
             accept_shrink=bool(content["accept_shrink"]),
             instances=int(content["instances"]),
+            record=str(content.get("record", "")),
+            occasion=str(content.get("occasion", "")),
         )
     except (KeyError, TypeError, ValueError, WebarcError) as error:
         raise Damaged(f"{folder / FILE} is no definition of a job: {error}; it is left alone") from None

@@ -1,6 +1,8 @@
 """Names of jobs' folders, `<YYYYmmddTHHMMSS>-<publication>`, and of publications without a given name. Pure.
 
-An import's name is `<time>-<publication>+<digest>`; `+` cannot occur in a publication's name.
+An import's name is `<time>-<publication>+<digest>`, that of a crawl beside the schedule `<time>-<publication>+occasion`;
+`+` cannot occur in a publication's name. A step of a snapshot has a folder there, too, `step-<record>-<step>`: it is no
+job of a publication.
 """
 
 from __future__ import annotations
@@ -11,11 +13,17 @@ from collections.abc import Sequence
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+|\.\.+", re.ASCII)
 _LONGEST_SLUG = 60
+#: What the kind of a crawl beside the schedule ends in: it is no run of its publication.
+OCCASION = "+occasion"
+_STEP = "step-"
 
 
 def kind_of(job: str) -> str:
-    """Return the part after the time; all crawls of a publication, or all jobs of one import, share it."""
-    return job.partition("-")[2]
+    """Return the part after the time; all crawls of a publication, or all jobs of one import, share it.
+
+    Empty for the folder of a step.
+    """
+    return "" if is_step(job) else job.partition("-")[2]
 
 
 def publication_of(job: str) -> str:
@@ -25,7 +33,28 @@ def publication_of(job: str) -> str:
 
 def is_import(job: str) -> bool:
     """Return whether a job, or the kind of a job, is an import."""
-    return "+" in job
+    return "+" in job and not is_occasion(job)
+
+
+def is_occasion(job: str) -> bool:
+    """Return whether a job, or the kind of a job, is a crawl beside the schedule."""
+    return job.endswith(OCCASION)
+
+
+def is_step(folder: str) -> bool:
+    """Return whether a folder is that of a step, also while it is being removed."""
+    return folder.lstrip(".").startswith(_STEP)
+
+
+def step_folder(record: str, step: str) -> str:
+    """Return the name of the folder of a step of a record."""
+    return f"{_STEP}{record}-{step}"
+
+
+def step_of(folder: str) -> tuple[str, str] | None:
+    """Return record and step of a step's folder; None for another name."""
+    record, _, step = folder.removeprefix(_STEP).rpartition("-")
+    return (record, step) if folder.startswith(_STEP) and record and step else None
 
 
 def command_line_name(urls: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 
-from agent.jobfolder import attempts, definition, folders, jobstate
+from agent.jobfolder import attempts, definition, folders, jobstate, orders
 from agent.jobfolder.definition import Definition
 from agent.jobfolder.jobstate import JobState, Phase
 from agent.jobfolder.names import is_import, kind_of, publication_of
@@ -79,16 +79,26 @@ class Dispatch:
 
     @property
     def resume(self) -> list[str]:
-        """The jobs to resume: jobs left by the previous agent, and failed jobs whose next try is due."""
+        """The jobs to resume: jobs left by the previous agent, failed jobs whose next try is due, jobs with orders."""
         at, others = now(), self._aside | set(self.children)
-        wanted = (each for each in self.history.open if each.job in self._left or attempts.is_due(each, at))
-        return [each.job for each in wanted if each.job not in others and not each.runs]
+        free = (each for each in self.history.open if each.job not in others and not each.runs)
+        return [each.job for each in free if self._is_to_resume(each, at)]
+
+    def _is_to_resume(self, each: JobState, at: datetime) -> bool:
+        """Return whether a job without a process needs one; one that is held does once it has an order."""
+        if not each.held and (each.job in self._left or attempts.is_due(each, at)):
+            return True
+        if is_import(each.job) or orders.last(self._archive.jobs / each.job) <= each.orders:
+            return False
+        new = orders.after(self._archive.jobs / each.job, each.orders)
+        # A job that fails before it takes an order is not begun again and again for it.
+        return each.state is not Phase.FAILED or any(order.at >= each.updated for order in new)
 
     def due(self, at: datetime) -> list[scheduler.Due]:
         """Return the publications that are due and have no running or resumable job."""
-        busy = {each.publication for each in self.history.open if each.runs}
+        busy = {each.publication for each in self.history.open if each.runs or each.held}
         busy |= set(filter(self._has_to_wait, self._not_before))
-        busy |= {kind_of(name) for name in (*self.resume, *self.children)}
+        busy |= {publication_of(name) for name in (*self.resume, *self.children)}
         free = [each for each in self.publications if each.name not in busy]
         return scheduler.due(free, self.history.runs, at)
 
@@ -191,13 +201,13 @@ class Dispatch:
         Returns False, and logs why, if the agent cannot resume the job.
         """
         folder = self._archive.jobs / job
-        publication = next((each for each in self.publications if each.name == kind_of(job)), None)
+        publication = next((each for each in self.publications if each.name == publication_of(job)), None)
         if not folder.is_dir() or not folders.usable(folder):
             return False
         if is_import(job):
             _log.info("%s is an import that was interrupted; the same command goes on with it", job)
             return False
-        known = history.item_of(folder, kind_of(job))
+        known = history.item_of(folder, publication_of(job))
         if known.state is Phase.FAILED:  # a failure that its process writes from now on is new
             jobstate.save(folder, _waiting(known))
         if publication is not None:
@@ -227,7 +237,9 @@ class Dispatch:
         elif code in (End.DONE, End.INCOMPLETE):
             _log.info("%s: %s", job, "done" if code == End.DONE else "done, but incomplete")
         elif code in (End.STOPPED, -signal.SIGTERM):  # SIGTERM before the worker handled signals
-            _log.info("%s: stopped; the next start goes on from there", job)
+            known = next((each for each in self.history.open if each.job == job), None)
+            how = f"held ({known.held})" if known and known.held else "stopped; the next start goes on from there"
+            _log.info("%s: %s", job, how)
         else:
             how = f"was killed by signal {-code}" if code < 0 else self.children.last_words(job) or "failed"
             self._note_failure(job, how, killed=code < 0)

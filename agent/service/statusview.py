@@ -10,7 +10,7 @@ from typing import Any
 
 from agent.jobfolder import jobstate
 from agent.jobfolder.jobstate import AT_WORK, JobState, Phase
-from agent.jobfolder.names import is_import
+from agent.jobfolder.names import is_import, is_occasion
 from agent.service import agentlock, history, scheduler
 from agent.service.history import History
 from agent.system import jsonfile
@@ -65,7 +65,7 @@ def _all(settings: Settings, past: History) -> list[tuple[str, Publication | Non
     """Return the publications of webarc.toml in its order, then those given on a command line only; no imports."""
     known = [(each.name, each) for each in settings.publications]
     others = set(past.runs) - {name for name, _ in known}
-    return [*known, *((name, None) for name in sorted(others) if not is_import(name))]
+    return [*known, *((name, None) for name in sorted(others) if not is_import(name) and not is_occasion(name))]
 
 
 def _publication(archive: Archive, named: tuple[str, Publication | None], past: History) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
 def _job(each: JobState) -> dict[str, Any]:
     kept = (
         *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents"),
-        *("failures", "again", "a_second", "left"),
+        *("failures", "again", "a_second", "left", "latest_end", "held", "orders"),
     )
     values = dataclasses.asdict(each if each.runs else dataclasses.replace(each, a_second=0.0, left=None))
     return {name: values[name] for name in kept} | {

@@ -71,6 +71,21 @@ class Archive:
         return self.root / "access.aclj"
 
     @property
+    def converter_settings(self) -> Path:
+        """Settings of the converter of pages, conf/tidy.conf; where the file is, snapshots are converted."""
+        return self.root / "conf" / "tidy.conf"
+
+    @property
+    def formats(self) -> Path:
+        """formats.toml: for each extension the programs that make such files, and read them; may be missing."""
+        return self.root / "formats.toml"
+
+    @property
+    def types(self) -> Path:
+        """types.toml: descriptions of MIME types, and their extensions; may be missing."""
+        return self.root / "types.toml"
+
+    @property
     def settings_lock(self) -> Path:
         """The lock file that lets one command at a time change people, access rules and publications."""
         return self.root / "lock" / ".settings"
@@ -168,6 +183,10 @@ class Archive:
     def server_lock(self, domain: str) -> Path:
         """The lock file that limits a server to one wget at a time; its mtime is the time of its last request."""
         return self.root / "lock" / f".server-{domain}"
+
+    def record_lock(self, record: str) -> Path:
+        """The lock file that lets one process at a time work on the snapshot of a record."""
+        return self.root / "lock" / f".record-{record}"
 
     def publication_lock(self, publication: str) -> Path:
         """The lock file that lets one process at a time crawl a publication, or import for it."""
