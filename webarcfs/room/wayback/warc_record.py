@@ -1,8 +1,8 @@
 """An uncompressed WARC/1.1 record of a capture, made when it is asked for (ISO 28500:2017). Pure.
 
-The head is what the server sent, without what a body without codings makes false (`warc/response_head`). A redirect, of
-which no head is kept, has one that says no more than status and target. WARC-Date is the first visible snapshot that has
-the capture, as in CDX. The same capture of the same snapshot is the same record, byte for byte.
+The head is what the server sent, without what a body without codings makes false (`warc/response_head`). A redirect,
+of which no head is kept, has one that says no more than status and target. WARC-Date is the first visible snapshot that
+has the capture, as in CDX. The same capture of the same snapshot is the same record, byte for byte.
 """
 
 from __future__ import annotations
