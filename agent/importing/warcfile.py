@@ -31,8 +31,8 @@ from webarcfs.content import mimetype
 from webarcfs.warc import http_response
 from webarcfs.warc.decoding import BadBody, Bomb, decoded, unknown_codings
 from webarcfs.warc.fields import base32, capture_key, declared_digest, digest_key, parse_date
-from webarcfs.warc.gzipstream import GzipStream
-from webarcfs.warc.tolerant import WarcRecord, records
+from webarcfs.warc.foreignfile import records, stream_of
+from webarcfs.warc.tolerant import Record
 from webarcfs.warc.writer import WarcWriter
 
 _SILENT = ("metadata", "warcinfo")
@@ -51,7 +51,7 @@ class _Exchange:
     date: str
 
     @classmethod
-    def of(cls, record: WarcRecord) -> _Exchange:
+    def of(cls, record: Record) -> _Exchange:
         """Return the fields of a record."""
         get = record.fields.get
         return cls(
@@ -93,7 +93,7 @@ class WarcFileImport:
         """Read one file; `step` is called with the number of bytes read so far, and may raise."""
         begun: dict[str, int] = {}
         with path.open("rb") as file, WarcWriter(spool) as out:
-            stream = GzipStream(file)
+            stream = stream_of(file)
             self._posts.clear()
             for record in records(stream, lambda what, where: self.losses.add(path.name, what, f"at byte {where}")):
                 self.records += 1
@@ -114,7 +114,7 @@ class WarcFileImport:
         if held is not None:
             held.keep()
 
-    def _request(self, file: str, record: WarcRecord) -> None:
+    def _request(self, file: str, record: Record) -> None:
         """Check the method of a request: a response to another method than GET is no page of its URL."""
         method = _METHOD.match(record.readline(64))
         if not record.whole() or method is None or method[1] == b"GET":
@@ -142,7 +142,7 @@ class _Reading:
 
     intake: WarcFileImport
     file: str
-    record: WarcRecord
+    record: Record
     spool: WarcWriter
     batch: int
     begun: dict[str, int]

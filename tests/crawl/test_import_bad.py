@@ -28,8 +28,7 @@ from webarcfs.archive.config.settings import Profile
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.metadata import format_time
 from webarcfs.warc.fields import digest_key, parse_date
-from webarcfs.warc.gzipstream import GzipStream
-from webarcfs.warc.tolerant import records
+from webarcfs.warc.foreignfile import records, stream_of
 
 pytestmark = pytest.mark.crawl
 
@@ -49,7 +48,7 @@ def split(data: bytes) -> tuple[list[bytes], list[str]]:
     """The blocks of the whole records of a file, and the complaints."""
     complaints: list[str] = []
     found = []
-    for record in records(GzipStream(BytesIO(data)), lambda what, _: complaints.append(what)):
+    for record in records(stream_of(BytesIO(data)), lambda what, _: complaints.append(what)):
         block = b""
         while data := record.read(7):
             block += data

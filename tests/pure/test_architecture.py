@@ -110,6 +110,7 @@ ONLY = {
     "pypdfium2": {"webarcfs.content.extractors.pdf"},
     "striprtf": {"webarcfs.content.extractors.plain"},
     "py3langid": {"webarcfs.content.extractors.extracting"},
+    "zstandard": {"webarcfs.warc.zstdstream"},
     "tomlkit": {"webarcfs.archive.config.toml_file"},
     "protego": {"agent.policy.robotstxt"},
     "magic": {"webarcfs.content.mimetype"},

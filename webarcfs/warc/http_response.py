@@ -21,7 +21,8 @@ DECODED = "webarcfs-decoded"
 _CONTENT_LENGTH = re.compile(r"[ \t]*([0-9]+)(?:[ \t]*,[ \t]*\1)*[ \t]*", re.ASCII)
 #: Replaces any length at least as large: no body is.
 _BEYOND = 10**18
-_STATUS = re.compile(r"[0-9]{1,3}", re.ASCII)
+# As browsers and wget read it: some servers leave no blank before their reason.
+_STATUS = re.compile(r"([0-9]{1,3})|([0-9]{3})[A-Za-z].*", re.ASCII)
 
 
 class Readable(Protocol):
@@ -84,7 +85,8 @@ def parse_head(raw: bytes) -> Head | None:
     """Parse a head, as leniently as browsers do; return None when it does not start with a status line."""
     lines = raw.decode("latin-1").replace("\r\n", "\n").split("\n")
     words = lines[0].split(None, 2)
-    if len(words) < 2 or not words[0].upper().startswith("HTTP/") or not _STATUS.fullmatch(words[1]):
+    status = _STATUS.fullmatch(words[1]) if len(words) > 1 and words[0].upper().startswith("HTTP/") else None
+    if status is None:
         return None
     fields: dict[str, str] = {}
     name = ""
@@ -98,7 +100,7 @@ def parse_head(raw: bytes) -> Head | None:
             fields[name] = value.strip()
         elif colon:
             name = ""
-    return Head(raw, int(words[1]), fields)
+    return Head(raw, int(status[1] or status[2]), fields)
 
 
 def read_head(stream: Readable) -> bytes:
@@ -109,7 +111,7 @@ def read_head(stream: Readable) -> bytes:
         line = stream.readline(LONGEST_HEAD)
         lines.append(line)
         size += len(line)
-        if line in (b"\r\n", b"\n", b""):
+        if line in (b"\r\n", b"\n", b"", b"\r\r\n"):  # the last of a server that took its head for text
             break
     return b"".join(lines)
 

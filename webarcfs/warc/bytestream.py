@@ -1,0 +1,183 @@
+"""A foreign file as one stream of bytes, however it is packed: whole, cut off, or damaged in places.
+
+It reads forwards, and goes back to a possible next record when one proves to be broken. What unpacks a file is a
+`Packing`: damage in it loses the rest of one piece (a gzip member, a zstd frame), and the next one is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import IO
+
+CHUNK = 1 << 16
+#: Of the line that a record begins with, in bytes.
+_LONGEST_START = 1 << 12
+#: A piece that grows beyond this size by more than this factor is an attack on the disk; so is a body (`decoding.py`).
+BOMB_SIZE = 1 << 30
+BOMB_FACTOR = 200
+
+
+class Packing:
+    """How the bytes of `file` are packed; the file must be seekable. This one: not at all.
+
+    `breaks` are the positions (of decoded bytes) at which some were lost to damage; `cut` is True if the file ends
+    inside a piece. `starts` has position and place in the file of each piece.
+    """
+
+    #: Whether a position is a place in the file.
+    is_plain = True
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self.file = file
+        self.size = size
+        self.out = 0  # the position after all bytes that `more` returned
+        self.breaks: list[int] = []
+        self.cut = False
+        self.starts: list[tuple[int, int]] = []
+
+    def more(self) -> bytes:
+        """Return the next decoded bytes, CHUNK or two of them at most; none at the end."""
+        data = self.file.read(CHUNK)
+        self.out += len(data)
+        return data
+
+    def after(self, begin: int) -> tuple[int, int] | None:
+        """Return position and place of the first piece after the position `begin`, if it was seen."""
+        return (
+            (begin + 1, begin + 1) if self.is_plain else next((each for each in self.starts if each[0] > begin), None)
+        )
+
+    def go_to(self, position: int, place: int) -> None:
+        """Go on at a place in the file, which is that position."""
+        self.out = position
+        self.starts = []
+        self._enter(place)
+
+    def _enter(self, place: int) -> None:
+        self.file.seek(place)
+
+
+class TextMode(Packing):
+    """What a program wrote that took it for text: each line feed became two bytes, so that heads end in `\\r\\r\\n`.
+
+    The lengths in the records are those before that, and hold again when it is undone.
+    """
+
+    is_plain = False
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        super().__init__(file, size)
+        self._kept = b""  # the last byte, where its line feed may follow
+
+    def more(self) -> bytes:
+        """Return the next bytes as they were; none at the end."""
+        while read := self.file.read(CHUNK):
+            data = self._kept + read
+            self._kept = data[-1:] if data.endswith(b"\r") else b""
+            data = data[: len(data) - len(self._kept)].replace(b"\r\n", b"\n")
+            if data:
+                self.out += len(data)
+                return data
+        data, self._kept = self._kept, b""
+        self.out += len(data)
+        return data
+
+
+class ByteStream:
+    """Reads what `packing` unpacks, from its start. `position` counts decoded bytes."""
+
+    def __init__(self, packing: Packing) -> None:
+        self._packing = packing
+        self.position = 0
+        self._buffer = bytearray()
+
+    @property
+    def taken(self) -> int:
+        """The number of bytes of the file that were read."""
+        return min(self._packing.file.tell(), self._packing.size)
+
+    @property
+    def cut(self) -> bool:
+        """Whether the file ends in the middle of what packs it."""
+        return self._packing.cut
+
+    @property
+    def rest(self) -> int | None:
+        """The number of bytes to the end, if that can be known."""
+        return self._packing.size - self.position if self._packing.is_plain else None
+
+    def broken_before(self, end: int) -> bool:
+        """Whether bytes after the last `mark`, and before `end`, were lost to damage."""
+        return any(each < end for each in self._packing.breaks)
+
+    def peek(self, size: int) -> bytes:
+        """Return the next bytes without consuming them; fewer only at the end."""
+        while len(self._buffer) < size and (more := self._packing.more()):
+            self._buffer += more
+        return bytes(self._buffer[:size])
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes; none at the end."""
+        if not self._buffer:
+            self._buffer += self._packing.more()
+        data = bytes(self._buffer[:size])
+        self._skip(len(data))
+        return data
+
+    def peekline(self, limit: int) -> bytes:
+        """Return the next line with its end without consuming it, or the first `limit` bytes of a longer one."""
+        size = 256
+        while True:
+            found = self.peek(min(size, limit))
+            end = found.find(b"\n") + 1
+            if end or len(found) < size or size >= limit:
+                return found[:end] if end else found
+            size *= 2
+
+    def readline(self, limit: int) -> bytes:
+        """Return a line with its end, or the first `limit` bytes of a longer one."""
+        line = self.peekline(limit)
+        self._skip(len(line))
+        return line
+
+    def skip_blank(self) -> bool:
+        """Skip line ends and padding; return False at the end of the file."""
+        while data := self.peek(CHUNK):
+            blank = len(data) - len(data.lstrip(b"\r\n\0"))
+            self._skip(blank)
+            if blank < len(data):
+                return True
+        return False
+
+    def mark(self) -> bool:
+        """Begin a record: `resync` will not go back further. Returns False if bytes before it were damaged."""
+        packing = self._packing
+        later = [each for each in packing.breaks if each > self.position]
+        damaged = len(later) < len(packing.breaks)
+        packing.breaks = later
+        packing.starts = [each for each in packing.starts if each[0] > self.position]
+        return not damaged
+
+    def resync(self, begin: int, find: Callable[[bytes], int]) -> bool:
+        """Go to the next possible record after the broken one at `begin`; return False without one.
+
+        `find` returns where a record starts in its argument, behind the end of a line; -1 without one.
+        """
+        found = self._packing.after(begin)
+        if found:
+            self._buffer.clear()
+            self.position = found[0]
+            self._packing.go_to(*found)
+        before = b"\n" if found and not self._packing.is_plain else b""  # pieces begin with records
+        while data := before + self.peek(CHUNK):
+            if (start := find(data)) >= 0:
+                self._skip(start - len(before))
+                return True
+            size = len(data) - len(before)
+            self._skip(max(size - _LONGEST_START, 1) if size >= CHUNK else size)
+            before = b""
+        return False
+
+    def _skip(self, size: int) -> None:
+        del self._buffer[:size]
+        self.position += size
