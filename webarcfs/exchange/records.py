@@ -1,0 +1,330 @@
+"""The WARC records of a snapshot: what they say, in which order; how they are stored is for `warc` (ISO 28500:2017).
+
+A snapshot has a record of its own, then those of its documents in the order of its tree, then those of its redirects.
+From them its tree can be made again, object for object. The records of a document belong together: a response, with
+data.xml, the head as it was sent and what users added; or, where the snapshot before has the same capture, a revisit,
+with what was added since. Ids follow from what a record is of; nothing depends on clock or machine.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain, islice
+from urllib.parse import quote
+
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
+from webarcfs.archive.model.errors import Damaged, InvalidDocument
+from webarcfs.archive.model.metadata import MetaData, utc
+from webarcfs.exchange.bodies import NOTHING, Body, PayloadDigests, digest_of, opened, sha1
+from webarcfs.exchange.documents import Document, Files, ListedRedirect, documents, listed_redirects
+from webarcfs.exchange.selection import Exported
+from webarcfs.warc.http_response import parse_head
+from webarcfs.warc.response_head import response_head
+
+#: Media types of blocks.
+FIELDS_TYPE = "application/warc-fields"
+_HTTP = "application/http; msgtype=response"
+_BYTES = "application/octet-stream"
+_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:webarcfs:export:1")
+#: Why a document has no response.
+UNREADABLE = "documents whose data.xml or body is missing or cannot be read; their files are resources"
+#: Characters of paths that fields have as they are.
+_PLAIN = "/!$&'()*+,;=:@~?"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record: its fields in order, and its block: `head`, then `body`. Valid until the next one is asked for.
+
+    `payload` is the SHA-1 of what its payload is, `status` and `mime` what its response says; empty without.
+    """
+
+    kind: str
+    uri: str
+    date: datetime
+    id: str
+    type: str
+    fields: tuple[tuple[str, str], ...]
+    head: bytes
+    body: Body = NOTHING
+    payload: bytes = b""
+    status: int = 0
+    mime: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is exported in one piece: the snapshot itself (None), a document or a redirect."""
+
+    what: Document | ListedRedirect | None = None
+
+
+def units(exported: Exported, skipped: int = 0) -> Iterator[Unit]:
+    """Yield what a snapshot has, but for the first `skipped` pieces, whose bodies are not read."""
+    place = exported.store, exported.tree, exported.before, exported.seen
+    found = chain((None,), documents(*place), listed_redirects(*place))
+    return map(Unit, islice(found, skipped, None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Whether the publication saw a file: what a record says of what it brings."""
+
+    unseen: bool = False
+    only_seen: bool = False
+
+    @property
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        return (*(("Webarcfs-Unseen", "yes"),) * self.unseen, *(("Webarcfs-Seen", "only"),) * self.only_seen)
+
+
+@dataclass(slots=True)
+class RecordCounts:
+    """What was told so far."""
+
+    documents: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def leave_out(self, reason: str) -> None:
+        """Count something that was left out."""
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRecords:
+    """Makes the records of one snapshot. `counts` has its documents, and reason → number for what was left out."""
+
+    exported: Exported
+    digests: PayloadDigests
+    counts: RecordCounts
+
+    def of(self, unit: Unit) -> Iterator[Record]:
+        """Yield the records of a piece. Raises Damaged, OSError."""
+        what = unit.what
+        if what is None:
+            yield self._snapshot()
+        elif isinstance(what, ListedRedirect):
+            yield self._redirect(what)
+        else:
+            meta = self._meta(what.data_xml) if what.is_whole else None
+            self.counts.documents += meta is not None
+            if meta is None:
+                yield from self._files(what)
+            elif self._is_as_before(what, meta):
+                yield from self._revisit(what, meta)
+            else:
+                yield from self._response(what, meta)
+
+    # -- the snapshot ------------------------------------------------------------------------------------------------
+
+    def _snapshot(self) -> Record:
+        exported, message = self.exported, self.exported.message
+        lines = [
+            ("commitTag", str(exported.tag)),
+            ("publication", message.publication),
+            ("job", message.job),
+            ("complete", "yes" if message.complete else "no"),
+            ("held", "yes" if message.is_held else "no"),
+            ("errors", "kept" if message.has_errors else ""),
+            ("sequence", str(message.sequence)),
+            ("tree", exported.tree),
+            ("seen", exported.seen),
+            *(("source", each) for each in message.all("Source")),
+            ("time", str(exported.time)),
+        ]
+        block = fields_block([line for line in lines if line[1]])
+        uri = f"urn:webarcfs:snapshot:{exported.tag}"
+        return self._metadata(uri, exported.tag.crawl_time, FIELDS_TYPE, block, fields=self._named(None))
+
+    # -- documents ---------------------------------------------------------------------------------------------------
+
+    def _meta(self, blob: str) -> MetaData | None:
+        try:
+            return data_xml.metadata(self.exported.store.read(blob))
+        except (InvalidDocument, Damaged):
+            return None
+
+    def _is_as_before(self, document: Document, meta: MetaData) -> bool:
+        """Return whether a document is the capture of the snapshot before, with perhaps more additions."""
+        files, before = document.files, document.before
+        if before is None or (document.seen is not None and document.seen != files):
+            return False
+        if files is before or files == before:
+            return True
+        added = {path for path, _ in document.additions()}
+        same = all(before.get(path) == blob for path, blob in files.items() if path not in added and path != DATA_XML)
+        gone = before.keys() - files.keys()
+        if not same or gone:
+            return False
+        return files[DATA_XML] == before[DATA_XML] or self._meta(before[DATA_XML]) == meta
+
+    def _response(self, document: Document, meta: MetaData) -> Iterator[Record]:
+        store, files, data = self.exported.store, document.files, document.data
+        blob = files[data]
+        with opened(store, blob) as body:
+            http, status, mime = self._http(document, meta, body.size)
+            payload, block = body.digests(http)
+            self.digests.add(blob, payload)
+            named = self._named(document.path, data=data, marks=_marks(document, data))
+            digests = (("WARC-Payload-Digest", sha1(payload)), ("WARC-Block-Digest", sha1(block)))
+            first = self._id("response", document.path, "", blob)
+            when = meta.capture_time
+            yield Record("response", meta.url, when, first, _HTTP, digests + named, http, body, payload, status, mime)
+        yield from self._beside(document, meta, first, meta.capture_time, files)
+
+    def _revisit(self, document: Document, meta: MetaData) -> Iterator[Record]:
+        store, data = self.exported.store, document.data
+        blob = document.files[data]
+        payload = self.digests.find(blob) or digest_of(store, blob)
+        self.digests.add(blob, payload)
+        http, status, mime = self._http(document, meta, store.size(blob))
+        fields = (
+            ("WARC-Profile", _PROFILE),
+            ("WARC-Refers-To-Target-URI", meta.url),
+            ("WARC-Refers-To-Date", date_of(meta.capture_time)),
+            ("WARC-Payload-Digest", sha1(payload)),
+            ("WARC-Block-Digest", _block_digest(http)),
+            *self._named(document.path, data=data, marks=_Marks(unseen=document.seen is None)),
+        )
+        when, first = self.exported.tag.crawl_time, self._id("revisit", document.path, "", blob)
+        yield Record("revisit", meta.url, when, first, _HTTP, fields, http, NOTHING, payload, status, mime)
+        before = document.before or {}
+        new = {path: blob for path, blob in document.files.items() if before.get(path) != blob}
+        yield from self._beside(document, meta, first, when, new)
+
+    def _http(self, document: Document, meta: MetaData, size: int) -> tuple[bytes, int, str]:
+        """Return the head of a document's response, its status and its MIME type."""
+        sent = self.exported.store.read(document.head) if document.head else b""
+        http = response_head(sent, size, meta.status, (("Content-Type", meta.mime_type),))
+        found = parse_head(http)
+        assert found is not None
+        return http, found.status, found.content_type.partition(";")[0].strip()
+
+    def _beside(self, document: Document, meta: MetaData, first: str, when: datetime, told: Files) -> Iterator[Record]:
+        """Yield the records of a document's files beside its body: those `told`, and those that only `seen` has."""
+        seen = document.seen or {}
+        for name, type_ in ((DATA_XML, "application/xml"), (HEADERS, _BYTES)):
+            rows = [(told.get(name), _marks(document, name))]
+            if document.seen is not None and seen.get(name) != document.files.get(name):
+                rows.append((seen.get(name), _Marks(only_seen=True)))
+            for blob, marks in rows:
+                if blob is not None:
+                    content = self.exported.store.read(blob)
+                    named = (("WARC-Concurrent-To", f"<{first}>"), *self._named(document.path, file=name, marks=marks))
+                    yield self._metadata(meta.url, when, type_, content, document.path, name, blob, fields=named)
+        own = (DATA_XML, HEADERS, document.data)
+        for path in sorted(told):
+            if path not in own:
+                yield from self._resource(document.path, path, told[path], _marks(document, path))
+        for path in sorted(seen):
+            if path not in (DATA_XML, HEADERS) and seen[path] != document.files.get(path):
+                yield from self._resource(document.path, path, seen[path], _Marks(only_seen=True))
+
+    def _files(self, document: Document) -> Iterator[Record]:
+        """Yield the files of what is no document that can be read: nothing is lost."""
+        if document.data_xml or document.data:
+            self.counts.leave_out(UNREADABLE)
+        for path in sorted(document.files):
+            yield from self._resource(document.path, path, document.files[path], _marks(document, path))
+        for path in sorted(document.seen or {}):
+            blob = (document.seen or {})[path]
+            if blob != document.files.get(path):
+                yield from self._resource(document.path, path, blob, _Marks(only_seen=True))
+
+    def _resource(self, arc: str, path: str, blob: str, marks: _Marks) -> Iterator[Record]:
+        tag = self.exported.tag
+        whole = f"{arc}/{path}" if arc else path
+        uri = f"urn:webarcfs:addition:{tag}:{percent(whole)}"
+        with opened(self.exported.store, blob) as body:
+            payload, _ = body.digests()
+            fields = (
+                ("WARC-Payload-Digest", sha1(payload)),
+                ("WARC-Block-Digest", sha1(payload)),
+                *self._named(arc, file=path, marks=marks),
+            )
+            name = self._id("resource", arc, path, blob)
+            yield Record("resource", uri, tag.crawl_time, name, _BYTES, fields, b"", body, payload, 0, _BYTES)
+
+    # -- redirects ---------------------------------------------------------------------------------------------------
+
+    def _redirect(self, listed: ListedRedirect) -> Record:
+        redirect, marks = listed.redirect, _Marks(not listed.is_seen, listed.only_seen)
+        kind = "revisit" if listed.was_there else "response"
+        http = response_head(b"", 0, redirect.status, (("Location", redirect.target),))
+        payload, _ = NOTHING.digests()
+        again = (
+            ("WARC-Profile", _PROFILE),
+            ("WARC-Refers-To-Target-URI", redirect.url),
+            ("WARC-Refers-To-Date", date_of(redirect.time)),
+        )
+        fields = (
+            *(again if listed.was_there else ()),
+            ("WARC-Payload-Digest", sha1(payload)),
+            ("WARC-Block-Digest", _block_digest(http)),
+            ("Webarcfs-Commit-Tag", str(self.exported.tag)),
+            ("Webarcfs-Redirect", str(redirect).replace("\t", "%09")),
+            *marks.fields,
+        )
+        when = self.exported.tag.crawl_time if listed.was_there else redirect.time
+        name = self._id(kind, redirect.url, str(redirect), "seen" if listed.only_seen else "")
+        return Record(kind, redirect.url, when, name, _HTTP, fields, http, NOTHING, payload, redirect.status)
+
+    # -- parts of records --------------------------------------------------------------------------------------------
+
+    def _metadata(
+        self, uri: str, when: datetime, type_: str, block: bytes, *of: str, fields: tuple[tuple[str, str], ...]
+    ) -> Record:
+        digest = (("WARC-Block-Digest", _block_digest(block)),)
+        body = Body(len(block), block)
+        return Record("metadata", uri, when, self._id("metadata", *of), type_, digest + fields, b"", body, mime=type_)
+
+    def _named(
+        self, arc: str | None, *, data: str = "", file: str = "", marks: _Marks | None = None
+    ) -> tuple[tuple[str, str], ...]:
+        """Return the fields that say where in the archive something is."""
+        found = [("Webarcfs-Commit-Tag", str(self.exported.tag))]
+        if arc is not None:
+            found.append(("Webarcfs-Path", percent(arc)))
+        if data:
+            found.append(("Webarcfs-Data", percent(data)))
+        if file:
+            found.append(("Webarcfs-File", percent(file)))
+        return (*found, *(marks.fields if marks is not None else ()))
+
+    def _id(self, kind: str, *of: str) -> str:
+        return record_id(kind, str(self.exported.tag), *of)
+
+
+def record_id(*of: str) -> str:
+    """Return the id of a record, by what tells it from all others."""
+    return uuid.uuid5(_NAMESPACE, "\n".join(of)).urn
+
+
+def date_of(time: datetime) -> str:
+    """Return a time as WARC-Date."""
+    return f"{utc(time).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+
+
+def fields_block(lines: list[tuple[str, str]]) -> bytes:
+    """Return a block of named fields."""
+    return "".join(f"{name}: {value}\r\n" for name, value in lines).encode()
+
+
+def percent(path: str) -> str:
+    """Return a path as fields have it: in ASCII, without spaces; `os.fsdecode(unquote_to_bytes(…))` is the inverse."""
+    return quote(os.fsencode(path), safe=_PLAIN)
+
+
+def _marks(document: Document, path: str) -> _Marks:
+    """Return whether the publication saw a file of a document."""
+    return _Marks(unseen=document.seen is None or document.seen.get(path) != document.files.get(path))
+
+
+def _block_digest(block: bytes) -> str:
+    return sha1(Body(len(block), block).digests()[0])
