@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from agent.commands.common import archive_option, console, opened
-from agent.system.progressbar import Display
 from agent.upkeep import backups
 from webarcfs.archive.model.errors import Exit, WebarcError
+from webarcfs.terminal.progressbar import Display
 
 _log = logging.getLogger("webarc")
 _FOLDER = click.Path(path_type=Path)

@@ -24,11 +24,11 @@ from agent.jobfolder import definition
 from agent.jobfolder.definition import Definition
 from agent.jobfolder.names import command_line_name
 from agent.jobs import crawljob
-from agent.system.progressbar import Display
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import Exit, UsageError
+from webarcfs.terminal.progressbar import Display
 
 
 @click.command()

@@ -12,11 +12,11 @@ from agent.catalogue.keeping import catch_up_records
 from agent.commands.common import archive_option, console, opened, settings_of, stop_on_signals, tell
 from agent.indexing import recovery
 from agent.jobs import exportedjob, importjob
-from agent.system.progressbar import Display
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Damaged, Exit, Interrupted, UsageError
+from webarcfs.terminal.progressbar import Display
 
 _log = logging.getLogger("webarc")
 

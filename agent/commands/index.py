@@ -15,9 +15,9 @@ import click
 
 from agent.commands.common import archive_option, console, opened
 from agent.indexing import fulltext
-from agent.system.progressbar import Display
 from agent.system.signals import Signals
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.terminal.progressbar import Display
 
 #: Crawls, mounts and readers go first.
 _NICE = 5

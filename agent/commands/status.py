@@ -11,7 +11,7 @@ import click
 from agent.commands.common import archive_option, opened
 from agent.jobfolder.names import is_import
 from agent.service.statusview import overview
-from agent.system.speed import described
+from webarcfs.terminal.speed import described
 
 
 @click.command()

@@ -9,11 +9,11 @@ import click
 from agent.catalogue.keeping import catch_up_records
 from agent.commands.common import archive_option, console, opened
 from agent.indexing import fulltext, recovery
-from agent.system.progressbar import Display
 from agent.upkeep import backup_verification, maintenance, verification
 from agent.upkeep.backupmark import is_backup
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import Exit, WebarcError
+from webarcfs.terminal.progressbar import Display
 
 
 @click.command()

@@ -14,9 +14,9 @@ from agent.jobfolder import jobstate
 from agent.jobfolder.job import Progress
 from agent.jobfolder.jobstate import JobState, Phase
 from agent.system.processid import Process
-from agent.system.speed import Speed
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import format_time, now
+from webarcfs.terminal.speed import Speed
 
 _SECONDS_BETWEEN = 2.0
 #: Counting reads all rows: the pause until the next count is this many times its duration.

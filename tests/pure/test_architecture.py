@@ -49,6 +49,7 @@ ORDER = (
     "webarcfs.mount.adapters.fusepy",
     "webarcfs.mount.process",
     "webarcfs.client",
+    "webarcfs.terminal",
     "webarcfs.commands",
     *(
         f"agent.{name}"
@@ -114,7 +115,7 @@ ONLY = {
     "tomlkit": {"webarcfs.archive.config.toml_file"},
     "protego": {"agent.policy.robotstxt"},
     "magic": {"webarcfs.content.mimetype"},
-    "matplotlib": {"webarcfs.commands.picture"},
+    "matplotlib": {"webarcfs.terminal.picture"},
     "mypyc": {"webarcfs.native.mypyc_build"},
     "setuptools": {"webarcfs.native.mypyc_build"},
 }

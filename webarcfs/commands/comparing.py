@@ -13,9 +13,9 @@ from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.history.statistics import statistics
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.commands import picture, textual
 from webarcfs.commands.place import Place, place_options
 from webarcfs.commands.targets import document, tag
+from webarcfs.terminal import picture, textual
 
 
 @click.command()

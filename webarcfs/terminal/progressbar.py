@@ -10,7 +10,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from agent.system.speed import Speed, described
+from webarcfs.terminal.speed import Speed, described
 
 _log = logging.getLogger("webarc")
 _SECONDS_BETWEEN_LINES = 10.0
