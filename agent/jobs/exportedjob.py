@@ -103,7 +103,7 @@ class _Run:
                         published.append(each.named.tag)
                     self._progress("publish snapshots", number, len(ready))
             finally:
-                for domain in sorted(self._touched):
+                for domain in sorted(self._touched | intake.touched):
                     drop_empty(self._archive, domain)
                 self._follow(sorted({tag.domain for tag in published}))
         refused = tuple(f"{tag}: {why}; it was not imported" for tag, why in sorted(intake.refused.items()))
@@ -127,10 +127,10 @@ class _Run:
             intake.file(path, step)
             before += path.stat().st_size
         intake.end()
-        self._touched |= intake.touched
         if not intake.snapshots and not intake.named:
             hint = "; without --as-exported they are WARC files like any other" if intake.others else ""
-            raise Damaged(f"no record in these files is of a snapshot of `webarc export`{hint}")
+            none = f"no record in these files is of a snapshot of `webarc export`{hint}"
+            raise Damaged("\n".join([none, *intake.faults]))
 
     def _built(self) -> Iterator[_Ready]:
         """Yield the snapshots whose trees could be made; note why the others could not."""
@@ -147,22 +147,20 @@ class _Run:
                 intake.refused.setdefault(tag, f"the record that names it is missing{self._hint()}")
             elif tag not in intake.there and tag not in intake.refused:
                 if store is None or store.path != self._archive.repository(tag.domain):
-                    store, trees = Repository(self._archive.repository(tag.domain)), {}
+                    store, trees = self._store(tag.domain), {}
                 if (ready := self._one(store, found, own, trees)) is not None:
                     trees[tag] = ready.built.tree
                     yield ready
         for tag in sorted(intake.snapshots.keys() - named - intake.there - intake.refused.keys()):
-            ready = self._without_rows(intake.snapshots[tag])
+            ready = self._one(self._store(tag.domain), intake.snapshots[tag], iter(()), {})
             if ready is not None:
                 yield ready
 
-    def _without_rows(self, found: NamedSnapshot) -> _Ready | None:
-        """Return a snapshot of a domain that had nothing at the time."""
-        path = self._archive.repository(found.tag.domain)
-        if not path.is_dir():
-            Repository.create(path)
-            self._touched.add(found.tag.domain)
-        return self._one(Repository(path), found, iter(()), {})
+    def _store(self, domain: str) -> Repository:
+        """Return the repository of a domain; it may be that no record had a body."""
+        self._touched.add(domain)
+        path = self._archive.repository(domain)
+        return Repository(path) if path.is_dir() else Repository.create(path)
 
     def _one(
         self, store: Repository, found: NamedSnapshot, own: Iterator[list[bytes]], trees: dict[CommitTag, str]

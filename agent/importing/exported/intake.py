@@ -55,7 +55,7 @@ class Intake:
         self.there: set[CommitTag] = set()
         #: The domains whose repositories were written to.
         self.touched: set[str] = set()
-        #: Numbers of records of snapshots, and of other responses.
+        #: Numbers of records of snapshots' parts, and of responses.
         self.named, self.others = 0, 0
         #: Number of records that were not whole; lines on them.
         self.broken = 0
@@ -79,10 +79,7 @@ class Intake:
             stream = stream_of(file)
             for record in records(stream, complain):
                 step(stream.taken)
-                try:
-                    self._record(record)
-                except Damaged as error:
-                    self._fault(f"{path.name}: {error}")
+                self._record(path.name, record)
 
     def end(self) -> None:
         """Store all that was taken in."""
@@ -96,22 +93,29 @@ class Intake:
         if len(self.faults) < MOST_FAULTS:
             self.faults.append(line)
 
-    def _record(self, record: Record) -> None:
+    def _record(self, file: str, record: Record) -> None:
+        try:
+            found = self._read(record)
+        except Damaged as error:
+            self._fault(f"{file}: {error}")
+            return
+        if isinstance(found, NamedSnapshot):
+            self._snapshot(found)
+        elif found is not None and found.tag not in self.there:
+            blob = self._blob(record, found)
+            if record.whole():  # otherwise `records` complains
+                self.rows.add(row_of(found, blob))
+
+    def _read(self, record: Record) -> Named | NamedSnapshot | None:
+        """Return what a record names, its HTTP head read; None where that is nothing, or it is not whole."""
         if exported.is_snapshot(record.fields):
             block = _block(record)
-            if record.whole():
-                self._snapshot(exported.snapshot(record.fields, block))
-            return
-        named = exported.named(record.fields)
-        if named is None:
-            self.others += record.type == "response"
-            return
-        self.named += 1
-        if named.tag in self.there:
-            return
-        blob = self._blob(record, named)
-        if record.whole():  # otherwise `records` complains
-            self.rows.add(row_of(named, blob))
+            return exported.snapshot(record.fields, block) if record.whole() else None
+        found = exported.named(record.fields)
+        self.named, self.others = self.named + (found is not None), self.others + (record.type == "response")
+        if isinstance(found, NamedDocument) and found.stored:
+            _skip_head(record)
+        return found
 
     def _snapshot(self, found: NamedSnapshot) -> None:
         known = self.snapshots.setdefault(found.tag, found)
@@ -124,14 +128,12 @@ class Intake:
         """Store the body of a record; return its blob, None where there is none, or the record is not whole."""
         if isinstance(named, NamedRedirect) or not named.stored:
             return None
-        size = record.length
-        if isinstance(named, NamedDocument):
-            size -= _skip_head(record)
         with tempfile.SpooledTemporaryFile(_IN_MEMORY, prefix="tmp_", dir=str(self._archive.log)) as body:
             while data := record.read(_CHUNK):
                 body.write(data)
             if not record.whole():
                 return None
+            size = body.tell()
             body.seek(0)
             return self._blobs(named.tag.domain).store(f"{named.tag}: {named.arc}", size, body)
 
@@ -187,13 +189,13 @@ def _block(record: Record) -> bytes:
     return b"".join(iter(lambda: record.read(_CHUNK), b""))
 
 
-def _skip_head(record: Record) -> int:
-    """Read the HTTP head of a response; return its size in bytes."""
+def _skip_head(record: Record) -> None:
+    """Read the HTTP head of a response."""
     size = 0
     while line := record.readline(LONGEST_HEAD):
         size += len(line)
         if line in (b"\r\n", b"\n"):
-            return size
+            return
         if size > LONGEST_HEAD:
             break
     raise Damaged(f"{record.fields.get('warc-target-uri', '')}: a response whose head does not end")

@@ -1,0 +1,1 @@
+"""Tests of what leaves an archive, and of what comes back."""
