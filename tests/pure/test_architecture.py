@@ -28,6 +28,7 @@ ORDER = (
     "webarcfs.warc",
     "webarcfs.gate",
     "webarcfs.exchange",
+    "webarcfs.exchange.static",
     "webarcfs.search",
     "webarcfs.room",
     "webarcfs.room.wayback",
@@ -55,7 +56,8 @@ ORDER = (
         f"agent.{name}"
         for name in (
             "system", "policy", "frontier", "jobfolder", "capture", "importing", "importing.exported", "pipeline",
-            "filters", "indexing", "stages", "reports", "catalogue", "jobs", "upkeep", "service", "commands",
+            "filters", "indexing", "stages", "reports", "converting", "catalogue", "jobs", "upkeep", "steps", "service", "commands",
+            "commands.control",
         )
     ),
     "agent",
@@ -81,6 +83,7 @@ ONLY = {
     "sqlite_utils": {"webarcfs.archive.index.database", "agent.frontier.store"},
     "lxml": {
         "webarcfs.content.visible_lines",
+        "webarcfs.exchange.static.drawings",
         "webarcfs.room.pages.about",
         "webarcfs.archive.document.data_xml",
         "webarcfs.archive.document.data_nodes",

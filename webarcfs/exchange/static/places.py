@@ -1,0 +1,99 @@
+"""Where a URL lies in the exported folder: its document's file, behind redirects where there are any.
+
+It reads the trees of the snapshots when it is asked, and keeps what it found, within bounds: an archive may have more
+documents than memory has room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import redirect_lists
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.errors import InvalidDocument
+from webarcfs.archive.model.metadata import MetaData
+from webarcfs.archive.model.redirects import LONGEST_CHAIN
+from webarcfs.archive.system.cache import Cache
+from webarcfs.exchange.static import names
+from webarcfs.exchange.static.file_types import FileType, file_type
+
+#: Repositories that are open at a time; URLs whose places are kept; bytes of the marks of folders that are kept.
+_OPEN = 64
+_KEPT = 1 << 16
+_MARKS = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a URL leads: a file in the folder, and a fragment that a redirect brought along (with `#`, or empty)."""
+
+    path: str
+    fragment: str = ""
+
+
+class Places:
+    """The places of all URLs of a selection: domain → tree."""
+
+    def __init__(self, trees: Mapping[str, str], open_: Callable[[str], Repository]) -> None:
+        self._trees = trees
+        self._open = lru_cache(maxsize=_OPEN)(open_)
+        self._marks: Cache[str, frozenset[str]] = Cache(
+            _MARKS, lambda each: 300 + sum(100 + len(name) for name in each)
+        )
+        #: The place of a canonical URL; None for one that leads to nothing in the folder.
+        self.of = lru_cache(maxsize=_KEPT)(self._of)
+
+    def path_of(self, domain: str, arc: str, kind: FileType) -> str:
+        """Return the path of a document's file, by that of its ARC in the domain."""
+        store, tree = self._open(domain), self._trees[domain]
+        segments = arc.split("/")
+        marks = []
+        for segment in segments:
+            marks.append(self._marks_of(store, tree))
+            found = store.names(tree).find(segment)
+            tree = tree if found is None else found.oid
+        return names.file_path(domain, segments, kind, marks)
+
+    def _marks_of(self, store: Repository, tree: str) -> frozenset[str]:
+        """Return the names of a folder that need a mark. Files of ARCs and additions have no part in it."""
+        return self._marks.get(tree, lambda: names.to_mark(entry.name for entry in store.each(tree) if entry.is_tree))
+
+    def _of(self, url: str) -> Place | None:
+        fragment = ""
+        seen = set()
+        for _ in range(LONGEST_CHAIN + 1):
+            domain, arc = arc_paths.split(arc_paths.arc_path(url))
+            if url in seen or domain not in self._trees:
+                return None
+            seen.add(url)
+            store, tree = self._open(domain), self._trees[domain]
+            redirect = redirect_lists.of_url(store, tree, url)
+            if redirect is None or redirect.is_to_itself:
+                path = self._document(store, domain, arc)
+                if path is None and not url.endswith("/") and "?" not in url:
+                    # As servers do: the folder of that name.
+                    path = self._document(store, domain, arc_paths.split(arc_paths.arc_path(f"{url}/"))[1])
+                return None if path is None else Place(path, fragment)
+            url, sign, rest = redirect.target.partition("#")
+            fragment = sign + rest or fragment
+        return None
+
+    def _document(self, store: Repository, domain: str, arc: str) -> str | None:
+        """Return the path of the file of a document; None if there is none, or an error."""
+        document = store.find(self._trees[domain], f"{arc}/{arc_paths.DATA_XML}")
+        if document is None or document.is_tree:
+            return None
+        try:
+            meta = data_xml.metadata(store.read(document.oid))
+        except InvalidDocument:
+            return None
+        return None if meta.is_error_page else self.path_of(domain, arc, kind_of(meta, arc))
+
+
+def kind_of(meta: MetaData, arc: str) -> FileType:
+    """Return what the file of a document is."""
+    return file_type(meta.mime_type, arc.rpartition("/")[2].partition("?")[0])
