@@ -98,7 +98,7 @@ def _questions(tags: Sequence[CommitTag]) -> dict[str, list[list[str]]]:
 def test_what_is_not_released_is_in_no_answer(tmp_path: Path) -> None:
     archive, tags = _three(tmp_path)
     questions = _questions(tags)
-    assert {*questions, "completion", "serve"} == set(  # test_doors asks what `serve` shows
+    assert {*questions, "completion", "serve", "export"} == set(  # test_doors and test_export ask the last two
         COMMANDS.list_commands(None) if hasattr(COMMANDS, "list_commands") else COMMANDS
     )
     hidden = (_SECRET, str(tags[1]), str(tags[1].crawl_time.year + 0) + "-01-02")

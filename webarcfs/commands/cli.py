@@ -22,6 +22,7 @@ COMMANDS = Commands(
         "stat": "webarcfs.commands.comparing:stat",
         "cat": "webarcfs.commands.versions:cat",
         "links": "webarcfs.commands.links:links",
+        "export": "webarcfs.commands.export:export",
         "completion": "webarcfs.commands.completion:completion",
     }
 )
@@ -66,6 +67,11 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
     What links to a page, and where a word leads:
       webarc links --to http://www.example.org/
       webarc links --word 'annual report' --limit 20
+
+    \b
+    Leave again, or show it elsewhere: WARC, WACZ, CDXJ, a folder to browse, a bag:
+      webarc export /backup/archive-2026
+      webarc export --format static --at 2026-11-21 site/
 
     \b
     Which archive: $WEBARC_ARCHIVE, else /srv/webarc; or one that is named, or is mounted:

@@ -43,6 +43,11 @@ class Place:
             return self._repositories.open(domain)
         return Repository(self.archive.repository(domain))
 
+    @property
+    def reader(self) -> ReaderRepositories | None:
+        """The repositories as the reader sees them; None for staff."""
+        return self._repositories
+
     def must_be_open(self, tag: CommitTag) -> None:
         """Raise NotFound or Forbidden if the reader may not see a snapshot."""
         if self._repositories is not None:

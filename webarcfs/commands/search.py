@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from webarcfs.archive.model.errors import Damaged, UsageError
-from webarcfs.archive.model.metadata import CET, CommitTag
+from webarcfs.archive.model.errors import UsageError
 from webarcfs.commands.place import Place, place_options
+from webarcfs.commands.targets import moment
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
@@ -80,7 +79,7 @@ def search(
 
     question = SearchQuestion(
         words=" ".join(words),
-        at=_moment(place, at),
+        at=moment(place, at),
         type=type_,
         language=lang,
         error_pages=errors,
@@ -97,20 +96,6 @@ def search(
             click.echo(f"{place.mount or ''}/.snapshots/{tag}/{path[1:].partition('/')[2]}")
         return
     _answer(searcher, question, form, facets=facets)
-
-
-def _moment(place: Place, text: str | None) -> CommitTag | datetime | None:
-    if text is None:
-        return None
-    try:
-        if "@" in text:
-            tag = CommitTag.parse(text)
-            place.must_be_open(tag)
-            return tag
-        time = datetime.fromisoformat(text)
-    except (ValueError, Damaged):
-        raise UsageError(f"{text!r} is no commitTag and no time, as 2026-11-21 or 2026-11-21T03:00:00") from None
-    return time if time.tzinfo else time.replace(tzinfo=CET)
 
 
 def _answer(searcher: Searcher, question: SearchQuestion, form: str, *, facets: bool) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.metadata import CET, CommitTag
 from webarcfs.archive.model.url import canonical
 from webarcfs.commands.place import Place
 
@@ -55,6 +56,24 @@ def tag(place: Place, text: str) -> tuple[CommitTag, Repository]:
     store = place.repository(found.domain)
     place.must_be_open(found)
     return found, store
+
+
+def moment(place: Place, text: str | None) -> CommitTag | datetime | None:
+    """Return the snapshot or the time, in CET without a zone, that a text spells; None without one.
+
+    Raises UsageError for any other text, NotFound or Forbidden for a snapshot that the reader may not see.
+    """
+    if text is None:
+        return None
+    try:
+        if "@" in text:
+            tag = CommitTag.parse(text)
+            place.must_be_open(tag)
+            return tag
+        time = datetime.fromisoformat(text)
+    except (ValueError, Damaged):
+        raise UsageError(f"{text!r} is no commitTag and no time, as 2026-11-21 or 2026-11-21T03:00:00") from None
+    return time if time.tzinfo else time.replace(tzinfo=CET)
 
 
 def _inside(place: Place, text: str) -> str:

@@ -176,7 +176,7 @@ class SnapshotRecords:
             first = self._id("response", document.path, "", blob)
             when = meta.capture_time
             yield Record("response", meta.url, when, first, _HTTP, digests + named, http, body, payload, status, mime)
-        yield from self._beside(document, meta, first, meta.capture_time, files)
+        yield from self._beside(document, first, meta.capture_time, files)
 
     def _revisit(self, document: Document, meta: MetaData) -> Iterator[Record]:
         store, data = self.exported.store, document.data
@@ -196,7 +196,7 @@ class SnapshotRecords:
         yield Record("revisit", meta.url, when, first, _HTTP, fields, http, NOTHING, payload, status, mime)
         before = document.before or {}
         new = {path: blob for path, blob in document.files.items() if before.get(path) != blob}
-        yield from self._beside(document, meta, first, when, new)
+        yield from self._beside(document, first, when, new)
 
     def _http(self, document: Document, meta: MetaData, size: int) -> tuple[bytes, int, str]:
         """Return the head of a document's response, its status and its MIME type."""
@@ -206,7 +206,7 @@ class SnapshotRecords:
         assert found is not None
         return http, found.status, found.content_type.partition(";")[0].strip()
 
-    def _beside(self, document: Document, meta: MetaData, first: str, when: datetime, told: Files) -> Iterator[Record]:
+    def _beside(self, document: Document, first: str, when: datetime, told: Files) -> Iterator[Record]:
         """Yield the records of a document's files beside its body: those `told`, and those that only `seen` has."""
         seen = document.seen or {}
         for name, type_ in ((DATA_XML, "application/xml"), (HEADERS, _BYTES)):
@@ -217,7 +217,9 @@ class SnapshotRecords:
                 if blob is not None:
                     content = self.exported.store.read(blob)
                     named = (("WARC-Concurrent-To", f"<{first}>"), *self._named(document.path, file=name, marks=marks))
-                    yield self._metadata(meta.url, when, type_, content, document.path, name, blob, fields=named)
+                    # A URN: indexes would take one with the document's URL for a capture of it.
+                    uri = self._urn("file", document.path, name)
+                    yield self._metadata(uri, when, type_, content, document.path, name, blob, fields=named)
         own = (DATA_XML, HEADERS, document.data)
         for path in sorted(told):
             if path not in own:
@@ -238,9 +240,7 @@ class SnapshotRecords:
                 yield from self._resource(document.path, path, blob, _Marks(only_seen=True))
 
     def _resource(self, arc: str, path: str, blob: str, marks: _Marks) -> Iterator[Record]:
-        tag = self.exported.tag
-        whole = f"{arc}/{path}" if arc else path
-        uri = f"urn:webarcfs:addition:{tag}:{percent(whole)}"
+        tag, uri = self.exported.tag, self._urn("addition", arc, path)
         with opened(self.exported.store, blob) as body:
             payload, _ = body.digests()
             fields = (
@@ -296,6 +296,10 @@ class SnapshotRecords:
         if file:
             found.append(("Webarcfs-File", percent(file)))
         return (*found, *(marks.fields if marks is not None else ()))
+
+    def _urn(self, kind: str, arc: str, path: str) -> str:
+        """Return the name of a file, for records that are of no URL."""
+        return f"urn:webarcfs:{kind}:{self.exported.tag}:{percent(f'{arc}/{path}' if arc else path)}"
 
     def _id(self, kind: str, *of: str) -> str:
         return record_id(kind, str(self.exported.tag), *of)

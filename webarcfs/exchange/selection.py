@@ -161,12 +161,12 @@ class Selection:
 
 def select(archive: Archive, asked: Asked, reader: ReaderRepositories | None = None) -> Selection:
     """Return what is to be exported; for a reader what it may see. Raises NotFound if that is nothing."""
-    opener = _Opener(archive, reader)
+    open_ = opener(archive, reader)
     chosen: dict[str, tuple[Chosen, ...]] = {}
     before: dict[str, str] = {}
     for domain, tags in _domains(archive, asked, reader):
         try:
-            store = opener(domain)
+            store = open_(domain)
         except NotFound:
             continue  # the reader sees nothing of it
         found = [each for each in _snapshots(store, domain, asked) if tags is None or each.tag in tags]
@@ -182,18 +182,12 @@ def select(archive: Archive, asked: Asked, reader: ReaderRepositories | None = N
             chosen[domain] = tuple(found)
     if not chosen:
         raise NotFound(f"there is nothing to export: no snapshot is one of {asked}")
-    return Selection(opener, chosen, before)
+    return Selection(open_, chosen, before)
 
 
-@dataclass(frozen=True, slots=True)
-class _Opener:
-    """Opens the repository of a domain, for staff or for a reader."""
-
-    archive: Archive
-    reader: ReaderRepositories | None
-
-    def __call__(self, domain: str) -> Repository:
-        return Repository(self.archive.repository(domain)) if self.reader is None else self.reader.open(domain)
+def opener(archive: Archive, reader: ReaderRepositories | None = None) -> Opener:
+    """Return what opens the repository of a domain, for staff or for a reader."""
+    return reader.open if reader is not None else lambda domain: Repository(archive.repository(domain))
 
 
 def _domains(

@@ -1,0 +1,177 @@
+"""`webarc export`: snapshots in the field's formats, to leave with or to show elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+from rich.console import Console
+
+from webarcfs.archive.model.errors import Damaged, Exists, UsageError, WebarcError
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.commands.place import Place, place_options
+from webarcfs.commands.targets import moment
+from webarcfs.exchange.selection import Asked, Selection, opener, select
+from webarcfs.exchange.summary import Progress, Stop, Summary
+from webarcfs.exchange.unfinished import Unfinished
+from webarcfs.terminal.progressbar import Display
+
+#: Format → the module that has its `export`.
+FORMATS = {
+    "warc": "webarcfs.exchange.warc",
+    "wacz": "webarcfs.exchange.wacz",
+    "cdxj": "webarcfs.exchange.cdxj",
+    "static": "webarcfs.exchange.static.export",
+    "bagit": "webarcfs.exchange.bagit",
+}
+#: Formats that standard output can have.
+_STREAMS = ("warc", "cdxj")
+_STREAM = "-"
+
+
+@click.command()
+@click.argument("out", metavar="OUT", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="warc", show_default=True)
+@click.option("--at", metavar="TAG|TIME", help="One state: this snapshot, or every domain as it was at this time.")
+@click.option("--since", metavar="TAG", help="Only what its domain had after this snapshot.")
+@click.option(
+    "--record", default="", metavar="RECORD", help="The snapshots of this record, as its publication saw them."
+)
+@click.option("--publication", default="", metavar="NAME", help="Those of this publication, as it saw them.")
+@place_options
+@click.option("--json", "as_json", is_flag=True, help="Tell what was exported as JSON.")
+def export(
+    out: Path,
+    *,
+    form: str,
+    at: str | None,
+    since: str | None,
+    record: str,
+    publication: str,
+    place: Place,
+    as_json: bool,
+) -> None:
+    """Write snapshots to OUT in another format.
+
+    Without a choice it is the whole archive: all snapshots of all domains. With --as-reader it is what readers may see.
+    OUT must not exist. While it is being made it is in OUT.part; where that was interrupted, the same command goes on,
+    with the snapshots that there were when it began.
+
+    \b
+    warc     WARC/1.1 files in a folder; one file if OUT ends in .warc.gz or .warc; - is standard output
+    wacz     one file with WARC, index and pages, for replay in a browser
+    cdxj     the index of such files; with OUT the folder of a WARC export, of these files
+    static   a folder that a browser reads without any server
+    bagit    a bag with WARC files, records and checksums, for deposit
+
+    \b
+    Examples:
+      webarc export /backup/archive-2026 --json
+      webarc export --format warc --at 2026-11-21T03:00:00@www.example.org example.warc.gz
+      webarc export --since 2026-10-21T03:00:00@www.example.org news/
+      webarc export --format wacz --publication example --as-reader example.wacz
+      webarc export --format static --at 2026-11-21 site/
+      webarc export --record 20261121T030000-example - | warcio index -
+    """
+    asked = Asked(moment(place, at), _since(since), record, publication)
+    write = _format(form)
+    is_stream = str(out) == _STREAM
+    if is_stream and form not in _STREAMS:
+        raise UsageError(f"standard output can have {' or '.join(_STREAMS)}, and not {form}; give a name")
+    if not is_stream and out.is_dir() and form == "cdxj":
+        out = out / "index.cdxj"
+    logging.basicConfig(level=logging.INFO, format="webarc: %(message)s", stream=sys.stderr)
+    with _stopping() as stop, Display(Console(stderr=True)) as progress:
+
+        def make(selection: Selection, scratch: Path) -> Summary:
+            return write(selection, scratch, progress, stop)
+
+        if is_stream:
+            found = make(select(place.archive, asked, place.reader), out).as_fields()
+        else:
+            found = _made(place, asked, form, out, make)
+    told = {"format": form, "out": str(out), **found}
+    click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told), err=is_stream)
+    for reason, number in found["left_out"].items() if not as_json else ():
+        click.echo(f"webarc: {number}: {reason}", err=True)
+
+
+def _made(
+    place: Place, asked: Asked, form: str, out: Path, make: Callable[[Selection, Path], Summary]
+) -> dict[str, Any]:
+    """Make the result at `out`, or go on with it; tell a full disk."""
+    reader = "" if place.gate is None else place.gate.reader.name or "public"
+    words = {"format": form, "archive": str(place.archive.root.absolute()), "what": str(asked), "reader": reader}
+
+    def again(noted: Mapping[str, Any]) -> Selection:
+        found = Selection.from_json(noted, opener(place.archive, place.reader))
+        if place.reader is not None:
+            now = select(place.archive, replace(asked, at=None, since=None), place.reader)
+            if any(set(rows) - set(now.chosen.get(domain, ())) for domain, rows in found.chosen.items()):
+                raise Exists(f"what readers may see is not what it was when {out}.part was begun; remove that")
+        return found
+
+    def begin() -> Selection:
+        return select(place.archive, asked, place.reader)
+
+    try:
+        return Unfinished(out, words, begin, again, make).run()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise WebarcError(
+            f"{out} is not complete: {error.strerror}; with more room the same command goes on (or remove {out}.part)"
+        ) from None
+
+
+def _since(text: str | None) -> CommitTag | None:
+    try:
+        return None if text is None else CommitTag.parse(text)
+    except Damaged as error:
+        raise UsageError(f"--since: {error}") from None
+
+
+def _format(name: str) -> Callable[[Selection, Path, Progress, Stop], Summary]:
+    """Return the function that writes a format. Raises UsageError where its libraries are missing."""
+    try:
+        found: Callable[[Selection, Path, Progress, Stop], Summary] = import_module(FORMATS[name]).export
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{name} needs more libraries ({error.name}): pip install 'webarcfs[exchange]'") from None
+    return found
+
+
+def _text(told: Mapping[str, Any]) -> str:
+    """Return the summary for people."""
+    names = ("snapshots", "documents", "records", "files", "bytes")
+    return f"{told['out']}: {', '.join(f'{told[name]:,} {name}' for name in names if told[name])}"
+
+
+@contextmanager
+def _stopping() -> Iterator[Stop]:
+    """Yield what says whether SIGINT or SIGTERM came; a second one ends the command at once."""
+    asked = False
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(number, before[signal.Signals(number)])
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for number in before:
+            signal.signal(number, note)
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
