@@ -109,13 +109,22 @@ class Services:
     Not `of_one_thread`: the threads that use it, one after the other, may be several.
     """
 
-    def __init__(self, shared: Shared, reader: Reader, *, of_one_thread: bool = True) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        reader: Reader,
+        *,
+        of_one_thread: bool = True,
+        gate: KnownGate | None = None,
+        records: ReaderRecords | None = None,
+    ) -> None:
+        """`gate` and `records` are those of the reader, where others than the public's rules decide."""
         self.shared = shared
         self.archive = shared.archive
-        self.gate = KnownGate(shared.archive, reader)
+        self.gate = gate or KnownGate(shared.archive, reader)
         self.index = CaptureIndex(shared.archive.database, of_one_thread=of_one_thread)
         self.captures = VisibleCaptures(self.gate, self.index)
-        self.records = ReaderRecords(shared.archive)
+        self.records = records or ReaderRecords(shared.archive)
         self._searcher: Searcher | None = None
         self._repositories: ReaderRepositories | None = None
 

@@ -23,13 +23,19 @@ class Origins:
     """Where the room and replay are: `replay` and `room` are origins, both empty where they are one.
 
     `base` is the room's origin in any case, as far as it is known, for URLs that others read. `runs_scripts`: replay is
-    pywb's engine.
+    pywb's engine. `prefix` precedes the paths of frames and notices, where another server shows them below a path.
     """
 
     room: str = ""
     replay: str = ""
     base: str = ""
     runs_scripts: bool = False
+    prefix: str = ""
+
+    @property
+    def pages(self) -> str:
+        """What precedes the paths of frames and notices in links of archived pages."""
+        return self.room + self.prefix
 
 
 class Renderer(Protocol):

@@ -61,12 +61,24 @@ def _weighted(accepted: str) -> list[tuple[str, float]]:
     return found
 
 
-@lru_cache(maxsize=len(LANGUAGES))
-def translations(language: str) -> gettext.NullTranslations:
-    """Return the texts of a language; of English, the msgids."""
-    path = _LOCALES / language / "room.po"
-    if not path.exists():
-        return gettext.NullTranslations()
+@lru_cache(maxsize=2 * len(LANGUAGES))
+def translations(language: str, more: Path | None = None) -> gettext.NullTranslations:
+    """Return the texts of a language; of English, the msgids.
+
+    `more` is the folder of another program's texts, `<language>/*.po`, which come before the room's.
+    """
+    found: gettext.NullTranslations | None = None
+    for path in (*sorted((more / language).glob("*.po") if more is not None else ()), _LOCALES / language / "room.po"):
+        if path.exists():
+            read = _read(path, language)
+            if found is None:
+                found = read
+            else:
+                found.add_fallback(read)
+    return found or gettext.NullTranslations()
+
+
+def _read(path: Path, language: str) -> gettext.NullTranslations:
     with path.open("rb") as file:
         catalogue = read_po(file, language)
     compiled = io.BytesIO()
@@ -75,13 +87,13 @@ def translations(language: str) -> gettext.NullTranslations:
     return gettext.GNUTranslations(compiled)
 
 
-def said(text: str, language: str) -> str:
+def said(text: str, language: str, more: Path | None = None) -> str:
     """Return a text of a view in a language, where it is one of ours; any other text as it is.
 
     It is for values, which others may have written: what comes back is plain text that templates escape, whereas their
     own `_()` returns markup and takes `%` for a place to fill.
     """
-    return translations(language).gettext(text) if text else ""
+    return translations(language, more).gettext(text) if text else ""
 
 
 # -- dates -------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import mimetypes
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -49,21 +50,52 @@ _TEMPLATES: Mapping[type, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What another program adds to the room's look: classes and their templates, and a folder with its own
+    `templates/` (which come before the room's), `static/` and `locale/`.
+    """
+
+    folder: Path
+    templates: Mapping[type, str]
+
+    @property
+    def locale(self) -> Path:
+        """The folder of its texts."""
+        return self.folder / "locale"
+
+
 class Look:
     """Renders pages, and has the room's own files. Any thread may use it."""
 
-    def __init__(self, archive: Archive | None = None) -> None:
+    def __init__(self, archive: Archive | None = None, kit: Kit | None = None) -> None:
         """`archive` may have texts of its own in `texts/<language>.toml`."""
-        self._files = {path.name: path.read_bytes() for path in sorted(_STATIC.iterdir())}
+        self._kit = kit
+        self._templates = {**_TEMPLATES, **(kit.templates if kit is not None else {})}
+        static = [*sorted(_STATIC.iterdir()), *(sorted((kit.folder / "static").iterdir()) if kit is not None else ())]
+        self._files = {path.name: path.read_bytes() for path in static}
         self._digests = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
         self._environments = {each: self._environment(each) for each in languages.LANGUAGES}
         self._texts = {each: _texts(archive, each) for each in languages.LANGUAGES}
         self._version = _version()
 
-    def render(self, page: object, *, language: str, path: str, query: str = "", has_search: bool = False) -> str:
-        """Return the HTML of a page. `path` and `query` are the page's own, for the switch of languages."""
-        template = self._environments[language].get_template(_TEMPLATES[type(page)])
+    def render(
+        self,
+        page: object,
+        *,
+        language: str,
+        path: str,
+        query: str = "",
+        has_search: bool = False,
+        more: Mapping[str, object] | None = None,
+    ) -> str:
+        """Return the HTML of a page. `path` and `query` are the page's own, for the switch of languages.
+
+        `more` are further names for the templates.
+        """
+        template = self._environments[language].get_template(self._templates[type(page)])
         return template.render(
+            more or {},
             page=page,
             language=language,
             here=path,
@@ -90,16 +122,21 @@ class Look:
 
     def _environment(self, language: str) -> Environment:
         environment = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
+            loader=FileSystemLoader(
+                [*([self._kit.folder / "templates"] if self._kit is not None else []), _HERE / "templates"]
+            ),
             autoescape=True,
             undefined=StrictUndefined,
             extensions=["jinja2.ext.i18n"],
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        environment.install_gettext_translations(languages.translations(language), newstyle=True)  # type: ignore[attr-defined] # of the extension
-        for name in ("number", "size", "said", "name_of_language"):
+        more = self._kit.locale if self._kit is not None else None
+        texts = languages.translations(language, more)
+        environment.install_gettext_translations(texts, newstyle=True)  # type: ignore[attr-defined] # of the extension
+        for name in ("number", "size", "name_of_language"):
             environment.filters[name] = partial(getattr(languages, name), language=language)
+        environment.filters["said"] = partial(languages.said, language=language, more=more)
         # Dates are elements; where text is needed, as in a title or an attribute, they are `…_text`.
         for name in ("day", "moment"):
             as_text = partial(getattr(languages, name), language=language)

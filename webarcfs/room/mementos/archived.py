@@ -44,7 +44,7 @@ def answer(visit: Visit, asked: Replay) -> Response:
 
 def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:
     """Return where a URL of replay belongs: the digits of its state, its folder, the nearest state; None: here."""
-    prefix = visit.token if asked.modifier is not Modifier.FRAME else ""
+    prefix = visit.token if asked.modifier is not Modifier.FRAME else visit.origins.prefix
     if located.seq is not None and digits_of(located.seq) != asked.digits:
         return prefix + replay_path(digits_of(located.seq), asked.modifier, located.url)
     if not isinstance(located.state.answer, Absent) or located.seq is None:
@@ -73,7 +73,7 @@ def led_on(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mo
     domain = domain_of(target)
     seq = states.state_in_record(visit.services, domain, located.domain, located.seq or capture.since)
     digits = digits_of(seq if seq is not None else located.seq or capture.since)
-    prefix = "" if modifier is Modifier.FRAME else visit.token
+    prefix = visit.origins.prefix if modifier is Modifier.FRAME else visit.token
     place = prefix + replay_path(digits, modifier, target) + mark + fragment
     fields = [("Location", place), *memento_fields.of_capture(visit, located, capture)]
     return ranges.with_fields(Response(status_code=capture.status), [*fields, ("Cache-Control", caching(visit))])
@@ -105,7 +105,7 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
             return services.shared.body_in_pieces(located.domain, capture.blob, capture.size, start, end)
 
         return ranges.partly(visit.request, capture.status, capture.size, pieces, [*fields, ("ETag", etag)])
-    known = f"{capture.blob} {located.seq} {modifier} {VERSION} {visit.token} {visit.origins.room}"
+    known = f"{capture.blob} {located.seq} {modifier} {VERSION} {visit.token} {visit.origins.pages}"
     etag = f'"{hashlib.sha256(known.encode() + anew.digest).hexdigest()[:32]}"'
     return ranges.whole(visit.request, capture.status, anew.body, [*fields, ("ETag", etag)])
 

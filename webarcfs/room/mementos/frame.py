@@ -42,7 +42,7 @@ def frame(visit: Visit, asked: Replay) -> Response:
     if elsewhere is not None:
         return redirect(visit, elsewhere, asked.url)
     if asked.must_redirect:
-        return redirect(visit, asked.location, asked.url)
+        return redirect(visit, visit.origins.prefix + asked.location, asked.url)
     capture = located.state.capture
     if capture is None or located.seq is None:
         return missing(visit, located)

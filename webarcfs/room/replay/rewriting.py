@@ -132,7 +132,7 @@ class _Page:
         capture, origins = self._capture, self._visit.origins
         return (
             capture.blob, self._reading, self._content_type, self._url, self._seq, capture.captured, self._rules,
-            origins.room, self._visit.token,
+            origins.pages, self._visit.token,
         )  # fmt: skip
 
     def digits(self, domain: str) -> str | None:
@@ -154,7 +154,7 @@ class _Page:
             url=self._url,
             digits=digits_of(self._seq),
             charset=charset,
-            room=self._visit.origins.room,
+            room=self._visit.origins.pages,
             prefix=self._visit.token,
             digits_of=self.digits,
             rules=self._rules,
