@@ -1,12 +1,14 @@
 """people.toml: the persons of an archive, their roles and rights, and their login names (`unix`).
 
 Without the file everybody who may write to the archive may do all. With it, a command that decides about records is
-refused to a login name that it does not have, or that lacks the right. The file is for its owner alone (0600).
+refused to a login name that it does not have, or that lacks the right. `password` is the hash of a password, for those
+who work at the desk. The file is for its owner alone (0600).
 
     [person.anna]
     name = "Anna Beispiel"
     role = "archivist"
     unix = "anna"
+    password = "$argon2id$v=19$…"
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import getpass
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
@@ -24,18 +26,19 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Forbidden, SettingsError, UsageError
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_KEYS = ("name", "role", "unix")
+_KEYS = ("name", "role", "unix", "password")
 _MODE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person: `key` names it in the file, `unix` is the login name, empty for none."""
+    """A person: `key` names it in the file, `unix` is the login name, `password` a hash; each may be empty."""
 
     key: str
     name: str
     role: Role
     unix: str = ""
+    password: str = field(default="", repr=False)
 
     def may(self, right: Right) -> bool:
         """Return whether the person has a right."""
@@ -89,15 +92,13 @@ def _person(key: str, table: Any, faults: list[str]) -> Person | None:
     faults += wrong
     if wrong:
         return None
-    return Person(key, str(table.get("name", key)), Role(table["role"]), str(table.get("unix", "")))
+    texts = {name: str(table.get(name, "")) for name in _KEYS}
+    return Person(key, texts["name"] or key, Role(table["role"]), texts["unix"], texts["password"])
 
 
 def acting(archive: Archive, right: Right) -> Acting:
     """Return the author of a change by this process. Raises Forbidden if the archive's people do not allow it."""
-    try:
-        login = getpass.getuser()
-    except (KeyError, OSError):  # a user without a name
-        login = ""
+    login = _login()
     persons = load(archive)
     if persons is None:
         return Acting(login or "unknown", None)
@@ -109,21 +110,63 @@ def acting(archive: Archive, right: Right) -> Acting:
     return Acting(person.name, person.role)
 
 
-def save(archive: Archive, person: Person) -> None:
-    """Add or change a person. Raises UsageError if nobody could change people then, Forbidden, SettingsError."""
-    acting(archive, Right.PEOPLE)
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name
+        return ""
+
+
+def save(archive: Archive, person: Person, by: Acting | None = None) -> None:
+    """Add or change a person; who has a password keeps it, unless `person` has another.
+
+    `by` is who asks for it, and was found to have the right; None: the person of this process. Raises UsageError if
+    nobody could change people then, Forbidden, SettingsError.
+    """
+    if by is None:
+        acting(archive, Right.PEOPLE)
     if not _KEY.fullmatch(person.key):
         raise UsageError(f"{person.key!r} is no key; it has letters, digits, - and _")
     with toml_file.changing(archive.people, archive.settings_lock, _MODE) as document:
-        _must_stay_open((load(archive) or {}) | {person.key: person})
-        fields = {"name": person.name, "role": str(person.role), "unix": person.unix}
-        persons = document.setdefault("person", {})
-        persons[person.key] = {name: text for name, text in fields.items() if text}
+        known = load(archive) or {}
+        before = known.get(person.key)
+        if before is not None and not person.password:
+            person = replace(person, password=before.password)
+        _must_stay_open(known | {person.key: person})
+        fields = {"name": person.name, "role": str(person.role), "unix": person.unix, "password": person.password}
+        _write(document.setdefault("person", {}), person.key, fields)
 
 
-def remove(archive: Archive, key: str) -> None:
-    """Remove a person. Raises UsageError if there is none, or nobody could change people then."""
-    acting(archive, Right.PEOPLE)
+def set_password(archive: Archive, key: str, password: str, by: Acting | None = None) -> None:
+    """Give a person the hash of a password; an empty one takes it away. One may do so for oneself.
+
+    `by` as in `save`. Raises UsageError without such a person, or if nobody could change people then, Forbidden.
+    """
+    persons = load(archive) or {}
+    if key not in persons:
+        raise UsageError(f"there is no person {key}; there are: {', '.join(persons) or 'none'}")
+    if by is None and persons[key].unix != _login():
+        acting(archive, Right.PEOPLE)
+    with toml_file.changing(archive.people, archive.settings_lock, _MODE) as document:
+        known = load(archive) or {}
+        _must_stay_open(known | {key: replace(known.get(key, persons[key]), password=password)})
+        _write(document.setdefault("person", {}), key, {"password": password})
+
+
+def _write(persons: Any, key: str, fields: Mapping[str, str]) -> None:
+    """Write fields of a person; what else people wrote there stays."""
+    table = persons.setdefault(key, {})
+    for name, text in fields.items():
+        if text:
+            table[name] = text
+        else:
+            table.pop(name, None)
+
+
+def remove(archive: Archive, key: str, by: Acting | None = None) -> None:
+    """Remove a person. `by` as in `save`. Raises UsageError if there is none, or nobody could change people then."""
+    if by is None:
+        acting(archive, Right.PEOPLE)
     with toml_file.changing(archive.people, archive.settings_lock, _MODE) as document:
         persons = load(archive) or {}
         if key not in persons:
@@ -133,5 +176,7 @@ def remove(archive: Archive, key: str) -> None:
 
 
 def _must_stay_open(persons: Mapping[str, Person]) -> None:
-    if not any(each.may(Right.PEOPLE) and each.unix for each in persons.values()):
-        raise UsageError("nobody could change people any more; there must be an administrator with a login name (unix)")
+    if not any(each.may(Right.PEOPLE) and (each.unix or each.password) for each in persons.values()):
+        raise UsageError(
+            "nobody could change people any more; there must be an administrator with a login name (unix) or a password"
+        )
