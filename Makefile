@@ -92,7 +92,7 @@ $(VENV)/.installed: pyproject.toml | system-packages
 .venv-pywb/.installed: Makefile | system-packages
 	@[ -x .venv-pywb/bin/python ] || $(PYTHON) -m venv .venv-pywb
 	echo "installing pywb into .venv-pywb"
-	.venv-pywb/bin/python -m pip install --quiet --disable-pip-version-check 'pywb==2.10.0' 'setuptools<81'
+	.venv-pywb/bin/python -m pip install --quiet --disable-pip-version-check 'pywb==2.10.0' 'cdxj-indexer==1.5.0' 'setuptools<81'
 	touch $@
 
 # $(call debian,PACKAGES) installs those that are missing, the documentation that images for containers leave out included.

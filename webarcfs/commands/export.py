@@ -153,8 +153,9 @@ def _format(name: str) -> Callable[[Selection, Path, Progress, Stop], Summary]:
 
 def _text(told: Mapping[str, Any]) -> str:
     """Return the summary for people."""
-    names = ("snapshots", "documents", "records", "files", "bytes")
-    return f"{told['out']}: {', '.join(f'{told[name]:,} {name}' for name in names if told[name])}"
+    numbers = {name: told[name] for name in ("snapshots", "documents", "records", "files", "bytes") if told[name]}
+    words = (f"{number:,} {name if number != 1 else name[:-1]}" for name, number in numbers.items())
+    return f"{told['out']}: {', '.join(words)}"
 
 
 @contextmanager
