@@ -1,15 +1,17 @@
-"""`webarc-agent import`: WARC files of other crawlers."""
+"""`webarc-agent import`: what other crawlers wrote."""
 
 from __future__ import annotations
 
 import logging
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
 from agent.catalogue.keeping import catch_up_records
-from agent.commands.common import archive_option, console, opened, settings_of, stop_on_signals, tell
+from agent.commands.common import archive_option, console, follow, opened, settings_of, stop_on_signals, tell
+from agent.importing import sources
 from agent.indexing import recovery
 from agent.jobs import exportedjob, importjob
 from webarcfs.archive.config import validators
@@ -22,8 +24,11 @@ _log = logging.getLogger("webarc")
 
 
 @click.command("import")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="FILE...", type=click.Path(path_type=Path))
 @archive_option
+@click.option(
+    "--list", "list_", metavar="FILE", help="Paths, one a line, beside FILE...", type=click.Path(path_type=Path)
+)
 @click.option("--complete", is_flag=True, help="The files hold all that there was: remove what is missing in them.")
 @click.option("--publication", metavar="NAME", help="Whose crawl it is; its settings in webarc.toml hold.")
 @click.option("--accept-shrink", is_flag=True, help="With --complete: also if much less is left than there was.")
@@ -31,12 +36,15 @@ _log = logging.getLogger("webarc")
 def import_(  # noqa: PLR0917 # click passes them by name
     files: tuple[Path, ...],
     archive: str | None,
+    list_: Path | None,
     complete: bool,
     publication: str | None,
     accept_shrink: bool,
     as_exported: bool,
 ) -> None:
-    """Take in WARC files, plain or gzip, of any crawler.
+    """Take in what any crawler wrote: WARC and ARC files (plain, gzip, zstd), WACZ, and mirrors of HTTrack.
+
+    FILE may be a folder: all such files in it are taken, in order of their paths. `-` is one from standard input.
 
     All files of one command are one crawl. Each host becomes a snapshot at the time of its first record, in its place
     between those that are there. A file that was imported before changes nothing.
@@ -44,6 +52,9 @@ def import_(  # noqa: PLR0917 # click passes them by name
     With --as-exported, each snapshot comes back as it was exported, with its publication, additions and data nodes; one
     whose files are not all there, or were changed, is refused.
     """
+    files = (*files, *(sources.listed(list_) if list_ else ()))
+    if not files:
+        raise UsageError("FILE or --list is missing: what is to be imported")
     if as_exported and (complete or publication or accept_shrink):
         raise UsageError("--as-exported takes everything as it was; no other option changes that")
     place = opened(archive)
@@ -53,13 +64,13 @@ def import_(  # noqa: PLR0917 # click passes them by name
     if as_exported:
         _as_exported(place, files)
         return
-    with Display(console) as display:
-        sources = importjob.sources_of(files, display)
-        whose = _publication(settings, publication or importjob.name_of(sources))
+    with ExitStack() as stack, Display(console) as display:
+        given = sources.chosen(files, place.log, stack, display)
+        whose = _publication(settings, publication or sources.name_of(given.sources))
         profile = settings.profiles[whose.profile] if whose.profile else None
         done = importjob.run(
             place,
-            sources,
+            given.sources,
             whose,
             profile,
             complete=complete,
@@ -67,12 +78,13 @@ def import_(  # noqa: PLR0917 # click passes them by name
             stop=stop_on_signals(),
             progress=display,
         )
-    for path in done.known:
-        click.echo(f"{path} was imported already")
-    for remark in done.remarks:
+    for known in done.known:
+        click.echo(f"{known.place} was imported already")
+    for remark in (*given.remarks, *done.remarks):
         _log.info("%s", remark)
     if done.outcome is not None:
         tell(done.outcome, judged=False)
+        follow(place, done.outcome.job)
         if done.outcome.interrupted or done.outcome.warnings:
             sys.exit(Exit.INCOMPLETE)
 

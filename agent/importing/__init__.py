@@ -1,5 +1,5 @@
-"""WARC files of other crawlers as the capture of a job: selects records and resolves revisits.
+"""Files of other crawlers as the capture of a job: opens each format, selects records and resolves revisits.
 
-Public: `warcfile`, `revisits`, `importedfiles`, `captures`. Used by the thread of the job. Imports system, policy,
-frontier, jobfolder, capture, and of webarcfs archive, content, warc.
+Public: `sources`, `parts`, `warcfile`, `revisits`, `importedfiles`, `captures`. Used by the thread of the job. Imports
+system, policy, frontier, jobfolder, capture, and of webarcfs archive, content, warc.
 """

@@ -1,4 +1,4 @@
-"""Reads foreign WARC files into a job: adds each URL to the frontier, and writes responses to archive into the spool.
+"""Reads foreign files into a job: adds each URL to the frontier, and writes responses to archive into the spool.
 
 Revisit records wait until all files are read (`revisits.py`). A response counts if its request was a GET. The request
 may precede or directly follow the response, so each response is held until the next record has been read.
@@ -17,8 +17,10 @@ from pathlib import Path
 from agent.frontier import facts
 from agent.frontier.rows import UrlOutcome
 from agent.frontier.store import Frontier
+from agent.importing import bodyends
 from agent.importing.captures import Capture, settle
-from agent.importing.tally import Tally
+from agent.importing.foreign import ForeignRecord, Report
+from agent.importing.parts import parts_of
 from agent.policy import traps
 from agent.policy.fetchstatus import NOT_MODIFIED, WHOLE, Status, is_error_page, redirect_of
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
@@ -29,10 +31,8 @@ from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.url import canonical
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
-from webarcfs.warc.decoding import BadBody, Bomb, decoded, unknown_codings
+from webarcfs.warc.decoding import BadBody, BodyFault, Bomb, decoded, unknown_codings
 from webarcfs.warc.fields import base32, capture_key, declared_digest, digest_key, parse_date
-from webarcfs.warc.foreignfile import records, stream_of
-from webarcfs.warc.tolerant import Record
 from webarcfs.warc.writer import WarcWriter
 
 _SILENT = ("metadata", "warcinfo")
@@ -51,7 +51,7 @@ class _Exchange:
     date: str
 
     @classmethod
-    def of(cls, record: Record) -> _Exchange:
+    def of(cls, record: ForeignRecord) -> _Exchange:
         """Return the fields of a record."""
         get = record.fields.get
         return cls(
@@ -83,27 +83,28 @@ class WarcFileImport:
     def __init__(self, frontier: Frontier, settings: CrawlSettings) -> None:
         self.frontier = frontier
         self.settings = settings
-        self.losses = Tally()
-        self.remarks = Tally()
+        self._report = Report()
+        self.losses = self._report.losses
+        self.remarks = self._report.remarks
         self.records = 0
         self.held: _Held | None = None
         self._posts: deque[_Exchange] = deque(maxlen=_MOST_REQUESTS)
 
-    def file(self, path: Path, spool: Path, batch: int, step: Callable[[int], None]) -> None:
-        """Read one file; `step` is called with the number of bytes read so far, and may raise."""
+    def file(self, path: Path, name: str, spool: Path, batch: int, step: Callable[[int], None]) -> None:
+        """Read one file, which messages call `name`; `step` is called with the bytes read so far, and may raise."""
         begun: dict[str, int] = {}
-        with path.open("rb") as file, WarcWriter(spool) as out:
-            stream = stream_of(file)
-            self._posts.clear()
-            for record in records(stream, lambda what, where: self.losses.add(path.name, what, f"at byte {where}")):
-                self.records += 1
-                if record.type == "request":
-                    self._request(path.name, record)
-                else:
-                    self._keep_held()
-                    _Reading(self, path.name, record, out, batch, begun).take()
-                step(stream.taken)
-            self._keep_held()
+        with WarcWriter(spool) as out:
+            for part in parts_of(path, name, self._report, step):
+                self._posts.clear()
+                for record in part.records:
+                    self.records += 1
+                    if record.type == "request":
+                        self._request(part.name, record)
+                    else:
+                        self._keep_held()
+                        _Reading(self, part.name, record, out, batch, begun).take()
+                    step(part.taken())
+                self._keep_held()
         for domain, time in begun.items():
             fact = facts.FIRST_RECORD.of(domain)
             known = self.frontier.get(fact)
@@ -114,7 +115,7 @@ class WarcFileImport:
         if held is not None:
             held.keep()
 
-    def _request(self, file: str, record: Record) -> None:
+    def _request(self, file: str, record: ForeignRecord) -> None:
         """Check the method of a request: a response to another method than GET is no page of its URL."""
         method = _METHOD.match(record.readline(64))
         if not record.whole() or method is None or method[1] == b"GET":
@@ -142,7 +143,7 @@ class _Reading:
 
     intake: WarcFileImport
     file: str
-    record: Record
+    record: ForeignRecord
     spool: WarcWriter
     batch: int
     begun: dict[str, int]
@@ -201,7 +202,7 @@ class _Reading:
             return self._settle(
                 capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), Reason.NO_HEAD
             )
-        if self.record.fields.get("warc-truncated"):
+        if self.record.fields.get("warc-truncated") and self._archivable(capture, head.status):
             self.intake.losses.add(self.file, "a response that its crawler cut short", capture.url)
             return self._settle(
                 capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.CONNECTION_LOST)), Reason.TRUNCATED
@@ -241,8 +242,11 @@ class _Reading:
         plain = hashlib.sha1(usedforsecurity=False)
         declared = declared_digest(self.record.fields.get("warc-payload-digest", ""))
         payload = hashlib.new(declared.algorithm if declared else "sha1", usedforsecurity=False)
+        is_other_length = head.length is not None and head.length != settled.size and not head.get("content-encoding")
         try:
-            parts = decoded(body, head, settled.size, lenient=True)
+            parts = decoded(body, head, settled.size, lenient=True, trust_length=False)
+            if is_other_length:
+                parts = _ended(parts, settled.size < (head.length or 0))
             position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update, payload.update))
         except BadBody as error:
             self.spool.drop()
@@ -263,9 +267,11 @@ class _Reading:
             return self._settle(
                 capture, replace(settled, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), Reason.BAD_DIGEST
             )
+        if is_other_length:
+            self.intake.remarks.add(self.file, "bodies of another length than their heads say are taken", capture.url)
         notes = [
             settled.note,
-            Reason.BAD_LENGTH * head.has_bad_length,
+            Reason.BAD_LENGTH * (head.has_bad_length or is_other_length),
             *(f"{Reason.CODING}{coding}" for coding in unknown_codings(head)),
         ]
         settled = replace(
@@ -346,3 +352,14 @@ def _hashing(parts: Iterator[bytes], *updates: Callable[[bytes], None]) -> Itera
         for update in updates:
             update(part)
         yield part
+
+
+def _ended(parts: Iterator[bytes], is_shorter: bool) -> Iterator[bytes]:
+    """Yield a body of another length than its head says. Raises BadBody for one that is shorter, and may be cut off."""
+    start = tail = b""
+    for part in parts:
+        start = start or part[: bodyends.TAIL]
+        tail = (tail + part)[-bodyends.TAIL :]
+        yield part
+    if is_shorter and not bodyends.ends(start, tail):
+        raise BadBody(BodyFault.TRUNCATED)

@@ -1,4 +1,4 @@
-"""One import: foreign WARC files become a crawl, identified by their content.
+"""One import: foreign files become a crawl, identified by their content.
 
 A job like a crawl's, with files instead of wget. Each file is read into the job's folder in one transaction, before
 anything is published. So the same command resumes a killed import. Files that the archive contains already (`Source:`
@@ -7,7 +7,6 @@ in its commits) are not imported again.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import threading
 from collections.abc import Sequence
@@ -20,34 +19,23 @@ from agent.filters import chain
 from agent.frontier import facts
 from agent.frontier.facts import FileRead
 from agent.frontier.store import Frontier
-from agent.importing import otherformats
 from agent.importing.importedfiles import known_sources
 from agent.importing.revisits import resolve
+from agent.importing.sources import Source, digest_of
 from agent.importing.tally import Tally
 from agent.importing.warcfile import WarcFileImport
 from agent.jobfolder import folders
 from agent.jobfolder.job import Job, Progress
 from agent.jobfolder.jobstate import Phase
-from agent.jobfolder.names import named_after
 from agent.jobfolder.statekeeper import StateKeeper
 from agent.jobs.ending import JobOutcome, failures_noted, finish, publish, until_stopped
 from agent.reports import report
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
-from webarcfs.archive.model.errors import Damaged, Interrupted, UsageError
+from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.model.metadata import from_epoch
 
-_CHUNK = 1 << 20
 _STOPPED = "stopped; the same command goes on from here"
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file to be imported, the SHA-256 of its content, and its size in bytes."""
-
-    path: Path
-    digest: str
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,38 +43,8 @@ class Imported:
     """The result of an import; `outcome` is None if all files were known. `remarks` name what was skipped: no loss."""
 
     outcome: JobOutcome | None
-    known: tuple[Path, ...]
+    known: tuple[Source, ...]
     remarks: tuple[str, ...] = ()
-
-
-def sources_of(paths: Sequence[Path], progress: Progress = lambda *_: None) -> list[Source]:
-    """Return the files with their hashes, each content once.
-
-    Raises UsageError if a path is no file, Damaged if a file has another format.
-    """
-    for path in paths:
-        if not path.is_file():
-            raise UsageError(f"{path} is no file")
-        if other := otherformats.named(path):
-            raise Damaged(other)
-    whole = sum(path.stat().st_size for path in paths)
-    found: dict[str, Source] = {}
-    done = 0
-    for path in paths:
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while data := file.read(_CHUNK):
-                digest.update(data)
-                done += len(data)
-                progress("check files (bytes)", done, whole)
-        source = Source(path.resolve(), digest.hexdigest(), path.stat().st_size)
-        found.setdefault(source.digest, source)
-    return list(found.values())
-
-
-def name_of(sources: Sequence[Source]) -> str:
-    """Return the publication of files imported without one: named after the first file and a hash of all contents."""
-    return named_after(sources[0].path.name.partition(".warc")[0], _digest(sources), "import")
 
 
 def run(
@@ -110,7 +68,7 @@ def run(
         name = _job_name(publication, sources)
         folder = folders.interrupted(archive, name)
         known = known_sources(archive) if folder is None else set[str]()
-        told = tuple(source.path for source in sources if source.digest in known)
+        told = tuple(source for source in sources if source.digest in known)
         fresh = [source for source in sources if source.digest not in known]
         if not fresh:
             return Imported(None, told)
@@ -169,7 +127,7 @@ def _read(job: Job, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
     told = [known for batch in range(1, len(sources) + 1) if (known := frontier.get(facts.FILE_READ.of(batch)))]
     if not any(each["records"] for each in told):
         shutil.rmtree(job.folder)
-        raise Damaged(f"{', '.join(source.path.name for source in sources)}: there is no WARC record in it")
+        raise Damaged(f"{', '.join(source.name for source in sources)[:300]}: there is no record of a crawl in it")
     unresolved = frontier.get(facts.REVISITS)
     if unresolved is None:
         lost = Tally()
@@ -188,11 +146,11 @@ def _read_file(job: Job, source: Source, batch: int, share: tuple[int, int]) -> 
     def step(taken: int) -> None:
         job.progress("read (bytes)", before + taken, whole)
         if job.stop.is_set():
-            raise Interrupted(f"stopped in {source.path.name}; what was read of it is forgotten")
+            raise Interrupted(f"stopped in {source.name}; what was read of it is forgotten")
 
     intake = WarcFileImport(job.frontier, job.settings)
     with job.frontier.changes():
-        intake.file(source.path, BatchFiles(job.folder, batch).warc, batch, step)
+        intake.file(source.path, source.name, BatchFiles(job.folder, batch).warc, batch, step)
         told: FileRead = {"records": intake.records, "losses": intake.losses.lines(), "remarks": intake.remarks.lines()}
         job.frontier.set(facts.FILE_READ.of(batch), told)
 
@@ -200,12 +158,8 @@ def _read_file(job: Job, source: Source, batch: int, share: tuple[int, int]) -> 
 # -- the job's folder --------------------------------------------------------------------------------------------------
 
 
-def _digest(sources: Sequence[Source]) -> str:
-    return hashlib.sha256("\n".join(sorted(source.digest for source in sources)).encode()).hexdigest()[:8]
-
-
 def _job_name(publication: Publication, sources: Sequence[Source]) -> str:
-    digest = _digest(sources)
+    digest = digest_of(sources)
     return f"{publication.name}+{'import' if publication.name.endswith(digest) else digest}"
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from agent.importing.sources import sources_of
 from agent.jobs import importjob
 from agent.stages.publish import Publisher
 from tests.bench.crawl import own_archive
@@ -88,7 +89,7 @@ def main(archive: str, file: str, result: str) -> None:
     spent: list[float] = []
     for name in ("_store", "finish"):
         setattr(Publisher, name, _counted(getattr(Publisher, name), spent))
-    sources = importjob.sources_of([Path(file)])
+    sources = sources_of([Path(file)])
     importjob.run(Archive(Path(archive)), sources, Publication(name="bench", urls=()), None, complete=True)
     git = resource.getrusage(resource.RUSAGE_CHILDREN)  # nobody else begins a process
     Path(result).write_text(json.dumps(sum(spent) + git.ru_utime + git.ru_stime), "utf-8")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from agent.importing import warcfile
+from agent.importing.sources import name_of, sources_of
 from agent.indexing.recovery import recover
-from agent.jobs import ending, importjob
+from agent.jobs import ending
 from agent.reports import report
 from tests.support import warcs
 from tests.support.archives import rows_of
@@ -129,7 +130,7 @@ def test_one_time_for_each_host(archive: Archive, tmp_path: Path) -> None:
     assert arcs(archive, HOST) == {"x.html", "y.html"}
     message = store(archive, HOST).commit(str(store(archive, HOST).ref(MAIN))).message
     assert len(message.all("Source")) == 2
-    assert message.publication == importjob.name_of(importjob.sources_of([one, two]))
+    assert message.publication == name_of(sources_of([one, two]))
 
 
 def test_twice_changes_nothing(archive: Archive, tmp_path: Path) -> None:

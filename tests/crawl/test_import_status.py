@@ -8,9 +8,10 @@ import pytest
 
 from agent.importing import importedfiles
 from agent.importing.importedfiles import known_sources
+from agent.importing.sources import sources_of
 from agent.jobfolder import jobstate
 from agent.jobfolder.jobstate import Phase
-from agent.jobs import ending, importjob
+from agent.jobs import ending
 from agent.service import dispatch
 from agent.system import jsonfile
 from tests.support import warcs
@@ -58,7 +59,7 @@ def test_only_what_came_since_is_looked_at_to_know_a_file_again(
     for month in range(1, 5):
         file = warc(tmp_path, f"m{month}", month, "a", f"{month}")
         imported(archive, file)
-        digests |= {each.digest for each in importjob.sources_of([file])}
+        digests |= {each.digest for each in sources_of([file])}
         assert known_sources(archive) == digests
     assert len(looked_at) == len(set(looked_at)) == 4, "each of them once"
     note = archive.log / "imported.json"

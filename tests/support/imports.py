@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from agent.importing import sources as importsources
 from agent.jobs import importjob
 from agent.jobs.ending import JobOutcome
 from tests.support.crawls import Done, run_command
@@ -19,8 +20,8 @@ from webarcfs.archive.config.settings import CrawlSettings, Publication
 
 def import_files(archive: Archive, *files: Path, **how: Any) -> importjob.Imported:
     """Import files. `how`: name of the publication, complete, accept_shrink, profile; all else are settings."""
-    sources = importjob.sources_of(files)
-    name, profile = how.pop("name", None) or importjob.name_of(sources), how.pop("profile", None)
+    sources = importsources.sources_of(files)
+    name, profile = how.pop("name", None) or importsources.name_of(sources), how.pop("profile", None)
     judged = {key: how.pop(key) for key in ("complete", "accept_shrink") if key in how}
     settings = config.override(CrawlSettings(), how, "test")
     return importjob.run(archive, sources, Publication(name=name, urls=(), crawl=settings), profile, **judged)

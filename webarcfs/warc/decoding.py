@@ -61,16 +61,20 @@ def body_of(response: Response) -> Iterator[bytes]:
     return decoded(response.stream, response.head, response.size)
 
 
-def decoded(stream: Readable, head: Head, size: int, *, lenient: bool = False) -> Iterator[bytes]:
+def decoded(
+    stream: Readable, head: Head, size: int, *, lenient: bool = False, trust_length: bool = True
+) -> Iterator[bytes]:
     """Yield the decoded body after `head`, of which `size` bytes were recorded. Raises BadBody if it is incomplete.
 
     An unknown content coding is kept; `unknown_codings` returns it. With `lenient`, a body that another program stored
-    without its codings, but with a head that names them, is accepted as it is.
+    without its codings, but with a head that names them, is accepted as it is. Without `trust_length`, so is one that
+    is shorter than Content-Length: the caller finds out whether it is whole.
     """
     if _is(head.get("transfer-encoding"), "chunked"):
         parts = _dechunked(stream, lenient=lenient)
     else:
-        if head.length is not None and size < head.length and not (lenient and _codings(head)):
+        is_short = trust_length and head.length is not None and size < head.length
+        if is_short and not (lenient and _codings(head)):
             raise BadBody(BodyFault.TRUNCATED)
         if lenient and head.has_bad_length and not size:
             raise BadBody(BodyFault.BAD_LENGTH)  # wget takes it for 0, and does not read the body

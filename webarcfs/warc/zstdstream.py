@@ -47,7 +47,12 @@ class Zstd(Packing):
             raise UsageError("it is packed by zstd; pip install 'webarcfs[exchange]' brings what reads that") from None
         self._library: Any = zstandard
         self._dictionary = self._read_dictionary()
-        self._decompressor = self._library.ZstdDecompressor(dict_data=self._dictionary, max_window_size=_LARGEST_WINDOW)
+        try:
+            self._decompressor = self._library.ZstdDecompressor(
+                dict_data=self._dictionary, max_window_size=_LARGEST_WINDOW
+            )
+        except self._library.ZstdError as error:
+            raise Damaged(f"its dictionary is damaged: {error}") from None
         self._frame: Any = None
         self._frame_start = 0
         self._frame_out = 0

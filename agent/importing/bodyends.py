@@ -1,0 +1,27 @@
+"""Whether a body ends as its kind does: proof that it is whole where its Content-Length says that more should come.
+
+Writers change bodies (they unpack them, or insert a line) and leave the head as it was; a connection that broke leaves
+the same mark. The end of the body tells one from the other, for kinds that have an end. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: Bytes of a body's end that are looked at.
+TAIL = 1 << 10
+#: The first bytes of a kind, and what its last bytes contain.
+_KINDS: tuple[tuple[re.Pattern[bytes], re.Pattern[bytes]], ...] = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), re.compile(rb"\0\0\0\0IEND\xaeB`\x82\s*\Z")),
+    (re.compile(rb"\xff\xd8\xff"), re.compile(rb"\xff\xd9\s*\Z")),
+    (re.compile(rb"GIF8[79]a"), re.compile(rb"\0;\s*\Z")),
+    (re.compile(rb"%PDF-"), re.compile(rb"%%EOF\s*\Z")),
+    (re.compile(rb"PK\x03\x04"), re.compile(rb"PK\x05\x06(?s:.{18,})\Z")),
+    (re.compile(rb"(?s:.{0,400})<(?i:html|!doctype html|head|body)"), re.compile(rb"(?i:</html\s*>)")),
+    (re.compile(rb"(?s:.{0,400})<(?i:svg)[\s>]"), re.compile(rb"(?i:</svg\s*>)\s*\Z")),
+)  # fmt: skip
+
+
+def ends(start: bytes, tail: bytes) -> bool:
+    """Return whether a body with this start and these last bytes is whole; False if its kind does not tell."""
+    return any(begin.match(start) and end.search(tail) for begin, end in _KINDS)

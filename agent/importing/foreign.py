@@ -1,0 +1,75 @@
+"""What all readers of foreign files give and are given: records, parts of files with records, and where to report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import IO, Protocol
+
+from agent.importing.tally import Tally
+from webarcfs.archive.model.errors import WebarcError
+from webarcfs.warc.foreignfile import records, stream_of
+
+
+class ForeignRecord(Protocol):
+    """A record of a foreign file, as `webarcfs.warc.tolerant.Record` is one."""
+
+    fields: dict[str, str]
+    length: int
+
+    @property
+    def type(self) -> str:
+        """WARC-Type, in lower case."""
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether `whole` compares the block with a digest."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes of the rest of the block."""
+
+    def readline(self, size: int, /) -> bytes:
+        """Return the next line of the block."""
+
+    def whole(self) -> bool:
+        """Return whether the block is complete; reads the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is said of files: `losses` are records that should have been archived, `remarks` tell what else to know."""
+
+    losses: Tally = field(default_factory=Tally)
+    remarks: Tally = field(default_factory=Tally)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Records that follow each other; `taken` returns the bytes of the file read so far. Valid until the next part."""
+
+    name: str
+    records: Iterator[ForeignRecord]
+    taken: Callable[[], int]
+
+
+#: Called with the number of bytes read so far; may raise.
+Step = Callable[[int], None]
+
+
+def file_part(file: IO[bytes], size: int, name: str, report: Report, before: int = 0) -> Part:
+    """Return a WARC or ARC file as a part; `before` is the number of bytes before it.
+
+    Raises WebarcError, which names it, if it cannot be unpacked.
+    """
+    try:
+        stream = stream_of(file, size)
+    except WebarcError as error:
+        raise type(error)(f"{name}: {error}") from None
+    found = records(stream, lambda what, where: report.losses.add(name, what, f"at byte {where}"))
+    return Part(name, found, lambda: before + stream.taken)
+
+
+def shown(name: str | os.PathLike[str]) -> str:
+    """Return a name of a file as text that can be printed, whatever its bytes are."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

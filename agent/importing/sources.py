@@ -1,0 +1,163 @@
+"""The files of an import: those that were named, those in folders that were named, and standard input.
+
+Each content is one source, identified by its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.importing.foreign import shown
+from agent.importing.parts import check, is_mirror
+from agent.jobfolder.names import named_after
+from webarcfs.archive.model.errors import UsageError
+
+#: What stands for standard input.
+STDIN = Path("-")
+_STDIN_NAME = "standard input"
+_CHUNK = 1 << 20
+_RECORDS = re.compile(r".*\.(w?arc(\.gz|\.zst)?|wacz)", re.IGNORECASE | re.DOTALL)
+_OPEN = ".open"  # Heritrix renames its files when they are complete
+_OLD_CACHE = "new.dat"  # of HTTrack before 3.31
+
+Progress = Callable[[str, int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to be imported, the SHA-256 of its content, its size in bytes, and what messages call it."""
+
+    path: Path
+    digest: str
+    size: int
+    name: str
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        return self.name if self.name == _STDIN_NAME else shown(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The sources of an import; `remarks` tell which files were left out."""
+
+    sources: tuple[Source, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progress = lambda *_: None) -> Chosen:
+    """Return the files with their hashes, each content once.
+
+    Standard input is written to a file without a name in the folder `spool`, which is there until `stack` ends. Raises
+    UsageError if there is no such path, or nothing in a folder; Damaged if a file has another format.
+    """
+    remarks: list[str] = []
+    files = [found for path in paths for found in _files(path, spool, stack, remarks)]
+    packed = {path: check(path, name if name == _STDIN_NAME else shown(path)) for path, name in files}
+    whole = sum(path.stat().st_size for path, _ in files)
+    sources: dict[str, Source] = {}
+    done = 0
+    for path, name in files:
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while data := file.read(_CHUNK):
+                digest.update(data)
+                done += len(data)
+                progress("check files (bytes)", done, whole)
+        source = Source(path, digest.hexdigest(), path.stat().st_size, name)
+        sources.setdefault(source.digest, source)
+    for source in list(sources.values()):
+        if packed[source.path] and packed[source.path] <= sources.keys():
+            del sources[source.digest]
+            remarks.append(f"{source.name} is left out: its WARC files are among the others")
+    return Chosen(tuple(sources.values()), tuple(remarks))
+
+
+def sources_of(paths: Sequence[Path]) -> list[Source]:
+    """Return the sources of files and folders, each content once."""
+    return list(chosen(paths, Path(), ExitStack()).sources)
+
+
+def listed(path: Path) -> list[Path]:
+    """Return the paths in a file, one a line; those of standard input if it is `-`. Raises UsageError."""
+    try:
+        data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--list {shown(path)}: {error.strerror}") from None
+    found = [Path(os.fsdecode(line)) for line in data.replace(b"\r\n", b"\n").split(b"\n") if line.strip()]
+    if not found:
+        raise UsageError(f"--list {shown(path)}: there is no path in it")
+    return found
+
+
+def name_of(sources: Sequence[Source]) -> str:
+    """Return the publication of files imported without one: named after the first file and a hash of all contents."""
+    first = re.split(r"\.(?:warc|arc|wacz)(?![^.])", Path(sources[0].name).name, maxsplit=1)[0]
+    return named_after(first, digest_of(sources), "import")
+
+
+def digest_of(sources: Sequence[Source]) -> str:
+    """Return a short hash of all contents."""
+    return hashlib.sha256("\n".join(sorted(source.digest for source in sources)).encode()).hexdigest()[:8]
+
+
+def _files(path: Path, spool: Path, stack: ExitStack, remarks: list[str]) -> Iterator[tuple[Path, str]]:
+    """Yield the files that a path stands for, and their names."""
+    if path == STDIN:
+        yield _spooled(spool, stack), _STDIN_NAME
+    elif path.is_dir():
+        found = list(_inside(path, remarks))
+        if not found:
+            old = any(_OLD_CACHE in names for _, _, names in os.walk(path))
+            raise UsageError(
+                f"{shown(path)}: {'its cache is of an HTTrack before 3.31, which is not read' if old else _NOTHING}"
+            )
+        yield from found
+    elif path.is_file():
+        yield path.resolve(), _name(path)
+    else:
+        raise UsageError(f"{shown(path)} is no file and no folder")
+
+
+_NOTHING = (
+    "there is no WARC, ARC or WACZ file in this folder, and no hts-cache/new.zip of HTTrack. A mirror alone does not "
+    "tell what the servers sent; wget keeps that with --warc-file=NAME"
+)
+
+
+def _inside(top: Path, remarks: list[str]) -> Iterator[tuple[Path, str]]:
+    for folder, folders, names in os.walk(top, onerror=_unreadable):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(folder) / name
+            if _RECORDS.fullmatch(name) or is_mirror(path):
+                if path.is_file():
+                    yield path.resolve(), _name(path)
+            elif name.endswith(_OPEN) and _RECORDS.fullmatch(name.removesuffix(_OPEN)):
+                remarks.append(f"{shown(path)} is left out: its crawler has it open, or died; give it by name")
+
+
+def _unreadable(error: OSError) -> None:
+    raise UsageError(f"{shown(error.filename)}: {error.strerror}")
+
+
+def _name(path: Path) -> str:
+    """Return what messages call a file: its name, for a mirror of HTTrack its folder."""
+    path = path.resolve()
+    return shown(path.parent.parent.name or "mirror") if is_mirror(path) else shown(path.name)
+
+
+def _spooled(folder: Path, stack: ExitStack) -> Path:
+    file = stack.enter_context(tempfile.TemporaryFile(dir=folder, buffering=0))  # noqa: SIM115 # as long as `stack`
+    shutil.copyfileobj(sys.stdin.buffer, file, _CHUNK)
+    return Path(f"/proc/self/fd/{file.fileno()}")
