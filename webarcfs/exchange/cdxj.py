@@ -53,7 +53,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
         with Growing(place / f"{out.name}.notes", lambda _: rows, lambda _: b"") as files:
 
             def write(record: Record) -> None:
-                if record.kind in _KINDS:
+                if record.kind in _KINDS and record.uri.startswith("http"):
                     files.write(_line(_Capture.of(record)))
 
             found = fill(files, selection, write, progress, stop)

@@ -21,7 +21,7 @@ from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.metadata import MetaData, utc
 from webarcfs.exchange.bodies import NOTHING, Body, PayloadDigests, digest_of, opened, sha1
-from webarcfs.exchange.documents import Document, Files, ListedRedirect, documents, listed_redirects
+from webarcfs.exchange.documents import Document, Files, ListedRedirect, data_of, documents, listed_redirects
 from webarcfs.exchange.selection import Exported
 from webarcfs.warc.http_response import parse_head
 from webarcfs.warc.response_head import response_head
@@ -81,7 +81,7 @@ class _Marks:
 
     @property
     def fields(self) -> tuple[tuple[str, str], ...]:
-        return (*(("Webarcfs-Unseen", "yes"),) * self.unseen, *(("Webarcfs-Seen", "only"),) * self.only_seen)
+        return (*(("Webarcfs-Unseen", "yes"),) * self.unseen, *(("Webarcfs-Seen", "yes"),) * self.only_seen)
 
 
 @dataclass(slots=True)
@@ -135,6 +135,7 @@ class SnapshotRecords:
             ("sequence", str(message.sequence)),
             ("tree", exported.tree),
             ("seen", exported.seen),
+            ("before", exported.before or ""),
             *(("source", each) for each in message.all("Source")),
             ("time", str(exported.time)),
         ]
@@ -157,10 +158,8 @@ class SnapshotRecords:
             return False
         if files is before or files == before:
             return True
-        added = {path for path, _ in document.additions()}
-        same = all(before.get(path) == blob for path, blob in files.items() if path not in added and path != DATA_XML)
-        gone = before.keys() - files.keys()
-        if not same or gone:
+        same = before.get(document.data) == files[document.data] and before.get(HEADERS) == files.get(HEADERS)
+        if not same or DATA_XML not in before or data_of(before) != document.data:
             return False
         return files[DATA_XML] == before[DATA_XML] or self._meta(before[DATA_XML]) == meta
 
@@ -176,7 +175,7 @@ class SnapshotRecords:
             first = self._id("response", document.path, "", blob)
             when = meta.capture_time
             yield Record("response", meta.url, when, first, _HTTP, digests + named, http, body, payload, status, mime)
-        yield from self._beside(document, first, meta.capture_time, files)
+        yield from self._beside(document, meta, first, meta.capture_time, files)
 
     def _revisit(self, document: Document, meta: MetaData) -> Iterator[Record]:
         store, data = self.exported.store, document.data
@@ -196,7 +195,10 @@ class SnapshotRecords:
         yield Record("revisit", meta.url, when, first, _HTTP, fields, http, NOTHING, payload, status, mime)
         before = document.before or {}
         new = {path: blob for path, blob in document.files.items() if before.get(path) != blob}
-        yield from self._beside(document, first, when, new)
+        yield from self._beside(document, meta, first, when, new)
+        for path, addition in document.additions():
+            if path not in new:
+                yield self._same_addition(document.path, path, addition, _marks(document, path))
 
     def _http(self, document: Document, meta: MetaData, size: int) -> tuple[bytes, int, str]:
         """Return the head of a document's response, its status and its MIME type."""
@@ -206,7 +208,7 @@ class SnapshotRecords:
         assert found is not None
         return http, found.status, found.content_type.partition(";")[0].strip()
 
-    def _beside(self, document: Document, first: str, when: datetime, told: Files) -> Iterator[Record]:
+    def _beside(self, document: Document, meta: MetaData, first: str, when: datetime, told: Files) -> Iterator[Record]:
         """Yield the records of a document's files beside its body: those `told`, and those that only `seen` has."""
         seen = document.seen or {}
         for name, type_ in ((DATA_XML, "application/xml"), (HEADERS, _BYTES)):
@@ -216,7 +218,8 @@ class SnapshotRecords:
             for blob, marks in rows:
                 if blob is not None:
                     content = self.exported.store.read(blob)
-                    named = (("WARC-Concurrent-To", f"<{first}>"), *self._named(document.path, file=name, marks=marks))
+                    of = ("WARC-Concurrent-To", f"<{first}>"), ("Webarcfs-URL", meta.url)
+                    named = (*of, *self._named(document.path, file=name, marks=marks))
                     # A URN: indexes would take one with the document's URL for a capture of it.
                     uri = self._urn("file", document.path, name)
                     yield self._metadata(uri, when, type_, content, document.path, name, blob, fields=named)
@@ -250,6 +253,18 @@ class SnapshotRecords:
             )
             name = self._id("resource", arc, path, blob)
             yield Record("resource", uri, tag.crawl_time, name, _BYTES, fields, b"", body, payload, 0, _BYTES)
+
+    def _same_addition(self, arc: str, path: str, blob: str, marks: _Marks) -> Record:
+        """Return the record of an addition that the snapshot before has as well."""
+        payload = digest_of(self.exported.store, blob)
+        fields = (
+            ("WARC-Profile", _PROFILE),
+            ("WARC-Payload-Digest", sha1(payload)),
+            ("WARC-Block-Digest", _block_digest(b"")),
+            *self._named(arc, file=path, marks=marks),
+        )
+        uri, name = self._urn("addition", arc, path), self._id("revisit", arc, path, blob)
+        return Record("revisit", uri, self.exported.tag.crawl_time, name, _BYTES, fields, b"", NOTHING, payload)
 
     # -- redirects ---------------------------------------------------------------------------------------------------
 
