@@ -175,7 +175,9 @@ def named(fields: Mapping[str, str]) -> Named | None:
                 raise Damaged(f"{tag}: {uri}: {name!r} is no name of a data file")
             return NamedDocument(tag, _arc(tag, uri), name, kind == "response", seen)
         if kind == "metadata" and fields.get("webarcfs-file") in (DATA_XML, HEADERS):
-            return NamedFile(tag, _arc(tag, uri), fields["webarcfs-file"], True, seen, only_seen)
+            return NamedFile(
+                tag, _arc(tag, fields.get("webarcfs-url") or uri), fields["webarcfs-file"], True, seen, only_seen
+            )
     except (UrlRefused, NotPermitted, ValueError) as error:
         raise Damaged(f"{tag}: {uri}: {error}") from None
     return None
