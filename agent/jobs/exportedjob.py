@@ -13,6 +13,7 @@ import re
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, SEEN, Co
 from webarcfs.archive.history import sequence
 from webarcfs.archive.history.merge import additions_since
 from webarcfs.archive.model.commit_message import COMMITTER, AdditionsMessage, CrawlMessage
-from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, UsageError
+from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
 from webarcfs.archive.system import locks
 
@@ -92,22 +93,33 @@ class _Run:
         self._touched: set[str] = set()
 
     def all(self) -> MadeAgain:
-        published: list[CommitTag] = []
-        with self._intake as intake:
-            try:
+        intake, published = self._intake, list[CommitTag]()
+        try:
+            with intake:
                 self._read()
-                ready = list(self._built())
-                for number, each in enumerate(sorted(ready, key=lambda each: each.named.sequence), 1):
+                ready = sorted(self._built(), key=lambda each: each.named.sequence)
+                for number, each in enumerate(ready, 1):
                     self._ask()
                     if self._publish(each):
                         published.append(each.named.tag)
                     self._progress("publish snapshots", number, len(ready))
-            finally:
-                for domain in sorted(self._touched | intake.touched):
-                    drop_empty(self._archive, domain)
-                self._follow(sorted({tag.domain for tag in published}))
+        except Interrupted:
+            self._tidy()
+            self._follow(published)
+            raise
+        except (WebarcError, OSError):
+            with suppress(WebarcError, OSError):  # the first fault is the one to be told
+                self._tidy()
+            raise
+        self._tidy()
+        self._follow(published)
         refused = tuple(f"{tag}: {why}; it was not imported" for tag, why in sorted(intake.refused.items()))
         return MadeAgain(tuple(published), tuple(sorted(intake.there)), refused, tuple(intake.faults))
+
+    def _tidy(self) -> None:
+        """Remove the repositories of domains of which nothing was published."""
+        for domain in sorted(self._touched | self._intake.touched):
+            drop_empty(self._archive, domain)
 
     def _ask(self) -> None:
         if self._stop.is_set():
@@ -213,13 +225,13 @@ class _Run:
                 turn.publish()
         return True
 
-    def _follow(self, domains: Sequence[str]) -> None:
-        """Bring what derives from git in step; an interruption leaves that to the next start."""
-        for domain in domains:
+    def _follow(self, published: Sequence[CommitTag]) -> None:
+        """Bring what derives from git in step; after a kill the next start does."""
+        for domain in sorted({tag.domain for tag in published}):
             with locks.exclusive(self._archive.publishing_lock(domain)):
                 catch_up_domain(self._archive, domain)
             catch_up_links(self._archive, domain, self._stop.is_set)
-        if domains:
+        if published:
             catch_up_records(self._archive)
 
 
