@@ -322,7 +322,8 @@ class SnapshotRecords:
 
 def record_id(*of: str) -> str:
     """Return the id of a record, by what tells it from all others."""
-    return uuid.uuid5(_NAMESPACE, "\n".join(of)).urn
+    name = "\n".join(of).encode("utf-8", "surrogateescape")  # paths need not be UTF-8
+    return uuid.uuid5(_NAMESPACE, name.decode("latin-1")).urn
 
 
 def date_of(time: datetime) -> str:
