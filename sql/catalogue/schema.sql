@@ -12,10 +12,29 @@ CREATE TABLE record (
     number      INTEGER NOT NULL,
     publication TEXT NOT NULL,
     state       TEXT NOT NULL,
-    closedFor   TEXT NOT NULL               -- a span of time from the capture, or empty
+    closedFor   TEXT NOT NULL,              -- a span of time from the capture, or empty
+    date        INTEGER NOT NULL,           -- its earliest commitTag, or its begin, in seconds since 1970
+    title       TEXT NOT NULL,
+    domain      TEXT NOT NULL,
+    complete    INTEGER NOT NULL,
+    parts       INTEGER NOT NULL,           -- the number of its domains
+    occasion    INTEGER NOT NULL,           -- 1: not a regular capture
+    reason      TEXT NOT NULL,              -- the occasion
+    release     TEXT NOT NULL,
+    documents   INTEGER,                    -- NULL: not counted
+    bytes       INTEGER,
+    waits       INTEGER NOT NULL,           -- 1: people have to decide about its release
+    passed      INTEGER NOT NULL,           -- 0: its last check found something
+    progress    TEXT NOT NULL,              -- the steps that are done, and what decisions need to know; JSON
+    words       TEXT NOT NULL               -- what a search in the catalogue looks at, case folded
 ) WITHOUT ROWID;
 
 CREATE INDEX record_by_number ON record (number);
+CREATE INDEX record_of_publication ON record (publication, date);
+-- What lists sort by and choose by: they count without reading the records themselves.
+CREATE INDEX record_listed ON record (date, number, publication, state, waits, complete, passed);
+CREATE INDEX record_in_state ON record (state, date);
+CREATE INDEX record_waits ON record (waits, date);
 
 CREATE TABLE part (                         -- what a capture published on one domain
     domain TEXT NOT NULL,
@@ -28,6 +47,6 @@ CREATE TABLE part (                         -- what a capture published on one d
 
 CREATE INDEX part_of_record ON part (record);
 
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 COMMIT;

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.record_rows import Chosen, RecordRow, row_of, values_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.sqlite_file import SqliteFile, remove
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged
 
-_VERSION = 1
+_VERSION = 2
 _MEMORY = Path(":memory:")
 
 
@@ -73,6 +74,7 @@ class CatalogueDatabase(SqliteFile):
             publication=record.publication,
             state=str(record.state),
             closedFor=record.closed_for,
+            **values_of(record),
         )
         for part in record.parts:
             self._run(
@@ -103,6 +105,42 @@ class CatalogueDatabase(SqliteFile):
         with self._translated():
             row = self._run("catalogue/find_number", number=number).fetchone()
         return None if row is None else str(row[0])
+
+    # -- lists -----------------------------------------------------------------------------------------------------
+
+    def listed(self, chosen: Chosen, *, offset: int = 0, limit: int = 50, oldest: bool = False) -> list[RecordRow]:
+        """Return the rows of a part of a list, newest first; it costs what that part costs."""
+        values = {**chosen.parameters(), "offset": offset, "limit": limit}
+        with self._translated():
+            if oldest:
+                return [row_of(each) for each in self._run("catalogue/list_oldest", **values)]
+            return [row_of(each) for each in self._run("catalogue/list_records", **values)]
+
+    def row(self, record_id: str) -> RecordRow | None:
+        """Return the row of a record; None without one."""
+        with self._translated():
+            found = self._run("catalogue/find_listed", id=record_id).fetchone()
+        return None if found is None else row_of(found)
+
+    def count_of(self, chosen: Chosen) -> int:
+        """Return how many records a list has."""
+        with self._translated():
+            return int(self._run("catalogue/count_listed", **chosen.parameters()).fetchone()[0])
+
+    def numbers(self, chosen: Chosen, limit: int) -> list[int]:
+        """Return the numbers of the records of a list, newest first."""
+        with self._translated():
+            return [int(each) for (each,) in self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit)]
+
+    def states(self) -> dict[State, int]:
+        """Return how many records each state has."""
+        with self._translated():
+            return {State(state): int(count) for state, count in self._run("catalogue/count_states")}
+
+    def publications(self) -> dict[str, tuple[int, int]]:
+        """Return how many records each publication has, and the time of its newest in seconds."""
+        with self._translated():
+            return {name: (int(count), int(date)) for name, count, date in self._run("catalogue/list_publications")}
 
     def count(self) -> int:
         """Return the number of records."""
