@@ -6,20 +6,17 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from io import BytesIO
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from PIL import Image, ImageChops
 from playwright.sync_api import Browser, BrowserContext
-from playwright.sync_api import Page as Tab
 from selectolax.lexbor import LexborHTMLParser
 
 from agent.indexing import fulltext
 from tests.support import archives
-from tests.support.browsers import Sink, can_bind, chromium, needs_chromium
+from tests.support.browsers import TOLERANCE, Sink, can_bind, chromium, difference, needs_chromium, shot
 from tests.support.hostilepages import HOSTILE
 from tests.support.livesites import CAPTURED, SITES, archived, live, sample
 from tests.support.rooms import Page, Served, digits, published, served
@@ -30,8 +27,6 @@ pytestmark = [pytest.mark.store, needs_chromium()]
 #: Pages of each site that are compared, and pages whose links are followed; the soak has 50 and 50.
 _EACH = int(os.environ.get("ROOM_PAGES", "3"))
 _LINKED = int(os.environ.get("ROOM_LINKED", "4"))
-#: Part of a screenshot's pixels that may differ: the text is the same, anti-aliasing is not always.
-_TOLERANCE = 0.002
 _HOSTILE = "hostile.test"
 
 
@@ -73,16 +68,6 @@ def frame_of(world: World, url: str) -> str:
     return world.room.origin + answer.headers["location"]
 
 
-def shot(tab: Tab) -> Image.Image:
-    return Image.open(BytesIO(tab.screenshot(animations="disabled"))).convert("RGB")
-
-
-def difference(one: Image.Image, other: Image.Image) -> float:
-    """The part of the pixels that differ visibly."""
-    gray = ImageChops.difference(one, other).convert("L").point(lambda value: 255 * (value > 24))
-    return gray.histogram()[255] / (one.width * one.height)
-
-
 def test_archived_pages_look_like_the_live_ones(world: World, browser: Browser) -> None:
     found = {}
     for url in world.urls:
@@ -96,7 +81,7 @@ def test_archived_pages_look_like_the_live_ones(world: World, browser: Browser) 
             context.close()
         found[url] = difference(*shots)
     print(f"{len(found)} pages, {max(found.values()):.5f} of the pixels at most")
-    assert {url: part for url, part in found.items() if part > _TOLERANCE} == {}
+    assert {url: part for url, part in found.items() if part > TOLERANCE} == {}
 
 
 def test_every_link_leads_to_the_blob_of_the_snapshot_or_to_a_notice(world: World) -> None:

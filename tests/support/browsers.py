@@ -15,14 +15,31 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Playwright, sync_playwright
+from PIL import Image, ImageChops
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 #: Chromium's own names, which it looks up whatever page it shows.
 _OWN = ("google.com", "googleapis.com", "gstatic.com", "gvt1.com", "google", "local", "localdomain", "arpa")
+
+
+#: Part of a screenshot's pixels that may differ: the text is the same, anti-aliasing is not always.
+TOLERANCE = 0.002
+
+
+def shot(tab: Page) -> Image.Image:
+    """What a page looks like."""
+    return Image.open(BytesIO(tab.screenshot(animations="disabled"))).convert("RGB")
+
+
+def difference(one: Image.Image, other: Image.Image) -> float:
+    """The part of the pixels that differ visibly."""
+    gray = ImageChops.difference(one, other).convert("L").point(lambda value: 255 * (value > 24))
+    return gray.histogram()[255] / (one.width * one.height)
 
 
 def needs_chromium() -> pytest.MarkDecorator:
