@@ -112,6 +112,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=3000", "-s", "tests/room/test_browser.py", "tests/room/test_pywb.py"),
         {"ROOM_PAGES": "50", "ROOM_LINKED": "50", "PYWB_HOSTILE": "400"},
     ),
+    "static": Soak(
+        "all of Python's documentation as a folder: all links, 50 pages beside the live ones, all hostile pages",
+        ("-m", "pytest", "--timeout=3000", "-s", "tests/exchange/test_static_browser.py"),
+        {"STATIC_LINKED": "0", "STATIC_SHOTS": "50", "STATIC_HOSTILE": "1"},
+    ),
     "kill-agent": Soak(
         "kill -9 of an agent's job in every stage; the next start finishes it",
         ("-m", "pytest", "tests/kill/test_kill_agent.py"),
