@@ -1,2 +1,3 @@
 -- An existing reference keeps its id.
-INSERT INTO reference (id, kind, target, text) VALUES (?, ?, ?, ?) ON CONFLICT (target, kind, text) DO NOTHING;
+INSERT INTO reference (id, kind, target, text, window) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (target, kind, text, window) DO NOTHING;

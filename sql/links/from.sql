@@ -1,6 +1,6 @@
 -- The links of the page at :path. narrow.sql follows.
 SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url AS target, reference.text AS text,
-       link.times AS times, version.seq_from AS since, version.seq_until AS until
+       link.times AS times, version.seq_from AS since, version.seq_until AS until, reference.window AS window
   FROM page
  CROSS JOIN version       ON version.page = page.id
  CROSS JOIN body          ON body.id = version.body

@@ -1,7 +1,7 @@
 -- links.db: the links of every version of every HTML page (seed 4). Derived: `webarc-agent recover` rebuilds it from
 -- git. Links belong to a body, the bytes of a page under its URL. A version gives the snapshots in which a page had that
--- body. So an unchanged page costs no row, and a changed page costs its own rows. URLs and references (kind, target and
--- text of a link) are stored once: menus repeat them on every page.
+-- body. So an unchanged page costs no row, and a changed page costs its own rows. URLs and references (kind, target,
+-- text and window of a link) are stored once: menus repeat them on every page.
 
 PRAGMA page_size = 8192;
 
@@ -59,7 +59,8 @@ CREATE TABLE reference (                    -- the content of a link, independen
     kind   INTEGER NOT NULL,                -- 1 http, 2 mail, 3 image
     target INTEGER NOT NULL REFERENCES url,
     text   TEXT NOT NULL,                   -- between <a> and </a>, or in alt; original spelling, white space folded
-    UNIQUE (target, kind, text)
+    window TEXT NOT NULL,                   -- the name of the window that it opens in: HTML's target; empty: its own
+    UNIQUE (target, kind, text, window)
 );
 
 -- The words of each reference's text (rowid is its id), case and accents folded. A full-text index appends and merges;
@@ -108,7 +109,8 @@ SELECT source.url         AS page,
        reference.text     AS text,
        link.times         AS times,
        snapshot.crawlTime AS crawlTime,
-       snapshot.commitTag AS commitTag
+       snapshot.commitTag AS commitTag,
+       reference.window   AS window
   FROM snapshot
   JOIN domain        ON domain.id = snapshot.domain
   JOIN version       ON version.domain = snapshot.domain
@@ -141,6 +143,6 @@ SELECT named.term         AS word,
                     AND snapshot.seq < version.seq_until
  GROUP BY named.term, source.url, reference.kind, target.url, snapshot.commitTag;
 
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 COMMIT;

@@ -1,6 +1,6 @@
 -- The links to the URLs :targets (a JSON array). narrow.sql follows.
 SELECT source.url AS page, page.path AS path, reference.kind AS kind, target.url AS target, reference.text AS text,
-       link.times AS times, version.seq_from AS since, version.seq_until AS until
+       link.times AS times, version.seq_from AS since, version.seq_until AS until, reference.window AS window
   FROM url AS target
  CROSS JOIN reference     ON reference.target = target.id
  CROSS JOIN link          ON link.reference = reference.id

@@ -18,13 +18,14 @@ BASE = "http://e.org/dir/page.html?q=1"
 
 
 def found(page: str | bytes | Iterable[bytes], charset: str = "utf-8") -> list[str]:
-    """`H target text`, M or I for each link, with BASE's folder left out."""
+    """`H target text`, M or I for each link, with BASE's folder left out, and `@window` where it opens in one."""
     whole = page.encode(charset) if isinstance(page, str) else page
     chunks = [whole] if isinstance(whole, bytes) else whole
     base = base_of(chunks, charset) if isinstance(chunks, list) and may_have_base(chunks[0]) else ""
     return [
         f"{kind.name[0]} {target.removeprefix('http://e.org/dir/').removeprefix('mailto:')} {text}".rstrip()
-        for kind, target, text in anchors_of(chunks, BASE, charset, base)
+        + (f" @{window}" if window else "")
+        for kind, target, text, window in anchors_of(chunks, BASE, charset, base)
     ]
 
 
@@ -36,6 +37,9 @@ def found(page: str | bytes | Iterable[bytes], charset: str = "utf-8") -> list[s
         ("<a href=x><img src=l.png alt='The logo'> home</a>", ["I l.png The logo", "H x The logo home"]),
         ("<a href=x title='Next page'><span class=icon></span></a>", ["H x Next page"]),
         ("<map><area href=x alt=North></map>", ["H x North"]),
+        ("<a href=x target=_blank>new</a><a href=x>own</a>", ["H x new @_blank", "H x own"]),
+        ("<map><area href=x target=' main  frame '></map>", ["H x @main frame"]),
+        ("<a href='mailto:a@e.org' target=mail>a</a><img src=i target=x>", ["M a@e.org a @mail", "I i"]),
         ("<a name=x>no link</a><a>nor this</a>", []),
         ("<a href=x>one<a href=y>two</a> three", ["H x one", "H y two"]),
         ("<a href=x>never ended <p>more", ["H x never ended more"]),
@@ -196,4 +200,4 @@ def test_what_is_very_long_is_cut(page: str) -> None:
 
 
 def test_links_compare_and_say_what_they_are() -> None:
-    assert ArchivedLink(AskedKind.HTTP, "http://e.org/", "x") == (1, "http://e.org/", "x")
+    assert ArchivedLink(AskedKind.HTTP, "http://e.org/", "x") == (1, "http://e.org/", "x", "")

@@ -24,6 +24,10 @@ HOME = f"http://{DOMAIN}/"
 FIRST = datetime(2020, 5, 1, 12, tzinfo=CET)
 TIMES = [FIRST + timedelta(days=300 * each) for each in range(3)]
 RECORDS = [f"{each:%Y%m%dT%H%M%S}-p" for each in TIMES]
+LINKING = (
+    b"<p><a href=http://far.example/b target=_blank>Far</a> <a href=http://far.example/b>far</a>"
+    b"<a href=mailto:a@e.org>a</a>"
+)
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 
 
@@ -45,7 +49,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     published(
         made,
         "other.example.org",
-        {"http://other.example.org/": Page(b"<p>other")},
+        {"http://other.example.org/": Page(LINKING)},
         FIRST,
         publication="q",
         signature="5200",
@@ -75,6 +79,26 @@ def test_the_overview_has_what_is_released_by_fonds(room: Served) -> None:
     assert next(node.text() for node in tree(room, "/?all=1&order=oldest").css("td.date")) == "1 May 2020, 12:00 CET"
     assert len(tree(room, "/?signature=5200").css("table.snapshots tbody tr")) == 1
     assert len(tree(room, "/?q=other").css("table.snapshots tbody tr")) == 1
+
+
+def test_external_links_have_number_titles_url_window_and_pages(room: Served) -> None:
+    """BT-link-4, BT-link-12."""
+    record = f"{FIRST:%Y%m%dT%H%M%S}-q"
+    found = tree(room, f"/snapshot/{record}/links")
+    assert [node.text() for node in found.css("table.links thead th")] == [
+        "Number",
+        "Titles",
+        "Target",
+        "Window",
+        "Pages",
+    ]
+    cells = [node.text(strip=True) for node in found.css_first("table.links tbody tr").css("td, th")]  # type: ignore[union-attr] # it is there
+    assert cells == ["1", "Far · far", "http://far.example/b", "_blank", "http://other.example.org/"]
+    assert room.get(f"/snapshot/{record}/links.csv").body.decode().splitlines() == [
+        "number,target,text,page,times,window",
+        "1,http://far.example/b,Far,http://other.example.org/,1,_blank",
+        "1,http://far.example/b,far,http://other.example.org/,1,",
+    ]
 
 
 def test_search_is_reached_from_the_overview_and_from_archived_pages(room: Served) -> None:

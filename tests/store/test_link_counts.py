@@ -28,7 +28,7 @@ def test_links_agree_with_an_independent_count(site: RealSite) -> None:
     for path in pages[:: max(len(pages) // _PAGES, 1)]:
         body, url = (site.root / path).read_bytes(), f"http://docs.example/{path}"
         ours: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
-        for kind, target, text in anchors_of([body], url, decode_charset(body, "")):
+        for kind, target, text, _ in anchors_of([body], url, decode_charset(body, "")):
             ours[kind.name, target, words_of(text)] += 1
         theirs = _independent(body, url)
         assert ours == theirs, path

@@ -38,7 +38,8 @@ OTHER = "other.example"
 A = (
     "<a href=b.html>Zur Übersicht</a><a href=b.html>ZUR UBERSICHT</a><a href=b.html>Zur Übersicht</a>"
     "<a href='mailto:Redaktion@Example.ORG'>Rédaction</a><img src=logo.png alt='Das Logo'>"
-    "<a href=http://other.example/a.html>other</a><a href=http://unknown.example/>unknown</a><a href=gone.html>gone</a>"
+    "<a href=http://other.example/a.html target=_blank>other</a>"
+    "<a href=http://unknown.example/>unknown</a><a href=gone.html>gone</a>"
 ).encode()
 B = b"<base href=/sub/><a href=x.html>x</a><a href=/a.html>back</a>"
 
@@ -175,6 +176,17 @@ def test_a_row_for_each_link_of_each_page_and_snapshot(published: Archive) -> No
         key=lambda row: (row[0], row[1], row[2]),
     )
     assert {row[8] for row in first} == {f"2026-11-21T03:00:00@{DOMAIN}"}
+    assert {row[4]: row[9] for row in first if row[9]} == {f"http://{OTHER}/a.html": "_blank"}
+
+
+def test_a_link_that_opens_elsewhere_is_another_one(kept: Archive) -> None:
+    """BT-link-4: the window that a link opens in is registered with it."""
+    publish(kept, DOMAIN, {"a.html": b"<a href=b>x</a><a href=b target=menu>x</a><a href=b target=menu>x</a>"})
+    publish(kept, DOMAIN, {"a.html": b"<a href=b>x</a>"})
+    catch_up(kept)
+    found = sorted((row["window"], row["times"], row["until"] != "") for row in ask(kept, "--word", "x", "--ever"))
+    assert found == [("", "1", False), ("", "1", True), ("menu", "2", True)]
+    assert [row["window"] for row in ask(kept, "--word", "x")] == [""]
 
 
 def test_words_are_counted_as_in_seed_4(published: Archive) -> None:

@@ -46,10 +46,12 @@ _ATTRIBUTES: Mapping[str, tuple[tuple[str, AskedKind, str], ...]] = {
     tag: tuple((row.attribute, row.shown, row.text) for row in rows if row.shown is not None)
     for tag, rows in groupby(_ROWS, key=lambda row: row.tag)
 }
+#: Longest name of a window.
+_LONGEST_WINDOW = 64
 _ENDING = frozenset({"a", "script", "style"})
 
-#: A link as written in the page.
-_Raw = tuple[AskedKind, str, str]
+#: A link as written in the page: kind, URL, text, window.
+_Raw = tuple[AskedKind, str, str, str]
 
 
 def anchors_of(chunks: Iterable[bytes], url: str, charset: str, base: str = "") -> Iterator[ArchivedLink]:
@@ -61,14 +63,18 @@ def anchors_of(chunks: Iterable[bytes], url: str, charset: str, base: str = "") 
     resolve = resolver(url, charset)
     if base and (based := resolve(bare(base))):
         resolve = resolver(based, charset)
-    for kind, raw, name in told(_Reader, lambda: _pieces(chunks, charset)):
+    for kind, raw, name, window in told(_Reader, lambda: _pieces(chunks, charset)):
         if len(raw) >= LONGEST_LINK:
             continue
         if raw.lstrip()[:7].lower() == "mailto:":
             for address in _addresses(raw):
-                yield ArchivedLink(AskedKind.MAIL, f"mailto:{address}", text.fold(name))
+                yield ArchivedLink(AskedKind.MAIL, f"mailto:{address}", text.fold(name), _name(window))
         elif target := resolve(bare(raw)):
-            yield ArchivedLink(kind, target, text.fold(name))
+            yield ArchivedLink(kind, target, text.fold(name), _name(window))
+
+
+def _name(window: str) -> str:
+    return text.fold(window)[:_LONGEST_WINDOW] if window else ""
 
 
 def may_have_base(body: bytes) -> bool:
@@ -78,7 +84,7 @@ def may_have_base(body: bytes) -> bool:
 
 def base_of(chunks: Iterable[bytes], charset: str) -> str:
     """Return the first <base href> of a page, as written; empty if there is none."""
-    for _, base, _ in told(_BaseReader, lambda: _pieces(chunks, charset)):
+    for _, base, *_ in told(_BaseReader, lambda: _pieces(chunks, charset)):
         return base
     return ""
 
@@ -98,7 +104,7 @@ class _Reader(Listener[_Raw]):
     def __init__(self) -> None:
         super().__init__(None, _ENDING)  # any element may have a style
         self._anchor: str | None = None  # the href of the <a> that is open
-        self._title = ""
+        self._title = self._window = ""
         self._text: list[str] = []
         self._length = 0
         self._style: list[str] | None = None
@@ -115,16 +121,17 @@ class _Reader(Listener[_Raw]):
         elif tag == "script":
             self._script = True
         elif tag == "meta" and attributes.get("http-equiv", "").strip().lower() == "refresh":
-            self.found.append((AskedKind.HTTP, refreshed(attributes.get("content", "")), ""))
+            self.found.append((AskedKind.HTTP, refreshed(attributes.get("content", "")), "", ""))
         elif tag == "input" and attributes.get("type", "").strip().lower() == "image":
-            self.found.append((AskedKind.IMAGE, attributes.get("src", ""), attributes.get("alt", "")))
+            self.found.append((AskedKind.IMAGE, attributes.get("src", ""), attributes.get("alt", ""), ""))
         for attribute, kind, name in _ATTRIBUTES.get(tag, ()):
             if value := attributes.get(attribute):
-                self.found.append((kind, value, attributes.get(name, "")))
+                window = attributes.get("target", "") if tag == "area" else ""
+                self.found.append((kind, value, attributes.get(name, ""), window))
         for attribute in SRCSETS.get(tag, ()):
             name = attributes.get("alt", "")
             value = attributes.get(attribute, "")[:LONGEST_SRCSET]
-            self.found += ((AskedKind.IMAGE, each, name) for each in candidates(value))
+            self.found += ((AskedKind.IMAGE, each, name, "") for each in candidates(value))
         if self._anchor is not None and (alt := attributes.get("alt")):
             self._say(f" {alt} ")
         if (style := attributes.get("style")) and "(" in style:
@@ -158,6 +165,7 @@ class _Reader(Listener[_Raw]):
         href = attributes.get("href") or attributes.get("xlink:href")
         if href:
             self._anchor, self._title, self._text, self._length = href, attributes.get("title", ""), [], 0
+            self._window = attributes.get("target", "")
 
     def _say(self, data: str) -> None:
         if self._length < _ENOUGH_TEXT:
@@ -167,20 +175,20 @@ class _Reader(Listener[_Raw]):
     def _close(self) -> None:
         if self._anchor is not None:
             said = "".join(self._text)
-            self.found.append((AskedKind.HTTP, self._anchor, said if said.strip() else self._title))
+            self.found.append((AskedKind.HTTP, self._anchor, said if said.strip() else self._title, self._window))
             self._anchor = None
 
     def _link(self, attributes: Mapping[str, str]) -> None:
         rels = set(attributes.get("rel", "").lower().split())
         if (href := attributes.get("href")) and not rels & NO_LINKS:
             if any("icon" in rel for rel in rels):
-                self.found.append((AskedKind.IMAGE, href, attributes.get("title", "")))
+                self.found.append((AskedKind.IMAGE, href, attributes.get("title", ""), ""))
             elif not rels & REQUISITE_RELS:
-                self.found.append((AskedKind.HTTP, href, attributes.get("title", "")))
+                self.found.append((AskedKind.HTTP, href, attributes.get("title", ""), ""))
 
     def _styles(self, style: str) -> None:
         references = (each for each in css.references(style) if not each.lower().partition("?")[0].endswith(_STYLES))
-        self.found += ((AskedKind.IMAGE, reference, "") for reference in references)
+        self.found += ((AskedKind.IMAGE, reference, "", "") for reference in references)
 
 
 class _BaseReader(Listener[_Raw]):
@@ -192,7 +200,7 @@ class _BaseReader(Listener[_Raw]):
     def opened(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Handle the beginning of an element."""
         if tag == "base" and (href := attributes.get("href")):
-            self.found.append((AskedKind.HTTP, href, ""))
+            self.found.append((AskedKind.HTTP, href, "", ""))
 
 
 def _pieces(chunks: Iterable[bytes], charset: str) -> Iterator[str]:

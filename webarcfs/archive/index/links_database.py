@@ -24,7 +24,7 @@ from webarcfs.archive.index.sqlite_file import SqliteFile
 from webarcfs.archive.model.metadata import CommitTag, format_time
 
 #: `PRAGMA user_version` of sql/links/schema.sql; a database of another version is rebuilt.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 #: `seq_until` of current versions.
 NEVER = (1 << 63) - 1
 #: Rows that are gathered before they are stored, and the approximate rows of a transaction.

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from webarcfs.archive.config.packaged_files import sql
-from webarcfs.archive.index.links_words import ArchivedLink, AskedKind, words_of
+from webarcfs.archive.index.links_words import ArchivedLink, words_of
 
 #: References that are cached, and the longest URL or text among them: some 30 MB.
 _REMEMBERED = 100_000
@@ -66,14 +66,14 @@ class LinkIds:
         found = dict(zip(links, range(last + 1, last + 1 + len(links)), strict=True))
         self._connection.executemany(
             sql("links/add_reference"),
-            ((number, int(link.kind), urls[link.target], link.text) for link, number in found.items()),
+            ((number, int(link.kind), urls[link.target], link.text, link.window) for link, number in found.items()),
         )
         new = {number for (number,) in self._connection.execute(sql("links/new_references"), {"last": last})}
         self._last["reference"] = max(new, default=last)
         naming = ((number, words(link.text)) for link, number in found.items() if number in new)
         self._connection.executemany(sql("links/add_words"), naming)
         for link in [link for link, number in found.items() if number not in new]:
-            found[link] = self._find_reference(link.kind, urls[link.target], link.text)
+            found[link] = self._find_reference(link, urls[link.target])
         return found
 
     def urls(self, urls: Iterable[str]) -> dict[str, int]:
@@ -99,8 +99,8 @@ class LinkIds:
         _, separator, rest = url.partition("://")
         return self.domain(rest.partition("/")[0].partition("?")[0]) if separator else None
 
-    def _find_reference(self, kind: AskedKind, target: int, text: str) -> int:
-        values: dict[str, Any] = {"target": target, "kind": int(kind), "text": text}
+    def _find_reference(self, link: ArchivedLink, target: int) -> int:
+        values: dict[str, Any] = {"target": target, "kind": int(link.kind), "text": link.text, "window": link.window}
         return int(self._connection.execute(sql("links/find_reference"), values).fetchone()[0])
 
     def _next(self, table: str) -> int:

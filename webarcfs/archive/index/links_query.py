@@ -65,7 +65,7 @@ class FoundLink:
     """A link in a version of a page: `times` there, since the crawl at `since`, until the one at `until` (or empty).
 
     `arc` is the path of the target's ARC (`/<domain>/…`) in the state that was asked for, or the newest; empty where
-    the archive does not have it, or was not asked.
+    the archive does not have it, or was not asked. `window` is the name of the window that it opens in.
     """
 
     page: str
@@ -77,6 +77,7 @@ class FoundLink:
     since: str
     until: str
     arc: str = ""
+    window: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ def _arc(holdings: Holdings, target: str) -> str:
     return holdings(target).arc if "://" in target else ""
 
 
-_Row = tuple[str, str, int, str, str, int, int, int]
+_Row = tuple[str, str, int, str, str, int, int, int, str]
 
 
 class _Spool:
@@ -218,7 +219,7 @@ def _shown(rows: Iterator[_Row], reader: LinkReader) -> Iterator[_Row]:
     for row in rows:
         span = reader.span(row[1], row[6], row[7])
         if span is not None:
-            yield (*row[:6], *span)
+            yield (*row[:6], *span, row[8])
 
 
 def figures_of(found: Iterable[FoundLink]) -> Figures:
@@ -276,11 +277,12 @@ def _seq(tag: CommitTag | None) -> int:
 
 
 def _found(row: _Row) -> FoundLink:
-    page, path, kind, target, text, times, since, until = row
+    page, path, kind, target, text, times, since, until, window = row
     ended = "" if until == NEVER else format_time(from_epoch(until))
     return FoundLink(
-        page, path, AskedKind(kind).name.lower(), target, text, times, format_time(from_epoch(since)), ended
-    )
+        page=page, path=path, kind=AskedKind(kind).name.lower(), target=target, text=text, times=times,
+        since=format_time(from_epoch(since)), until=ended, window=window,
+    )  # fmt: skip
 
 
 def _holdings(connection: sqlite3.Connection, database: Path, seq: int) -> Holdings:

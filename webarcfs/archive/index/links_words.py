@@ -25,11 +25,15 @@ class AskedKind(IntEnum):
 
 
 class ArchivedLink(NamedTuple):
-    """A link of a page: its target (a canonical URL, or `mailto:` and an address), and the text that names it."""
+    """A link of a page: its target (a canonical URL, or `mailto:` and an address), and the text that names it.
+
+    `window` is what HTML calls the target of a link: the name of the window or frame that it opens in.
+    """
 
     kind: AskedKind
     target: str
     text: str
+    window: str = ""
 
 
 def words_of(text: str) -> tuple[str, ...]:

@@ -143,14 +143,14 @@ def links(visit: Visit, record_id: str) -> LinksPage:
 
 
 def links_as_csv(visit: Visit, record_id: str) -> bytes:
-    """Return the external links of a snapshot as a table: number, target, text, page, times."""
+    """Return the external links of a snapshot as a table: number, target, text, page, times, window."""
     services = visit.services
     head = head_of(services, record_id)
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(("number", "target", "text", "page", "times"))
+    writer.writerow(("number", "target", "text", "page", "times", "window"))
     for number, (target, found) in enumerate(_external(services, head), 1):
-        writer.writerows((number, target, each.text, each.page, each.times) for each in found)
+        writer.writerows((number, target, each.text, each.page, each.times, each.window) for each in found)
     return text.getvalue().encode()
 
 
@@ -173,6 +173,7 @@ def _external(services: Services, head: RecordHead) -> list[tuple[str, list[Foun
 
 def _link_row(head: RecordHead, number: int, target: str, found: Sequence[FoundLink]) -> ExternalLinkRow:
     texts = tuple(dict.fromkeys(each.text for each in found if each.text))[:_SHOWN]
+    windows = tuple(dict.fromkeys(each.window for each in found if each.window))[:_SHOWN]
     pages = list(dict.fromkeys(each.page for each in found))
     tags = {tag.domain: tag for tag in head.tags}
     shown = []
@@ -180,4 +181,4 @@ def _link_row(head: RecordHead, number: int, target: str, found: Sequence[FoundL
         tag = tags.get(page.partition("://")[2].partition("/")[0])
         if tag is not None:
             shown.append(Link(rows.frame_of(tag, page), page))
-    return ExternalLinkRow(number, texts, target, (), tuple(shown), max(len(pages) - _SHOWN, 0))
+    return ExternalLinkRow(number, texts, target, windows, tuple(shown), max(len(pages) - _SHOWN, 0))
