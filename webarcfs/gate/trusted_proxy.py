@@ -22,14 +22,15 @@ def reader_of(settings: ReadersSettings, peer: str, headers: Mapping[str, str]) 
 
     The names of headers have any case. A name with unprintable characters, or of several readers, is none.
     """
-    if not settings.header or not _is_trusted(settings, peer):
+    if not settings.header or not is_trusted(settings, peer):
         return Reader()
     found = [value.strip() for name, value in headers.items() if name.casefold() == settings.header.casefold()]
     name = found[0] if len(found) == 1 else ""
     return Reader(name) if name.isprintable() and len(name) <= _LONGEST and "," not in name else Reader()
 
 
-def _is_trusted(settings: ReadersSettings, peer: str) -> bool:
+def is_trusted(settings: ReadersSettings, peer: str) -> bool:
+    """Return whether a client is a proxy that is believed."""
     if peer == UNIX:
         return UNIX in settings.proxies
     try:

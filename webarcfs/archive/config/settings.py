@@ -198,6 +198,11 @@ class ReadersSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeskSettings(ReadersSettings):
+    """`[desk]`: how the desk learns who works at it, where a proxy in front of it asks for passwords."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
     """`[[publication.exclude]]`: a part of a site that is left out, and why."""
 
@@ -312,6 +317,7 @@ class Settings:
     describe: DescribeSettings = DescribeSettings()
     backup: BackupSettings = BackupSettings()
     readers: ReadersSettings = ReadersSettings()
+    desk: DeskSettings = DeskSettings()
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     publications: tuple[Publication, ...] = ()
 

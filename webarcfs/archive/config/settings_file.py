@@ -17,6 +17,7 @@ from webarcfs.archive.config.settings import (
     BackupSettings,
     CrawlSettings,
     DescribeSettings,
+    DeskSettings,
     IndexSettings,
     MountSettings,
     Profile,
@@ -104,6 +105,7 @@ def parse(text: str, source: str, more: Mapping[str, str] | None = None) -> Sett
         describe=describe,
         backup=read_table(BackupSettings, tables.pop("backup", {}), "backup", faults),
         readers=read_table(ReadersSettings, tables.pop("readers", {}), "readers", faults),
+        desk=read_table(DeskSettings, tables.pop("desk", {}), "desk", faults),
         profiles=profiles,
         publications=listed,
     )
