@@ -19,7 +19,7 @@ SYSTEM := python3 python3-venv ca-certificates git wget fuse3 libfuse2 libmagic1
 DEMO := attr python3.11-doc
 # What the tests and benchmarks crawl and call.
 TEST := attr procps groff-base rsync strace systemd vim-tiny python3.11-doc postgresql-doc-15 debian-handbook \
-  libboost1.81-doc chromium nginx-light apache2 fonts-dejavu-core
+  libboost1.81-doc chromium nginx-light apache2 fonts-dejavu-core httrack zstd
 
 # What the benchmarks compile.
 BENCH := gcc libc6-dev libfuse3-dev pkg-config

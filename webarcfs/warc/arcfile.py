@@ -103,7 +103,7 @@ def _skip_description(stream: ByteStream, length: int) -> None:
     length = max(length - 2, 0)
     while length and (data := stream.read(length)):
         length -= len(data)
-    while (line := stream.peekline(_LONGEST_LINE)) and not _URL.match(line):
+    while (line := stream.peekline(_LONGEST_LINE)) and not (_BEGUN if line[-1:] != b"\n" else _URL).match(line):
         stream.readline(_LONGEST_LINE)
 
 
