@@ -142,7 +142,10 @@ def _command(command: click.Command) -> Iterator[str]:
 def _settings(kind: type[Any]) -> Iterator[str]:
     for each in dataclasses.fields(kind):
         if "check" in each.metadata:
-            yield from _item(each.metadata.get("key", each.name), f"{each.metadata['help'] or 'Must be given.'}{_default(each.default)}")
+            yield from _item(
+                each.metadata.get("key", each.name),
+                f"{each.metadata['help'] or 'Must be given.'}{_default(each.default)}",
+            )
 
 
 def _default(value: object) -> str:

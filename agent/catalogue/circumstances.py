@@ -11,13 +11,16 @@ from pathlib import Path
 
 from agent.capture.wgetcommand import BatchFiles, command
 from agent.catalogue.describing import Circumstances
+from agent.catalogue.ways import settings_now, way_of
 from agent.jobfolder import definition
+from agent.jobfolder.definition import Definition
 from agent.jobfolder.job import Job
 from agent.jobfolder.names import is_import
+from webarcfs.archive.catalogue.record import Occasion
 from webarcfs.archive.config import settings_file
 from webarcfs.archive.config.settings import DescribeSettings, Exclusion, Publication, Release
 from webarcfs.archive.model.arc_paths import arc_path, split
-from webarcfs.archive.model.errors import SettingsError
+from webarcfs.archive.model.errors import Damaged, SettingsError
 from webarcfs.archive.model.metadata import format_time, now
 
 #: A WARC's first record names the program that wrote it (WARC 1.1, `warcinfo`).
@@ -29,26 +32,53 @@ def of_job(job: Job) -> Circumstances:
     """Return the circumstances of a job that has ended. Reads the first WARC in its folder, and webarc.toml."""
     publication, crawl = job.publication, job.settings
     describe = _describe(job, publication)
-    person = person_of_process()
-    texts = {
+    texts = {**wanted(publication, describe), 31: format_time(now()), 32: person_of_process()}
+    if not is_import(job.name):
+        texts |= {
+            **how(publication, job.instances or crawl.max_instances),
+            11: _software(job.folder),
+        }
+    closed_for = "" if publication.closed_for is None else str(publication.closed_for)
+    way = way_of(job.archive, publication, settings_now(job.archive))
+    asked = _asked(job)
+    texts |= {5: asked.occasion} if asked is not None and asked.occasion else {}
+    return Circumstances(
+        texts=texts,
+        release=Release(publication.release),
+        closed_for=closed_for,
+        way=way,
+        occasion=Occasion.OCCASION if 5 in texts else Occasion.REGULAR,
+        record="" if asked is None else asked.record,
+    )
+
+
+def _asked(job: Job) -> Definition | None:
+    try:
+        return definition.load(job.folder)
+    except Damaged:
+        return None
+
+
+def wanted(publication: Publication, describe: DescribeSettings) -> dict[int, str]:
+    """Return what settings say of a record: signature, office, project; and the person whose process this is."""
+    return {
         2: describe.signature or publication.name,
         3: describe.provenance or _host(publication),
         4: describe.project,
-        8: person,
-        31: format_time(now()),
-        32: person,
+        8: person_of_process(),
     }
-    if not is_import(job.name):
-        texts |= {
-            11: _software(job.folder),
-            13: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude))) or "none",
-            14: str(crawl.depth),
-            15: "requisites of pages, on accepted hosts" if crawl.page_requisites else "0",
-            18: str(job.instances or crawl.max_instances),
-            19: shlex.join(command(BatchFiles(Path(), 1), crawl, crawl.wait, Path("cookies"))),
-        }
-    closed_for = "" if publication.closed_for is None else str(publication.closed_for)
-    return Circumstances(texts, Release(publication.release), closed_for)
+
+
+def how(publication: Publication, instances: int) -> dict[int, str]:
+    """Return how a publication is fetched: the fields 13 to 19, as far as settings tell them."""
+    crawl = publication.crawl
+    return {
+        13: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude))) or "none",
+        14: str(crawl.depth),
+        15: "requisites of pages, on accepted hosts" if crawl.page_requisites else "0",
+        18: str(instances),
+        19: shlex.join(command(BatchFiles(Path(), 1), crawl, crawl.wait, Path("cookies"))),
+    }
 
 
 def person_of_process() -> str:

@@ -6,38 +6,48 @@ empty.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from agent.catalogue import counting
 from agent.catalogue.counting import Count
 from agent.system import jsonfile
+from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.captures import Capture
 from webarcfs.archive.catalogue.record import OWN, Occasion, Part, Record, State, Value
+from webarcfs.archive.catalogue.steps import Way
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Release
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import sequence, versions
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, split
-from webarcfs.archive.model.errors import NotFound, WebarcError
+from webarcfs.archive.model.errors import NotFound, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, format_time, now, parse_time
 from webarcfs.warc import http_response
 
+_log = logging.getLogger(__name__)
 #: The setter of fields that nobody typed.
 SYSTEM = "webarcfs"
 _DAY = 86_400
+#: Fields that people set before the download.
+_TYPED = frozenset({2, 3, 4, 5, 6, 16, 20})
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
     """What only the job itself knows of a capture: texts of fields by number, and when readers may see it.
 
-    `release` is None if it is not known; then git says whether the capture was held.
+    `release` is None if it is not known; then git says whether the capture was held. `way` says which steps follow.
+    `record` is the record that was there before the job.
     """
 
     texts: Mapping[int, str] = field(default_factory=dict)
     release: Release | None = None
     closed_for: str = ""
+    way: Way | None = None
+    occasion: Occasion = Occasion.REGULAR
+    record: str = ""
 
 
 def described(
@@ -49,18 +59,21 @@ def described(
     """
     about = about or Circumstances()
     release = about.release or (Release.BY_HAND if capture.is_held else Release.AUTOMATIC)
+    state = _state(release, capture.is_complete, about.way)
     record = Record(
         id=capture.job,
         number=0,
         publication=capture.publication,
-        state=_state(release, capture.is_complete),
+        state=state,
+        occasion=about.occasion,
         complete=capture.is_complete,
         release=release,
         closed_for=about.closed_for,
         parts=capture.parts,
     )
     texts = {**_from_git(archive, capture), **_from_report(archive, capture), **about.texts}
-    record = record.with_values({**texts, **_counted(archive, record, before)}, SYSTEM, now())
+    counted = counted_fields(archive, record, before) if state is not State.CAPTURED else {}
+    record = record.with_values({**texts, **counted}, SYSTEM, now())
     record = replace(record, title=Value(title_of(record), SYSTEM, now()))
     return record.with_event("captured", SYSTEM, "", record.state)
 
@@ -73,11 +86,32 @@ def empty(job: str, publication: str, about: Circumstances) -> Record:
     )
 
 
-def _state(release: Release, is_complete: bool) -> State:
-    """Return the state of a capture, which is counted at once: released, unless a person has to decide."""
-    if release is Release.AUTOMATIC or (release is Release.WHEN_CHECKED and is_complete):
+def into(record: Record, captured: Record) -> Record:
+    """Return a record that was there before its job, with what the job captured; what people typed stays.
+
+    `captured` is what `described` or `empty` returned.
+    """
+    typed = {number: value for number, value in record.values.items() if number in _TYPED}
+    return replace(
+        captured,
+        id=record.id,
+        number=record.number,
+        job=captured.id if captured.id != record.id else "",
+        occasion=record.occasion,
+        title=record.title if record.title.text else captured.title,
+        language=record.language,
+        access=record.access,
+        values=dict(sorted({**captured.values, **typed, 1: Value(record.id, SYSTEM, now())}.items())),
+        events=(*record.events, *captured.events),
+    )
+
+
+def _state(release: Release, is_complete: bool, way: Way | None) -> State:
+    """Return the state of a capture: released, unless something comes before that; else counted at once."""
+    is_plain = way is None or not (way.set_up or way.step_by_step or way.two_persons)
+    if release is Release.AUTOMATIC or (release is Release.WHEN_CHECKED and is_complete and is_plain):
         return State.RELEASED
-    return State.COUNTED
+    return State.CAPTURED if way is not None and way.step_by_step else State.COUNTED
 
 
 def _from_git(archive: Archive, capture: Capture) -> dict[int, str]:
@@ -110,7 +144,7 @@ def _from_report(archive: Archive, capture: Capture) -> dict[int, str]:
     return {29: f"{seconds} s", 31: finished}
 
 
-def _counted(archive: Archive, record: Record, before: Record | None) -> dict[int, str]:
+def counted_fields(archive: Archive, record: Record, before: Record | None) -> dict[int, str]:
     """Return the fields that counting fills, by the difference to the record before where git has both trees."""
     by_tree = not any(part.seen == OWN for each in (record, before) if each is not None for part in each.parts)
     counted = _count_of(archive, before) if by_tree else None
@@ -124,14 +158,26 @@ def _counted(archive: Archive, record: Record, before: Record | None) -> dict[in
         else:
             count += counting.difference(store, old.get(domain), None if part is None else _tree(archive, part))
     new = sorted(count.extensions.keys() - earlier.keys())
+    programs = _formats(archive)
     return {
         22: str(count.bytes),
         23: str(count.files),
         24: str(count.folders),
         25: counting.written(count.extensions) or "none",
+        26: formats.told(programs, count.extensions, by=False),
+        27: formats.told(programs, count.extensions, by=True),
         28: ", ".join(new) or "none",
         34: "yes",
     }
+
+
+def _formats(archive: Archive) -> dict[str, formats.Format]:
+    """Return the register of formats; none where it has faults: a record never fails for them."""
+    try:
+        return formats.load(archive)
+    except (SettingsError, OSError) as error:
+        _log.warning("%s", error)
+        return {}
 
 
 def _count_of(archive: Archive, before: Record | None) -> tuple[Count, dict[str, str]] | None:

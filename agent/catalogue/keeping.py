@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
+from agent.catalogue import stepfolders, ways
 from agent.catalogue.circumstances import of_job, settings_as_they_were
-from agent.catalogue.describing import SYSTEM, described, empty
+from agent.catalogue.describing import SYSTEM, Circumstances, described, empty, into
 from agent.jobfolder.job import Job
 from webarcfs.archive.catalogue.captures import Capture, captures
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Record
+from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.steps import Step, Way, next_by_itself, progress_of
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import Database
-from webarcfs.archive.model.errors import WebarcError
+from webarcfs.archive.model.errors import Busy, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 
 _log = logging.getLogger(__name__)
@@ -28,18 +31,21 @@ _AT_ONCE = 100
 def keep_capture(job: Job, tags: Iterable[str]) -> None:
     """Write the record of a job that has ended and has its report, and its publication's settings.
 
-    A record that is there stays.
+    A record that is there stays. Then the first step that comes by itself is asked for.
     """
     try:
         catalogue = Catalogue(job.archive)
-        if not catalogue.has(job.name):
-            _keep(catalogue, job, tags)
+        about = of_job(job)
+        name = about.record if about.record and catalogue.has(about.record) else job.name
+        if name != job.name or not catalogue.has(name):
+            _keep(catalogue, job, about, tags)
+        ask_next(job.archive, catalogue.read(name)[0], about.way)
     except (WebarcError, OSError) as error:
         _log.error("the record of %s was not written, the next start tries again: %s", job.name, error)
 
 
-def _keep(catalogue: Catalogue, job: Job, tags: Iterable[str]) -> None:
-    about, mark = of_job(job), None
+def _keep(catalogue: Catalogue, job: Job, about: Circumstances, tags: Iterable[str]) -> None:
+    mark = None
     found = captures(job.archive, map(CommitTag.parse, tags))
     capture = next((each for each in found if each.job == job.name), None)
     if capture is None:
@@ -48,9 +54,26 @@ def _keep(catalogue: Catalogue, job: Job, tags: Iterable[str]) -> None:
         record = described(job.archive, capture, catalogue.newest(job.publication.name, job.name), about)
         mark = capture.last if catalogue.described() == capture.last - len(capture.parts) else None
     what = "captured" if capture is not None else "nothing"
-    expected = {job.name: None}
+    expected: dict[str, str | None] = {job.name: None}
+    if about.record:
+        waiting, blob = catalogue.read(about.record)
+        if waiting.state is not State.OPEN:
+            return
+        record, expected = into(waiting, record), {waiting.id: blob}
     files = settings_as_they_were(job)
-    catalogue.save([record], SYSTEM, f"{job.name}: {what}", expected=expected, described=mark, files=files)
+    catalogue.save([record], SYSTEM, f"{record.id}: {what}", expected=expected, described=mark, files=files)
+
+
+def ask_next(archive: Archive, record: Record, way: Way | None = None) -> Step | None:
+    """Ask for the step of a record that comes by itself, and return it; None where there is none.
+
+    One that was asked for already is returned, too.
+    """
+    step = next_by_itself(progress_of(record), way or ways.of_record(archive, record))
+    if step is not None:
+        with suppress(Busy):
+            stepfolders.ask(archive, record, step)
+    return step
 
 
 def catch_up_records(archive: Archive, stop: Callable[[], bool] = lambda: False) -> int:
@@ -79,16 +102,28 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
     found = captures(archive, map(CommitTag.parse, since))
     last = min([max(since.values()), *(each.sequence - 1 for each in found if each.job in under_way)])
     missing = [each for each in found if each.job not in under_way and not catalogue.has(each.job)]
+    waiting = _waiting(catalogue) if missing else {}
+    expected: dict[str, str | None]
     newest: dict[str, Record] = {}
     for start in range(0, len(missing), _AT_ONCE):
         if stop():
             return start
-        records = [_described(archive, catalogue, capture, newest) for capture in missing[start : start + _AT_ONCE]]
-        expected = dict.fromkeys(record.id for record in records)
+        records, expected = [], {}
+        for capture in missing[start : start + _AT_ONCE]:
+            record = _described(archive, catalogue, capture, newest)
+            before, blob = waiting.get(capture.job, (None, None))
+            records.append(record if before is None else into(before, record))
+            expected[records[-1].id] = blob
         catalogue.save(records, SYSTEM, f"{len(records)} captures from git", expected=expected)
     if last > known:
         catalogue.save([], SYSTEM, f"all captures up to {last} have records", described=last)
     return len(missing)
+
+
+def _waiting(catalogue: Catalogue) -> dict[str, tuple[Record, str]]:
+    """Return the open records whose jobs have begun, by their jobs, with their blobs."""
+    found = (catalogue.read(each.id) for each in catalogue.records() if each.state is State.OPEN and each.job)
+    return {record.job: (record, blob) for record, blob in found}
 
 
 def _described(archive: Archive, catalogue: Catalogue, capture: Capture, newest: dict[str, Record]) -> Record:

@@ -105,3 +105,20 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
         told = ", ".join(f"{count} {what}" for what, count in arcs.items())
         verdict = ("; complete" if outcome.complete else "; incomplete") if judged else ""
         _log.info("%s%s: report in %s", told, verdict, outcome.report)
+
+
+def follow(place: Archive, record: str, progress: Callable[[str, int, int], None] = lambda *_: None) -> bool:
+    """Run the steps that wait for a record, where no agent does; return whether all went well."""
+    from agent.catalogue import stepfolders  # noqa: PLC0415 # most commands need none of this
+    from agent.jobfolder.names import step_of  # noqa: PLC0415
+    from agent.service import agentlock  # noqa: PLC0415
+
+    waits = any((step_of(each) or ("",))[0] == record for each in stepfolders.waiting(place))
+    if not waits or agentlock.running(place) is not None:
+        return True
+    from agent.steps import running  # noqa: PLC0415
+
+    faults = running.run_waiting(place, record, stop=stop_on_signals(), progress=progress)
+    for line in faults:
+        _log.error("%s", line)
+    return not faults

@@ -13,6 +13,7 @@ from agent.commands.common import (
     archive_option,
     console,
     crawl_options,
+    follow,
     opened,
     settings_of,
     start_url,
@@ -22,8 +23,9 @@ from agent.commands.common import (
 from agent.indexing import recovery
 from agent.jobfolder import definition
 from agent.jobfolder.definition import Definition
-from agent.jobfolder.names import command_line_name
+from agent.jobfolder.names import command_line_name, is_step
 from agent.jobs import crawljob
+from webarcfs.archive.catalogue.record import Occasion
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
@@ -37,6 +39,9 @@ from webarcfs.terminal.progressbar import Display
 @click.option("--publication", metavar="NAME", help="Crawl a publication of webarc.toml instead of URLs.")
 @click.option("--resume", metavar="JOB", help="Go on with a job that was interrupted, as it was asked for.")
 @click.option("--accept-shrink", is_flag=True, help="Believe a crawl that finds much less than the last one did.")
+@click.option("--type", "occasion", type=click.Choice([*map(str, Occasion)]), default="regular", show_default=True)
+@click.option("--reason", default="", metavar="TEXT", help="The occasion, for --type occasion; kept in the record.")
+@click.option("--shift", is_flag=True, help="With --type occasion: the schedule goes on from this crawl.")
 @crawl_options
 def crawl(
     urls: tuple[str, ...],
@@ -44,18 +49,30 @@ def crawl(
     publication: str | None,
     resume: str | None,
     accept_shrink: bool,
+    *,
+    occasion: str,
+    reason: str,
+    shift: bool,
     **given: Any,
 ) -> None:
     """Crawl from start URLs once, now, and publish what came of it.
 
     The options override webarc.toml. A crawl that was interrupted goes on when the same command is given again; what
     was fetched is not fetched again.
+
+    A crawl on an occasion comes beside the regular ones: the publication is due as before, unless the crawl shifts it.
+
+    \b
+    Example:
+      webarc-agent crawl --publication example --type occasion --reason 'end of the election period'
     """
     place = opened(archive)
     settings = settings_of(place)
     values = {key: value for key, value in given.items() if value is not None and value != ()}
     if [bool(urls), publication is not None, resume is not None].count(True) != 1:
         raise UsageError("give either URLs, or --publication NAME, or --resume JOB")
+    if (occasion == Occasion.OCCASION) != bool(reason.strip()) or (reason and publication is None):
+        raise UsageError("--type occasion, --reason and --publication go together")
     if resume is not None:
         asked = _resumed(place, resume, values)
     elif publication is not None:
@@ -72,10 +89,15 @@ def crawl(
             accept_shrink=accept_shrink or asked.accept_shrink,
             instances=settings.crawl.max_instances,
             folder=place.jobs / resume if resume is not None else None,
+            occasion=reason.strip(),
+            shifts=shift,
             stop=stop_on_signals(),
             progress=display,
         )
+        steps_are_done = outcome.interrupted or follow(place, outcome.job, display)
     tell(outcome)
+    if not steps_are_done:
+        sys.exit(Exit.FAILED)
     if outcome.interrupted or not outcome.complete or outcome.warnings:
         sys.exit(Exit.INCOMPLETE)
 
@@ -100,7 +122,8 @@ def _resumed(place: Archive, job: str, values: dict[str, Any]) -> Definition:
     """Return the definition of an interrupted job, overridden by the command line. Raises UsageError, Damaged."""
     asked = None if "/" in job else definition.load(place.jobs / job)
     if asked is None:
-        waiting = ", ".join(sorted(path.name for path in place.jobs.iterdir())) or "none"
+        names = (path.name for path in place.jobs.iterdir())
+        waiting = ", ".join(sorted(each for each in names if not is_step(each))) or "none"
         raise UsageError(f"there is no interrupted job {job}; there are: {waiting}")
     crawl_settings = config.override(asked.publication.crawl, values, "command line")
     return dataclasses.replace(asked, publication=dataclasses.replace(asked.publication, crawl=crawl_settings))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -70,7 +71,20 @@ def load(folder: Path) -> Definition | None:
     if content.get("version") != VERSION:
         raise Damaged(f"{folder} is of another version of webarcfs; it is left alone, finish or remove it by hand")
     try:
-        crawl = config.override(CrawlSettings(), content["crawl"], str(folder / FILE))
+    return _definition(content, str(folder / FILE))
+
+
+def parsed(text: bytes) -> Definition:
+    """Return what `settings_of` told of a publication, from its JSON. Raises Damaged if it cannot be parsed."""
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise Damaged(f"settings of a publication are no JSON: {error}") from None
+    return _definition({"accept_shrink": False, "instances": 0, **content}, "settings of a publication")
+
+
+def _definition(content: dict[str, Any], where: str) -> Definition:
+        crawl = config.override(CrawlSettings(), content["crawl"], where)
         profile = content["profile"]
         return Definition(
             publication=Publication(**_checked(Publication, content["publication"]), crawl=crawl),
@@ -81,7 +95,7 @@ def load(folder: Path) -> Definition | None:
             occasion=str(content.get("occasion", "")),
         )
     except (KeyError, TypeError, ValueError, WebarcError) as error:
-        raise Damaged(f"{folder / FILE} is no definition of a job: {error}; it is left alone") from None
+        raise Damaged(f"{where} is no definition of a job: {error}; it is left alone") from None
 
 
 def _plain(settings: Publication | CrawlSettings | Profile) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Names of jobs' folders, `<YYYYmmddTHHMMSS>-<publication>`, and of publications without a given name. Pure.
 
-An import's name is `<time>-<publication>+<digest>`, that of a crawl beside the schedule `<time>-<publication>+occasion`;
-`+` cannot occur in a publication's name. A step of a snapshot has a folder there, too, `step-<record>-<step>`: it is no
-job of a publication.
+An import's name is `<time>-<publication>+<digest>`, that of a crawl beside the schedule
+`<time>-<publication>+occasion`; `+` cannot occur in a publication's name. A step of a snapshot has a folder there, too,
+`step-<record>-<step>`: it is no job of a publication.
 """
 
 from __future__ import annotations

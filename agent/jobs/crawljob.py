@@ -19,6 +19,8 @@ from agent.jobfolder import definition, folders
 from agent.jobfolder.definition import Definition
 from agent.jobfolder.job import Job, Progress
 from agent.jobfolder.jobstate import Phase
+from agent.jobfolder.names import OCCASION
+from agent.jobfolder.orderbook import OrderBook, stop_on_discard
 from agent.jobfolder.statekeeper import StateKeeper
 from agent.jobs.ending import JobOutcome, failures_noted, finish, publish, until_stopped
 from agent.pipeline import overlap
@@ -43,21 +45,27 @@ def run(
     by_agent: bool = False,
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
+    occasion: str = "",
+    shifts: bool = False,
 ) -> JobOutcome:
     """Crawl a publication, or resume its interrupted job, and publish the result.
 
     `folder` selects a job; by default it is the job that was interrupted last, or a new one. `instances` is the number
-    of wgets that the archive allows over all jobs. `by_agent`: the agent started the job, not a command. Raises Busy if
-    the publication is being crawled already, SettingsError if its filters cannot be loaded, NotFound if the job has
-    finished meanwhile, Damaged if it is of another version.
+    of wgets that the archive allows over all jobs. `by_agent`: the agent started the job, not a command. `occasion`
+    says why it is begun beside the schedule, which goes on from it only if it `shifts`. Raises Busy if the publication
+    is being crawled already, SettingsError if its filters cannot be loaded, NotFound if the job has finished meanwhile,
+    Damaged if it is of another version.
     """
     chain(publication.crawl.filters, archive.filters, profile)  # fails before anything is fetched
-    asked = Definition(publication=publication, profile=profile, accept_shrink=accept_shrink, instances=instances)
+    asked = Definition(
+        publication=publication, profile=profile, accept_shrink=accept_shrink, instances=instances, occasion=occasion
+    )
+    kind = publication.name + (OCCASION if occasion and not shifts else "")
     with folders.alone(archive, publication.name):
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
-        folder = folder or folders.interrupted(archive, publication.name)
-        folder = folder or folders.new_folder(archive, publication.name)
+        folder = folder or folders.interrupted(archive, kind)
+        folder = folder or folders.new_folder(archive, kind)
         keeper = StateKeeper(folder, publication.name, progress, by_agent=by_agent)
         with folders.opened(folder) as frontier, failures_noted(keeper):
             definition.save(folder, asked)

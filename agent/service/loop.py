@@ -22,6 +22,7 @@ from agent.jobfolder.names import command_line_name
 from agent.service import agentlock
 from agent.service.agentlock import Agent
 from agent.service.dispatch import Dispatch
+from agent.service.steprunner import StepRunner
 from agent.service.worker import End
 from agent.system.childprocesses import Children
 from agent.system.signals import Signals
@@ -65,6 +66,7 @@ class Service:
         self.dispatch = Dispatch(archive)
         self.upkeep = Children()
         self.indexer = Children()
+        self.steps = StepRunner(archive)
         self.chores = schedule.Scheduler()
         self.agent: Agent | None = None
         self._settings_read: tuple[object, ...] = ()
@@ -92,7 +94,7 @@ class Service:
                     self.reload()
                 if not self._turn():
                     signals.wait(min(_AFTER_TROUBLE, systemd.watchdog_seconds() or _AFTER_TROUBLE))
-                if self.once and self.dispatch.idle() and not self._indexes():
+                if self.once and self.dispatch.idle() and self.steps.is_idle and not self._indexes():
                     break
                 signals.wait(self.dispatch.seconds_to_next(min(_LONGEST_SLEEP, systemd.watchdog_seconds() or 1.0)))
             self._drain(signals)
@@ -137,6 +139,7 @@ class Service:
             systemd.notify("WATCHDOG=1")
         try:
             self.dispatch.turn()
+            self.steps.turn()
             self.chores.run_pending()
             for name, code in self.upkeep.ended():
                 _log.log(logging.ERROR if code else logging.INFO, "%s: ended with %d", name, code)
@@ -158,11 +161,13 @@ class Service:
             children.signal(number)
             self.upkeep.signal(number)
             self.indexer.signal(number)
+            self.steps.children.signal(number)
         until = time.monotonic() + DRAIN_SECONDS
-        while children or self.upkeep or self.indexer:
+        while children or self.upkeep or self.indexer or self.steps.children:
             try:
                 self.upkeep.ended()
                 self.indexer.ended()
+                self.steps.take_ended()
                 self.dispatch.take_ended()
             except Exception:
                 _log.exception("the agent ends all the same")
@@ -170,6 +175,7 @@ class Service:
                 children.signal(signal.SIGKILL)
                 self.upkeep.signal(signal.SIGKILL)
                 self.indexer.signal(signal.SIGKILL)
+                self.steps.children.signal(signal.SIGKILL)
             if systemd.watchdog_seconds() is not None:
                 systemd.notify("WATCHDOG=1")
             signals.wait(0.2)

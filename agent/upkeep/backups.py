@@ -40,7 +40,10 @@ from webarcfs.archive.system.file_mirror import mirror, remove_others
 from webarcfs.archive.system.fsync import sync_folder
 
 #: Plain files and folders; a backup never deletes any of them.
-_PLAIN = ("webarc.toml", "publications.d", "access.aclj", "people.toml", "filters", "xsd", "reports")
+_PLAIN = (
+    *("webarc.toml", "publications.d", "access.aclj", "people.toml", "formats.toml", "types.toml"),
+    *("conf", "texts", "filters", "xsd", "reports"),
+)
 _JOURNAL = "journal"
 _TRIES_WITHOUT_LOCK = 3
 Progress = Callable[[str, int, int], None]

@@ -56,8 +56,8 @@ ORDER = (
         f"agent.{name}"
         for name in (
             "system", "policy", "frontier", "jobfolder", "capture", "importing", "importing.exported", "pipeline",
-            "filters", "indexing", "stages", "reports", "converting", "catalogue", "jobs", "upkeep", "steps", "service", "commands",
-            "commands.control",
+            "filters", "indexing", "stages", "reports", "converting", "catalogue", "jobs", "upkeep", "steps", "service",
+            "commands", "commands.control", "commands.records",
         )
     ),
     "agent",
@@ -126,8 +126,10 @@ ONLY = {
 ARCHIVE_NEVER = {"fuse", "warcio", "protego", "magic", "click", "rich"}
 #: Program → our modules that may start it.
 PROGRAMS = {
-    "git": {"webarcfs.archive.git.git_command"},
-    "wget": {"agent.capture.wgetcommand", "agent.policy.vocabulary"},  # the latter has a word for it
+    # The register of programs asks for their versions; vocabulary has a word for wget.
+    "git": {"webarcfs.archive.git.git_command", "agent.commands.records.registers"},
+    "tidy": {"agent.converting.tidy", "agent.commands.records.registers"},
+    "wget": {"agent.capture.wgetcommand", "agent.policy.vocabulary", "agent.commands.records.registers"},
 }
 #: Pure modules: they read and write nothing and start nothing (errors and unpickling aside).
 PURE = (
@@ -360,7 +362,7 @@ def test_a_statement_of_the_frontier_is_called_as_its_method() -> None:
     )
     methods = {node.name for node in frontier.body if isinstance(node, ast.FunctionDef)}
     files = {path.stem for path in (ROOT / "sql" / "frontier").glob("*.sql")}
-    assert files - methods == {"schema", "captures_schema", "tune", "new_batch", "clear_held"}
+    assert files - methods == {"schema", "captures_schema", "tune", "upgrade", "new_batch", "clear_held"}
 
 
 def statements(module: str) -> Iterator[str]:

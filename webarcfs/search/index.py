@@ -229,6 +229,11 @@ class IndexReader:
         with _translated(self._folder):
             return int(self.searcher.doc_freq(field, term))
 
+    def count_terms(self) -> int:
+        """Return the number of different words in the texts of all documents. Takes memory for each of them."""
+        with _translated(self._folder):
+            return len(self.searcher.terms_with_prefix(FIELDS[Part.TEXT], ""))
+
     def similar(self, field: str, prefix: str, query: Query, limit: int) -> list[tuple[str, int]]:
         """Return terms that begin so, with the number of documents of a query that have each."""
         with _translated(self._folder):

@@ -15,16 +15,19 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from agent.catalogue.keeping import catch_up_records
-from agent.commands.common import archive_option, opened, settings_of
+from agent.catalogue import ways
+from agent.catalogue.keeping import ask_next, catch_up_records
+from agent.commands.common import archive_option, follow, opened, settings_of
+from agent.steps import running
 from webarcfs.archive.catalogue import catalogue_database, dublin_core, people, record_xml, workflow
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.fields import FIELDS, Edit, Field, step_of
 from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.steps import Step, judged, progress_of
 from webarcfs.archive.catalogue.workflow import RULES, Decision, Right
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import NotFound, UsageError
+from webarcfs.archive.model.errors import NotFound, StepRefused, UsageError
 from webarcfs.archive.model.metadata import format_time, parse_time
 
 #: A number of more digits is none that SQLite could have.
@@ -57,7 +60,7 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
       webarc-agent record list --publication example --limit 0 --json
       webarc-agent record list --state counted
     """
-    catalogue = _catalogue(opened(archive))
+    catalogue = catalogue_of(opened(archive))
     found = (each for each in catalogue.records(publication) if state in (None, each.state))
     shown = list(islice(found, limit or None))
     if as_json:
@@ -167,10 +170,10 @@ def export(
     place = opened(archive)
     if form in ("xml", "dc") and to is None and len(record_ids) != 1:
         raise UsageError("several records as XML need a folder; give --to FOLDER, or name one record")
-    catalogue = _catalogue(place)
+    catalogue = catalogue_of(place)
     found: Iterable[Record] = catalogue.records(publication)
     if record_ids:
-        found = [_one(place, catalogue, each)[0] for each in record_ids]
+        found = [one(place, catalogue, each)[0] for each in record_ids]
     if form in ("xml", "dc"):
         institution = settings_of(place).describe.institution
         _write_xml(found, to, record_xml.write if form == "xml" else lambda each: dublin_core.write(each, institution))
@@ -227,8 +230,8 @@ def edit(record_id: str, changes: tuple[str, ...], archive: str | None) -> None:
     pairs = dict(_pair(each) for each in changes)
     place = opened(archive)
     acting = people.acting(place, Right.DESCRIBE)
-    catalogue = _catalogue(place)
-    found, blob = _one(place, catalogue, record_id)
+    catalogue = catalogue_of(place)
+    found, blob = one(place, catalogue, record_id)
     changed = workflow.edited(found, pairs, acting.name, acting.role)
     if changed != found:
         catalogue.save([changed], acting.name, f"{found.id}: edited {', '.join(pairs)}", expected={found.id: blob})
@@ -267,7 +270,7 @@ def release(
     if publication is not None:
         until = None if before is None else _time(before)
         waiting = (
-            each for each in _catalogue(place).records(publication) if each.state in RULES[Decision.RELEASE].starts
+            each for each in catalogue_of(place).records(publication) if each.state in RULES[Decision.RELEASE].starts
         )
         ids = [each.id for each in waiting if until is None or (each.date is not None and each.date < until)]
     for each in ids:
@@ -309,14 +312,22 @@ _decision(
 
 def _decide(place: Archive, record_id: str, decision: Decision, reason: str) -> None:
     acting = people.acting(place, RULES[decision].right)
-    catalogue = _catalogue(place)
-    found, blob = _one(place, catalogue, record_id)
-    changed = workflow.decided(found, decision, acting.name, reason)
-    catalogue.save([changed], acting.name, f"{found.id}: {RULES[decision].event}", expected={found.id: blob})
+    catalogue = catalogue_of(place)
+    name = one(place, catalogue, record_id)[0].id
+    with running.locked(place, name):
+        found, blob = catalogue.read(name)
+        way = ways.of_record(place, found)
+        verdict = judged(Step(decision), progress_of(found), way, person=acting.name, reason=reason)
+        if not verdict.is_allowed:
+            raise StepRefused(f"{found.id}: {verdict.refused}")
+        changed = workflow.decided(found, decision, acting.name, reason)
+        catalogue.save([changed], acting.name, f"{found.id}: {RULES[decision].event}", expected={found.id: blob})
+        ask_next(place, changed, way)
     click.echo(f"{found.id}: {changed.state}")
+    follow(place, found.id)
 
 
-def _catalogue(place: Archive) -> Catalogue:
+def catalogue_of(place: Archive) -> Catalogue:
     """Return the catalogue, with a record for each capture; who may not write sees those that are there."""
     if directory.layout_of(place.root) < directory.LAYOUT:
         raise UsageError(f"{place.root} is of an older webarcfs and has no records; `webarc-agent upgrade` makes them")
@@ -327,10 +338,10 @@ def _catalogue(place: Archive) -> Catalogue:
 
 def _found(archive: str | None, name: str) -> tuple[Record, str]:
     place = opened(archive)
-    return _one(place, _catalogue(place), name)
+    return one(place, catalogue_of(place), name)
 
 
-def _one(place: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
+def one(place: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
     """Return a record by its name or its number, and the id of its blob. Raises NotFound."""
     if name.isdecimal():
         with catalogue_database.opened(place, catalogue) as tables:

@@ -132,7 +132,7 @@ class Verdict:
 
 def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
     """Return where a record is. What was done before the last capture, or before it went back, counts no more."""
-    done: set[Step] = set()
+    done = {Step.COUNT}
     wanted, passed, checkers = False, True, set[str]()
     taken_back = {RULES[Decision.WITHDRAW].event, RULES[Decision.REJECT].event}
     for event in record.events:
@@ -159,7 +159,7 @@ def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
 def _after(done: set[Step], event: Event) -> set[Step]:
     """Return the steps that are done after an event."""
     if event.what == "captured":
-        return {Step.COUNT} if event.state in (State.COUNTED, State.RELEASED) else set()
+        return set() if event.state is State.CAPTURED else {Step.COUNT}
     for step in (*ORDER, Step.BACKUP):
         if event.what == TABLE[step].event:
             later = _later(step) if event.state is not None else frozenset()

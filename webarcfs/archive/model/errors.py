@@ -44,6 +44,10 @@ class BadCondition(UsageError):
     """A condition of a query that SQLite rejects, or that reads more than the view (/Cl-6/)."""
 
 
+class StepRefused(UsageError):
+    """A record does not allow the step that was asked for: its state, a right, or another process is in the way."""
+
+
 class TookTooLong(WebarcError):
     """An answer that was abandoned at its time limit."""
 

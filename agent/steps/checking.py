@@ -1,0 +1,197 @@
+"""The step `check`: reference pages, a search, sizes against the snapshot before, missing images, checks of others.
+
+What programs look at is judged at once (fields 62 and 63); a page with `by = "person"` waits until somebody has looked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agent.converting import pagefacts
+from agent.indexing import fulltext
+from agent.policy import scope
+from agent.policy.scope import EXCLUDED, EXCLUDED_HOST, Scope
+from agent.policy.vocabulary import LinkKind
+from agent.steps import plugin
+from agent.steps.context import StepContext, StepResult
+from agent.steps.snapshot import Snapshot
+from webarcfs.archive.catalogue.record import Record
+from webarcfs.archive.config.settings import Publication, ReferencePage
+from webarcfs.archive.index import links_query
+from webarcfs.archive.index.captures import CaptureRow
+from webarcfs.archive.index.links_query import Question
+from webarcfs.archive.index.links_words import AskedKind
+from webarcfs.archive.model.errors import NotFound, TookTooLong, UrlRefused, WebarcError
+from webarcfs.archive.model.url import canonical
+
+REPORT = "checks.json"
+#: Missing images that are counted at most, and how many more than before are a finding.
+_MOST_MISSING, _MORE_MISSING = 10_000, 10
+_LINKS_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A check: its name, what it found wrong (empty: nothing), and a remark. `waits`: a person has to look."""
+
+    name: str
+    fault: str = ""
+    remark: str = ""
+    waits: bool = False
+
+    @property
+    def told(self) -> str:
+        """The outcome in words."""
+        how = "to be looked at" if self.waits else f"failed: {self.fault}" if self.fault else "good"
+        return f"{self.name}: {how}" + (f" ({self.remark})" if self.remark else "")
+
+
+def check(step: StepContext) -> StepResult:
+    """Run all checks of a snapshot. One that fails keeps no other from running."""
+    snapshot = Snapshot(step.archive, step.record)
+    pages = [_page(snapshot, step, each) for each in pages_in_force(step.publication, step.record)]
+    others = []
+    for each in _others(step, snapshot):
+        step.must_go_on()
+        others.append(each)
+    with step.report() as folder:
+        rows = [{"check": each.name, "fault": each.fault, "remark": each.remark} for each in (*pages, *others)]
+        (folder / REPORT).write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    failed = [each for each in (*pages, *others) if each.fault]
+    texts = {
+        62: "; ".join(each.told for each in pages),
+        63: "; ".join(each.told for each in others),
+    }
+    remark = f"{len(failed)} of {len(pages) + len(others)} checks failed: {', '.join(each.name for each in failed)}"
+    return StepResult(texts, remark if failed else "", waits=any(each.waits for each in pages))
+
+
+def pages_in_force(publication: Publication, record: Record) -> list[ReferencePage]:
+    """Return the reference pages of a publication that a snapshot of that time is checked by."""
+    return [each for each in publication.check if pagefacts.holds(each.since, each.until, record.date)]
+
+
+def name_of(page: ReferencePage) -> str:
+    """Return what people call a reference page."""
+    return page.name or page.url
+
+
+def _page(snapshot: Snapshot, step: StepContext, page: ReferencePage) -> Outcome:
+    try:
+        found = snapshot.find(page.url)
+        fault = "it is not in the snapshot" if found is None else _fault(snapshot, step, page, found)
+    except (WebarcError, ValueError) as error:
+        fault = str(error)
+    waits = page.by == "person" and not fault
+    return Outcome(name_of(page), fault, page.url if waits else "", waits)
+
+
+def _fault(snapshot: Snapshot, step: StepContext, page: ReferencePage, found: CaptureRow) -> str:
+    """Return what a reference page lacks; empty if it has all that is expected."""
+    if found.status >= 400:
+        return f"it was sent with status {found.status}"
+    if page.expects == "page":
+        rules = pagefacts.rules_of(step.publication.error_page, (), step.record.date)
+        is_error = any(mark.encode() in snapshot.body(found) for mark in rules.marks)
+        return "it is an error page" if is_error else ""
+    if page.expects == "text":
+        return "" if page.text in " ".join(snapshot.text(found).split()) else f"it does not say {page.text!r}"
+    targets = [each.target for each in snapshot.links(found) if page.text in each.target]
+    if any(_is_expected(step.publication, page.expects, found.url, each) for each in targets):
+        return ""
+    return f"it has no {page.expects} link" + (f" with {page.text!r}" if page.text else "")
+
+
+def _is_expected(publication: Publication, expects: str, url: str, target: str) -> bool:
+    if expects == "mailto":
+        return target.startswith("mailto:")
+    if target.startswith("mailto:"):
+        return False
+    if expects == "excluded":
+        return _is_left_out(publication, target)
+    return scope.domain_in(target) != scope.domain_in(url)
+
+
+def _is_left_out(publication: Publication, url: str) -> bool:
+    bounds = Scope(
+        hosts=frozenset({scope.domain_in(url)}),
+        exclude=publication.exclude_hosts,
+        left_out=tuple(each.match for each in publication.exclude),
+        private_addresses=True,
+    )
+    return scope.judge(bounds, url, 0, LinkKind.LINK) in (EXCLUDED, EXCLUDED_HOST)
+
+
+def _others(step: StepContext, snapshot: Snapshot) -> Iterator[Outcome]:
+    """Run the checks that are of no single page."""
+    if not step.record.complete:
+        yield Outcome("capture", "it is incomplete")
+    yield from _sizes(step)
+    if step.publication.check_search:
+        yield _search(step, step.publication.check_search)
+    yield from _missing(step)
+    for each in step.publication.checks:
+        step.must_go_on()
+        found = plugin.findings(step.archive, step.record.id, each, step.scratch)
+        yield Outcome(each, "; ".join(found))
+    del snapshot
+
+
+def _sizes(step: StepContext) -> Iterator[Outcome]:
+    """Compare bytes and documents with those of the snapshot before."""
+    bound = step.publication.check_bounds
+    for number, name in ((22, "bytes"), (23, "documents")):
+        new = step.record.text(number)
+        old = "" if step.before is None else step.before.text(number)
+        if not (new.isdecimal() and old.isdecimal() and int(old)):
+            continue
+        change = (int(new) - int(old)) / int(old)
+        fault = f"{new}, {change:+.0%} beside {old} before" if bound and abs(change) > bound else ""
+        yield Outcome(name, fault, f"{change:+.1%}" if not fault else "")
+
+
+def _search(step: StepContext, word: str) -> Outcome:
+    """Search a word in the snapshot."""
+    name = f"search for {word!r}"
+    if not fulltext.installed():
+        return Outcome(name, "the full-text index needs more libraries: pip install 'webarcfs[search]'")
+    from webarcfs.search.searching import Searcher, SearchQuestion  # noqa: PLC0415 # they need libraries
+
+    total = 0
+    try:
+        searcher = Searcher(step.archive)
+        for part in step.record.parts:
+            total += searcher.ask(SearchQuestion(words=word, at=part.tag, limit=1)).total
+    except WebarcError as error:
+        return Outcome(name, str(error))
+    return Outcome(name, "" if total else "it finds nothing", f"{total} hits" if total else "")
+
+
+def _missing(step: StepContext) -> Iterator[Outcome]:
+    """Count images that pages show and the snapshot has not, beside the snapshot before."""
+    try:
+        new = _missing_images(step, step.record)
+        old = None if step.before is None else _missing_images(step, step.before)
+    except (NotFound, TookTooLong):
+        return  # links are not kept
+    is_worse = old is not None and new > old * (1 + step.publication.check_bounds) and new - old >= _MORE_MISSING
+    fault = f"{new}, {old} before" if is_worse else ""
+    yield Outcome("missing images", fault, str(new) if not fault else "")
+
+
+def _missing_images(step: StepContext, record: Record) -> int:
+    count = 0
+    for part in record.parts:
+        asked = Question(at=part.tag, kind=AskedKind.IMAGE, broken=True, limit=_MOST_MISSING)
+        count += sum(1 for _ in links_query.ask(step.archive, asked, _LINKS_SECONDS))
+    return count
+
+
+def is_known(url: str, page: ReferencePage) -> bool:
+    """Return whether people mean a page by its name or its URL."""
+    try:
+        return url in (page.name, page.url) or canonical(url) == page.url
+    except UrlRefused:
+        return False

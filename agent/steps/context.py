@@ -1,0 +1,116 @@
+"""What a step is given, and what it returns; the documents of a record, as its publication saw them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.catalogue.stepfolders import AskedStep, folder_of
+from webarcfs.archive.catalogue.record import OWN, Part, Record
+from webarcfs.archive.catalogue.steps import Way
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import versions
+from webarcfs.archive.index.captures import CaptureIndex, CaptureRow
+from webarcfs.archive.model.errors import Interrupted
+from webarcfs.archive.model.metadata import format_time, now
+from webarcfs.archive.system.fsync import sync_tree
+from webarcfs.content import text
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepContext:
+    """A step that runs: its record as it was at the beginning, the settings of its publication now."""
+
+    archive: Archive
+    asked: AskedStep
+    record: Record
+    publication: Publication
+    settings: Settings
+    way: Way
+    person: str
+    before: Record | None
+    stop: threading.Event = field(default_factory=threading.Event)
+    progress: Progress = lambda *_: None
+
+    @property
+    def scratch(self) -> Path:
+        """A folder that goes with the step."""
+        return folder_of(self.archive, self.asked) / "scratch"
+
+    def must_go_on(self) -> None:
+        """Raises Interrupted if the process is to end."""
+        if self.stop.is_set():
+            raise Interrupted(f"the step {self.asked.step} of {self.record.id} was stopped; it begins again")
+
+    @contextmanager
+    def report(self) -> Iterator[Path]:
+        """Yield a new folder for the step's report; at the end it takes the place of the one before."""
+        final = self.archive.reports / self.record.job_name / str(self.asked.step)
+        new = final.with_name(f".{self.asked.step}.{os.getpid()}")
+        for left in final.parent.glob(f".{self.asked.step}.*"):
+            shutil.rmtree(left)
+        new.mkdir(parents=True)
+        try:
+            yield new
+            sync_tree(new)
+            shutil.rmtree(final, ignore_errors=True)
+            new.rename(final)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step found: texts of fields by number; `remark` for the record's history, where something is amiss.
+
+    `waits`: a person has to look before the step is done.
+    """
+
+    texts: Mapping[int, str] = field(default_factory=dict)
+    remark: str = ""
+    waits: bool = False
+
+
+class Clock:
+    """When a step began, and how long it has taken."""
+
+    def __init__(self) -> None:
+        self.begun = format_time(now())
+        self._since = time.monotonic()
+
+    @property
+    def told(self) -> str:
+        """The duration, as fields have it."""
+        return f"{time.monotonic() - self._since:.0f} s"
+
+
+def pages_of(archive: Archive, part: Part) -> Iterator[CaptureRow]:
+    """Yield the HTML documents of a record on a domain, in order of path: those that its publication saw."""
+    return (row for row in documents_of(archive, part) if row.mime_type in text.HTML_TYPES)
+
+
+def documents_of(archive: Archive, part: Part) -> Iterator[CaptureRow]:
+    """Yield the documents of a record on a domain, in order of path."""
+    store = Repository(archive.repository(part.tag.domain))
+    tree = tree_of(archive, part)
+    whole = tree == versions.tree_of(store, part.tag)
+    with CaptureIndex(archive.database) as index:
+        for row in index.of_snapshot(part.tag.domain, int(part.tag.crawl_time.timestamp())):
+            if whole or store.find(tree, row.path[1:].partition("/")[2]) is not None:
+                yield row
+
+
+def tree_of(archive: Archive, part: Part) -> str:
+    """Return the tree that a record's publication saw on a domain; where only its own ARCs count, the whole one."""
+    store = Repository(archive.repository(part.tag.domain))
+    return part.seen if part.seen and part.seen != OWN else versions.tree_of(store, part.tag)

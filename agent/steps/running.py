@@ -1,0 +1,192 @@
+"""Runs the steps that were asked for: each under the lock of its record, each once, whoever is killed when.
+
+The order makes a kill harmless: first the record, in one commit; then the folder of the step that comes next by itself;
+then the step's own folder goes. Who finds the folder of a step that the record has done already goes on behind it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from agent.catalogue import stepfolders, ways
+from agent.catalogue.circumstances import person_of_process
+from agent.catalogue.describing import SYSTEM, counted_fields
+from agent.catalogue.keeping import ask_next
+from agent.catalogue.stepfolders import AskedStep
+from agent.jobfolder.names import step_of
+from agent.steps.backing_up import back_up
+from agent.steps.capturing import capture
+from agent.steps.checking import check
+from agent.steps.context import Progress, StepContext, StepResult
+from agent.steps.converting import convert
+from agent.steps.indexing import index
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.steps import CHECKING, TABLE, Step, judged, progress_of
+from webarcfs.archive.catalogue.workflow import Decision, decided
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Busy, NotFound, StepRefused, WebarcError
+from webarcfs.archive.model.metadata import now
+from webarcfs.archive.system import locks
+
+_log = logging.getLogger("webarc")
+#: Times that a result is put into a record that people change meanwhile.
+_TRIES = 10
+
+
+def _count(step: StepContext) -> StepResult:
+    return StepResult(counted_fields(step.archive, step.record, step.before))
+
+
+#: What is done in each step; a capture is a job, and a release a decision.
+_WORK: Mapping[Step, Callable[[StepContext], StepResult]] = {
+    Step.COUNT: _count,
+    Step.CONVERT: convert,
+    Step.INDEX: index,
+    Step.CHECK: check,
+    Step.BACKUP: back_up,
+}
+
+
+def run_step(
+    archive: Archive,
+    name: str,
+    *,
+    stop: threading.Event | None = None,
+    progress: Progress = lambda *_: None,
+) -> Record | None:
+    """Run the step of a folder; return its record as it is then, None if the step was done or is gone already.
+
+    Raises Busy while another process works on the record, StepRefused if the record does not allow the step (then the
+    folder goes), Interrupted, and what the step raises: then the folder stays for the next try.
+    """
+    record_id, step = step_of(name) or ("", "")
+    if step == Step.CAPTURE:
+        asked = stepfolders.load(archive, name)
+        return None if asked is None else _captured(archive, asked, stop, progress)
+    with locked(archive, record_id):
+        asked = stepfolders.load(archive, name)
+        if asked is None:
+            return None
+        catalogue = Catalogue(archive)
+        try:
+            record, _ = catalogue.read(asked.record)
+            is_done = stepfolders.times_done(record, asked.step) > asked.before
+            if not is_done:
+                record = _done(_How(archive, stop or threading.Event(), progress), catalogue, record, asked)
+        except (StepRefused, NotFound):
+            stepfolders.done(archive, name)
+            raise
+        ask_next(archive, record)
+        stepfolders.done(archive, name)
+    return None if is_done else record
+
+
+@contextmanager
+def locked(archive: Archive, record: str) -> Iterator[None]:
+    """Hold the lock of a record. Raises Busy if another process works on it."""
+    busy = f"{record} is being worked on by another process; look again when that has ended"
+    with locks.exclusive_or_busy(archive.record_lock(record), busy):
+        yield
+
+
+def is_locked(archive: Archive, record: str) -> bool:
+    """Return whether a process works on a record now."""
+    if not archive.record_lock(record).exists():
+        return False
+    with locks.if_free(archive.record_lock(record)) as free:
+        return not free
+
+
+def run_waiting(
+    archive: Archive, record: str, *, stop: threading.Event | None = None, progress: Progress = lambda *_: None
+) -> list[str]:
+    """Run the steps of a record that wait, and those that come by themselves; return a line for each failure.
+
+    For commands, where no agent runs. Raises Busy, Interrupted.
+    """
+    failed: set[str] = set()
+    lines = []
+    while name := next((each for each in _of(archive, record) if each not in failed), None):
+        try:
+            run_step(archive, name, stop=stop, progress=progress)
+        except (Busy, NotFound):
+            raise
+        except WebarcError as error:
+            failed.add(name)
+            lines.append(f"{name.removeprefix('step-')}: {error}")
+            if (archive.jobs / name).is_dir():
+                stepfolders.failed(archive, name, str(error))
+    return lines
+
+
+def _of(archive: Archive, record: str) -> list[str]:
+    return [each for each in stepfolders.waiting(archive) if (step_of(each) or ("",))[0] == record]
+
+
+def _captured(archive: Archive, asked: AskedStep, stop: threading.Event | None, progress: Progress) -> Record | None:
+    record, _ = Catalogue(archive).read(asked.record)
+    if record.state is State.OPEN:
+        capture(archive, record, stop or threading.Event(), progress)
+        record, _ = Catalogue(archive).read(asked.record)
+    stepfolders.done(archive, asked.folder)
+    return record
+
+
+@dataclass(frozen=True)
+class _How:
+    archive: Archive
+    stop: threading.Event
+    progress: Progress
+
+
+def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> Record:
+    """Do a step, and return the record with what came of it, as it was saved."""
+    settings = ways.settings_now(how.archive)
+    publication = ways.publication_of(how.archive, record, settings)
+    way = ways.way_of(how.archive, publication, settings, record.release)
+    verdict = judged(asked.step, progress_of(record), way, again=asked.again)
+    if not verdict.is_allowed:
+        raise StepRefused(f"{record.id}: {verdict.refused}")
+    who = asked.by or SYSTEM
+    if asked.step is Step.RELEASE:
+        return _saved(catalogue, record, asked, lambda each: decided(each, Decision.RELEASE, who, ""))
+    context = StepContext(
+        archive=how.archive,
+        asked=asked,
+        record=record,
+        publication=publication,
+        settings=settings,
+        way=way,
+        person=asked.by or person_of_process(),
+        before=catalogue.newest(record.publication, record.id),
+        stop=how.stop,
+        progress=how.progress,
+    )
+    result = _WORK[asked.step](context)
+    event = CHECKING if result.waits else TABLE[asked.step].event
+    state = None if result.waits else verdict.state
+
+    def changed(each: Record) -> Record:
+        filled = each.with_values(result.texts, who, now())
+        return filled.with_event(event, who, result.remark, state if each.state is record.state else None)
+
+    return _saved(catalogue, record, asked, changed)
+
+
+def _saved(catalogue: Catalogue, record: Record, asked: AskedStep, change: Callable[[Record], Record]) -> Record:
+    """Put a step's result into a record, which people may edit meanwhile."""
+    for _ in range(_TRIES):
+        current, blob = catalogue.read(record.id)
+        changed = change(current)
+        try:
+            catalogue.save([changed], asked.by or SYSTEM, f"{record.id}: {asked.step}", expected={record.id: blob})
+        except Busy:
+            continue
+        _log.info("%s: %s, now %s", record.id, changed.events[-1].what, changed.state)
+        return changed
+    raise Busy(f"{record.id} is being changed all the time")

@@ -1,0 +1,118 @@
+"""formats.toml and types.toml: the register of file formats, and that of MIME types. People write them.
+
+For each extension the programs that make such files, and those that read them today (fields 26 and 27); for each type
+what it is, and its usual extension.
+
+    [format.pdf]
+    made_by = "Adobe Acrobat 6"
+    read_by = "Evince 43"
+
+    [type."application/pdf"]
+    description = "documents as they are printed"
+    extension = "pdf"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from webarcfs.archive.config import toml_file
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import SettingsError
+
+_MODE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The programs that made files of an extension, and that read them today; empty: not known."""
+
+    made_by: str = ""
+    read_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """What a MIME type is, and the extension that its files have."""
+
+    description: str = ""
+    extension: str = ""
+
+
+def load(archive: Archive) -> dict[str, Format]:
+    """Return the formats by extension; none without the file. Raises SettingsError with all faults."""
+    rows = _rows(archive.formats, "format", ("made_by", "read_by"))
+    return {name: Format(**row) for name, row in rows.items()}
+
+
+def types(archive: Archive) -> dict[str, Type]:
+    """Return the types by name; none without the file. Raises SettingsError with all faults."""
+    rows = _rows(archive.types, "type", ("description", "extension"))
+    return {name: Type(**row) for name, row in rows.items()}
+
+
+def keep(archive: Archive, extension: str, changes: Mapping[str, str]) -> None:
+    """Set what is known of an extension; an empty text takes it away. Raises SettingsError."""
+    load(archive)
+    _change(archive, archive.formats, ("format", extension), changes)
+
+
+def keep_type(archive: Archive, mime_type: str, changes: Mapping[str, str]) -> None:
+    """Set what is known of a type; an empty text takes it away. Raises SettingsError."""
+    types(archive)
+    _change(archive, archive.types, ("type", mime_type), changes)
+
+
+def told(formats: Mapping[str, Format], extensions: Iterable[str], *, by: bool) -> str:
+    """Return the programs for some extensions as a field has them: those that read them (`by`), or made them."""
+    words = (
+        (each, formats[each].read_by if by else formats[each].made_by) for each in sorted(extensions) if each in formats
+    )
+    return "; ".join(f"{extension}: {word}" for extension, word in words if word)
+
+
+def unreadable(formats: Mapping[str, Format], extensions: Iterable[str]) -> list[str]:
+    """Return the extensions that no known program reads: formats at risk. None where there is no register."""
+    return [each for each in sorted(extensions) if not formats.get(each, Format()).read_by] if formats else []
+
+
+def _rows(path: Path, table: str, keys: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    try:
+        tables = tomllib.loads(path.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError as error:
+        raise SettingsError(str(path), [f"not UTF-8 at byte {error.start}"]) from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(str(path), [f"not TOML: {error}"]) from None
+    faults = [f"{key}: there is no such table; write [{table}.NAME]" for key in tables if key != table]
+    rows: Any = tables.get(table, {})
+    if not isinstance(rows, dict):
+        faults, rows = [*faults, f"{table}: write [{table}.NAME]"], {}
+    for name, row in rows.items():
+        if not isinstance(row, dict):
+            faults.append(f"{table}.{name}: is not a table")
+            continue
+        faults += [f"{table}.{name}.{key}: there is no such key" for key in row if key not in keys]
+        faults += [f"{table}.{name}.{key}: is not a text" for key, value in row.items() if not isinstance(value, str)]
+    if faults:
+        raise SettingsError(str(path), faults)
+    return {str(name): row for name, row in rows.items()}
+
+
+def _change(archive: Archive, path: Path, place: tuple[str, str], changes: Mapping[str, str]) -> None:
+    table, name = place
+    with toml_file.changing(path, archive.settings_lock, _MODE) as document:
+        rows = document.setdefault(table, {})
+        row = rows.setdefault(name, {})
+        for key, value in changes.items():
+            if value:
+                row[key] = value
+            else:
+                row.pop(key, None)
+        if not row:
+            del rows[name]
