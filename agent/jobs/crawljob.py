@@ -20,7 +20,6 @@ from agent.jobfolder.definition import Definition
 from agent.jobfolder.job import Job, Progress
 from agent.jobfolder.jobstate import Phase
 from agent.jobfolder.names import OCCASION
-from agent.jobfolder.orderbook import OrderBook, stop_on_discard
 from agent.jobfolder.statekeeper import StateKeeper
 from agent.jobs.ending import JobOutcome, failures_noted, finish, publish, until_stopped
 from agent.pipeline import overlap
