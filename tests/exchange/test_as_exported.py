@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +34,7 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.history.sequence import PublicationSlot
 from webarcfs.archive.model.errors import Damaged, Interrupted
+from webarcfs.exchange import warc
 from webarcfs.exchange.selection import Asked, Selection, select
 
 pytestmark = pytest.mark.crawl
@@ -90,6 +92,11 @@ def exported(selection: Selection, folder: Path) -> list[Path]:
     ]
 
 
+def records_in(path: Path) -> bytes:
+    """What is in a file behind its warcinfo, which names the commits."""
+    return gzip.decompress(path.read_bytes()).partition(b"WARC-Type: metadata")[2]
+
+
 def trees(archive: Archive) -> dict[str, str]:
     """Ref → tree, of all refs that are states."""
     found = {}
@@ -140,6 +147,21 @@ def test_the_snapshots_are_the_same_object_for_object(origin: Archive, empty: Ar
     assert messages(empty) == messages(origin)
     assert list(Feed(empty.changes).lines()) == list(Feed(origin.changes).lines())
     assert rows_of(empty) == rows_of(origin)
+
+
+def test_what_the_exporter_writes_comes_back_object_for_object(origin: Archive, empty: Archive, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    told = warc.export(select(origin, Asked()), out, lambda *_: None, lambda: False)
+    assert told.left_out == {}
+    files = list(out.glob("*.warc.gz"))
+    done = exportedjob.run(empty, files)
+    assert (done.refused, done.faults, len(done.published)) == ((), (), 4)
+    assert trees(empty) == trees(origin)
+    assert messages(empty) == messages(origin)
+    assert rows_of(empty) == rows_of(origin)
+    again = tmp_path / "again"
+    warc.export(select(empty, Asked()), again, lambda *_: None, lambda: False)
+    assert [records_in(path) for path in files] == [records_in(again / path.name) for path in files]
 
 
 def test_what_is_there_is_passed_over(origin: Archive, empty: Archive, tmp_path: Path) -> None:

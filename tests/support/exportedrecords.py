@@ -72,10 +72,15 @@ def snapshot_records(each: Exported) -> Iterator[Made]:
         yield Made(kind, url, {**own, **unseen, "Webarcfs-Data": found.data}, body)
         for name in (DATA_XML, HEADERS):
             if not kept or before.get(name) != found.files[name]:
-                yield Made("metadata", url, {**own, "Webarcfs-File": name}, each.store.read(found.files[name]))
+                uri, fields = (
+                    f"urn:webarcfs:file:{each.tag}:{name}",
+                    {**own, "Webarcfs-URL": url, "Webarcfs-File": name},
+                )
+                yield Made("metadata", uri, fields, each.store.read(found.files[name]))
         if found.seen is not None and seen[DATA_XML] != found.data_xml:
-            fields = {**own, "Webarcfs-File": DATA_XML, "Webarcfs-Seen": "yes"}
-            yield Made("metadata", url, fields, each.store.read(seen[DATA_XML]))
+            uri = f"urn:webarcfs:file:{each.tag}:{DATA_XML}"
+            fields = {**own, "Webarcfs-URL": url, "Webarcfs-File": DATA_XML, "Webarcfs-Seen": "yes"}
+            yield Made("metadata", uri, fields, each.store.read(seen[DATA_XML]))
         for path, blob in found.additions():
             place, name = (quote_from_bytes(text.encode("utf-8", "surrogateescape")) for text in (found.path, path))
             uri = f"urn:webarcfs:addition:{each.tag}:{place}/{name}"
