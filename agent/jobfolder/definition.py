@@ -70,7 +70,6 @@ def load(folder: Path) -> Definition | None:
         return None
     if content.get("version") != VERSION:
         raise Damaged(f"{folder} is of another version of webarcfs; it is left alone, finish or remove it by hand")
-    try:
     return _definition(content, str(folder / FILE))
 
 
@@ -84,6 +83,7 @@ def parsed(text: bytes) -> Definition:
 
 
 def _definition(content: dict[str, Any], where: str) -> Definition:
+    try:
         crawl = config.override(CrawlSettings(), content["crawl"], where)
         profile = content["profile"]
         return Definition(
