@@ -35,6 +35,8 @@ from webarcfs.archive.config.settings import Profile, Publication
 from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.model.metadata import from_epoch
 
+#: Of an import that found nothing: how much of its files' names, and how many faults of each, the error has.
+_LONGEST_NAMES, _MOST_REASONS = 300, 3
 _STOPPED = "stopped; the same command goes on from here"
 
 
@@ -127,7 +129,9 @@ def _read(job: Job, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
     told = [known for batch in range(1, len(sources) + 1) if (known := frontier.get(facts.FILE_READ.of(batch)))]
     if not any(each["records"] for each in told):
         shutil.rmtree(job.folder)
-        raise Damaged(f"{', '.join(source.name for source in sources)[:300]}: there is no record of a crawl in it")
+        names = ", ".join(source.name for source in sources)[:_LONGEST_NAMES]
+        why = "; ".join(line for each in told for line in each["losses"][:_MOST_REASONS])
+        raise Damaged(f"{names}: there is no record of a crawl in it{f' ({why})' if why else ''}")
     unresolved = frontier.get(facts.REVISITS)
     if unresolved is None:
         lost = Tally()

@@ -75,11 +75,13 @@ def write_wacz(path: Path, files: Mapping[str, bytes], *, package: Any = None, d
         for name, data in files.items()
     ]
     described = {"profile": "data-package", "wacz_version": "1.1.1", "resources": resources}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if deflate else zipfile.ZIP_STORED) as out:
+    if package != "none":
+        files = {**files, "datapackage.json": json.dumps(package or described).encode()}
+    with zipfile.ZipFile(path, "w") as out:
         for name, data in files.items():
-            out.writestr(name, data)
-        if package != "none":
-            out.writestr("datapackage.json", json.dumps(package or described))
+            entry = zipfile.ZipInfo(name, (2025, 6, 1, 12, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED if deflate else zipfile.ZIP_STORED
+            out.writestr(entry, data)
     return path
 
 
