@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -56,7 +57,8 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
             files.write(part)
 
     with files:
-        return fill(files, selection, write, progress, stop)
+        done = fill(files, selection, write, progress, stop)
+    return replace(done, records=done.records + done.files)  # each file has a warcinfo
 
 
 def file_name(name: str, number: int) -> str:
