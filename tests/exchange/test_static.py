@@ -140,7 +140,10 @@ def test_each_document_has_a_file_of_its_own_and_static_json_tells_all(
     size = sum(len(content) for content in files(out).values())
     assert summary == Summary(
         snapshots=2, documents=len(rows), files=len(rows) + 4, bytes=size,
-        left_out={"error pages": 1, "additions": 1, "older snapshots": 1, "drawings whose scripts were taken out": 1},
+        left_out={
+            "error pages": 1, "additions": 1, "older snapshots": 1,
+            "drawings written anew, without scripts and declarations": 1,
+        },
     )  # fmt: skip
 
 

@@ -57,6 +57,7 @@ CASES = (
     ("LONGNA~1.HTM", "text/html", "e.org/LONGNA_1.HTM"),
     # A folder never looks like a file, so that neither takes the other's name.
     ("a.html/b", "text/html", "e.org/a.html~7aa267cfbf8e/b.html"),
+    ("doc/html/b", "text/html", "e.org/doc/html/b.html"),
     ("v1.0/b", "text/html", "e.org/v1.0/b.html"),
     # What looks marked is marked, so that no mark can be imitated.
     ("x~0123456789ab.html", "text/html", "e.org/x~0123456789ab~0a0e7753257f.html"),
@@ -91,13 +92,18 @@ def test_a_domain_gets_this_folder(domain: str, name: str) -> None:
 
 
 def test_of_names_that_some_system_takes_for_one_all_but_one_are_marked() -> None:
-    assert to_mark(["a", "b", "c.html"]) == frozenset()
-    assert to_mark(["index.html", "Index.html", "INDEX.HTML"]) == {"Index.html", "index.html"}
-    assert to_mark(["café", f"caf{NFD}"]) == {f"caf{NFD}"}
-    assert to_mark(["a@b", "a?b"]) == {"a?b"}
-    assert to_mark(["straße", "STRASSE"]) == {"straße"}
-    # It might become that file.
-    assert to_mark(["blog", "blog.html", "blog.css"]) == {"blog"}
+    assert not to_mark(["a", "b", "c.html"])
+    assert to_mark(["index.html", "Index.html", "INDEX.HTML"]).always == {"Index.html", "index.html"}
+    assert to_mark(["café", f"caf{NFD}"]).always == {f"caf{NFD}"}
+    assert to_mark(["a@b", "a?b"]).always == {"a?b"}
+    assert to_mark(["straße", "STRASSE"]).always == {"straße"}
+
+
+def test_a_document_that_might_become_anothers_file_is_marked_and_the_folder_of_that_name_is_not() -> None:
+    marks = to_mark(["blog", "blog.html", "blog.css"])
+    assert (marks.always, marks.as_files) == (frozenset(), {"blog"})
+    assert re.fullmatch(r"e\.org/blog~[0-9a-f]{12}\.html", file_path("e.org", ["blog"], HTML, [marks]))
+    assert file_path("e.org", ["blog", "x"], HTML, [marks, to_mark(["x"])]) == "e.org/blog/x.html"
 
 
 def test_paths_that_are_too_long_are_in_a_folder_of_their_own() -> None:

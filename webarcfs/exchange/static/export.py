@@ -42,7 +42,7 @@ _NEW = ".new"
 _WHOLE = ".whole"
 #: What may have been done to a document, beside its references.
 _CUT = "pages cut, since they are too long to be rewritten"
-_CLEANED = "drawings whose scripts were taken out"
+_CLEANED = "drawings written anew, without scripts and declarations"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SOME = 100
 _SOFTWARE = f"webarcfs {webarcfs.__version__}"

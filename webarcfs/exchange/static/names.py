@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from webarcfs.exchange.static.file_types import EXTENSIONS, FileType
 
@@ -70,10 +71,23 @@ def folded(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
-def to_mark(names: Iterable[str]) -> frozenset[str]:
-    """Return the names of a folder that need a mark, since another one in it would, or might, get the same name.
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The names of a folder that need a mark: those that another one in it would equal, as a file or as a folder; and
+    those of documents whose file might get another one's name, by its extension.
+    """
 
-    A name might get any extension: that depends on what the document is, which this need not know.
+    always: frozenset[str] = frozenset()
+    as_files: frozenset[str] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.always) + len(self.as_files)
+
+
+def to_mark(names: Iterable[str]) -> Marks:
+    """Return the names of a folder that need a mark.
+
+    A document might get any extension: that depends on what it is, which this need not know.
     """
     first: dict[str, str] = {}
     marked: set[str] = set()
@@ -85,11 +99,12 @@ def to_mark(names: Iterable[str]) -> frozenset[str]:
             kept = min(name, other, key=lambda each: (each != safe(each), each))
             marked.add(name if kept == other else other)
             first[key] = kept
+    files: set[str] = set()
     for key in first:
         stem, dot, extension = key.rpartition(".")
         if dot and extension in EXTENSIONS and stem in first:
-            marked.add(first[stem])
-    return frozenset(marked)
+            files.add(first[stem])
+    return Marks(frozenset(marked), frozenset(files))
 
 
 def file_name(name: str, kind: FileType, *, is_marked: bool = False) -> str:
@@ -106,7 +121,8 @@ def file_name(name: str, kind: FileType, *, is_marked: bool = False) -> str:
 def folder_name(name: str, *, is_marked: bool = False) -> str:
     """Return the name of the folder for what lies below an ARC's or a folder's path."""
     plain = safe(name)
-    if is_marked or _needs_mark(plain, plain) or folded(plain).rpartition(".")[2] in EXTENSIONS:
+    _, dot, extension = folded(plain).rpartition(".")
+    if is_marked or (dot and extension in EXTENSIONS) or _needs_mark(plain, plain):
         return _with_mark(plain, name, LONGEST_NAME)
     return plain
 
@@ -120,18 +136,20 @@ def host_name(domain: str) -> str:
     return plain
 
 
-def file_path(domain: str, segments: Sequence[str], kind: FileType, marked: Sequence[Collection[str]] = ()) -> str:
+def file_path(domain: str, segments: Sequence[str], kind: FileType, marks: Sequence[Marks] = ()) -> str:
     """Return the path of a document's file in the exported folder.
 
-    `segments` are those of the path of its ARC, `marked` is `to_mark` of the folder of each.
+    `segments` are those of the path of its ARC, `marks` is `to_mark` of the folder of each.
     """
     host = host_name(domain)
-    marks = [
-        (bool(marked) and each in marked[at]) or (at == 0 and folded(safe(each)) == LONG)
-        for at, each in enumerate(segments)
-    ]
-    names = [folder_name(each, is_marked=mark) for each, mark in zip(segments[:-1], marks[:-1], strict=True)]
-    names.append(file_name(segments[-1], kind, is_marked=marks[-1]))
+    known = marks or [Marks()] * len(segments)
+    names = []
+    for at, (each, of) in enumerate(zip(segments, known, strict=True)):
+        is_marked = each in of.always or (at == 0 and folded(safe(each)) == LONG)
+        if at < len(segments) - 1:
+            names.append(folder_name(each, is_marked=is_marked))
+        else:
+            names.append(file_name(each, kind, is_marked=is_marked or each in of.as_files))
     path = "/".join((host, *names))
     if _units(path) <= LONGEST_PATH:
         return path

@@ -20,6 +20,7 @@ from webarcfs.archive.model.redirects import LONGEST_CHAIN
 from webarcfs.archive.system.cache import Cache
 from webarcfs.exchange.static import names
 from webarcfs.exchange.static.file_types import FileType, file_type
+from webarcfs.exchange.static.names import Marks
 
 #: Repositories that are open at a time; URLs whose places are kept; bytes of the marks of folders that are kept.
 _OPEN = 64
@@ -41,9 +42,7 @@ class Places:
     def __init__(self, trees: Mapping[str, str], open_: Callable[[str], Repository]) -> None:
         self._trees = trees
         self._open = lru_cache(maxsize=_OPEN)(open_)
-        self._marks: Cache[str, frozenset[str]] = Cache(
-            _MARKS, lambda each: 300 + sum(100 + len(name) for name in each)
-        )
+        self._marks: Cache[str, Marks] = Cache(_MARKS, lambda each: 500 + 200 * len(each))
         #: The place of a canonical URL; None for one that leads to nothing in the folder.
         self.of = lru_cache(maxsize=_KEPT)(self._of)
 
@@ -58,7 +57,7 @@ class Places:
             tree = tree if found is None else found.oid
         return names.file_path(domain, segments, kind, marks)
 
-    def _marks_of(self, store: Repository, tree: str) -> frozenset[str]:
+    def _marks_of(self, store: Repository, tree: str) -> Marks:
         """Return the names of a folder that need a mark. Files of ARCs and additions have no part in it."""
         return self._marks.get(tree, lambda: names.to_mark(entry.name for entry in store.each(tree) if entry.is_tree))
 
