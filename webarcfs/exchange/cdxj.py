@@ -58,7 +58,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
 
             found = fill(files, selection, write, progress, stop)
         with rows.open("rb") as lines:
-            size, number = _sorted(lines, out)
+            size, number = sorted_into(lines, out)
         return Summary(
             snapshots=found.snapshots, documents=found.documents, records=number, bytes=size, files=1,
             left_out=found.left_out,
@@ -92,7 +92,7 @@ def _line(capture: _Capture) -> bytes:
 _NO_SIGNS = str.maketrans("", "", "-:TZ")
 
 
-def _sorted(lines: Iterable[bytes], out: Path) -> tuple[int, int]:
+def sorted_into(lines: Iterable[bytes], out: Path) -> tuple[int, int]:
     """Write lines to `out` in order, equal ones once; return bytes and number."""
     size = number = 0
     last = b""
@@ -131,25 +131,36 @@ def _of_files(selection: Selection, folder: Path, out: Path, progress: Progress,
 
     def lines() -> Iterator[bytes]:
         nonlocal documents
+        digest = selection.digest
         for number, path in enumerate(paths):
             progress("files", number, len(paths))
-            for offset, length, head in _members(path):
-                if stop():
-                    raise Interrupted("the export was interrupted; the same command begins it anew")
-                capture = _read(path, head, ((offset, length), selection.digest))
-                if capture is not None:
-                    documents += 1
-                    yield _line(capture)
+            for line in lines_of(path, digest, path.name, stop):
+                documents += 1
+                yield line
 
     if not paths:
         raise Damaged(f"{folder} has no file {file_name(selection.name, 0)}: it is an export of something else")
-    size, number = _sorted(lines(), out)
+    size, number = sorted_into(lines(), out)
     return Summary(snapshots=len(selection), documents=documents, records=number, bytes=size, files=1)
 
 
-def _members(path: Path) -> Iterator[tuple[int, int, bytes]]:
+def lines_of(path: Path, digest: str, name: str, stop: Stop, begin: int = 0) -> Iterator[bytes]:
+    """Yield the lines of a WARC file of ours, which is called `name`, unordered; it starts at byte `begin` of `path`.
+
+    Raises Damaged if it is not of the selection with this digest, Interrupted.
+    """
+    for offset, length, head in _members(path, begin):
+        if stop():
+            raise Interrupted("the export was interrupted; the same command begins the index anew")
+        capture = _read(path, head, ((offset, length), digest), name)
+        if capture is not None:
+            yield _line(capture)
+
+
+def _members(path: Path, begin: int) -> Iterator[tuple[int, int, bytes]]:
     """Yield offset, length and the first bytes of each member of a file. Raises Damaged if it is not whole."""
     with path.open("rb") as file:
+        file.seek(begin)
         offset, left = 0, b""
         while left or (left := file.read(_READ_AT_ONCE)):
             member, head, length = zlib.decompressobj(_GZIP), bytearray(), 0
@@ -168,7 +179,7 @@ def _members(path: Path) -> Iterator[tuple[int, int, bytes]]:
             offset += length
 
 
-def _read(path: Path, head: bytes, known: tuple[tuple[int, int], str]) -> _Capture | None:
+def _read(path: Path, head: bytes, known: tuple[tuple[int, int], str], name: str) -> _Capture | None:
     """Return the capture of a record of ours; None if it is none. Raises Damaged if it is of another selection."""
     (offset, length), digest = known
     fields_of, _, block = head.partition(b"\r\n\r\n")
@@ -183,7 +194,7 @@ def _read(path: Path, head: bytes, known: tuple[tuple[int, int], str]) -> _Captu
         return None
     http = parse_head(block.partition(b"\r\n\r\n")[0])
     status, mime = (str(http.status), http.content_type.partition(";")[0].strip()) if http is not None else ("", "")
-    place = (("length", str(length)), ("offset", str(offset)), ("filename", path.name))
+    place = (("length", str(length)), ("offset", str(offset)), ("filename", name))
     return _Capture(
         url, fields["WARC-Date"], _REVISIT if kind == "revisit" else mime, status,
         fields.get("WARC-Payload-Digest", ""), place,

@@ -37,7 +37,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
     digest = selection.digest
 
     def start(number: int, name: str = "") -> bytes:
-        return b"".join(_encoded(_warcinfo(selection, digest, number, name), is_plain=is_plain))
+        return b"".join(encoded(warcinfo(selection, digest, number, name), is_plain=is_plain))
 
     if str(out) == "-":
         files: Growing | Stream = Stream(start(0))
@@ -53,7 +53,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
         )
 
     def write(record: Record) -> None:
-        for part in _encoded(record, is_plain=is_plain):
+        for part in encoded(record, is_plain=is_plain):
             files.write(part)
 
     with files:
@@ -70,7 +70,8 @@ def _notes(out: Path) -> Path:
     return out.with_name(f"{out.name}.notes")
 
 
-def _warcinfo(selection: Selection, digest: str, number: int, name: str) -> Record:
+def warcinfo(selection: Selection, digest: str, number: int, name: str) -> Record:
+    """Return the record that a file begins with; `digest` is the selection's."""
     block = fields_block([
         ("software", f"webarcfs/{webarcfs.__version__}"),
         ("format", "WARC File Format 1.1"),
@@ -83,7 +84,7 @@ def _warcinfo(selection: Selection, digest: str, number: int, name: str) -> Reco
     return Record("warcinfo", "", when, record_id("warcinfo", digest, str(number)), FIELDS_TYPE, fields, block)
 
 
-def _encoded(record: Record, *, is_plain: bool) -> Iterator[bytes]:
+def encoded(record: Record, *, is_plain: bool) -> Iterator[bytes]:
     """Yield the bytes of a record: a member of gzip, unless plain."""
     head = _head(record) + record.head
     content = record.body.content
