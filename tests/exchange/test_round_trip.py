@@ -1,0 +1,138 @@
+"""What `webarc export` writes comes back: as a crawl of any crawler's, or object for object."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.upkeep.verification import verify
+from tests.support import archives, crawls
+from tests.support.crawls import crawl
+from tests.support.imports import command
+from tests.support.journals import Writer
+from tests.support.readercommand import webarc
+from tests.support.site import Site, redirect
+from webarcfs.archive.commit.commit_additions import commit_additions
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive, open_archive
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import redirect_lists
+from webarcfs.exchange.documents import documents
+from webarcfs.exchange.selection import Asked, Exported, select
+
+pytestmark = pytest.mark.crawl
+
+_LAYOUT1 = Path(__file__).parents[1] / "data" / "layout1.tar.gz"
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
+    """Two publications on a host: redirects, error pages, additions, data nodes, pages that change and that go."""
+    archive = directory.create(tmp_path_factory.mktemp("origin") / "archive")
+    with Site() as site:
+        site.add_html("/", '<a href="/a">a</a><a href="/b/">b</a><a href="/old">o</a><a href="/gone">g</a>')
+        site.add_html("/a", "This is a.")
+        site.add_html("/b/", '<a href="c">c</a><a href="caf%C3%A9%20x%20">x</a>')
+        site.add_html("/b/c", "This is c.")
+        site.add_html("/b/caf%C3%A9%20x%20", "This is x.")
+        site.add("/big", bytes(5 << 20), content_type="application/octet-stream")
+        site.add_html("/b/c", '<a href="/big">big</a>')
+        site.add_nasty("/old", redirect("/a"))
+        site.add("/gone", "<title>Gone</title>", status=404)
+        crawl(archive, site.url(), name="whole", keep_errors=True)
+        writer = Writer(archive, site.host)
+        writer.file("b/index.html", "notes \udcff.txt", b"42")
+        writer.file("b/c", "x/y z/%41.txt", b"deep")
+        writer.nodes("a", b"<words>42</words>")
+        writer.journal.release(commit_additions(archive, site.host))
+        site.add_html("/a", "Changed.")
+        crawl(archive, site.url("/b/"), name="part")
+        writer.nodes("b/c", b"<late>1</late>")
+        writer.file("b/caf\u00e9 x ", "late.txt", b"late")
+        writer.journal.release(commit_additions(archive, site.host))
+        site.add_nasty("/old", redirect("/b/"))
+        crawl(archive, site.url(), name="whole", keep_errors=True)
+        writer.close()
+    archives.publish(archive, "other.example.org", {"x.html": b"x"})
+    yield archive
+    shutil.rmtree(archive.root)
+
+
+def _exported(archive: Archive, out: Path, *words: str) -> list[Path]:
+    """The files of an export, without a complaint."""
+    done = webarc("export", "--archive", str(archive.root), *words, str(out))
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return sorted(out.iterdir()) if out.is_dir() else [out]
+
+
+def _states(archive: Archive) -> dict[str, tuple[str, str]]:
+    """commitTag → trees."""
+    return {str(each.tag): (each.tree, each.seen) for each in select(archive, Asked())}
+
+
+def _told(archive: Archive) -> dict[str, Counter[tuple[str, ...]]]:
+    """Of each snapshot of an archive: URL, blob, status and time of capture of its documents, and its redirects."""
+    found: dict[str, Counter[tuple[str, ...]]] = {}
+    for each in select(archive, Asked()):
+        rows = found.setdefault(each.tag.domain, Counter())
+        for document in documents(each.store, each.tree):
+            meta = data_xml.metadata(each.store.read(document.data_xml))
+            rows[meta.url, document.files[document.data], str(meta.status), str(meta.capture_time)] = 1
+        for line in redirect_lists.every(each.store, each.tree):
+            rows[str(line),] = 1
+    return found
+
+
+@pytest.mark.parametrize("choice", [(), ("--publication", "part")])
+def test_it_comes_back_object_for_object(origin: Archive, tmp_path: Path, choice: tuple[str, ...]) -> None:
+    files = _exported(origin, tmp_path / "out", *choice)
+    again = directory.create(tmp_path / "again")
+    done = command("import", "--as-exported", "--archive", again.root, *files)
+    assert done.code == 0, done.err
+    publication = choice[1] if choice else ""
+    wanted = {str(each.tag): (each.tree, each.seen) for each in select(origin, Asked(publication=publication))}
+    assert _states(again) == wanted and wanted
+    if not choice:
+        assert list(verify(again)) == []
+        told = [[_said(each) for each in select(place, Asked())] for place in (origin, again)]
+        assert told[0] == told[1]
+
+
+def _said(each: Exported) -> tuple[object, ...]:
+    """What a crawl's commit says, but for its number in the archive."""
+    return each.tag, each.time, [row for row in each.message.trailers if row[0] != "Sequence"]
+
+
+def test_it_comes_back_as_a_crawl_of_any_crawler(origin: Archive, tmp_path: Path) -> None:
+    """Each version's URL, body, status, time of capture, and each redirect: of the first state, with its error page."""
+    tags = [each.tag for each in select(origin, Asked())]
+    first = tags[0]
+    again = directory.create(tmp_path / "again")
+    again.settings.write_text("[crawl]\nkeep_errors = true\n")
+    for number, words in enumerate((("--at", str(first)), ("--since", str(first)))):
+        files = _exported(origin, tmp_path / f"{number}", *words)
+        done = command("import", "--archive", again.root, *files)
+        assert done.code in (0, 3), done.err
+    was, now = _told(origin)[first.domain], _told(again)[first.domain]
+    assert was - now == Counter(), was - now
+
+
+def test_an_archive_of_layout_1_exports(tmp_path: Path) -> None:
+    with tarfile.open(_LAYOUT1) as packed:
+        packed.extractall(tmp_path)
+    old = open_archive(tmp_path / "layout1")
+    before = {path: path.read_bytes() for path in sorted(old.root.rglob("*")) if path.is_file()}
+    files = _exported(old, tmp_path / "out")
+    assert {path: path.read_bytes() for path in sorted(old.root.rglob("*")) if path.is_file()} == before
+    again = directory.create(tmp_path / "again")
+    done = command("import", "--as-exported", "--archive", again.root, *files)
+    assert done.code == 0, done.err
+    assert _states(again) == _states(old)
+    assert crawls.read_file(again, "old.example", "a/notes/n.txt") == b"a note"
+    assert Repository(again.repository("old.example")).check() == []
