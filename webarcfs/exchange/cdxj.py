@@ -97,14 +97,15 @@ def sorted_into(lines: Iterable[bytes], out: Path) -> tuple[int, int]:
     size = number = 0
     last = b""
     is_stream = str(out) == "-"
-    with Sorter(Path(tempfile.gettempdir()) if is_stream else out.parent) as sorter, _opened(out) as file:
+    with Sorter(Path(tempfile.gettempdir()) if is_stream else out.parent) as sorter:
         for line in lines:
             sorter.add(line)
-        for line in sorter.rows():
-            if line != last:
-                size += file.write(line)
-                number += 1
-            last = line
+        with _opened(out) as file:
+            for line in sorter.rows():
+                if line != last:
+                    size += file.write(line)
+                    number += 1
+                last = line
     return size, number
 
 

@@ -61,8 +61,7 @@ class Unfinished:
             with locks.exclusive_or_busy(self._part / _LOCK, busy):
                 return self._in_turn()
         finally:
-            if not (self._part / _ASKED).exists():
-                self._forget()
+            self._forget()
 
     @property
     def _part(self) -> Path:
@@ -105,10 +104,10 @@ class Unfinished:
 
     def _forget(self) -> None:
         """Remove the folder if nothing was begun in it."""
+        own = (_LOCK, _ASKED, f"{_ASKED}{_NEW}")
         with suppress(OSError):
-            for name in (_LOCK, f"{_ASKED}{_NEW}"):
-                (self._part / name).unlink(missing_ok=True)
-            self._part.rmdir()
+            if all(each.name in own for each in self._part.iterdir()):
+                shutil.rmtree(self._part)
 
 
 def must_be_free(out: Path) -> None:
