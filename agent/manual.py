@@ -33,6 +33,7 @@ TABLES: Mapping[str, type] = {
     "[profile.NAME]": settings.Profile,
     "[[publication]]": settings.Publication,
     "[[publication.exclude]]": settings.Exclusion,
+    "[[publication.server]]": settings.ServerSettings,
     "[[publication.rule]]": settings.LeavingRule,
     "[[publication.check]]": settings.ReferencePage,
     "[[publication.error_page]]": settings.ErrorPageMark,

@@ -46,7 +46,7 @@ class Disposition:
     def __init__(self, job: Job, archived: ArchivedPages) -> None:
         self._folder = job.folder
         self._frontier = job.frontier
-        self._discovery = Discovery(job.frontier, job.publication)
+        self._discovery = Discovery(job.frontier, job.publication, job.profile)
         self._archived = archived
         self._settled: list[UrlOutcome] = []
         self._unreached: dict[str, int] = {}
@@ -61,13 +61,20 @@ class Disposition:
         """The number of bytes that the crawl may still keep (`max_total_size`); None without a limit."""
         return max(self._most - self._bytes, 0) if self._most else None
 
-    def take_in(self, domain: str, found: Iterable[FetchResult]) -> None:
-        """Apply the results of a batch of one server. The caller wraps the call in one transaction."""
-        settled = [self._one(answer) for answer in found]
+    def take_in(self, domain: str, found: Iterable[FetchResult]) -> int:
+        """Apply the results of a batch of one server; return how many of its documents wait once more.
+
+        The caller wraps the call in one transaction.
+        """
+        settled, again = [], 0
+        for answer in found:
+            settled.append(self._one(answer))
+            again += settled[-1].state == UrlState.WAITING and answer.row.kind != LinkKind.ROBOTS
         self._flush()
         self._judge_server(domain, settled)
         self._expand()
         self._discovery.forget_if_large()
+        return again
 
     def fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         """Settle a page that failed finally or is disallowed, and add the links of its archived version.
@@ -91,8 +98,15 @@ class Disposition:
         """Return whether the last batch could not reach the server."""
         return domain in self._unreached
 
-    def verdict(self) -> Captured:
-        """Return the end of the capture once nothing is left to fetch."""
+    def verdict(self, left_out: tuple[str, ...], full: set[str]) -> Captured:
+        """Return the end of the capture once nothing is left to fetch.
+
+        `left_out` are hosts that a person dropped while it ran, `full` ones that had all documents that they may have.
+        """
+        if left_out:
+            return Captured(False, f"left out: {', '.join(left_out)}")
+        if full:
+            return Captured(False, f"{Reason.HOST_FULL}: {', '.join(sorted(full))}")
         if self._down:
             return Captured(False, f"server down: {', '.join(sorted(self._down))}")
         if unread := self._frontier.get(facts.LINKS_UNREAD):

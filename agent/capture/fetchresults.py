@@ -45,10 +45,14 @@ class FetchResult:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """wget was killed because of one document: the outcome of its URL. Status 0: stopped early, no URL is at fault."""
+    """wget was killed because of one document: the outcome of its URL. Status 0: stopped early, no URL is at fault.
+
+    `drained`: it could make no requests any more, so what it says of the rest is no outcome.
+    """
 
     status: int
     note: str
+    drained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ def answers(
         if row is None:
             estranged = estranged or url not in known
             continue
-        if batch.killed is not None and number == len(attempts):
+        if batch.killed is not None and (number == len(attempts) or batch.killed.drained):
             yield _of_killed(row, batch.killed, attempt, now)
         else:
             yield _of_log(row, attempt, limits, now)
@@ -197,7 +201,8 @@ def _of_document(
         remark = LINKS_UNREAD if body is None else LINKS_CUT if found.is_cut else ""
         archived = _archived(row, settled, head)
         note = ",".join(filter(None, (archived.note, remark)))
-        return FetchResult(row, replace(archived, note=note), links=found.links)
+        count = -1 if body is None else len(found.links)
+        return FetchResult(row, replace(archived, note=note, links=count), links=found.links)
     if _is_unmodified(row, head.status, limits):
         return FetchResult(row, _unmodified(row, settled))
     if limits.keep_errors and is_error_page(head.status):

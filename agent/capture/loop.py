@@ -1,18 +1,18 @@
 """Stage 1, capture: wget fetches, the frontier decides (/Cr-5/ … /Cr-8.1/).
 
 Up to `max_instances` wget processes run at once, never two on one server. Each gets a batch of one server's URLs and
-writes a WARC. The server with the fewest URLs fetched so far is next. The more servers wait, the shorter the batches,
-so that each server is served soon. While wget fetches the next batch, another process reads the results of the last
-one, and their links enter the frontier here. After a kill, no response that is whole in a WARC is fetched again.
+writes a WARC. Servers take turns (turns.py). While wget fetches the next batch, another process reads the results of
+the last one, and their links enter the frontier here. After a kill, no response that is whole in a WARC is fetched
+again.
 """
 
 from __future__ import annotations
 
 import heapq
 import logging
+import math
 import os
 import time
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
 
@@ -22,43 +22,43 @@ from agent.capture.disposition import OVER_SIZE, OVER_TIME, Captured, Dispositio
 from agent.capture.fetchresults import Limits
 from agent.capture.lookups import Lookups, Reach
 from agent.capture.resultreader import EndedBatch, ResultReader
+from agent.capture.turns import Turns
 from agent.capture.wgetpool import Running, Wgets
 from agent.capture.wgetslots import Slots
 from agent.frontier.robotscache import Permission, RobotsCache
 from agent.frontier.rows import FrontierUrl, UrlOutcome
 from agent.frontier.store import NO_STATES
 from agent.jobfolder.job import Job
-from agent.policy import addresses
+from agent.jobfolder.jobstate import Hold
+from agent.jobfolder.orderbook import OrderBook
+from agent.policy import addresses, scope
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import LONGEST_PAUSE
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from agent.system import steadyclock
+from webarcfs.archive.config.settings import AtDeadline
 from webarcfs.archive.system import locks
 
-#: URLs in a batch: enough to make wget's start cheap, few enough that results arrive soon.
-LARGEST_BATCH = 400
-#: Seconds that a batch should take at most if a wait between requests makes it long.
-_LENGTH_OF_BATCH = 60.0
-#: The minimum of both if more servers wait than slots exist: below it, wget's start would dominate.
-_SMALLEST_BATCH = 10
-_SHORTEST_BATCH = 2.0
 #: Batches that wget may be ahead of the reader. This bounds the time until a limit or an error is noticed.
 _FURTHEST = 2
 _POLL = 0.02
 _WATCH = 0.25
 _SECONDS_BETWEEN = 0.5
+#: Seconds that a crawl that ends waits for wgets that make no requests any more: a killed one loses a document.
+_LONGEST_DRAIN = 5.0
 #: Seconds that a stopping job waits for results that are being read.
 _LONGEST_STOP = 2.0
 
 _log = logging.getLogger(__name__)
 
 
-def capture(job: Job, archived: ArchivedPages) -> Captured:
+def capture(job: Job, archived: ArchivedPages, book: OrderBook) -> Captured:
     """Fetch the frontier's URLs; `archived` has the links of pages that fail or did not change.
 
-    Returns when nothing is left to fetch, a limit is reached, or `job.stop` is set.
+    Returns when nothing is left to fetch, a limit is reached, or `job.stop` is set; also when the job is held, where
+    the agent begins it again.
     """
-    work = _Capture(job, archived)
+    work = _Capture(job, archived, book)
     try:
         work.read_unread()
         return work.run()
@@ -70,8 +70,9 @@ def capture(job: Job, archived: ArchivedPages) -> Captured:
 
 
 class _Capture:
-    def __init__(self, job: Job, archived: ArchivedPages) -> None:
+    def __init__(self, job: Job, archived: ArchivedPages, book: OrderBook) -> None:
         self.job = job
+        self.book = book
         self.frontier = job.frontier
         self.settings = job.settings
         self.intake = Disposition(job, archived)
@@ -87,13 +88,12 @@ class _Capture:
         self.reader = ResultReader(
             Limits(job.settings.max_file_size, job.settings.keep_errors, public, self.is_conditional)
         )
-        most = max(job.instances, self.settings.max_instances)
+        # What the archive allows over all jobs, no job raises.
+        most = job.instances or self.settings.max_instances
+        self.most = min(most, self.settings.max_instances)
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
-        self.waiting: dict[str, float] | None = None  # copy of `frontier.waiting()`; None if it may have changed
-        self.sharing = 1  # servers that need a slot, now or once their results are read
-        self.served = Counter(job.frontier.served())
-        self.held: dict[str, float] = {}  # server that is not due yet → when to check again (monotonic)
+        self.turns = Turns(job, book, self.most)
         self.done = self.known = 0  # URLs, when they were counted last
         self.unread: dict[int, int] = {}  # batches that wget has finished → number of their URLs
         self.tell_again = self.count_again = 0.0
@@ -104,12 +104,15 @@ class _Capture:
     def run(self) -> Captured:
         """Start batches that are due and read batches that have ended, until nothing is left."""
         while True:
+            if self.book.take():
+                self.wgets.end_between(lambda domain: scope.matches(self.book.left_out, domain))
+                self.turns.waiting = None
             limit = self._limit()
             if limit is not None:
                 return limit
             waiting = self.start_batches()
             if not self.wgets and not waiting and not self.reader.backlog:
-                return self.intake.verdict()
+                return self.intake.verdict(self.book.left_out, self.turns.full)
             self._collect()
             self._tell()
             batch = self.reader.next(self.wgets.descriptors, self._patience())
@@ -120,37 +123,22 @@ class _Capture:
     def start_batches(self) -> bool:
         """Start wget on each server that is free and due; return whether any URL waits."""
         now = steadyclock.steady()
-        if self.waiting is None:
-            self.waiting = self.frontier.waiting()
-            self.sharing = max(1, len(self.waiting.keys() | self.wgets.domains) + self.reader.backlog)
+        self.turns.look(self.wgets.domains, self.reader.backlog)
         self.wants_place = False
-        due = self._due(now)
-        while due and len(self.wgets) < self.settings.max_instances and self.reader.backlog <= _FURTHEST:
+        due = self.turns.due(now, self.wgets.domains) if len(self.wgets) < self.most else []
+        while due and len(self.wgets) < self.most and self.reader.backlog <= _FURTHEST:
             self._start(heapq.heappop(due)[-1], now)
         if not self.wants_place:
             self.slots.leave()
-        return self.waiting is None or bool(self.waiting)
-
-    def _due(self, now: float) -> list[tuple[int, float, str]]:
-        """Return a heap of the servers that may be requested from, fewest URLs fetched first."""
-        if self.waiting is None or len(self.wgets) >= self.settings.max_instances:
-            return []
-        busy, moment = self.wgets.domains, time.monotonic()
-        due = [
-            (self.served[domain], ready, domain)
-            for domain, ready in self.waiting.items()
-            if ready <= now and domain not in busy and self.held.get(domain, 0.0) <= moment
-        ]
-        heapq.heapify(due)
-        return due
+        return self.turns.waiting is None or bool(self.turns.waiting)
 
     def read(self, batch: EndedBatch) -> None:
         """Apply the results of a batch to the frontier, in one transaction."""
         rows = self.frontier.fetching(batch.number)
         with self.frontier.changes(), closing(self.reader.answers(batch, rows)) as answers:
-            self.intake.take_in(batch.domain, answers)
+            self.turns.got_back(batch.domain, self.intake.take_in(batch.domain, answers))
             self.frontier.batch_read(batch.number)
-        self.waiting = None
+        self.turns.waiting = None
         if not self.done:
             self.tell_again = self.count_again = 0.0  # show the first results at once
         self.done += self.unread.pop(batch.number, 0)
@@ -188,6 +176,7 @@ class _Capture:
 
     def _give(self, each: Running) -> None:
         files = each.files
+        self.turns.note_pace(each.documents, each.seconds, each.wait)
         self.unread[files.number] = len(each.rows)
         self.reader.give(EndedBatch(files.number, each.domain, each.rows, files.warc, files.log, each.killed))
 
@@ -196,7 +185,7 @@ class _Capture:
         self.wgets.watch(self.intake.room)
         if self.wgets.pause:
             return _POLL * 2
-        return _WATCH if len(self.wgets) >= self.settings.max_instances or not self.waiting else _POLL
+        return _WATCH if len(self.wgets) >= self.most or not self.turns.waiting else _POLL
 
     def end(self) -> bool:
         """End all running wgets and apply what they fetched; return whether all of it was applied."""
@@ -215,8 +204,8 @@ class _Capture:
             return  # another job fetches from this server
         place, started = None, False
         try:
-            wait = self.settings.wait
-            if not self._is_due(domain, lock, wait):
+            wait, speed = self.turns.wait(domain), self.turns.speed(self.wgets.speed)
+            if speed is None or not self._is_due(domain, lock, wait):
                 return
             place = self.slots.take(len(self.wgets))
             if place is None:
@@ -224,7 +213,7 @@ class _Capture:
                 return
             rows, wait = self._choose(domain, now, wait)
             if rows and self._is_due(domain, lock, wait):
-                self._launch(domain, rows, wait, lock, place)
+                self._launch(domain, rows, wait, speed, (lock, place))
                 started = True
         finally:
             if not started:
@@ -236,7 +225,7 @@ class _Capture:
         """Return whether the server is known to be at an address that the crawl may request from."""
         reach = Reach.PUBLIC if self.lookups is None else self.lookups.reach(addresses.host_of(domain))
         if reach is Reach.PENDING:
-            self.held[domain] = time.monotonic() + _POLL
+            self.turns.held[domain] = time.monotonic() + _POLL
         elif reach is Reach.PRIVATE:
             _log.warning(
                 "%s is at a private address, and is not asked: `private_addresses = true` would let it be crawled",
@@ -244,25 +233,23 @@ class _Capture:
             )
             with self.frontier.changes():
                 self.intake.keep_out(domain)
-            self.waiting = None
+            self.turns.waiting = None
         return reach is Reach.PUBLIC
 
     def _is_due(self, domain: str, lock: int, wait: float) -> bool:
         """Return whether the wait since any job's last request, and the pause that the server asked for, are over."""
         left = serverlocks.seconds_to_wait(lock, wait)
         if left <= 0:
-            self.held.pop(domain, None)
+            self.turns.held.pop(domain, None)
         else:
-            self.held[domain] = time.monotonic() + min(left, 1.0)  # another job may change the wait by then
+            self.turns.held[domain] = time.monotonic() + min(left, 1.0)  # another job may change the wait by then
         return left <= 0
 
     def _choose(self, domain: str, now: float, wait: float) -> tuple[list[FrontierUrl], float]:
         """Return the next URLs of a server that robots.txt allows, as far as it is known, and the wait in seconds."""
-        share = self.settings.max_instances / self.sharing
-        most = 1 if self.intake.is_doubtful(domain) else _share_of_batch(share)
-        most = _in_time(most, wait, share)
+        most = 1 if self.intake.is_doubtful(domain) else self.turns.size(domain, wait)
         allowed: list[FrontierUrl] = []
-        self.waiting = None
+        self.turns.waiting = None
         with self.frontier.changes():
             while rows := self.frontier.next(domain, now, most):
                 first = [row for row in rows if row.kind == LinkKind.ROBOTS]
@@ -274,7 +261,7 @@ class _Capture:
                     break  # else all of them were refused
         if allowed:
             wait = max(wait, self.robots.delay(allowed[0].url, now))
-        return allowed[: _in_time(most, wait, share)], wait
+        return allowed[: min(most, self.turns.size(domain, wait))], wait
 
     def _ask(self, row: FrontierUrl, now: float) -> Permission:
         """Return the robots.txt permission for a URL; settle the URL if it may not be fetched."""
@@ -291,7 +278,7 @@ class _Capture:
             )
         return say
 
-    def _launch(self, domain: str, rows: list[FrontierUrl], wait: float, lock: int, place: int) -> None:
+    def _launch(self, domain: str, rows: list[FrontierUrl], wait: float, speed: int, held: tuple[int, int]) -> None:
         # wget reads all bodies of a batch in one mode; the other URLs wait.
         to_the_end = rows[0].note == Reason.BAD_LENGTH
         rows = [row for row in rows if (row.note == Reason.BAD_LENGTH) == to_the_end]
@@ -301,8 +288,8 @@ class _Capture:
         wgetcommand.write_list(files, [row.url for row in rows])
         with self.frontier.changes():
             self.frontier.take(rows, files.number, domain)
-        self.served[domain] += len(rows)
-        self.wgets.start(files, rows, domain, wait, (lock, place), conditions=conditions)
+        self.turns.took(domain, len(rows), sum(row.kind != LinkKind.ROBOTS for row in rows))
+        self.wgets.start(files, rows, domain, wait, held, conditions=conditions, speed=speed)
 
     def _with_conditions(self, rows: list[FrontierUrl]) -> tuple[list[FrontierUrl], Mapping[str, str]]:
         """Return the first URL with the fields that make its request conditional, else those before such a URL.
@@ -322,17 +309,47 @@ class _Capture:
         """Return the end of the capture if it was stopped or a limit is reached, else None."""
         if self.job.stop.is_set():
             return Captured(False, "stopped")
-        age = steadyclock.steady() - self.job.begun.timestamp()
-        if age > self.settings.max_duration.seconds:
-            return self._cut(Status.TIME_LIMIT, OVER_TIME)
-        return self._cut(Status.QUOTA, OVER_SIZE) if self.intake.is_full else None
+        if self.book.stopped:
+            return self._cut(Reason.STOPPED)
+        if self.book.is_over_time and self.settings.at_deadline == AtDeadline.WAIT:
+            self.book.hold(Hold.DEADLINE)
+        if self.book.held:
+            return self._hold()
+        if self.book.is_over_time:
+            return self._cut(OVER_TIME)
+        return self._cut(OVER_SIZE) if self.intake.is_full else None
 
-    def _cut(self, status: Status, why: str) -> Captured:
+    def _cut(self, why: Reason) -> Captured:
+        self._drain(_LONGEST_DRAIN)
         if not self.end():
             return Captured(False, "stopped")
         with self.frontier.changes():
-            self.frontier.give_up(status, why)
+            self.frontier.give_up(Status.CUT, why)
         return Captured(False, why)
+
+    def _drain(self, seconds: float) -> None:
+        """Let the wgets end without another request, and apply what they fetched; wait at most so long."""
+        self.wgets.drain()
+        self.slots.leave()
+        until = time.monotonic() + seconds
+        while self.wgets and not self.job.stop.is_set() and time.monotonic() < until:
+            self._collect()
+            self.book.take()
+            batch = self.reader.next(self.wgets.descriptors, _WATCH)
+            if batch is not None:
+                self.read(batch)
+
+    def _hold(self) -> Captured | None:
+        """Give all places back, and wait for an order; return None when it goes on."""
+        self._drain(math.inf)
+        self.end()
+        self.turns.waiting = None
+        if self.job.by_agent:  # which begins the job again, once it has an order
+            return None if self.book.take(at_once=True) else Captured(False, str(self.book.held))
+        _log.warning("%s is held (%s); `webarc-agent job` lets it go on", self.job.name, self.book.held)
+        while self.book.held and not self.book.stopped and not self.job.stop.wait(_WATCH):
+            self.book.take()
+        return Captured(False, "stopped") if self.job.stop.is_set() else None
 
     def _tell(self) -> None:
         """Report the progress, at most every `_SECONDS_BETWEEN`, including documents fetched but not yet read."""
@@ -348,14 +365,3 @@ class _Capture:
             self.count_again = time.monotonic() + 50 * (time.monotonic() - now)
         done = self.done + self.wgets.answered + sum(self.unread.values())
         self.job.progress("capture", done, max(done, self.known))
-
-
-def _share_of_batch(share: float) -> int:
-    """Return the size of a batch, in URLs, if slots exist for the given `share` of the waiting servers."""
-    return max(_SMALLEST_BATCH, int(LARGEST_BATCH * min(share, 1.0)))
-
-
-def _in_time(most: int, wait: float, share: float) -> int:
-    """Return the size of a batch, in URLs, limited so that its results arrive soon however long the waits are."""
-    length = max(_SHORTEST_BATCH, _LENGTH_OF_BATCH * min(share, 1.0))
-    return max(1, min(most, int(length / wait))) if wait else most

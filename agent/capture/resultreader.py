@@ -172,7 +172,9 @@ class ResultReader:
         if not self._queue or self._sent:
             return
         batch = self._queue[0]
-        killed = None if batch.killed is None else (int(batch.killed.status), str(batch.killed.note))
+        killed = (
+            None if batch.killed is None else (int(batch.killed.status), str(batch.killed.note), batch.killed.drained)
+        )
         rows, limits = list(map(_values_of_row, batch.rows)), _values_of_limits(self._limits)
         task = (rows, str(batch.warc), str(batch.log), killed, limits, steadyclock.OFFSET)
         if self._process is None:

@@ -53,6 +53,7 @@ def command(
     *,
     to_the_end: bool = False,
     conditions: Mapping[str, str] = MappingProxyType({}),
+    speed: int = 0,
 ) -> list[str]:
     """Return wget's arguments (wget(1)); its working folder is the job's folder.
 
@@ -84,6 +85,8 @@ def command(
         "--keep-session-cookies",
         f"--save-cookies={cookies}",
     ]
+    if speed:
+        arguments.append(f"--limit-rate={speed}")
     if wait:
         # Log the response heads: Retry-After must be known before the next request (wgetlog.py).
         arguments.append("--server-response")
@@ -122,6 +125,18 @@ def bytes_so_far(pid: int, folder: Path) -> int:
     except (OSError, ValueError, IndexError):
         pass  # wget has just ended
     return most
+
+
+def is_between(pid: int, folder: Path) -> bool:
+    """Return whether wget pauses between two documents: it sleeps (proc(5)), and has no document under way.
+
+    Its log does not tell: wget writes the end of a document together with the head of the next one.
+    """
+    try:
+        asleep = "nanosleep" in Path(f"/proc/{pid}/wchan").read_text("ascii", "replace")
+    except OSError:
+        return False
+    return asleep and bytes_so_far(pid, folder) == 0  # with a limit of speed it also sleeps amid a document
 
 
 def bytes_fetched(files: BatchFiles) -> int:

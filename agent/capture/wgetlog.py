@@ -38,7 +38,7 @@ _FAILURES = tuple(
         (r"Connection closed at byte|Read error at byte \d+.* \(Success\)", Status.CONNECTION_LOST, Reason.CLOSED),
         (r"No data received", Status.CONNECTION_LOST, Reason.NO_ANSWER),
         (r"failed: ", Status.CONNECT_FAILED, Reason.CONNECT_FAILED),
-        (r"[Hh]eader|Malformed status line", Status.CONNECTION_LOST, Reason.BAD_HEAD),
+        (r"[Hh]eader|Malformed status line", Status.INVALID_RESPONSE, Reason.BAD_HEAD),
     )
 )
 

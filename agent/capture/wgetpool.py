@@ -7,11 +7,13 @@ even if the agent dies. Its documents are in its WARC however it ends.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import resource
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -32,8 +34,13 @@ _GRACE = 1.0
 #: Bytes of a document beyond a limit at which wget is ended: the size of its buffers.
 _SLACK = 1 << 16
 _PATIENT_END = 5.0
+#: Seconds that a document may still take once its wget shall end; seconds between two looks whether it pauses.
+_LONGEST_DOCUMENT = 1.0
+_LOOK = 0.002
 #: wget was stopped before finishing its batch; no URL is at fault.
 ENDED_EARLY = Killed(0, "")
+#: wget was kept from further requests, so all that it did not fetch is still to be fetched.
+DRAINED = Killed(0, "", drained=True)
 
 
 @dataclass
@@ -52,10 +59,18 @@ class Running:
     documents: int = 0  # begun by it; `counted` is the position in its log up to which they were counted
     counted: int = 0
     since: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
+    ended: float = 0.0
+    speed: int = 0  # bytes a second; 0: as fast as the server
     watched: float = 0.0
     seen: LogPosition = LogPosition()
     stopped_until: float = 0.0  # monotonic: the end of its stop, since its server asked for a pause; 0: not stopped
     killed: Killed | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it ran."""
+        return self.ended - self.started if self.ended else 0.0
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal, if it still runs."""
@@ -87,6 +102,11 @@ class Wgets:
         return {each.domain for each in self._running}
 
     @property
+    def speed(self) -> int:
+        """Bytes a second that they may fetch together, as far as they have a limit."""
+        return sum(each.speed for each in self._running)
+
+    @property
     def answered(self) -> int:
         """The number of documents that they have finished, as far as their logs were read."""
         return sum(max(0, min(each.documents, len(each.rows)) - 1) for each in self._running)
@@ -110,10 +130,12 @@ class Wgets:
         held: tuple[int, int],
         *,
         conditions: Mapping[str, str],
+        speed: int = 0,
     ) -> None:
         """Start wget on a batch whose list is written. Either all `rows` have the note Reason.BAD_LENGTH, or none.
 
         `held` is (the server's lock, a slot); this object closes them. `conditions` are request fields for one URL.
+        `speed` is the limit in bytes a second; 0 is none.
         """
         with files.errors.open("wb") as errors:
             process = subprocess.Popen(
@@ -124,6 +146,7 @@ class Wgets:
                     self._cookies / domain,
                     to_the_end=rows[0].note == Reason.BAD_LENGTH,
                     conditions=conditions,
+                    speed=speed,
                 ),
                 env=wgetcommand.environment(),
                 stdin=subprocess.DEVNULL,
@@ -135,7 +158,7 @@ class Wgets:
         lock, place = held
         seen = LogPosition(in_a_row=serverlocks.asked_in_a_row(lock))
         pidfd = os.pidfd_open(process.pid)
-        self._running.append(Running(files, rows, domain, process, lock, place, pidfd, wait, seen=seen))
+        self._running.append(Running(files, rows, domain, process, lock, place, pidfd, wait, seen=seen, speed=speed))
 
     def ended(self) -> Iterable[Running]:
         """Remove and yield the wgets that have ended. Raises CrawlFailed for a wget that could not start."""
@@ -143,6 +166,33 @@ class Wgets:
             self._release(each)
             _check_begun(each)
             yield each
+
+    def drain(self) -> None:
+        """Let all wgets end without another request; each keeps what it has fetched, and gives up its lock and place.
+
+        It takes them as long as they would pause between the requests that they had before them.
+        """
+        self._at_pause(lambda _: True, _drain)
+
+    def end_between(self, which: Callable[[str], bool] = lambda _: True) -> None:
+        """Kill the wgets on `which` servers while they pause; the last document of each is lost (see `_drain`)."""
+        self._at_pause(which, lambda each: each.kill(ENDED_EARLY))
+
+    def _at_pause(self, which: Callable[[str], bool], end: Callable[[Running], None]) -> None:
+        """End wgets when they pause between two documents.
+
+        One without pauses, or at a document that takes longer than `_LONGEST_DOCUMENT` seconds, is killed amid it.
+        """
+        until = time.monotonic() + _LONGEST_DOCUMENT
+        left = [each for each in self._running if which(each.domain) and not each.killed]
+        while left:
+            for each in left:
+                if each.stopped_until or wgetcommand.is_between(each.process.pid, self._folder):
+                    end(each)
+                elif not each.wait or time.monotonic() > until:
+                    each.kill(ENDED_EARLY)
+            left = [each for each in left if not each.killed and each.process.poll() is None]
+            time.sleep(_LOOK if left else 0)
 
     def end(self) -> list[Running]:
         """End all wgets and return them: SIGTERM first, SIGKILL after `_PATIENT_END` seconds."""
@@ -218,12 +268,29 @@ class Wgets:
     def _release(self, each: Running) -> None:
         """Record the pause that the server asked for, for all jobs; then release the server's lock and the slot."""
         self._running.remove(each)
-        if each.killed not in (None, ENDED_EARLY) and wgetlog.begun(each.files.log) != each.begun:
+        each.ended = time.monotonic()
+        each.documents += wgetlog.count_begun(each.files.log, each.counted)[0]
+        if each.killed not in (None, ENDED_EARLY, DRAINED) and wgetlog.begun(each.files.log) != each.begun:
             each.killed = ENDED_EARLY  # wget had already begun the next document, which is not at fault
-        seen = wgetlog.pause_requested(each.files.log, each.seen, each.wait, time.time(), ended=True)
-        serverlocks.note(each.lock, seen.seconds or 0.0, seen.in_a_row)
+        if each.killed != DRAINED:
+            seen = wgetlog.pause_requested(each.files.log, each.seen, each.wait, time.time(), ended=True)
+            serverlocks.note(each.lock, seen.seconds or 0.0, seen.in_a_row)
         for fd in (each.lock, each.place, each.pidfd):
             os.close(fd)
+
+
+def _drain(each: Running) -> None:
+    """Let wget end by itself without another request, since it may open no more files and connections.
+
+    A kill would lose the last document: wget keeps the end of its WARC in memory until its next request.
+    """
+    each.killed = DRAINED
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        resource.prlimit(each.process.pid, resource.RLIMIT_NOFILE, (0, 0))
+    serverlocks.note(each.lock, 0.0, each.seen.in_a_row)
+    for fd in (each.lock, each.place):
+        fcntl.flock(fd, fcntl.LOCK_UN)  # wget has them open, too, and sends nothing any more
+    each.send(signal.SIGCONT)
 
 
 def _check_begun(each: Running) -> None:

@@ -14,6 +14,7 @@ COMMANDS = Commands(
         "import": "agent.commands.import_:import_",
         "start": "agent.commands.start:start",
         "stop": "agent.commands.start:stop",
+        "job": "agent.commands.control.job:job",
         "status": "agent.commands.status:status",
         "report": "agent.commands.report:report",
         "record": "agent.commands.records.steps:record",

@@ -54,7 +54,9 @@ def crawl_options(command: _F) -> _F:
         name = field.name.replace("_", "-")
         explain = f"{field.metadata['help']} [default: {_shown(field.default)}]"
         kind = hints[field.name]
-        if kind is bool:
+        if "words" in field.metadata:
+            option = click.option(f"--{name}", field.name, type=_NumberOrWords(), default=None, help=explain)
+        elif kind is bool:
             option = click.option(f"--{name}/--no-{name}", field.name, default=None, help=explain)
         elif kind in (int, float):
             option = click.option(f"--{name}", field.name, type=kind, default=None, help=explain)
@@ -64,6 +66,16 @@ def crawl_options(command: _F) -> _F:
             option = click.option(f"--{name}", field.name, multiple=True, help=f"{explain} May be given again.")
         command = option(command)
     return command
+
+
+class _NumberOrWords(click.ParamType):  # type: ignore[type-arg] # not generic when it runs
+    """A number, or what its setting takes in words: `unlimited`, `500 kB`."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        """Return the number where it is one; the setting's own check judges the rest."""
+        return int(value) if isinstance(value, str) and value.lstrip("-").isdecimal() else value
 
 
 def _shown(default: Any) -> str:

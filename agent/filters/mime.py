@@ -5,11 +5,10 @@ A document is kept if its type matches an include (or no includes are given) and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Protocol
 
+from agent.policy.typerules import wanted
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.settings import Profile
 
@@ -22,7 +21,7 @@ class _Typed(Protocol):
 def settings(table: Mapping[str, Any]) -> Profile:
     """Return the lists of a settings file (/Fi-4.1…4.3/). Raises ValueError with a line for each fault."""
     faults = [f"{key}: there is no such setting" for key in table if key not in ("include", "exclude")]
-    lists: dict[str, tuple[str, ...]] = {}
+    lists: dict[str, Any] = {}
     for key in ("include", "exclude"):
         try:
             lists[key] = validators.list_of(validators.mime_pattern)(table.get(key, []))
@@ -38,14 +37,3 @@ def keep(document: _Typed, settings: Profile) -> bool:
     if not settings.include and not settings.exclude:
         return True
     return wanted(document.mime_type, settings)
-
-
-def wanted(mime_type: str, rules: Profile) -> bool:
-    """Return whether a MIME type matches an include (or no includes are given) and no exclude (/Fi-4.4/)."""
-    included = not rules.include or any(_pattern(each).fullmatch(mime_type) for each in rules.include)
-    return included and not any(_pattern(each).fullmatch(mime_type) for each in rules.exclude)
-
-
-@lru_cache(maxsize=1024)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.escape(pattern).replace(r"\*", ".*"), re.IGNORECASE)

@@ -15,8 +15,9 @@ from agent.frontier.rows import FoundUrl, FrontierUrl
 from agent.frontier.store import Frontier
 from agent.policy import addresses, scope, traps
 from agent.policy.fetchstatus import Status
+from agent.policy.typerules import TypeRules
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
-from webarcfs.archive.config.settings import CrawlSettings, Publication
+from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.archive.model.redirects import LONGEST_CHAIN
 from webarcfs.content.htmlurls import Kind
@@ -46,7 +47,7 @@ def _bounds(frontier: Frontier, settings: CrawlSettings) -> traps.Bounds:
 class Discovery:
     """Judges the URLs that a crawl finds and adds them to the frontier."""
 
-    def __init__(self, frontier: Frontier, publication: Publication) -> None:
+    def __init__(self, frontier: Frontier, publication: Publication, profile: Profile | None = None) -> None:
         self._frontier = frontier
         hosts = frozenset(scope.domain_in(url) for url in publication.urls) | frozenset(frontier.get(facts.HOSTS) or ())
         self._scope = scope.Scope(
@@ -58,6 +59,10 @@ class Discovery:
             page_requisites=publication.crawl.page_requisites,
             traps=_bounds(frontier, publication.crawl),
             private_addresses=addresses.may_be_private(publication.crawl, publication.urls),
+            paths=publication.crawl.paths,
+            extensions=publication.crawl.exclude_extensions,
+            types=TypeRules.of(publication.crawl, profile),
+            servers=publication.server,
         )
         self._crowd = UrlQuotas(frontier, publication.crawl)
         # Recently added links → their depth: pages of a site share most of their links.
@@ -97,10 +102,10 @@ class Discovery:
     def redirect(self, page: FrontierUrl, target: str) -> None:
         """Add the target of a redirect."""
         self.flush()
-        domain = scope.domain_in(target)
-        if page.kind == LinkKind.SEED or (page.kind == LinkKind.REDIRECT and not page.hops.strip("R")):
-            self._accept(domain)
-        find = self._judged(target, LinkKind.REDIRECT, page.depth, page)
+        is_start = page.kind == LinkKind.SEED or (page.kind == LinkKind.REDIRECT and not page.hops.strip("R"))
+        if is_start:
+            self._accept(scope.domain_in(target))
+        find = self._judged(target, LinkKind.REDIRECT, page.depth, page, is_start=is_start)
         trail = len(find.hops) - len(find.hops.rstrip("R"))
         if trail > LONGEST_CHAIN:
             find = dataclasses.replace(find, state=UrlState.REFUSED, status=int(Status.TRAP), note=traps.REDIRECTS)
@@ -131,9 +136,10 @@ class Discovery:
         if len(self._offered) > _MOST_KNOWN:
             self._offered.clear()
 
-    def _judged(self, url: str, kind: str, depth: int, page: FrontierUrl) -> FoundUrl:
+    def _judged(self, url: str, kind: str, depth: int, page: FrontierUrl, *, is_start: bool = False) -> FoundUrl:
         domain = scope.domain_in(url)
-        verdict = scope.judge(self._scope, url, depth, kind)
+        inner = page.inner + (kind == LinkKind.LINK) if domain == page.domain else 0
+        verdict = scope.judge(self._scope, url, depth, kind, on_server=inner, is_start=is_start)
         if verdict is None:
             verdict = self._crowd.judge(url, domain, domain in self._scope.hosts)
         find = FoundUrl(
@@ -143,6 +149,7 @@ class Discovery:
             depth=depth,
             hops=page.hops + _LETTERS[kind],
             found_on=page.id,
+            inner=inner,
         )
         if verdict is None:
             return find
@@ -155,5 +162,5 @@ class Discovery:
         self._offered.clear()
         self._frontier.set(facts.HOSTS, sorted(self._scope.hosts))
         for row in self._frontier.refused_by_host(domain):
-            if scope.judge(self._scope, row.url, row.depth, row.kind) is None:
+            if scope.judge(self._scope, row.url, row.depth, row.kind, on_server=row.inner) is None:
                 self._frontier.admit(row.id)

@@ -37,6 +37,13 @@ class CaptureEnd(TypedDict):
     reason: str
 
 
+class Held(TypedDict):
+    """Why a job waits for an order, and since when, in seconds since the epoch."""
+
+    why: str
+    since: float
+
+
 class PublishedDomain(TypedDict):
     """The publication of a domain, as in summary.json."""
 
@@ -67,6 +74,20 @@ class FileRead(TypedDict):
 BEGUN: Fact[float] = Fact("begun")
 #: The end of fetching; absent until then: jobs.crawljob.
 CAPTURED: Fact[CaptureEnd] = Fact("captured")
+#: The number of the last order that the job took: jobfolder.orderbook.
+ORDERS: Fact[int] = Fact("orders")
+#: Why the job waits for an order; None if it does not: jobfolder.orderbook.
+HELD: Fact[Held | None] = Fact("held")
+#: The seconds for which the job was paused, over all pauses: jobfolder.orderbook.
+HELD_SECONDS: Fact[float] = Fact("held_seconds")
+#: The deadline that a person gave, in seconds since the epoch: jobfolder.orderbook.
+DEADLINE: Fact[float] = Fact("deadline")
+#: Hosts that a person had left out: jobfolder.orderbook.
+LEFT_OUT: Fact[list[str]] = Fact("left_out")
+#: Whether a person ended the fetching: jobfolder.orderbook.
+STOPPED: Fact[bool] = Fact("stopped")
+#: Whether a person discarded the job: jobfolder.orderbook.
+DISCARDED: Fact[bool] = Fact("discarded")
 #: The archive's counter when fetching began: pipeline.overlap.
 COUNTER: Fact[int] = Fact("counter")
 #: Whether fetching had ended before the publishing process started: pipeline.overlap.

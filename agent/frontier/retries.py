@@ -22,7 +22,7 @@ def again(row: FrontierUrl) -> UrlOutcome:
 def failed(row: FrontierUrl, status: int, note: str, now: float) -> UrlOutcome:
     """Return the outcome of a failure: waiting, or failed after the last try. Too big or too slow is always failed."""
     outcome = UrlOutcome(id=row.id, state=UrlState.FAILED, status=int(status), note=note)
-    if status in (Status.QUOTA, Status.TIME_LIMIT):
+    if status in (Status.QUOTA, Status.TIME_LIMIT, Status.TYPE):
         return outcome
     return _later(outcome, next_try(0, row.tries, "", now))
 

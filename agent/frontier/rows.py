@@ -36,6 +36,8 @@ class FrontierUrl:
     target: str
     expanded: int
     nested: int
+    links: int
+    inner: int
     result: str
 
 
@@ -52,6 +54,7 @@ class FoundUrl:
     state: str = UrlState.WAITING
     status: int = 0
     note: str = ""
+    inner: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,3 +74,4 @@ class UrlOutcome:
     captured: str = ""
     arc: str = ""
     target: str = ""
+    links: int = -1

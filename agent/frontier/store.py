@@ -23,7 +23,9 @@ from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.redirects import LONGEST_TARGET
 
 #: `PRAGMA user_version` of sql/frontier/schema.sql.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+#: The version whose jobs are finished as they are: columns are added.
+_UPGRADED = 2
 #: Keys of `Frontier.counts` that are not states.
 NO_STATES = ("bytes", "documents")
 _AT_ONCE = 1000
@@ -41,6 +43,8 @@ class Frontier:
             version = self._scalar("schema_version")
             if version == 0 and not self._db.table_names():
                 self._db.executescript(sql("frontier/tune") + sql("frontier/schema"))
+            elif version == _UPGRADED:
+                self._db.executescript(sql("frontier/upgrade"))
             elif version != SCHEMA_VERSION:
                 raise Damaged(f"{path} is of version {version}, not {SCHEMA_VERSION}; remove its job folder")
             self._db.executescript(sql("frontier/tune"))
@@ -90,9 +94,12 @@ class Frontier:
         """Return domain → when its first waiting URL may be fetched (seconds since 1970)."""
         return {row["domain"]: row["ready"] for row in self._query("frontier/waiting")}
 
-    def served(self) -> dict[str, int]:
-        """Return domain → the number of its URLs in batches so far. Reads all rows."""
-        return {row["domain"]: row["urls"] for row in self._query("frontier/served")}
+    def served(self) -> dict[str, tuple[int, int]]:
+        """Return domain → the number of its URLs in batches so far, and how many of them count as documents.
+
+        Reads all rows.
+        """
+        return {row["domain"]: (row["urls"], row["documents"]) for row in self._query("frontier/served")}
 
     def next(self, domain: str, now: float, most: int) -> list[FrontierUrl]:
         """Return the next URLs of `domain` to fetch, at most `most`, nearest to the start URLs first."""
@@ -150,6 +157,10 @@ class Frontier:
     def give_up(self, status: int, note: str, domain: str = "") -> None:
         """Refuse all URLs still to be fetched (of one domain), with the given reason."""
         self._run("frontier/give_up", status=status, note=note, domain=domain)
+
+    def refuse_waiting(self, domain: str, status: int, note: str) -> None:
+        """Refuse all waiting URLs of a domain, with the given reason; what is being fetched goes on."""
+        self._run("frontier/refuse_waiting", domain=domain, status=status, note=note)
 
     def fail_domain(self, domain: str, status: int, note: str) -> None:
         """Fail all waiting URLs of a domain."""

@@ -13,6 +13,7 @@ from typing import Any
 from agent.jobfolder.jobstate import VERSION
 from agent.system import jsonfile
 from webarcfs.archive.config import settings as config
+from webarcfs.archive.config import validators
 from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.model.errors import Damaged, WebarcError
@@ -104,7 +105,8 @@ def _plain(settings: Publication | CrawlSettings | Profile) -> dict[str, Any]:
     for each in dataclasses.fields(settings):
         value = getattr(settings, each.name)
         if "check" in each.metadata and each.name != "start" and value not in (None, ""):
-            values[each.name] = _as_json(value)
+            unlimited = value != each.default and value == each.metadata.get("words") == config.UNLIMITED
+            values[each.name] = validators.UNLIMITED_WORD if unlimited else _as_json(value)
     return values
 
 

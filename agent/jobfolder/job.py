@@ -7,13 +7,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any, Protocol
 
 from agent.frontier.store import Frontier
+from agent.policy.typerules import TypeRules
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 
 #: Reports the progress of long work: (name of the work, number done, number known).
 Progress = Callable[[str, int, int], None]
+
+
+class Note(Protocol):
+    """Writes fields of the job's item at once."""
+
+    def __call__(self, **facts: Any) -> None:
+        """The fields by name."""
+
+
+def _nothing(**_facts: Any) -> None:
+    """Write nothing: nobody keeps an item of this job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +48,13 @@ class Job:
     sources: tuple[str, ...] = ()
     stop: threading.Event = field(default_factory=threading.Event)
     progress: Progress = lambda *_: None
+    note: Note = _nothing
+    by_agent: bool = False  # whether it ends when it is held, since the agent begins it again
+
+    @property
+    def types(self) -> TypeRules:
+        """Which types of documents it keeps."""
+        return TypeRules.of(self.settings, self.profile)
 
     @property
     def settings(self) -> CrawlSettings:

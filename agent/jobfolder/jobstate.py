@@ -39,6 +39,13 @@ class Phase(StrEnum):
     FAILED = "failed"
 
 
+class Hold(StrEnum):
+    """Why a job keeps what it has, and waits for an order."""
+
+    PAUSED = "paused"
+    DEADLINE = "deadline"
+
+
 #: States in which a process works on the item.
 AT_WORK = frozenset({Phase.WAITING, Phase.COLLECTING, Phase.CONVERTING})
 
@@ -68,6 +75,9 @@ class JobState:
     reason: str = ""
     failures: int = 0  # number of failures in a row
     again: str = ""  # time of its next try; empty: when its publication is due
+    latest_end: str = ""  # its deadline
+    held: str = ""  # why it fetches nothing until a person says how it goes on (`Hold`); empty: it is not held
+    orders: int = 0  # number of the last order that it took
     by_agent: bool = False  # whether the agent, not a command, started its last process
     pid: int = 0
     ticks: int = 0

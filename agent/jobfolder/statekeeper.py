@@ -59,6 +59,14 @@ class StateKeeper:
         self.item = self.ended(state, **facts)
         jobstate.save(self.folder, self.item)
 
+    def note(self, **facts: Any) -> None:
+        """Write some fields of the item at once, if they have other values; `Job.note` is this method."""
+        changed = dataclasses.replace(self.item, **facts)
+        if changed != self.item:
+            self.item = dataclasses.replace(changed, updated=format_time(now()))
+            with contextlib.suppress(OSError):  # the frontier has them
+                jobstate.save(self.folder, self.item)
+
     def failed(self, reason: str) -> None:
         """Write that the job has failed. Raises OSError if the disk is too full even with the reserve."""
         counts: dict[str, Any] = {}

@@ -20,9 +20,12 @@ from agent.jobfolder.definition import Definition
 from agent.jobfolder.job import Job, Progress
 from agent.jobfolder.jobstate import Phase
 from agent.jobfolder.names import OCCASION
+from agent.jobfolder.orderbook import OrderBook, stop_on_discard
 from agent.jobfolder.statekeeper import StateKeeper
 from agent.jobs.ending import JobOutcome, failures_noted, finish, publish, until_stopped
 from agent.pipeline import overlap
+from agent.policy.fetchstatus import Status
+from agent.policy.vocabulary import Reason
 from agent.reports import report
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
@@ -42,10 +45,10 @@ def run(
     instances: int = 0,
     folder: Path | None = None,
     by_agent: bool = False,
-    stop: threading.Event | None = None,
-    progress: Progress = lambda *_: None,
     occasion: str = "",
     shifts: bool = False,
+    stop: threading.Event | None = None,
+    progress: Progress = lambda *_: None,
 ) -> JobOutcome:
     """Crawl a publication, or resume its interrupted job, and publish the result.
 
@@ -69,8 +72,23 @@ def run(
         with folders.opened(folder) as frontier, failures_noted(keeper):
             definition.save(folder, asked)
             keeper.begin(frontier)
-            job = _job(archive, folder, frontier, asked, progress=keeper.progress, stop=stop or threading.Event())
-            return until_stopped(job, keeper, lambda: _work(job, keeper), _STOPPED)
+            how = {"progress": keeper.progress, "note": keeper.note, "stop": stop or threading.Event()}
+            job = _job(archive, folder, frontier, asked, by_agent=by_agent, **how)
+            return _run(job, keeper)
+
+
+def _run(job: Job, keeper: StateKeeper) -> JobOutcome:
+    """Work on the job to its end, or until it stops or is discarded."""
+    book = OrderBook(job)
+    book.take(at_once=True)
+    book.tell()
+    if not book.discarded:
+        with stop_on_discard(job, job.frontier.get(facts.ORDERS) or 0):
+            outcome = until_stopped(job, keeper, lambda: _work(job, keeper, book), _STOPPED)
+        if not outcome.interrupted:
+            return outcome
+        book.take(at_once=True)
+    return _discarded(job, keeper) if book.discarded else outcome
 
 
 def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, **how: Any) -> Job:
@@ -88,21 +106,33 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, 
     )
 
 
-def _work(job: Job, keeper: StateKeeper) -> JobOutcome:
+def _work(job: Job, keeper: StateKeeper, book: OrderBook) -> JobOutcome:
     with job.frontier.changes():
         Discovery(job.frontier, job.publication).seeds(job.publication.urls)
     seconds = report.Seconds(job.frontier)
-    captured = _captured(job, seconds)
+    captured = _captured(job, seconds, book)
     keeper.to(Phase.CONVERTING)
     warnings = [captured.reason] if captured.reason else []
     withheld = publish(job, captured.complete, seconds)
     warnings += withheld if captured.complete else []
     warnings += _fruitless(job)
-    state = Phase.INTERRUPTED if captured.reason == OVER_TIME else Phase.ARCHIVED
+    state = Phase.INTERRUPTED if captured.reason in (OVER_TIME, Reason.STOPPED) else Phase.ARCHIVED
     return finish(job, keeper, seconds, complete=captured.complete, warnings=warnings, state=state)
 
 
-def _captured(job: Job, seconds: report.Seconds) -> Captured:
+def _discarded(job: Job, keeper: StateKeeper) -> JobOutcome:
+    """End a job without publishing what is not published yet; its report and record say so."""
+    job.stop.clear()
+    seconds = report.Seconds(job.frontier)
+    with job.frontier.changes():
+        job.frontier.give_up(Status.CUT, Reason.DISCARDED)
+    publish(job, False, seconds, only_begun=True)
+    reason = str(Reason.DISCARDED)
+    keeper.note(held="", reason=reason)
+    return finish(job, keeper, seconds, complete=False, warnings=[reason], state=Phase.INTERRUPTED)
+
+
+def _captured(job: Job, seconds: report.Seconds, book: OrderBook) -> Captured:
     """Run the capture unless it has ended before an interruption; return its end. Raises Interrupted."""
     known = job.frontier.get(facts.CAPTURED)
     if known is not None:
@@ -110,8 +140,8 @@ def _captured(job: Job, seconds: report.Seconds) -> Captured:
         return Captured(**known)
     overlap.note_begin(job)
     with seconds.of("capture"):
-        captured = capture(job, ArchivedPages(job.archive))
-    if job.stop.is_set() and not captured.complete:
+        captured = capture(job, ArchivedPages(job.archive), book)
+    if book.held or (job.stop.is_set() and not captured.complete):
         raise Interrupted("stopped while it was fetching")
     end: CaptureEnd = {"complete": captured.complete, "reason": captured.reason}
     with job.frontier.changes():

@@ -16,7 +16,7 @@ from agent.jobfolder.attempts import reason_of
 from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import Phase
 from agent.jobfolder.statekeeper import StateKeeper
-from agent.jobs.publishing import publish_domain
+from agent.jobs.publishing import publish_domain, was_published
 from agent.reports import report
 from webarcfs.archive.model.errors import Interrupted, WebarcError
 
@@ -39,7 +39,8 @@ def until_stopped(job: Job, keeper: StateKeeper, work: Callable[[], JobOutcome],
     try:
         return work()
     except Interrupted:
-        keeper.to(Phase.INTERRUPTED, reason="stopped", failures=0)
+        keeper.to(Phase.INTERRUPTED, reason=keeper.item.held or "stopped", failures=0)
+        how = f"held ({keeper.item.held}); `webarc-agent job` says how it goes on" if keeper.item.held else how
         return JobOutcome(job.name, True, False, (how,), (), {}, None)
 
 
@@ -54,9 +55,14 @@ def failures_noted(keeper: StateKeeper) -> Iterator[None]:
         raise
 
 
-def publish(job: Job, complete: bool, seconds: report.Seconds) -> list[str]:
-    """Publish the job domain by domain; return a line for each incomplete publication. Raises Interrupted."""
+def publish(job: Job, complete: bool, seconds: report.Seconds, *, only_begun: bool = False) -> list[str]:
+    """Publish the job domain by domain; return a line for each incomplete publication. Raises Interrupted.
+
+    `only_begun`: nothing is published; what a killed process of the job had published is put into the index.
+    """
     for domain in job.frontier.domains():
+        if only_begun and not was_published(job, domain):
+            continue
         if job.stop.is_set():
             raise Interrupted(f"stopped before {domain} was published")
         done = publish_domain(job, domain, complete, seconds.values)

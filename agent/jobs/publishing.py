@@ -68,6 +68,17 @@ def publish_domain(
     return run, published
 
 
+def was_published(job: Job, domain: str) -> bool:
+    """Return whether a process of this job has published the domain, and may have been killed after that."""
+    known = job.frontier.get(facts.TAG.of(domain))
+    if known is None or not job.archive.repository(domain).exists():
+        return False
+    store = Repository(job.archive.repository(domain))
+    target = store.ref(CommitTag.parse(known).ref)
+    commit = sequence.crawl_commit(store, target) if target else None
+    return commit is not None and commit.message.job == job.name
+
+
 def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
     path = job.archive.repository(domain)
     found = job.frontier.has_captures(domain)

@@ -51,8 +51,11 @@ class Status(IntEnum):
     TRAP = -4000
     TOO_MANY_HOPS = -4001
     OUT_OF_SCOPE = -5000
+    LEFT_OUT = -5001
+    TYPE = -5002
     QUOTA = -5003
     TIME_LIMIT = -5004
+    CUT = -6000
     ROBOTS = -9998
 
 
@@ -60,12 +63,15 @@ class Status(IntEnum):
 #: outside the publication's bounds.
 _SEED3: dict[int, int] = {
     Status.INVALID_RESPONSE: -1,
+    Status.TYPE: -3,
     Status.QUOTA: -4,
     Status.OUT_OF_SCOPE: -5,
     Status.TOO_MANY_HOPS: -5,
     Status.TRAP: -5,
     Status.ILLEGAL_URL: -5,
+    Status.LEFT_OUT: -5,
     Status.WAITING: -6,
+    Status.CUT: -6,
     Status.ROBOTS: -7,
     Status.ROBOTS_UNREACHABLE: -7,
     Status.TIMEOUT: -10,

@@ -15,7 +15,9 @@ import idna
 from agent.policy import traps
 from agent.policy.addresses import is_private_domain
 from agent.policy.fetchstatus import Status
+from agent.policy.typerules import TypeRules, has_extension
 from agent.policy.vocabulary import LinkKind, Reason
+from webarcfs.archive.config.settings import ServerSettings
 
 _PORT = re.compile(r":[\d*?]+$")
 
@@ -32,6 +34,10 @@ EXCLUDED = Verdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED)
 EXCLUDED_HOST = Verdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED_HOST)
 FOREIGN_HOST = Verdict(Status.OUT_OF_SCOPE, Reason.FOREIGN_HOST)
 PRIVATE_ADDRESS = Verdict(Status.OUT_OF_SCOPE, Reason.PRIVATE_ADDRESS)
+OUTSIDE_PATHS = Verdict(Status.OUT_OF_SCOPE, Reason.PATHS)
+EXTENSION = Verdict(Status.OUT_OF_SCOPE, Reason.EXTENSION)
+TYPE = Verdict(Status.TYPE, Reason.TYPE)
+TOO_DEEP_ON_SERVER = Verdict(Status.TOO_MANY_HOPS, Reason.SERVER_DEPTH)
 TOO_DEEP = Verdict(Status.TOO_MANY_HOPS, Reason.TOO_DEEP)
 
 
@@ -43,7 +49,8 @@ class Scope:
     `exclude` are host names in which `*` matches any characters and `?` matches one. A pattern with a port
     (`*.e.org:8080`) is compared with host and port, any other with the host alone. `exclude` precedes all other rules.
     `private_addresses` allows hosts at private addresses. `left_out` are hosts, or hosts and paths (`e.org/old/*`),
-    that the publication leaves out; they precede the rest, too.
+    that the publication leaves out; they precede the rest, too. `paths` are the parts that belong to the job, with or
+    without a host before them; none means all. `extensions` and `types` say what is not fetched.
     """
 
     hosts: frozenset[str]
@@ -54,34 +61,74 @@ class Scope:
     traps: traps.Bounds = field(default_factory=traps.Bounds)
     private_addresses: bool = False
     left_out: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    types: TypeRules = TypeRules()
+    servers: tuple[ServerSettings, ...] = ()
 
 
-def judge(scope: Scope, url: str, depth: int, kind: str) -> Verdict | None:
+def judge(
+    scope: Scope, url: str, depth: int, kind: str, *, on_server: int = 0, is_start: bool = False
+) -> Verdict | None:
     """Return None if `url` (canonical) may enter the frontier at `depth`, else why not.
 
     `depth` is the depth of `url` itself: one more than its page's for a link, the same as its page's for a redirect or
     a requisite. Requisites are limited by hosts, not by depth. If the publication does not want requisites, the caller
-    passes a link's depth, and they are judged as links.
+    passes a link's depth, and they are judged as links. `on_server` is the depth counted from where the crawl came to
+    the server. `is_start`: it is what a start URL redirects to.
     """
     domain = domain_in(url)
-    if _matches(scope.exclude, domain):
-        return EXCLUDED_HOST
-    if scope.left_out and any(_covers(pattern, domain, url) for pattern in scope.left_out):
-        return EXCLUDED
-    if kind != LinkKind.SEED and not accepts_host(scope, domain):
-        return FOREIGN_HOST
+    if (foreign := _foreign(scope, url, domain, kind)) is not None:
+        return foreign
     if not scope.private_addresses and is_private_domain(domain):
         return PRIVATE_ADDRESS
     if depth > scope.depth and (kind == LinkKind.LINK or (kind == LinkKind.REQUISITE and not scope.page_requisites)):
         return TOO_DEEP
+    if kind != LinkKind.SEED and (unwanted := _unwanted(scope, url, kind, on_server, is_start)) is not None:
+        return unwanted
     # The user names start URLs explicitly: only the fixed limits apply to them.
     trap = traps.beyond_all(url) if kind == LinkKind.SEED else traps.why(url, scope.traps)
     return Verdict(Status.TRAP, trap) if trap is not None else None
 
 
+def _foreign(scope: Scope, url: str, domain: str, kind: str) -> Verdict | None:
+    """Return why the host of a URL, or the part of it, does not belong to the job; None if it does."""
+    if matches(scope.exclude, domain):
+        return EXCLUDED_HOST
+    if scope.left_out and any(_covers(pattern, domain, url) for pattern in scope.left_out):
+        return EXCLUDED
+    return FOREIGN_HOST if kind != LinkKind.SEED and not accepts_host(scope, domain) else None
+
+
+def _unwanted(scope: Scope, url: str, kind: str, on_server: int, is_start: bool) -> Verdict | None:
+    """Return why a URL of an accepted host is no part of the publication; None if it is one."""
+    is_requisite = kind == LinkKind.REQUISITE and scope.page_requisites
+    if scope.paths and not is_requisite and not is_start and not _on_paths(scope.paths, url):
+        return OUTSIDE_PATHS
+    if scope.extensions and has_extension(url, scope.extensions):
+        return EXTENSION
+    if not is_start and scope.types.spares_url(url):
+        return TYPE
+    if scope.servers and kind == LinkKind.LINK:
+        own = server_of(scope.servers, domain_in(url))
+        if own is not None and own.depth is not None and on_server > own.depth:
+            return TOO_DEEP_ON_SERVER
+    return None
+
+
+def server_of(servers: tuple[ServerSettings, ...], domain: str) -> ServerSettings | None:
+    """Return the settings of a server, the first whose host matches; None if it has none."""
+    return next((each for each in servers if matches((each.host,), domain)), None)
+
+
+def _on_paths(patterns: tuple[str, ...], url: str) -> bool:
+    domain = domain_in(url)
+    return any(_covers(each if each[0] != "/" else f"*{each}", domain, url) for each in patterns)
+
+
 def accepts_host(scope: Scope, domain: str) -> bool:
     """Return whether pages of `domain` (a host, with a port unless it is the scheme's default) belong to the job."""
-    return not _matches(scope.exclude, domain) and (domain in scope.hosts or _matches(scope.patterns, domain))
+    return not matches(scope.exclude, domain) and (domain in scope.hosts or matches(scope.patterns, domain))
 
 
 def domain_in(url: str) -> str:
@@ -89,7 +136,8 @@ def domain_in(url: str) -> str:
     return url.partition("://")[2].partition("/")[0]
 
 
-def _matches(patterns: tuple[str, ...], domain: str) -> bool:
+def matches(patterns: tuple[str, ...], domain: str) -> bool:
+    """Return whether a domain is one of these hosts, in which `*` matches any characters and `?` one."""
     return bool(patterns) and any(_regex(pattern).fullmatch(domain) for pattern in patterns)
 
 

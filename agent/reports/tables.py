@@ -31,8 +31,11 @@ _MEANINGS = {
     Status.TRAP: "looks like a spider trap",
     Status.TOO_MANY_HOPS: "too deep",
     Status.OUT_OF_SCOPE: "host not accepted",
+    Status.LEFT_OUT: "host left out while the crawl ran",
+    Status.TYPE: "of a type that is not kept",
     Status.QUOTA: "too large",
     Status.TIME_LIMIT: "took too long",
+    Status.CUT: "not asked for: the crawl was ended first",
     Status.ROBOTS: "forbidden by robots.txt",
 }
 

@@ -17,7 +17,10 @@ _log = logging.getLogger(__name__)
 def filter_(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
     """Yield the documents that every filter keeps. A filter that raises keeps the document; a job reports it once."""
     job = run.job
-    filters = chain(job.settings.filters, job.archive.filters, job.profile)
+    types = job.types
+    filters = chain(job.settings.filters, job.archive.filters, None if types.are_own else job.profile)
+    if types.are_own:
+        filters.insert(0, ("types", lambda document: types.wants(document.mime_type)))
     failures: dict[str, FilterFailure] = job.frontier.get(FILTER_ERRORS) or {}
     failed_before = sum(each["documents"] for each in failures.values())
     for document in documents:

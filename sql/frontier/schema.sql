@@ -30,6 +30,8 @@ CREATE TABLE url (
     target     TEXT NOT NULL DEFAULT '',    -- the target of a redirect, with its fragment
     expanded   INTEGER NOT NULL DEFAULT -1, -- the depth at which its links were added; -1: not added
     nested     INTEGER NOT NULL DEFAULT 0,  -- 1: the ARC's folder contained folders, so that other ARCs may be inside
+    links      INTEGER NOT NULL DEFAULT -1, -- number of links found in it; -1: it was not read for links
+    inner      INTEGER NOT NULL DEFAULT 0,  -- links from where the crawl came to its server, on the path of `hops`
     result     TEXT NOT NULL DEFAULT ''     -- added, changed, unchanged, filtered, duplicate, undecodable
 );
 
@@ -77,6 +79,6 @@ WHEN old.state = 'refused' AND new.state <> 'refused' AND instr(new.url, '?') BE
     ON CONFLICT (path) DO UPDATE SET urls = urls + 1;
 END;
 
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 COMMIT;

@@ -1,2 +1,3 @@
--- The number of URLs of each domain in batches, over all runs of the job.
-SELECT domain, count(*) AS urls FROM url WHERE batch > 0 GROUP BY domain;
+-- The URLs of each domain in batches, over all runs of the job; and those that were asked for, without robots.txt.
+SELECT domain, count(*) AS urls, sum(kind <> 'robots' AND state <> 'waiting') AS documents
+  FROM url WHERE batch > 0 GROUP BY domain;

@@ -48,7 +48,7 @@ _TROUBLES = {
     "/reset": Trouble(nasty.reset(), Status.CONNECTION_LOST, ("reset", _TRIES)),
     "/reset-before-head": Trouble(nasty.reset_before_head(), Status.CONNECTION_LOST, ("reset", _TRIES)),
     "/close-before-head": Trouble(nasty.close_before_head(), Status.CONNECTION_LOST, ("no-answer", _TRIES)),
-    "/huge-header": Trouble(nasty.huge_header(), Status.CONNECTION_LOST, ("bad-head", _TRIES)),
+    "/huge-header": Trouble(nasty.huge_header(), Status.INVALID_RESPONSE, ("bad-head", _TRIES)),
     "/hang": Trouble(nasty.hang(), Status.TIMEOUT, ("timeout", _TRIES)),
     "/drip": Trouble(nasty.drip(rate=1000), Status.TIME_LIMIT, ("time-limit",), 1),
     "/endless": Trouble(nasty.endless(), Status.QUOTA, ("too-big",), 1),

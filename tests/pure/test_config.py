@@ -61,6 +61,11 @@ note = "2026-11-01: without the old registers"
 additions = "staff"
 [publication.describe]
 provenance = "Dean"
+[[publication.server]]
+host = "ptmat.lmc.fc.ul.pt"
+depth = 3
+max_documents = 500
+wait = 5
 [[publication.exclude]]
 match = "www.fc.ul.pt/old/*"
 reason = "appraised"
@@ -96,9 +101,16 @@ def test_defaults_are_those_of_the_design() -> None:
         "wait": 1.0,
         "timeout": 300,
         "max_duration": Interval(10, "day"),
+        "at_deadline": "publish",
         "max_file_size": 0,
         "max_total_size": 0,
         "max_hosts": 1000,
+        "max_host_documents": 0,
+        "paths": (),
+        "exclude_extensions": (),
+        "types": (),
+        "exclude_types": (),
+        "rate_limit": 0,
         "max_path_depth": 32,
         "max_repeats": 5,
         "max_parameters": 32,
@@ -139,6 +151,8 @@ def test_every_value_is_taken() -> None:
     )  # fmt: skip
     assert (fcul.describe.signature, fcul.describe.provenance, other.describe.provenance) == ("5100", "Dean", "")
     assert [(each.match, each.reason) for each in fcul.exclude] == [("www.fc.ul.pt/old/*", "appraised")]
+    (server,) = fcul.server
+    assert (server.host, server.depth, server.max_documents, server.wait) == ("ptmat.lmc.fc.ul.pt", 3, 500, 5.0)
     (rule,) = fcul.rule
     assert (rule.on, rule.does, rule.text, rule.since) == ("link", "notice", "print", datetime(2005, 1, 1, tzinfo=CET))
     assert other.exclude == other.rule == ()
@@ -267,7 +281,15 @@ def test_all_faults_are_reported_together() -> None:
         ("[[publication.rule]]\nmatch = 'e.org'\nsince = 2005-01-01", "since: there is no such setting"),
         ("[publication.describe]\nnonsense = 'x'", "describe.nonsense: there is no such setting"),
         ("additions = 'perhaps'", "additions: "),
-        ("rate_limit = '500 kB'", "rate_limit: there is no such setting"),
+        ("rate_limit = 'fast'", "rate_limit: 'fast' is no number of bytes"),
+        ("depth = 'deep'", "depth: 'deep' is not a whole number"),
+        ("paths = ['press']", "paths: 'press' is no path"),
+        ("exclude_extensions = ['*.exe']", "exclude_extensions: '*.exe' is no extension"),
+        ("types = ['pdf']", "types: 'pdf' is no MIME type"),
+        ("[[publication.server]]\ndepth = 2", "`host = …` in each"),
+        ("[[publication.server]]\nhost = 'a'\ndepth = -1", "server: depth: -1 is not"),
+        ("[[publication.server]]\nhost = 'a'\ndelay = 1", "delay: there is no such setting"),
+        ("retired = 'yes'", "retired: "),
     ],
 )
 def test_tables_of_a_publication_are_checked(lines: str, fault: str) -> None:
@@ -304,6 +326,19 @@ def test_publications_in_files_of_their_own(tmp_path: Path) -> None:
     path.unlink()  # they hold without webarc.toml, too
     assert [each.name for each in settings_file.load(path)[0].publications] == ["b"]
     assert settings_file.identity(path) != before
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [("500 kB", 500_000), ("2 MB", 2_000_000), ("1.5MB", 1_500_000), ("64 KiB", 65_536), (1000, 1000), (0, 0)],
+)
+def test_a_speed_has_a_unit(said: object, value: int) -> None:
+    assert config.override(CrawlSettings(), {"rate_limit": said}, "test").rate_limit == value
+
+
+def test_what_is_unlimited_is_said_by_a_word() -> None:
+    settings = parse("[crawl]\ndepth = 'unlimited'\nmax_path_depth = 'unlimited'", "webarc.toml")
+    assert (settings.crawl.depth, settings.crawl.max_path_depth) == (config.UNLIMITED, 0)
 
 
 def test_a_syntax_error_is_reported_with_its_line() -> None:

@@ -142,6 +142,9 @@ def test_nothing_raises(url: str, depth: int, kind: LinkKind, patterns: list[str
         (Status.ROBOTS_UNREACHABLE, -7),
         (Status.TIMEOUT, -10),
         (Status.TIME_LIMIT, -10),
+        (Status.CUT, -6),
+        (Status.TYPE, -3),
+        (Status.LEFT_OUT, -5),
         (Status.DNS, -11),
         (Status.CONNECT_FAILED, -11),
         (Status.CONNECTION_LOST, -11),
@@ -174,5 +177,8 @@ def test_statuses_are_heritrix_numbers() -> None:
         "OUT_OF_SCOPE": -5000,
         "QUOTA": -5003,
         "TIME_LIMIT": -5004,
+        "CUT": -6000,
+        "TYPE": -5002,
+        "LEFT_OUT": -5001,
         "ROBOTS": -9998,
     }

@@ -46,6 +46,11 @@ def links_of(body: bytes, url: str, mime_type: str, charset: str) -> list[Link]:
     return list(find(body, url, mime_type, charset).links)
 
 
+def may_have_links(mime_type: str) -> bool:
+    """Return whether `find` reads documents of this type."""
+    return mime_type in HTML_TYPES or mime_type in ("image/svg+xml", "text/css") or is_xml(mime_type)
+
+
 def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
     """Find the links of a document.
 

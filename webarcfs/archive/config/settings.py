@@ -7,45 +7,20 @@ options are derived from it.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from webarcfs import __version__
 from webarcfs.archive.config import validators
+from webarcfs.archive.config.fields import read_table, required, setting, tables
 from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.model.errors import SettingsError
 
-_T = TypeVar("_T")
-
-
-def _setting(check: validators.Check, default: Any, explain: str, key: str = "") -> Any:
-    """Return a field; `key` is its name in TOML where that is a word of Python."""
-    return field(default=default, metadata={"check": check, "help": explain} | ({"key": key} if key else {}))
-
-
-def _tables(kind: type[_T]) -> validators.Check:
-    """Return a check for an array of tables, each the settings of a dataclass whose first field is required."""
-
-    def check(value: Any) -> tuple[_T, ...]:
-        first = dataclasses.fields(kind)[0].name  # type: ignore[arg-type] # it is a dataclass
-        if not isinstance(value, list) or not all(isinstance(each, dict) and each.get(first) for each in value):
-            raise ValueError(f"write it with two brackets, [[…]], and `{first} = …` in each")
-        faults: list[str] = []
-        found = tuple(read_table(kind, each, "", faults) for each in value)
-        if faults:
-            raise ValueError("; ".join(faults))
-        return found
-
-    return check
-
-
-def _required(check: validators.Check) -> Any:
-    return field(metadata={"check": check, "help": ""})
+#: The depth of a crawl without a bound: more links than any site has in a row.
+UNLIMITED = 1_000_000_000
 
 
 class Release(StrEnum):
@@ -54,6 +29,13 @@ class Release(StrEnum):
     AUTOMATIC = "automatic"
     WHEN_CHECKED = "when-checked"
     BY_HAND = "by-hand"
+
+
+class AtDeadline(StrEnum):
+    """What becomes of a crawl whose time is over (`at_deadline`)."""
+
+    PUBLISH = "publish"
+    WAIT = "wait"
 
 
 _RELEASE = validators.one_of(*Release)
@@ -73,87 +55,120 @@ _TWO_HELP = "Whether the person who releases a snapshot must not be the one who 
 class CrawlSettings:
     """`[crawl]`: settings of a crawl. A publication, or an option of the same name, may override each."""
 
-    depth: int = _setting(validators.whole(0), 5, "How many links away from a start URL a page may be (/Cr-1.1/).")
-    interval: Interval = _setting(
-        validators.interval, Interval(1, "day"), "Time from one crawl to the next (/Cr-1.2/)."
+    depth: int = setting(
+        validators.whole_or_unlimited(0, UNLIMITED),
+        5,
+        "How many links away from a start URL a page may be, or `unlimited` (/Cr-1.1/).",
+        words=UNLIMITED,
     )
-    max_instances: int = _setting(
-        validators.whole(1), 4, "wget processes at a time, one at most for a server (/Cr-1.3/)."
+    interval: Interval = setting(validators.interval, Interval(1, "day"), "Time from one crawl to the next (/Cr-1.2/).")
+    max_instances: int = setting(
+        validators.whole(1),
+        4,
+        "wget processes at a time, one at most for a server; what [crawl] says, no crawl exceeds (/Cr-1.3/).",
     )
-    filters: tuple[str, ...] = _setting(
+    filters: tuple[str, ...] = setting(
         validators.list_of(validators.text), ("mime",), "Filter modules, in order (/Cr-1.4/)."
     )
-    robots: bool = _setting(validators.boolean, True, "Obey robots.txt.")
-    user_agent: str = _setting(
+    robots: bool = setting(validators.boolean, True, "Obey robots.txt.")
+    user_agent: str = setting(
         validators.text,
         f"webarcfs/{__version__} (web archive)",
         "User agent; add a way to reach you, as in 'x/1 (+mail)'.",
     )
-    wait: float = _setting(validators.number(0, 86400), 1.0, "Seconds between two requests to one server.")
-    timeout: float = _setting(validators.number(1, 86400), 300.0, "Seconds that one document may take.")
-    max_duration: Interval = _setting(
-        validators.interval, Interval(10, "day"), "Time after which a crawl is cut short."
+    wait: float = setting(validators.number(0, 86400), 1.0, "Seconds between two requests to one server.")
+    rate_limit: int = setting(
+        validators.rate, 0, "Bytes a second of all wgets of a crawl together, as 500 kB; 0 is no limit.", words=0
     )
-    max_file_size: int = _setting(validators.whole(0), 0, "Bytes of one document; 0 is no limit.")
-    max_total_size: int = _setting(validators.whole(0), 0, "Bytes of one crawl; 0 is no limit.")
-    max_hosts: int = _setting(
+    timeout: float = setting(validators.number(1, 86400), 300.0, "Seconds that one document may take.")
+    max_duration: Interval = setting(validators.interval, Interval(10, "day"), "Time after which a crawl is cut short.")
+    at_deadline: str = setting(
+        validators.one_of(*AtDeadline),
+        AtDeadline.PUBLISH,
+        "Whether what it has then is published, or waits for `job JOB deadline`, `stop` or `discard`.",
+    )
+    max_file_size: int = setting(validators.whole(0), 0, "Bytes of one document; 0 is no limit.")
+    max_total_size: int = setting(validators.whole(0), 0, "Bytes of one crawl; 0 is no limit.")
+    max_host_documents: int = setting(
+        validators.whole(0), 0, "Documents of one host that a crawl fetches; 0 is no limit."
+    )
+    paths: tuple[str, ...] = setting(
+        validators.list_of(validators.path_pattern),
+        (),
+        "Paths that belong to the crawl, as /press/*; none means all. What pages need to be shown may lie elsewhere.",
+    )
+    exclude_extensions: tuple[str, ...] = setting(
+        validators.list_of(validators.extension), (), "Extensions of what is never fetched, such as exe."
+    )
+    types: tuple[str, ...] = setting(
+        validators.list_of(validators.mime_pattern), (), "MIME types to keep, beside those of the profile."
+    )
+    exclude_types: tuple[str, ...] = setting(
+        validators.list_of(validators.mime_pattern), (), "MIME types to refuse, not fetched where that can be told."
+    )
+    max_hosts: int = setting(
         validators.whole(0), 1000, "Hosts that a crawl finds and accepts beside those of its start URLs; 0 is no limit."
     )
-    max_path_depth: int = _setting(validators.whole(0), 32, "Segments of a URL's path; 0: as many as can be kept, 200.")
-    max_repeats: int = _setting(
+    max_path_depth: int = setting(
+        validators.whole_or_unlimited(0, 0),
+        32,
+        "Segments of a URL's path; 0 or `unlimited`: as many as can be kept, 200.",
+        words=0,
+    )
+    max_repeats: int = setting(
         validators.whole(0), 5, "How often one segment, or one parameter, may occur in a URL; 0 is no limit."
     )
-    max_parameters: int = _setting(validators.whole(0), 32, "Parameters of a URL's query; 0 is no limit.")
-    max_queries: int = _setting(
+    max_parameters: int = setting(validators.whole(0), 32, "Parameters of a URL's query; 0 is no limit.")
+    max_queries: int = setting(
         validators.whole(0), 10_000, "URLs that differ in nothing but their queries; 0 is no limit."
     )
-    max_redirects: int = _setting(
+    max_redirects: int = setting(
         validators.whole(0), 100_000, "Redirects of a domain that one crawl keeps; the rest is counted."
     )
-    max_years_ahead: int = _setting(
+    max_years_ahead: int = setting(
         validators.whole(0), 5, "How many years ahead of today a date in a URL may lie, as calendars have it; 0: any."
     )
-    private_addresses: bool = _setting(
+    private_addresses: bool = setting(
         validators.boolean,
         False,
         "Also crawl hosts at addresses of one's own network or machine; a start URL at one does so.",
     )
-    conditional: bool = _setting(
+    conditional: bool = setting(
         validators.boolean,
         False,
         "Ask for archived pages only if they changed: fewer bytes, a process and a connection for each.",
     )
-    page_requisites: bool = _setting(
+    page_requisites: bool = setting(
         validators.boolean, True, "Also fetch images, styles and scripts of a page, beyond depth, on accepted hosts."
     )
-    keep_errors: bool = _setting(
+    keep_errors: bool = setting(
         validators.boolean, False, "Archive the bodies of 404 and other error pages of the 400s too."
     )
-    keep_warc: bool = _setting(validators.boolean, False, "Keep the WARC files with the report.")
-    min_share: float = _setting(
+    keep_warc: bool = setting(validators.boolean, False, "Keep the WARC files with the report.")
+    min_share: float = setting(
         validators.number(0, 1), 0.5, "A crawl that finds a smaller share of what the last one saw removes nothing."
     )
-    unchanged: str = _setting(
+    unchanged: str = setting(
         validators.one_of("keep", "replace"), "keep", "Whether a page that did not change keeps its ARC and additions."
     )
-    wget_args: tuple[str, ...] = _setting(validators.list_of(validators.text), (), "Further arguments for wget.")
+    wget_args: tuple[str, ...] = setting(validators.list_of(validators.text), (), "Further arguments for wget.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountSettings:
     """`[mount]`."""
 
-    commit_interval: float = _setting(validators.number(0.05, 3600), 1.0, "Seconds until additions are committed.")
-    strict_schema: bool = _setting(validators.boolean, False, "Refuse data nodes that have no schema in xsd/.")
-    query_seconds: float = _setting(validators.number(0.05, 3600), 10.0, "Seconds for a condition in .query/.")
+    commit_interval: float = setting(validators.number(0.05, 3600), 1.0, "Seconds until additions are committed.")
+    strict_schema: bool = setting(validators.boolean, False, "Refuse data nodes that have no schema in xsd/.")
+    query_seconds: float = setting(validators.number(0.05, 3600), 10.0, "Seconds for a condition in .query/.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSettings:
     """`[index]`."""
 
-    links: bool = _setting(validators.boolean, True, "Keep the links of pages, for `webarc links`.")
-    search: bool = _setting(
+    links: bool = setting(validators.boolean, True, "Keep the links of pages, for `webarc links`.")
+    search: bool = setting(
         validators.boolean, True, "Keep the words of documents, for `webarc search`; needs webarcfs[search]."
     )
 
@@ -162,37 +177,38 @@ class IndexSettings:
 class Profile:
     """`[profile.NAME]`: MIME types by name; a type that matches no include or any exclude is refused."""
 
-    include: tuple[str, ...] = _setting(
+    include: tuple[str, ...] = setting(
         validators.list_of(validators.mime_pattern), (), "MIME types to keep; none means all."
     )
-    exclude: tuple[str, ...] = _setting(validators.list_of(validators.mime_pattern), (), "MIME types to refuse.")
+    exclude: tuple[str, ...] = setting(validators.list_of(validators.mime_pattern), (), "MIME types to refuse.")
+    description: str = setting(validators.text, "", "What it is for, for people.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeSettings:
     """`[describe]`: what the record of a capture says where nobody says otherwise. A publication may override each."""
 
-    signature: str = _setting(validators.text, "", "Signature of the fonds (field 2); else the publication's name.")
-    provenance: str = _setting(validators.text, "", "The office in charge (field 3); else the host of its start URL.")
-    project: str = _setting(validators.text, "Internet", "Project (field 4).")
-    institution: str = _setting(validators.text, "", "The archive, as publisher in Dublin Core.")
+    signature: str = setting(validators.text, "", "Signature of the fonds (field 2); else the publication's name.")
+    provenance: str = setting(validators.text, "", "The office in charge (field 3); else the host of its start URL.")
+    project: str = setting(validators.text, "Internet", "Project (field 4).")
+    institution: str = setting(validators.text, "", "The archive, as publisher in Dublin Core.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupSettings:
     """`[backup]`: a backup that follows captures, as a step of each snapshot (fields 65 to 73)."""
 
-    to: str = _setting(validators.text, "", "The folder of the backup, on another disk. None: no step makes one.")
-    medium: str = _setting(validators.text, "", "Medium (field 71).")
-    after: str = _setting(validators.one_of("capture", "release"), "capture", "The step that it follows.")
+    to: str = setting(validators.text, "", "The folder of the backup, on another disk. None: no step makes one.")
+    medium: str = setting(validators.text, "", "Medium (field 71).")
+    after: str = setting(validators.one_of("capture", "release"), "capture", "The step that it follows.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadersSettings:
     """`[readers]`: how servers for readers learn a reader's name."""
 
-    header: str = _setting(validators.text, "", "The header in which a trusted proxy names the reader.")
-    proxies: tuple[str, ...] = _setting(
+    header: str = setting(validators.text, "", "The header in which a trusted proxy names the reader.")
+    proxies: tuple[str, ...] = setting(
         validators.list_of(validators.network), (), "Addresses and networks of the proxies that are trusted."
     )
 
@@ -206,87 +222,101 @@ class DeskSettings(ReadersSettings):
 class Exclusion:
     """`[[publication.exclude]]`: a part of a site that is left out, and why."""
 
-    match: str = _setting(validators.url_pattern, "", "A host, or a host and a path; `*` matches any characters.")
-    reason: str = _setting(validators.text, "", "Why; kept in the catalogue.")
+    match: str = setting(validators.url_pattern, "", "A host, or a host and a path; `*` matches any characters.")
+    reason: str = setting(validators.text, "", "Why; kept in the catalogue.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """`[[publication.server]]`: settings of one server, or of all that match. The first that matches holds."""
+
+    host: str = setting(validators.text, "", "The host, in which `*` matches any characters.")
+    depth: int | None = setting(
+        validators.whole(0), None, "How many links away from the page by which the crawl came to the server."
+    )
+    max_documents: int | None = setting(validators.whole(0), None, "Documents that a crawl fetches; 0 is no limit.")
+    wait: float | None = setting(validators.number(0, 86400), None, "Seconds between two requests.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeavingRule:
     """`[[publication.rule]]`: what a reading room does with a form or a link that leads out of what is archived."""
 
-    match: str = _setting(validators.text, "", "A part of the form's or link's URL; `*` matches any characters.")
-    on: str = _setting(validators.one_of("form", "link"), "link", "What it is for.")
-    does: str = _setting(validators.one_of("search", "select-page", "notice"), "notice", "What happens.")
-    term: str = _setting(validators.text, "", "For a search: the field of the form with the words.")
-    text: str = _setting(validators.text, "", "For a notice: its text, or a word for one.")
-    since: datetime | None = _setting(validators.time, None, "Captures from this time on.", key="from")
-    until: datetime | None = _setting(validators.time, None, "Captures until this time.")
+    match: str = setting(validators.text, "", "A part of the form's or link's URL; `*` matches any characters.")
+    on: str = setting(validators.one_of("form", "link"), "link", "What it is for.")
+    does: str = setting(validators.one_of("search", "select-page", "notice"), "notice", "What happens.")
+    term: str = setting(validators.text, "", "For a search: the field of the form with the words.")
+    text: str = setting(validators.text, "", "For a notice: its text, or a word for one.")
+    since: datetime | None = setting(validators.time, None, "Captures from this time on.", key="from")
+    until: datetime | None = setting(validators.time, None, "Captures until this time.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferencePage:
     """`[[publication.check]]`: a page that is looked at in each new snapshot (reference page)."""
 
-    url: str = _setting(validators.url, "", "The page.")
-    name: str = _setting(validators.text, "", "What people call it; else its URL.")
-    expects: str = _setting(
+    url: str = setting(validators.url, "", "The page.")
+    name: str = setting(validators.text, "", "What people call it; else its URL.")
+    expects: str = setting(
         validators.one_of("page", "text", "external", "excluded", "mailto"), "page", "What it must have."
     )
-    text: str = _setting(
+    text: str = setting(
         validators.text, "", "The words, for `text`; a part of the link's URL for `external`, `excluded`, `mailto`."
     )
-    by: str = _setting(validators.one_of("system", "person"), "system", "Who looks at it.")
-    since: datetime | None = _setting(validators.time, None, "Captures from this time on.", key="from")
-    until: datetime | None = _setting(validators.time, None, "Captures until this time.")
+    by: str = setting(validators.one_of("system", "person"), "system", "Who looks at it.")
+    since: datetime | None = setting(validators.time, None, "Captures from this time on.", key="from")
+    until: datetime | None = setting(validators.time, None, "Captures until this time.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorPageMark:
     """`[[publication.error_page]]`: what shows that a page with status 200 is an error page."""
 
-    contains: str = _setting(validators.text, "", "A text that such a page has in its source.")
-    since: datetime | None = _setting(validators.time, None, "Captures from this time on.", key="from")
-    until: datetime | None = _setting(validators.time, None, "Captures until this time.")
+    contains: str = setting(validators.text, "", "A text that such a page has in its source.")
+    since: datetime | None = setting(validators.time, None, "Captures from this time on.", key="from")
+    until: datetime | None = setting(validators.time, None, "Captures until this time.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """`[[publication]]`: a configured source. `crawl` is `[crawl]`, overridden by the publication's own values."""
 
-    name: str = _required(validators.name)
-    urls: tuple[str, ...] = _required(validators.list_of(validators.url))
-    start: datetime | None = _setting(validators.time, None, "When its first crawl is due.")
-    hosts: tuple[str, ...] = _setting(
+    name: str = required(validators.name)
+    urls: tuple[str, ...] = required(validators.list_of(validators.url))
+    start: datetime | None = setting(validators.time, None, "When its first crawl is due.")
+    hosts: tuple[str, ...] = setting(
         validators.list_of(validators.text), (), "Hosts accepted beside those of the start URLs."
     )
-    exclude_hosts: tuple[str, ...] = _setting(validators.list_of(validators.text), (), "Hosts never asked.")
-    profile: str | None = _setting(validators.text, None, "The profile of MIME types that its documents must fit.")
-    release: str = _setting(_RELEASE, Release.AUTOMATIC, f"{_RELEASE_HELP} The archive's own value holds else.")
-    closed_for: Interval | None = _setting(
+    exclude_hosts: tuple[str, ...] = setting(validators.list_of(validators.text), (), "Hosts never asked.")
+    profile: str | None = setting(validators.text, None, "The profile of MIME types that its documents must fit.")
+    release: str = setting(_RELEASE, Release.AUTOMATIC, f"{_RELEASE_HELP} The archive's own value holds else.")
+    closed_for: Interval | None = setting(
         validators.interval, None, f"{_CLOSED_FOR_HELP} The archive's own value holds else."
     )
-    description: str = _setting(validators.text, "", "What it is, for people.")
-    note: str = _setting(validators.text, "", "Why it is archived as it is: decisions of appraisal, with their dates.")
-    additions: str = _setting(
+    description: str = setting(validators.text, "", "What it is, for people.")
+    note: str = setting(validators.text, "", "Why it is archived as it is: decisions of appraisal, with their dates.")
+    additions: str = setting(
         validators.one_of("shown", "staff"), "shown", "Whether readers see what was added to its pages."
     )
-    exclude: tuple[Exclusion, ...] = _setting(_tables(Exclusion), (), "Parts of its sites that are left out.")
-    rule: tuple[LeavingRule, ...] = _setting(_tables(LeavingRule), (), "What a reading room does with forms and links.")
-    check: tuple[ReferencePage, ...] = _setting(_tables(ReferencePage), (), "Pages that the step `check` looks at.")
-    checks: tuple[str, ...] = _setting(
+    exclude: tuple[Exclusion, ...] = setting(tables(Exclusion), (), "Parts of its sites that are left out.")
+    server: tuple[ServerSettings, ...] = setting(tables(ServerSettings), (), "Settings of single servers.")
+    retired: bool = setting(validators.boolean, False, "It is kept, and not crawled any more.")
+    rule: tuple[LeavingRule, ...] = setting(tables(LeavingRule), (), "What a reading room does with forms and links.")
+    check: tuple[ReferencePage, ...] = setting(tables(ReferencePage), (), "Pages that the step `check` looks at.")
+    checks: tuple[str, ...] = setting(
         validators.list_of(validators.function), (), "Further checks, as `package.module:function`."
     )
-    check_search: str = _setting(validators.text, "", "A word that a search in each new snapshot must find.")
-    check_bounds: float = _setting(
+    check_search: str = setting(validators.text, "", "A word that a search in each new snapshot must find.")
+    check_bounds: float = setting(
         validators.number(0, 100),
         0.5,
         "By which share bytes and documents may differ from the snapshot before; 0: any.",
     )
-    error_page: tuple[ErrorPageMark, ...] = _setting(
-        _tables(ErrorPageMark), (), "How error pages show themselves that were sent as pages."
+    error_page: tuple[ErrorPageMark, ...] = setting(
+        tables(ErrorPageMark), (), "How error pages show themselves that were sent as pages."
     )
-    step_by_step: bool = _setting(validators.boolean, False, f"{_STEPS_HELP} The archive's own value holds else.")
-    two_persons: bool = _setting(validators.boolean, False, f"{_TWO_HELP} The archive's own value holds else.")
+    step_by_step: bool = setting(validators.boolean, False, f"{_STEPS_HELP} The archive's own value holds else.")
+    two_persons: bool = setting(validators.boolean, False, f"{_TWO_HELP} The archive's own value holds else.")
     describe: DescribeSettings = DescribeSettings()
     crawl: CrawlSettings = CrawlSettings()
 
@@ -300,10 +330,10 @@ class Publication:
 class ReleaseSettings:
     """Top-level keys: how captures get to readers, for publications without keys of their own."""
 
-    release: str = _setting(_RELEASE, Release.AUTOMATIC, _RELEASE_HELP)
-    closed_for: Interval | None = _setting(validators.interval, None, _CLOSED_FOR_HELP)
-    step_by_step: bool = _setting(validators.boolean, False, _STEPS_HELP)
-    two_persons: bool = _setting(validators.boolean, False, _TWO_HELP)
+    release: str = setting(_RELEASE, Release.AUTOMATIC, _RELEASE_HELP)
+    closed_for: Interval | None = setting(validators.interval, None, _CLOSED_FOR_HELP)
+    step_by_step: bool = setting(validators.boolean, False, _STEPS_HELP)
+    two_persons: bool = setting(validators.boolean, False, _TWO_HELP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,9 +364,6 @@ class Settings:
         return Publication(name=name, urls=urls, **{**own, **more})
 
 
-# -- reading one table -------------------------------------------------------------------------------------------------
-
-
 def override(crawl: CrawlSettings, values: Mapping[str, Any], source: str) -> CrawlSettings:
     """Return `crawl` with some settings replaced (/Cr-2.1/). Raises SettingsError with all faults."""
     faults: list[str] = []
@@ -344,33 +371,3 @@ def override(crawl: CrawlSettings, values: Mapping[str, Any], source: str) -> Cr
     if faults:
         raise SettingsError(source, faults)
     return result
-
-
-def read_table(kind: type[_T], table: Any, where: str, faults: list[str], base: _T | None = None) -> _T:
-    """Return a settings dataclass from a table over `base`; a fault is added to `faults`, and the default used."""
-    known = (each for each in dataclasses.fields(kind) if "check" in each.metadata)  # type: ignore[arg-type]
-    fields = {each.metadata.get("key", each.name): each for each in known}
-    values: dict[str, Any] = {}
-    for key, value in as_table(table, where, faults).items():
-        label = f"{where}.{key}" if where else key
-        if key not in fields:
-            faults.append(f"{label}: there is no such setting{_nearest(key, fields)}")
-            continue
-        try:
-            values[fields[key].name] = fields[key].metadata["check"](value)
-        except ValueError as error:
-            faults.append(f"{label}: {error}")
-    return dataclasses.replace(base, **values) if base is not None else kind(**values)  # type: ignore[type-var]
-
-
-def as_table(value: Any, where: str, faults: list[str]) -> dict[str, Any]:
-    """Return a table; a fault is added for anything else, and the table is empty."""
-    if isinstance(value, dict):
-        return value
-    faults.append(f"{where}: is not a table")
-    return {}
-
-
-def _nearest(key: str, known: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(key, known, 1)
-    return f"; did you mean {close[0]}?" if close else ""

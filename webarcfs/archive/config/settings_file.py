@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from webarcfs.archive.config.fields import as_table, read_table
 from webarcfs.archive.config.settings import (
     BackupSettings,
     CrawlSettings,
@@ -25,8 +26,6 @@ from webarcfs.archive.config.settings import (
     ReadersSettings,
     ReleaseSettings,
     Settings,
-    as_table,
-    read_table,
 )
 from webarcfs.archive.model.errors import SettingsError
 

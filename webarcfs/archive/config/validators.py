@@ -22,6 +22,22 @@ Check = Callable[[Any], Any]
 #: What stands for a client of a unix socket where others have an address.
 UNIX = "unix"
 
+#: What is written in place of a number that shall be no bound.
+UNLIMITED_WORD = "unlimited"
+
+_RATE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([kKmM]i?B?|B)\s*", re.ASCII)
+_UNITS = {
+    "b": 1,
+    "k": 1000,
+    "kb": 1000,
+    "ki": 1024,
+    "kib": 1024,
+    "m": 10**6,
+    "mb": 10**6,
+    "mi": 1 << 20,
+    "mib": 1 << 20,
+}
+_EXTENSION = re.compile(r"\.?[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?", re.ASCII)
 _URL_PATTERN = re.compile(r"[^\s/:]+(?::[\d*?]+)?(?:/\S*)?")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
@@ -55,6 +71,39 @@ def number(least: float, most: float = float("inf")) -> Check:
         return float(value)
 
     return check
+
+
+def whole_or_unlimited(least: int, unlimited: int) -> Check:
+    """Return a check for a whole number from `least` on, or the word for none, which is the number `unlimited`."""
+
+    def check(value: Any) -> int:
+        return unlimited if value == UNLIMITED_WORD else int(whole(least)(value))
+
+    return check
+
+
+def rate(value: Any) -> int:
+    """Check for bytes a second: a number of them, or with a unit, as `500 kB` or `2 MB`."""
+    if isinstance(value, str) and (match := _RATE.fullmatch(value)):
+        return int(float(match[1]) * _UNITS[match[2].lower()])
+    try:
+        return int(whole(0)(value))
+    except ValueError:
+        raise ValueError(f"{value!r} is no number of bytes, such as 500000, '500 kB' or '2 MB'") from None
+
+
+def extension(value: Any) -> str:
+    """Check for the extension of a file's name; return it in lower case, without its dot."""
+    if not isinstance(value, str) or not _EXTENSION.fullmatch(value):
+        raise ValueError(f"{value!r} is no extension, such as exe or tar.gz")
+    return value.lower().removeprefix(".")
+
+
+def path_pattern(value: Any) -> str:
+    """Check for the path of URLs, in which `*` matches any characters and `?` one; a host may stand before it."""
+    if not isinstance(value, str) or "/" not in value or not _URL_PATTERN.fullmatch(value.lstrip("/") or "x"):
+        raise ValueError(f"{value!r} is no path, such as /press/* or www.example.org/press/*")
+    return value
 
 
 def text(value: Any) -> str:

@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from webarcfs.archive.config.settings import Exclusion, LeavingRule, read_table
+from webarcfs.archive.config.fields import read_table
+from webarcfs.archive.config.settings import Exclusion, LeavingRule
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.redirects import LONGEST_CHAIN, without_fragment
 from webarcfs.archive.model.url import domain_of

@@ -1,0 +1,356 @@
+"""Orders to open jobs: taken within two seconds, durable, each once; nothing is fetched twice for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli import cli
+from agent.jobfolder import orders
+from agent.jobfolder.orders import Word
+from tests.support import crawls
+from tests.support.agents import agent, configure, job_of, reports, status, summaries
+from tests.support.crawls import end, run_command, start_command
+from tests.support.nasty import slow
+from tests.support.site import Site, page
+from tests.support.waiting import until
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import NotFound, UsageError
+from webarcfs.archive.model.metadata import format_time, now
+
+archive = crawls.archive
+pytestmark = pytest.mark.crawl
+
+_PAGES = 120
+#: Seconds within which an order is taken, with a second for a machine that is busy.
+_SOON = 3.0
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A start page, and pages that take a moment each."""
+    with Site() as site:
+        site.add_html("/", "".join(f'<a href="/p{number}">x</a>' for number in range(_PAGES)))
+        for number in range(_PAGES):
+            site.add_nasty(f"/p{number}", slow(0.1, page(f"<html><title>{number}</title></html>")))
+        yield site
+
+
+def publication(site: Site, name: str = "p", **more: Any) -> dict[str, Any]:
+    return {"name": name, "urls": [site.url("/")], "interval": "1 day", "wait": 0.02, **more}
+
+
+def order(archive: Archive, *words: str, code: int = 0) -> str:
+    done = run_command("job", "--archive", archive.root, *words)
+    assert done.code == code, (done.out, done.err)
+    return done.out + done.err
+
+
+def quick(site: Site) -> None:
+    for number in range(_PAGES):
+        site.add_html(f"/p{number}", f"{number}")
+
+
+def asked(site: Site) -> Counter[str]:
+    return Counter(request.path for request in site.requests if request.path != "/robots.txt")
+
+
+def fetches(site: Site, pages: int = 4) -> None:
+    until(lambda: len(asked(site)) >= pages, "the job fetches", every=0.02)
+
+
+def is_quiet(site: Site) -> bool:
+    """Whether nothing is asked for, for a second."""
+    before = len(site.requests)
+    time.sleep(1.0)
+    return len(site.requests) == before
+
+
+def finished(archive: Archive, name: str = "p") -> dict[str, Any]:
+    """The summary of the only job, once it has ended."""
+    until(lambda: reports(archive, name) and not list(archive.jobs.iterdir()), "it has ended")
+    (summary,) = summaries(archive, reports(archive, name))
+    return summary
+
+
+# -- under an agent ----------------------------------------------------------------------------------------------------
+
+
+def test_pause_gives_places_back_and_resume_goes_on_without_fetching_twice(archive: Archive, site: Site) -> None:
+    configure(archive, publication(site), max_instances=1)
+    with Site() as other, agent(archive) as running:
+        fetches(site)
+        begun = time.monotonic()
+        assert "taken (paused)" in order(archive, "p", "pause")
+        assert time.monotonic() - begun < _SOON + 1.0, "a command takes a second to start"
+        job = until(lambda: (known := job_of(archive, "p")) and not known["running"] and known, "its process has gone")
+        assert (job["state"], job["held"], job["reason"], job["orders"]) == ("interrupted", "paused", "paused", 1)
+        assert is_quiet(site)
+        assert "paused" in order(archive, "list") and "order 1: pause" in order(archive, "show", "p")
+        other.add_html("/", "the only place is free")
+        configure(archive, publication(site), publication(other, "q"), max_instances=1)
+        until(lambda: reports(archive, "q"), "another job has the place")
+        assert job_of(archive, "p") is not None and asked(site)[f"/p{_PAGES - 1}"] == 0
+        quick(site)
+        assert "taken" in order(archive, "p", "resume")
+        assert finished(archive)["complete"]
+        assert running.stop() == 0
+    assert set(asked(site).values()) == {1} and len(asked(site)) == _PAGES + 1
+
+
+def test_a_paused_job_stays_paused_over_restarts_and_when_it_is_due(archive: Archive, site: Site) -> None:
+    configure(archive, publication(site, interval="3 seconds"))
+    with agent(archive) as running:
+        fetches(site)
+        order(archive, "p", "pause")
+        running.kill()
+    before = len(site.requests)
+    with agent(archive) as running:
+        time.sleep(4.0)
+        assert running.workers() == [] and len(site.requests) == before
+        assert (job_of(archive, "p") or {})["held"] == "paused"
+        quick(site)
+        configure(archive, publication(site))
+        order(archive, "p", "resume")
+        assert finished(archive)["complete"]
+        assert running.stop() == 0
+    again = {path for path, times in asked(site).items() if times > 1}
+    assert len(again) <= 1, "one answer was under way when the agent was killed"
+
+
+def test_stop_publishes_what_there_is_as_incomplete(archive: Archive, site: Site) -> None:
+    quick(site)
+    configure(archive, publication(site))
+    run_command("start", "--archive", archive.root, "--once")
+    (whole,) = reports(archive, "p")
+    for number in range(_PAGES):
+        site.add_nasty(f"/p{number}", slow(0.1, page(f"<html><title>new {number}</title></html>")))
+    site.clear_log()
+    configure(archive, publication(site, interval="1 second"))
+    with agent(archive) as running:
+        fetches(site)
+        configure(archive, publication(site))
+        assert "taken" in order(archive, "p", "stop") or reports(archive, "p") != [whole]
+        until(lambda: len(reports(archive, "p")) == 2 and not list(archive.jobs.iterdir()), "it has ended")
+        assert running.stop() == 0
+    name = reports(archive, "p")[-1]
+    (summary,) = summaries(archive, [name])
+    log = crawls.log_lines(archive, name)
+    cut = [line for line in log.values() if "stopped" in line.notes]
+    assert not summary["complete"] and summary["arcs"]["removed"] == 0
+    assert summary["arcs"]["changed"] == len(asked(site)) - 1 < _PAGES, "each page that was asked for is published"
+    assert len(cut) == _PAGES - summary["arcs"]["changed"]
+    assert {line.annotations[0] for line in cut} == {"seed3:-6"}
+    assert set(asked(site).values()) == {1}
+    assert len(crawls.arcs(archive, site.host)) == _PAGES + 1
+
+
+def test_discard_ends_without_publishing_and_leaves_a_line(archive: Archive, site: Site) -> None:
+    configure(archive, publication(site))
+    with agent(archive) as running:
+        fetches(site)
+        order(archive, "p", "discard")
+        summary = finished(archive)
+        time.sleep(1.5)
+        assert len(reports(archive, "p")) == 1, "it counts as a run"
+        assert running.stop() == 0
+    assert (summary["complete"], summary["commit_tags"]) == (False, [])
+    assert list(archive.domains()) == []
+    told = status(archive)["publications"][0]["last"]
+    assert (told["state"], told["warnings"]) == ("interrupted", ["discarded"])
+    assert Catalogue(archive).read(summary["job"])[0].state == "empty"
+
+
+def test_exclude_leaves_out_what_waits_of_a_host(archive: Archive, site: Site) -> None:
+    hosts = ("a.example", "b.example", "c.b.example")
+    for host in hosts:
+        site.add_html("/", "".join(f'<a href="/p{number}">x</a>' for number in range(_PAGES)), host=host)
+    urls = [f"http://{host}/" for host in hosts]
+    configure(archive, publication(site, urls=urls, wget_args=list(crawls.through(site.proxy))))
+    with agent(archive) as running:
+        until(lambda: all(site.count("/p1", host) for host in hosts), "the job fetches", every=0.02)
+        assert "taken" in order(archive, "p", "exclude", "*b.example")
+        time.sleep(1.2)
+        before = Counter(request.host for request in site.requests)
+        quick(site)
+        summary = finished(archive)
+        assert running.stop() == 0
+    after = Counter(request.host for request in site.requests)
+    assert [after[host] - before[host] for host in hosts[1:]] == [0, 0]
+    assert after["a.example"] == _PAGES + 1
+    assert not summary["complete"], "what only those pages lead to is not known"
+    log = crawls.log_lines(archive, summary["job"])
+    left_out = {line.url for line in log.values() if line.notes == ("left-out",)}
+    assert left_out and all("b.example" in url for url in left_out)
+
+
+def test_at_its_deadline_a_job_waits_and_is_extended(archive: Archive, site: Site) -> None:
+    configure(archive, publication(site, max_duration="2 seconds", at_deadline="wait"))
+    with agent(archive) as running:
+        job = until(
+            lambda: (known := job_of(archive, "p")) and known["held"] and not known["running"] and known, "it waits"
+        )
+        assert (job["held"], job["state"]) == ("deadline", "interrupted")
+        assert is_quiet(site) and 3 < len(asked(site)) < _PAGES
+        assert "its time is over" in order(archive, "p", "resume", code=1)
+        assert "is over already" in order(archive, "p", "deadline", "2020-01-01T00:00:00", code=1)
+        quick(site)
+        later = format_time(now() + timedelta(hours=1))
+        assert "taken" in order(archive, "p", "deadline", later)
+        assert finished(archive)["complete"]
+        assert running.stop() == 0
+    assert set(asked(site).values()) == {1} and len(asked(site)) == _PAGES + 1
+
+
+def test_a_deadline_can_be_moved_both_ways_while_a_job_runs(archive: Archive, site: Site) -> None:
+    configure(archive, publication(site, max_duration="1 day"))
+    with agent(archive) as running:
+        fetches(site)
+        later = format_time(now() + timedelta(hours=2))
+        assert "taken" in order(archive, "p", "deadline", later)
+        assert (job_of(archive, "p") or {})["latest_end"] == later
+        order(archive, "p", "deadline", "1 second")
+        summary = finished(archive)
+        assert running.stop() == 0
+    cut = [line for line in crawls.log_lines(archive, summary["job"]).values() if "max-duration" in line.notes]
+    assert cut and not summary["complete"]
+
+
+def test_two_orders_at_once_are_both_taken(archive: Archive, site: Site) -> None:
+    configure(archive, publication(site))
+    with agent(archive) as running:
+        fetches(site)
+        both = [
+            start_command("job", "--archive", archive.root, "p", *words) for words in (("pause",), ("exclude", "x.y"))
+        ]
+        for each in both:
+            assert each.wait(60) == 0
+            end(each)
+        until(lambda: (job_of(archive, "p") or {}).get("orders") == 2, "both are taken")
+        order(archive, "p", "stop")
+        assert not finished(archive)["complete"]
+        assert running.stop() == 0
+
+
+# -- a crawl in a terminal, no agent, ended jobs -----------------------------------------------------------------------
+
+
+def test_a_crawl_in_another_terminal_takes_orders(archive: Archive, site: Site) -> None:
+    configure(archive, publication(site))
+    crawl = start_command("crawl", "--archive", archive.root, "--publication", "p")
+    try:
+        fetches(site)
+        assert "taken (paused)" in order(archive, "p", "pause")
+        assert is_quiet(site) and crawl.poll() is None
+        order(archive, "p", "resume")
+        before = len(site.requests)
+        until(lambda: len(site.requests) > before, "it goes on")
+        order(archive, "p", "stop")
+        assert crawl.wait(60) == 3
+    finally:
+        end(crawl)
+    summary = finished(archive)
+    assert set(asked(site).values()) == {1}
+    assert summary["arcs"]["added"] == len(asked(site)) < _PAGES
+
+
+def test_a_job_that_nobody_runs_is_discarded_by_the_command(archive: Archive, site: Site) -> None:
+    configure(archive, publication(site))
+    with agent(archive) as running:
+        fetches(site)
+        assert running.stop() == 0
+    assert "takes it when it goes on" in order(archive, "p", "exclude", "other.example")
+    order(archive, "p", "discard")
+    assert finished(archive)["commit_tags"] == []
+    assert list(archive.domains()) == []
+
+
+def test_orders_to_a_job_that_ended_or_that_makes_no_sense_are_refused(archive: Archive, site: Site) -> None:
+    quick(site)
+    configure(archive, publication(site))
+    run_command("start", "--archive", archive.root, "--once")
+    (job,) = reports(archive, "p")
+    assert f"{job} has ended already" in order(archive, job, "pause", code=2)
+    assert "there are: none" in order(archive, "p", "pause", code=2)
+    (archive.jobs / "20990101T000000-x").mkdir()
+    for words, why in (
+        (("x",), "say what to do"),
+        (("x", "dance"), "dance is no order; there are: pause"),
+        (("x", "pause", "now"), "pause wants nothing behind it"),
+        (("x", "deadline"), "deadline wants a time"),
+        (("x", "deadline", "soon"), "neither a time"),
+        (("x", "deadline", "2020-01-01T00:00:00"), "is over already"),
+        (("x", "exclude", "http://a/"), "is no host"),
+        (("x", "exclude", "a.example/old/*"), "leaves out whole hosts"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            cli(["job", "--archive", str(archive.root), *words], standalone_mode=False)
+    assert not (archive.jobs / "20990101T000000-x" / "orders").exists()
+
+
+def test_orders_get_numbers_of_their_own_and_one_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
+    for number, word in enumerate(Word, 1):
+        assert orders.give(tmp_path, word, by="me").number == number == orders.last(tmp_path)
+    (tmp_path / "orders" / "3.json").write_text('{"word": "dance"}')
+    (tmp_path / "orders" / "7.json").write_text("{")
+    (tmp_path / "orders" / "notes.txt").write_text("")
+    assert [each.number for each in orders.after(tmp_path, 1)] == [2, 4, 5, 6]
+    assert orders.give(tmp_path, Word.STOP).number == 8
+    assert [path.name for path in (tmp_path / "orders").glob(".*")] == []
+    with pytest.raises(NotFound, match="has ended already"):
+        orders.give(tmp_path / "gone", Word.STOP)
+
+
+def test_an_order_is_on_the_disk_before_its_command_answers(archive: Archive, tmp_path: Path) -> None:
+    """By the system calls."""
+    job = archive.jobs / "20990101T000000-x"
+    job.mkdir()
+    trace = tmp_path / "trace"
+    traced = ["strace", "-f", "-y", "-e", "trace=fsync,link,linkat,write", "-o", str(trace)]
+    subprocess.run(
+        [*traced, *crawls.COMMAND, "job", "--archive", archive.root, "x", "pause"], check=True, capture_output=True
+    )
+    calls = trace.read_text().splitlines()
+    (written,) = (number for number, call in enumerate(calls) if "fsync" in call and "/orders/." in call)
+    (named,) = (number for number, call in enumerate(calls) if "link" in call and "1.json" in call)
+    (folder,) = (number for number, call in enumerate(calls) if "fsync" in call and "/orders>" in call)
+    (told,) = (number for number, call in enumerate(calls) if "write(1" in call and "pause" in call)
+    assert written < named < folder < told
+    assert json.loads((job / "orders" / "1.json").read_text())["word"] == "pause"
+
+
+@pytest.mark.parametrize("word", ["pause", "stop", "discard", "exclude"])
+def test_a_kill_amid_an_order_loses_and_doubles_nothing(archive: Archive, site: Site, word: str) -> None:
+    """kill -9 of the job's process a moment after the order, again and again; then all goes on."""
+    configure(archive, publication(site))
+    with agent(archive) as running:
+        fetches(site)
+        orders.give(archive.jobs / str((job_of(archive, "p") or {})["job"]), Word(word),
+                    "nowhere.example" if word == "exclude" else "")  # fmt: skip
+        for moment in (0.3, 0.55, 0.1):
+            time.sleep(moment)
+            for pid in running.workers():
+                os.kill(pid, signal.SIGKILL)
+        running.kill()
+    quick(site)
+    with agent(archive) as running:
+        if word == "pause":
+            until(lambda: (job_of(archive, "p") or {}).get("held") == "paused", "it is paused")
+            order(archive, "p", "resume")
+        summary = finished(archive)
+        assert running.stop() == 0
+    assert summary["complete"] == (word == "pause")
+    assert (len(summary["commit_tags"]) == 0) == (word == "discard")
+    assert max(asked(site).values()) <= 2 and sum(times > 1 for times in asked(site).values()) <= 4
+    assert run_command("verify", "--archive", archive.root).code == 0
