@@ -82,6 +82,7 @@ ONLY = {
     },
     "sqlite_utils": {"webarcfs.archive.index.database", "agent.frontier.store"},
     "lxml": {
+        "webarcfs.exchange.bagit",
         "webarcfs.content.visible_lines",
         "webarcfs.exchange.static.drawings",
         "webarcfs.room.pages.about",
@@ -114,6 +115,7 @@ ONLY = {
     "pypdfium2": {"webarcfs.content.extractors.pdf"},
     "striprtf": {"webarcfs.content.extractors.plain"},
     "py3langid": {"webarcfs.content.extractors.extracting"},
+    "bagit": {"webarcfs.exchange.bagit"},
     "zstandard": {"webarcfs.warc.zstdstream"},
     "tomlkit": {"webarcfs.archive.config.toml_file"},
     "protego": {"agent.policy.robotstxt"},

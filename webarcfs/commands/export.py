@@ -73,7 +73,7 @@ def export(
     wacz     one file with WARC, index and pages, for replay in a browser
     cdxj     the index of such files; with OUT the folder of a WARC export, of these files
     static   a folder that a browser reads without any server
-    bagit    a bag with WARC files, records and checksums, for deposit
+    bagit    a bag with WARC files, events and checksums, for deposit
 
     \b
     Examples:
