@@ -17,7 +17,7 @@ _KINDS: tuple[tuple[re.Pattern[bytes], re.Pattern[bytes]], ...] = (
     (re.compile(rb"GIF8[79]a"), re.compile(rb"\0;\s*\Z")),
     (re.compile(rb"%PDF-"), re.compile(rb"%%EOF\s*\Z")),
     (re.compile(rb"PK\x03\x04"), re.compile(rb"PK\x05\x06(?s:.{18,})\Z")),
-    (re.compile(rb"(?s:.{0,400})<(?i:html|!doctype html|head|body)"), re.compile(rb"(?i:</html\s*>)")),
+    (re.compile(rb"(?s:.{0,400})<(?i:html|!doctype html|head|body)"), re.compile(rb"(?i:</html\s*>)(?s:.*>)?\s*\Z")),
     (re.compile(rb"(?s:.{0,400})<(?i:svg)[\s>]"), re.compile(rb"(?i:</svg\s*>)\s*\Z")),
 )  # fmt: skip
 
