@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import unicodedata
@@ -257,6 +258,17 @@ def test_after_kill_9_the_same_command_goes_on(archive: Archive, made: tuple[Pat
         (out / ".new").write_bytes(b"half")  # what a kill in the middle of a file leaves
     assert exported(select(archive, Asked()), out) == made[1]
     assert files(out) == files(made[0])
+
+
+def test_a_file_that_is_gone_or_shorter_is_made_again(
+    archive: Archive, made: tuple[Path, Summary], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    for spoil in (Path.unlink, lambda path: path.write_bytes(b"x"), lambda path: shutil.rmtree(path.parent)):
+        exported(select(archive, Asked()), out)
+        spoil(out / "a.test/i.png")
+        assert exported(select(archive, Asked()), out) == made[1]
+        assert files(out) == files(made[0])
 
 
 @pytest.mark.parametrize("spoiled", ["", "{}", '{"file"', "\0"])

@@ -18,6 +18,7 @@ from tests.support.hostilepages import HOSTILE
 from tests.support.livesites import CAPTURED, live, sample
 from tests.support.realsites import PYTHON
 from tests.support.rooms import Page
+from webarcfs.content.rewriting.attribute_table import LOADED_RELS
 from webarcfs.exchange.selection import Asked, select
 from webarcfs.exchange.static.export import export
 
@@ -68,9 +69,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def references(path: Path) -> Iterator[tuple[str, str, str]]:
-    """What a page of the folder refers to: element, reference, original. Browsers do nothing with a canonical link."""
+    """What a page of the folder refers to: element, reference, original; without links that browsers do nothing with."""
     for node in LexborHTMLParser(path.read_text("utf-8", "replace")).css("[href], [src], [action]"):
-        if node.attributes.get("rel") == "canonical":
+        if node.tag == "link" and LOADED_RELS.isdisjoint((node.attributes.get("rel") or "").split()):
             continue
         for name in ("href", "src", "action"):
             value = node.attributes.get(name)

@@ -113,6 +113,19 @@ def test_paths_that_are_too_long_are_in_a_folder_of_their_own() -> None:
     assert file_path("e.org", [*segments[:2], segments[2].replace("c", "d", 1)], PNG) != path
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "declared", "extension"),
+    [
+        ("text/plain", "load", "text/css", "css"), ("text/x-asm", "load", "text/css", "css"),
+        ("text/x-asm", "main.css", "", "css"), ("text/x-c", "load", "application/javascript", "js"),
+        ("text/x-c", "main.c", "text/plain", "txt"), ("text/plain", "load", "text/html", "txt"),
+        ("image/png", "x", "text/css", "png"), ("application/octet-stream", "x", "image/svg+xml", "bin"),
+    ],
+)  # fmt: skip
+def test_text_that_was_sent_as_a_sheet_or_a_script_is_one(kind: str, name: str, declared: str, extension: str) -> None:
+    assert file_type(kind, name, lambda: declared).extension == extension
+
+
 # -- properties
 
 _MARK = "~" + "0123456789ab"

@@ -79,6 +79,17 @@ def test_a_reference_becomes_relative(written: str, becomes: str) -> None:
     assert page(f"<!DOCTYPE html><title>x</title>{written}").rpartition("<title>x</title>")[2] == becomes
 
 
+def test_what_is_for_browsers_without_scripts_is_shown() -> None:
+    inside = '<noscript class="n"><img src="/i.png"><meta http-equiv=refresh content="0;url=/"></noscript>'
+    found = page(f"<!DOCTYPE html><title>x</title>{inside}<meta http-equiv=refresh content='9;url=/'>")
+    assert found.endswith(
+        '<x-noscript class="n"><img src="../i.png"><meta x-http-equiv=refresh content="0;url=/"></x-noscript>'
+        "<meta http-equiv=refresh content='9;url=../index.html'>"
+    )
+    # In a frameset it would take the frames' place.
+    assert "<noscript><b>" in page("<!DOCTYPE html><noscript><b></noscript><FRAMESET><frame src=/></FRAMESET>")
+
+
 @pytest.mark.parametrize(
     ("written", "notice"),
     [

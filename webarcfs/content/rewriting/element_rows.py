@@ -84,6 +84,8 @@ class ElementRows:
         self.rows: array[int] = array("I")
         self.texts: list[str] = list(css_references.CSS_TEXTS)
         self.base: str | None = None
+        #: Within a <noscript> that is shown: what leads to a page for other browsers does not.
+        self.is_in_noscript = False
         #: Where reading must stop, since a limit is met; -1 if none is.
         self.stopped = -1
         self._charset = charset
@@ -212,9 +214,9 @@ class ElementRows:
 
     def _meta(self, found: _Found) -> list[_Row]:
         equiv = self._text(found, b"http-equiv").strip().lower()
-        if equiv == "refresh" and b"content" in found:
+        if equiv == "refresh" and b"content" in found and not self.is_in_noscript:
             return [_row(found[b"content"], code(Use.REFRESH, Shape.REFRESH))]
-        if equiv in DEAD_EQUIVS:
+        if equiv in DEAD_EQUIVS or (equiv == "refresh" and self.is_in_noscript):
             at = found[b"http-equiv"].start()
             return [(at, at, _RAW_OUT)]
         return []

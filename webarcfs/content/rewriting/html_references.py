@@ -68,15 +68,22 @@ _MASK = code(Use.OTHER, Shape.MASK)
 _NOWHERE = 1 << 62
 
 
-def of_html(body: bytes, charset: str, *, is_xml: bool = False, is_inner: bool = False) -> References:
+def of_html(
+    body: bytes, charset: str, *, is_xml: bool = False, is_inner: bool = False, shows_noscript: bool = False
+) -> References:
     """Find the references of a page, in time linear in it; no content raises.
 
     `charset` is the result of `text.decode_charset`; `is_xml` says that a browser reads the page as XML (XHTML, SVG).
-    `is_inner` is for the page of a srcdoc: pages in it are put out of force.
+    `is_inner` is for the page of a srcdoc: pages in it are put out of force. `shows_noscript` is for browsers that will
+    run no script of the page, but do not know it when they read it: what is for such browsers becomes a part of it.
     """
     changed = escapes.as_utf8(body, charset)
     read, known = (body, charset) if changed is None else (changed, "utf-8")
-    reader = (XmlReader if is_xml else _Reader)(read, known, is_inner=is_inner)
+    reader: XmlReader | _Reader
+    if is_xml:
+        reader = XmlReader(read, known, is_inner=is_inner)
+    else:
+        reader = _Reader(read, known, is_inner=is_inner, shows_noscript=shows_noscript)
     stopped = reader.read()
     return References(
         reader.rows,
@@ -94,8 +101,10 @@ def of_html(body: bytes, charset: str, *, is_xml: bool = False, is_inner: bool =
 class _Reader(ElementRows):
     """Reads one page of HTML."""
 
-    def __init__(self, body: bytes, charset: str, *, is_inner: bool) -> None:
+    def __init__(self, body: bytes, charset: str, *, is_inner: bool, shows_noscript: bool) -> None:
         super().__init__(body, charset, is_inner=is_inner)
+        # A frameset would be lost behind an element of a body.
+        self._shows_noscript = shows_noscript and b"<frameset" not in self.low
         self.holes: list[int] = []
         self._hole = _NOWHERE  # the next `</noscript` inside of an open one
         self._last_hole = self.low.rfind(_NOSCRIPT_END, 0, self.end)
@@ -126,6 +135,9 @@ class _Reader(ElementRows):
                 at = self._other(at)
             elif match[1]:
                 at = match.end()
+                if match[2] == b"noscript" and self._shows_noscript:
+                    self.insert(match.start(2), "x-")
+                    self.is_in_noscript = False
                 self._closed(match[2])
             else:
                 at = self._opened(match)
@@ -182,6 +194,9 @@ class _Reader(ElementRows):
         """Read a start tag; return the end of what belongs to it."""
         name = match[2]
         begin, end = match.span(3)
+        if name == b"noscript" and self._shows_noscript:
+            self.insert(match.start(2), "x-")
+            self.is_in_noscript = True
         if begin < end or name == b"form":
             self.attributes(name, match)
         end += 1

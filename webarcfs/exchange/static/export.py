@@ -31,9 +31,8 @@ from webarcfs.exchange.static import own_pages, pages, targets
 from webarcfs.exchange.static.file_types import FileType, Reading
 from webarcfs.exchange.static.own_pages import Listed
 from webarcfs.exchange.static.pages import page_of
-from webarcfs.exchange.static.places import Places, kind_of
+from webarcfs.exchange.static.places import Places, content_type_of, kind_of
 from webarcfs.exchange.summary import Progress, Stop, Summary
-from webarcfs.warc.http_response import parse_head
 
 #: Version of the form of the folder, in static.json.
 FORMAT = 1
@@ -53,7 +52,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
     newest = replace(selection, chosen={domain: found[-1:] for domain, found in selection.chosen.items()}, before={})
     run = _Export(newest, out, progress, stop)
     with _begun(newest, out) as file:
-        lines = _Lines(file)
+        lines = _Lines(file, out)
         run.write(lines)
         run.finish(lines)
     left_out = dict(run.left_out)
@@ -85,25 +84,31 @@ def _begun(selection: Selection, out: Path) -> TextIO:
 class _Lines:
     """The lines of finished files: those of an earlier run are read first, then new ones are added."""
 
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
+    def __init__(self, file: TextIO, out: Path) -> None:
+        self._file, self._out = file, out
         self._first = self._at = file.tell()
         self._is_earlier = True
 
     def found(self, path: str) -> dict[str, Any] | None:
-        """Return the next line of the earlier run, if it is whole and that of this file."""
+        """Return the next line of the earlier run, if it is whole and that of this file, which is as it says."""
         if not self._is_earlier:
             return None
         line = self._file.readline()
         if line.endswith("\n"):
             row: dict[str, Any] = json.loads(line)
-            if row["file"] == path:
+            if row["file"] == path and self._is_there(row):
                 self._at += len(line)
                 return row
         self._file.seek(self._at)
         self._file.truncate()
         self._is_earlier = False
         return None
+
+    def _is_there(self, row: dict[str, Any]) -> bool:
+        try:
+            return bool((self._out / row["file"]).stat().st_size == row["size"])
+        except FileNotFoundError:
+            return False
 
     def add(self, row: dict[str, Any]) -> None:
         """Add the line of a file that is finished."""
@@ -195,7 +200,7 @@ class _Export:
             if meta.is_error_page:
                 self.left_out["error pages"] += 1
             else:
-                yield found, meta, kind_of(meta, found.path)
+                yield found, meta, kind_of(exported.store, meta, found.path, found.head)
 
     # -- files
 
@@ -226,13 +231,12 @@ class _Export:
         self, exported: Exported, found: documents.Document, meta: MetaData, kind: FileType, path: str
     ) -> pages.Document:
         """Return what is known of a document that is rewritten."""
-        head = parse_head(exported.store.read(found.head)) if found.head else None
         said = {
             "url": meta.url, "captured": format_time(meta.capture_time), "commitTag": str(meta.commit_tag),
             "snapshot": str(exported.tag), "publication": exported.message.publication,
             "record": exported.message.job, "blob": found.files[found.data],
         }  # fmt: skip
-        content_type = "" if head is None else head.content_type
+        content_type = content_type_of(exported.store, found.head)
         return pages.Document(url=meta.url, path=path, reading=kind.reading, content_type=content_type, said=said)
 
     def _copy(self, store: Repository, blob: str, path: Path) -> None:

@@ -6,6 +6,7 @@ page for the archive must not become one for the browser, and what only looks ac
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -152,20 +153,26 @@ _INERT = EXTENSIONS - _ACTIVE
 _BYTES = FileType("bin", _INERT)
 _EMPTY = FileType("txt", EXTENSIONS)
 _OTHER_TEXT = _type("txt")
-#: Types that say nothing; a sheet or a script by its name is one.
+#: Types that say nothing.
 _VAGUE = frozenset({"text/plain", "application/octet-stream"})
 _BY_NAME = {"css": _CSS, "js": _SCRIPT, "mjs": _SCRIPT}
 
 
-def file_type(mime_type: str, name: str) -> FileType:
-    """Return what the file of a document is; `name` is the last segment of its path."""
-    if mime_type in _VAGUE:
+def file_type(mime_type: str, name: str, declared: Callable[[], str] = str) -> FileType:
+    """Return what the file of a document is; `name` is the last segment of its path.
+
+    A sheet or a script is text of any kind by its content. What its server `declared`, or its name, tells it.
+    """
+    found = _TYPES.get(mime_type)
+    if mime_type == "application/x-empty":
+        return _EMPTY
+    if mime_type in _VAGUE or (found is None and mime_type.startswith("text/")):
+        said = _TYPES.get(declared())
+        if said is _CSS or said is _SCRIPT:
+            return said
         by_name = _BY_NAME.get(name.rpartition(".")[2].lower())
         if by_name is not None:
             return by_name
-    if mime_type == "application/x-empty":
-        return _EMPTY
-    found = _TYPES.get(mime_type)
     if found is not None:
         return found
     is_text = mime_type.startswith("text/") or mime_type.endswith(("/xml", "+xml", "+json"))

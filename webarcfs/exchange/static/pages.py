@@ -109,7 +109,8 @@ def label_of(charset: str) -> str:
 def _references(reading: Reading, body: bytes, charset: str) -> References:
     if reading is Reading.CSS:
         return css_references.of_css(body, charset)
-    return html_references.of_html(body, charset, is_xml=reading is not Reading.HTML)
+    # The policy forbids scripts, but a browser that could run them has read <noscript> as text by then.
+    return html_references.of_html(body, charset, is_xml=reading is not Reading.HTML, shows_noscript=True)
 
 
 def _meta(label: str, end: str) -> str:

@@ -18,9 +18,11 @@ from webarcfs.archive.model.errors import InvalidDocument
 from webarcfs.archive.model.metadata import MetaData
 from webarcfs.archive.model.redirects import LONGEST_CHAIN
 from webarcfs.archive.system.cache import Cache
+from webarcfs.content.mimetype import declared_type
 from webarcfs.exchange.static import names
 from webarcfs.exchange.static.file_types import FileType, file_type
 from webarcfs.exchange.static.names import Marks
+from webarcfs.warc.http_response import parse_head
 
 #: Repositories that are open at a time; URLs whose places are kept; bytes of the marks of folders that are kept.
 _OPEN = 64
@@ -83,16 +85,27 @@ class Places:
 
     def _document(self, store: Repository, domain: str, arc: str) -> str | None:
         """Return the path of the file of a document; None if there is none, or an error."""
-        document = store.find(self._trees[domain], f"{arc}/{arc_paths.DATA_XML}")
-        if document is None or document.is_tree:
+        found = store.find(self._trees[domain], arc)
+        document = store.names(found.oid).find(arc_paths.DATA_XML) if found is not None and found.is_tree else None
+        if found is None or document is None or document.is_tree:
             return None
         try:
             meta = data_xml.metadata(store.read(document.oid))
         except InvalidDocument:
             return None
-        return None if meta.is_error_page else self.path_of(domain, arc, kind_of(meta, arc))
+        if meta.is_error_page:
+            return None
+        head = store.names(found.oid).find(arc_paths.HEADERS)
+        return self.path_of(domain, arc, kind_of(store, meta, arc, "" if head is None or head.is_tree else head.oid))
 
 
-def kind_of(meta: MetaData, arc: str) -> FileType:
-    """Return what the file of a document is."""
-    return file_type(meta.mime_type, arc.rpartition("/")[2].partition("?")[0])
+def kind_of(store: Repository, meta: MetaData, arc: str, head: str) -> FileType:
+    """Return what the file of a document is; `head` is the blob of its headers.http, empty without one."""
+    name = arc.rpartition("/")[2].partition("?")[0]
+    return file_type(meta.mime_type, name, lambda: declared_type(content_type_of(store, head)))
+
+
+def content_type_of(store: Repository, head: str) -> str:
+    """Return the Content-Type of an archived head, as sent; empty without one."""
+    found = parse_head(store.read(head)) if head else None
+    return "" if found is None else found.content_type
