@@ -56,7 +56,7 @@ ORDER = (
         f"agent.{name}"
         for name in (
             "system", "policy", "frontier", "jobfolder", "capture", "importing", "importing.exported", "pipeline",
-            "filters", "indexing", "stages", "reports", "converting", "catalogue", "jobs", "upkeep", "steps", "service",
+            "filters", "indexing", "stages", "reports", "converting", "catalogue", "jobs", "upkeep", "steps", "service", "acts",
             "commands", "commands.control", "commands.records",
         )
     ),

@@ -57,7 +57,9 @@ class RecordHead:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class KeptHead:
+    """What is kept of a record: its head, and what decides who may see it."""
+
     head: RecordHead
     state: State
     is_held: bool
@@ -69,17 +71,17 @@ class _Heads:
 
     def __init__(self) -> None:
         #: State of the catalogue and record → what is kept of it, of some that were read alone.
-        self.alone: Cache[tuple[str | None, str], _Kept | None] = Cache(_ALONE)
+        self.alone: Cache[tuple[str | None, str], KeptHead | None] = Cache(_ALONE)
         self._lock = threading.Lock()
         self._commit: str | None = None
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, KeptHead] = {}
 
     @property
     def is_read(self) -> bool:
         """Whether all records were read once: then only changes have to be."""
         return self._commit is not None
 
-    def at(self, commit: str | None, catalogue: Catalogue) -> tuple[str | None, list[_Kept]]:
+    def at(self, commit: str | None, catalogue: Catalogue) -> tuple[str | None, list[KeptHead]]:
         """Return the heads, brought in step if another thread did not; and the commit whose state they are."""
         with self._lock:
             if commit != self._commit:
@@ -109,7 +111,7 @@ class ReaderRecords:
         with _LOCK:
             self._heads = _HEADS.setdefault(archive.root, _Heads())
         self._commit: str | None = None
-        self._kept: list[_Kept] = []
+        self._kept: list[KeptHead] = []
         self._shown: list[RecordHead] = []
         self._by_id: dict[str, RecordHead] = {}
         self._ends: float = 0
@@ -130,9 +132,10 @@ class ReaderRecords:
         It is read alone as long as not all are known: reading thousands takes seconds, which a page need not wait for.
         """
         if self._heads.is_read:
-            return self.head(record_id)
+            self._follow()
+            return self._by_id.get(record_id)
 
-        def alone() -> _Kept | None:
+        def alone() -> KeptHead | None:
             try:
                 return _kept(self._catalogue.read(record_id)[0])
             except NotFound:
@@ -177,7 +180,7 @@ class ReaderRecords:
         self._by_id = {each.id: each for each in self._shown}
         self._ends = ends
 
-    def _judged(self, each: _Kept) -> tuple[RecordHead | None, datetime | None]:
+    def _judged(self, each: KeptHead) -> tuple[RecordHead | None, datetime | None]:
         """Return what readers may see of a record now, and when that changes by itself."""
         said, until = standing(
             each.state, held=each.is_held, closed_for=each.closed_for, captured=each.head.date, now=self._clock()
@@ -192,12 +195,12 @@ def _commit_of(catalogue: Catalogue) -> str | None:
     return None if state is None else state.commit
 
 
-def _kept(record: Record) -> _Kept | None:
+def _kept(record: Record) -> KeptHead | None:
     """Return what is kept of a record; None for one without a capture."""
     if record.date is None:
         return None
     held = any(part.is_held for part in record.parts)
-    return _Kept(_head(record, record.date), record.state, held, record.closed_for)
+    return KeptHead(_head(record, record.date), record.state, held, record.closed_for)
 
 
 def _head(record: Record, date: datetime) -> RecordHead:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -15,19 +14,15 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from agent.catalogue import ways
-from agent.catalogue.keeping import ask_next, catch_up_records
+from agent.acts import deciding
+from agent.acts.records import catalogue_of, one
 from agent.commands.common import archive_option, follow, opened, settings_of
-from agent.steps import running
-from webarcfs.archive.catalogue import catalogue_database, dublin_core, people, record_xml, workflow
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue import dublin_core, people, record_xml
 from webarcfs.archive.catalogue.fields import FIELDS, Edit, Field, step_of
 from webarcfs.archive.catalogue.record import Record, State
-from webarcfs.archive.catalogue.steps import Step, judged, progress_of
 from webarcfs.archive.catalogue.workflow import RULES, Decision, Right
-from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import NotFound, StepRefused, UsageError
+from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import format_time, parse_time
 
 #: A number of more digits is none that SQLite could have.
@@ -230,11 +225,8 @@ def edit(record_id: str, changes: tuple[str, ...], archive: str | None) -> None:
     pairs = dict(_pair(each) for each in changes)
     place = opened(archive)
     acting = people.acting(place, Right.DESCRIBE)
-    catalogue = catalogue_of(place)
-    found, blob = one(place, catalogue, record_id)
-    changed = workflow.edited(found, pairs, acting.name, acting.role)
-    if changed != found:
-        catalogue.save([changed], acting.name, f"{found.id}: edited {', '.join(pairs)}", expected={found.id: blob})
+    found, blob = one(place, catalogue_of(place), record_id)
+    deciding.edit(place, found.id, pairs, acting, blob)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -312,44 +304,15 @@ _decision(
 
 def _decide(place: Archive, record_id: str, decision: Decision, reason: str) -> None:
     acting = people.acting(place, RULES[decision].right)
-    catalogue = catalogue_of(place)
-    name = one(place, catalogue, record_id)[0].id
-    with running.locked(place, name):
-        found, blob = catalogue.read(name)
-        way = ways.of_record(place, found)
-        verdict = judged(Step(decision), progress_of(found), way, person=acting.name, reason=reason)
-        if not verdict.is_allowed:
-            raise StepRefused(f"{found.id}: {verdict.refused}")
-        changed = workflow.decided(found, decision, acting.name, reason)
-        catalogue.save([changed], acting.name, f"{found.id}: {RULES[decision].event}", expected={found.id: blob})
-        ask_next(place, changed, way)
+    found, _ = one(place, catalogue_of(place), record_id)
+    changed = deciding.decide(place, found.id, decision, acting, reason)
     click.echo(f"{found.id}: {changed.state}")
     follow(place, found.id)
-
-
-def catalogue_of(place: Archive) -> Catalogue:
-    """Return the catalogue, with a record for each capture; who may not write sees those that are there."""
-    if directory.layout_of(place.root) < directory.LAYOUT:
-        raise UsageError(f"{place.root} is of an older webarcfs and has no records; `webarc-agent upgrade` makes them")
-    if os.access(place.root, os.W_OK):
-        catch_up_records(place)
-    return Catalogue(place)
 
 
 def _found(archive: str | None, name: str) -> tuple[Record, str]:
     place = opened(archive)
     return one(place, catalogue_of(place), name)
-
-
-def one(place: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
-    """Return a record by its name or its number, and the id of its blob. Raises NotFound."""
-    if name.isdecimal():
-        with catalogue_database.opened(place, catalogue) as tables:
-            found = tables.id_of(int(name)) if len(name) <= _DIGITS else None
-        if found is None:
-            raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
-        name = found
-    return catalogue.read(name)
 
 
 def _head(record: Record) -> dict[str, Any]:

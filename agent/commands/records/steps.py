@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import time
-from datetime import timedelta
 
 import click
 
-from agent.catalogue import circumstances, stepfolders, ways
-from agent.catalogue.describing import SYSTEM
-from agent.catalogue.keeping import ask_next
+from agent.acts import entering, stepping
+from agent.acts.records import catalogue_of, one
+from agent.acts.stepping import Measure
+from agent.catalogue import stepfolders, ways
 from agent.commands.common import archive_option, follow, opened, settings_of, stop_on_signals
-from agent.commands.records.record import catalogue_of, one, record
-from agent.jobfolder.names import OCCASION, step_folder
+from agent.commands.records.record import record
+from agent.jobfolder.names import step_folder
 from agent.service import agentlock
-from agent.steps import checking, looking, running
-from agent.steps.checking import Outcome
+from agent.steps import checking, running
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.people import Acting
-from webarcfs.archive.catalogue.record import Occasion, Record, State, Value
+from webarcfs.archive.catalogue.record import Occasion, Record
 from webarcfs.archive.catalogue.steps import (
     RUNS,
     TABLE,
-    Progress,
     Step,
-    Way,
-    judged,
     next_by_itself,
     next_of_person,
     progress_of,
 )
-from webarcfs.archive.catalogue.workflow import RIGHTS, edited
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import ReferencePage
-from webarcfs.archive.model.arc_paths import arc_path, split
-from webarcfs.archive.model.errors import Busy, Exit, StepRefused, UsageError
-from webarcfs.archive.model.metadata import compact_time, format_time, now
+from webarcfs.archive.model.errors import Exit, UsageError
 
 __all__ = ["record"]
 _STEP_WORDS = [str(each) for each in RUNS]
@@ -63,56 +53,19 @@ def new(  # noqa: PLR0917 # click passes them by name
     """
     place = opened(archive)
     acting = people.acting(place, TABLE[Step.NEW].right)
-    settings = settings_of(place)
-    found = next((each for each in settings.publications if each.name == publication), None)
-    if found is None:
-        known = ", ".join(each.name for each in settings.publications) or "none"
-        raise UsageError(f"webarc.toml has no publication {publication}; there are: {known}")
-    why = _occasion(occasion, reason)
-    catalogue = catalogue_of(place)
-    host = split(arc_path(found.urls[0]))[0]
-    name = _free_name(place, catalogue, publication + (OCCASION if why and not shift else ""))
-    texts = {
-        **circumstances.wanted(found, found.describe),
-        **circumstances.how(found, settings.crawl.max_instances),
-        1: name,
-        5: why or Occasion.REGULAR,
-        8: acting.name,
-        10: f"{place.content.name}/{host}.git",
-        12: host,
-        21: str(State.OPEN),
-    }
-    made = Record(
-        id=name,
-        number=0,
-        publication=publication,
-        state=State.OPEN,
+    catalogue_of(place)
+    saved = entering.enter(
+        place,
+        settings_of(place),
+        publication,
+        acting,
         occasion=Occasion(occasion),
-        release=found.release,
-        closed_for="" if found.closed_for is None else str(found.closed_for),
+        reason=reason,
+        shift=shift,
+        changes=dict(pair(each) for each in fields),
     )
-    made = made.with_values(texts, SYSTEM, now())
-    pairs = dict(pair(each) for each in fields)
-    if pairs:
-        made = dataclasses.replace(edited(made, pairs, acting.name, acting.role), events=())
-    made = made.with_event(TABLE[Step.NEW].event, acting.name, reason, State.OPEN)
-    (saved,) = catalogue.save([made], acting.name, f"{name}: new", expected={name: None})
     click.echo(saved.id)
     _tell_next(place, saved)
-
-
-def _occasion(occasion: str, reason: str) -> str:
-    """Return why a capture is made beside the schedule; empty for a regular one. Raises UsageError."""
-    if (occasion == Occasion.OCCASION) != bool(reason.strip()):
-        raise UsageError("--type occasion and --reason go together")
-    return reason.strip()
-
-
-def _free_name(place: Archive, catalogue: Catalogue, kind: str) -> str:
-    at = now()
-    while catalogue.has(name := f"{compact_time(at)}-{kind}") or (place.jobs / name).exists():
-        at += timedelta(seconds=1)
-    return name
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -131,16 +84,8 @@ def cancel(record_id: str, archive: str | None, reason: str) -> None:
     """Give a capture up that has not begun."""
     place = opened(archive)
     acting = people.acting(place, TABLE[Step.CANCEL].right)
-    catalogue = catalogue_of(place)
-    name = one(place, catalogue, record_id)[0].id
-    with running.locked(place, name):
-        found, blob = catalogue.read(name)
-        _must_allow(found, Step.CANCEL, Way(), acting)
-        changed = found.with_event(TABLE[Step.CANCEL].event, acting.name, reason, State.CANCELLED)
-        texts = {21: str(State.CANCELLED)} | ({6: "; ".join(filter(None, (found.text(6), reason)))} if reason else {})
-        changed = changed.with_values(texts, acting.name, now())
-        catalogue.save([changed], acting.name, f"{found.id}: cancelled", expected={found.id: blob})
-        stepfolders.done(place, step_folder(found.id, Step.CAPTURE))
+    found, _ = one(place, catalogue_of(place), record_id)
+    changed = entering.cancel(place, found.id, acting, reason)
     click.echo(f"{found.id}: {changed.state}")
 
 
@@ -164,18 +109,8 @@ def step(record_id: str, name: str, archive: str | None, again: bool, wait: bool
     place = opened(archive)
     wanted = Step(name)
     acting = people.acting(place, TABLE[wanted].right)
-    catalogue = catalogue_of(place)
-    found, _ = one(place, catalogue, record_id)
-    folder = step_folder(found.id, wanted)
-    _must_allow(
-        found, wanted, ways.of_record(place, found), acting, again=again, is_locked=running.is_locked(place, found.id)
-    )
-    try:
-        stepfolders.ask(place, found, wanted, by=acting.name, again=again)
-    except Busy:
-        if stepfolders.failure(place, folder) is None and agentlock.running(place) is not None:
-            raise
-        stepfolders.forgive(place, folder)  # it failed before, or nobody is there to run it
+    found, _ = one(place, catalogue_of(place), record_id)
+    folder = stepping.ask(place, found.id, wanted, acting, again=again)
     agent = agentlock.running(place)
     if agent is None:
         good = _run(place, found.id, wanted)
@@ -230,28 +165,13 @@ def look(record_id: str, page: str, archive: str | None, is_good: bool, remark: 
     if not page:
         _list_looks(place, catalogue.read(name)[0])
         return
-    with running.locked(place, name):
-        found, blob = catalogue.read(name)
-        waiting = _looks(place, found)
-        asked = next((each for each in waiting if checking.is_known(page, each)), None)
-        if asked is None:
-            names = ", ".join(map(checking.name_of, waiting)) or "none"
-            raise StepRefused(f"{found.id}: no page {page} waits for a look; there are: {names}")
-        fault = "" if is_good else remark or "bad"
-        outcome = Outcome(checking.name_of(asked), fault, remark if is_good else "")
-        changed = looking.looked(found, asked, waiting, acting.name, outcome)
-        catalogue.save([changed], acting.name, f"{found.id}: looked at", expected={found.id: blob})
-        ask_next(place, changed)
-    follow(place, found.id)
-    _tell(place, found.id)
-
-
-def _looks(place: Archive, found: Record) -> list[ReferencePage]:
-    return looking.waiting(found, ways.publication_of(place, found, ways.settings_now(place)))
+    stepping.look(place, name, page, acting, is_good=is_good, remark=remark)
+    follow(place, name)
+    _tell(place, name)
 
 
 def _list_looks(place: Archive, found: Record) -> None:
-    for each in _looks(place, found):
+    for each in stepping.looks(place, found):
         click.echo(f"{checking.name_of(each)}\t{each.url}")
 
 
@@ -274,31 +194,9 @@ def measure(archive: str | None, record_id: str, *, size: int | None, readers_se
     """
     place = opened(archive)
     acting = people.acting(place, TABLE[Step.MEASURE].right)
-    catalogue = catalogue_of(place)
-    name = one(place, catalogue, record_id)[0].id
-    with running.locked(place, name):
-        found, blob = catalogue.read(name)
-        _must_allow(found, Step.MEASURE, ways.of_record(place, found), acting)
-        words = (said["kind"], said["description"], said["software"], said["parameters"])
-        counted = found.text(37) or found.text(22)
-        texts = (format_time(now()), acting.name, *words, counted if size is None else str(size), said["remarks"])
-        values = {74 + place: Value(text, acting.name, now()) for place, text in enumerate(texts) if text}
-        state = State.CHECKED if readers_see and found.state is State.RELEASED else None
-        changed = dataclasses.replace(found, measures=(*found.measures, values))
-        changed = changed.with_event(TABLE[Step.MEASURE].event, acting.name, said["kind"], state)
-        catalogue.save([changed], acting.name, f"{found.id}: measure", expected={found.id: blob})
-    _tell(place, found.id)
-
-
-def _must_allow(
-    found: Record, step_: Step, way: Way, acting: Acting, *, again: bool = False, is_locked: bool = False
-) -> None:
-    """Raises StepRefused if a record does not allow a step now."""
-    rights = None if acting.role is None else RIGHTS[acting.role]
-    at: Progress = progress_of(found, is_locked=is_locked)
-    verdict = judged(step_, at, way, rights, person=acting.name, again=again)
-    if not verdict.is_allowed:
-        raise StepRefused(f"{found.id}: {verdict.refused}")
+    name = one(place, catalogue_of(place), record_id)[0].id
+    stepping.measure(place, name, Measure(size=size, readers_see=readers_see, **said), acting)
+    _tell(place, name)
 
 
 def _tell(place: Archive, record_id: str) -> None:
@@ -313,7 +211,7 @@ def _tell_next(place: Archive, found: Record) -> None:
     way, at = ways.of_record(place, found), progress_of(found)
     if next_by_itself(at, way) is not None:
         return
-    waiting = _looks(place, found)
+    waiting = stepping.looks(place, found)
     following = next_of_person(at, way)
     if waiting:
         names = ", ".join(repr(checking.name_of(each)) for each in waiting)
