@@ -11,6 +11,7 @@ from tests.bench import (
     additions,
     asking,
     crawl,
+    export,
     folder,
     fulltext,
     growth,
@@ -38,6 +39,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "records": lambda _: records.records(),
     "search": lambda given: fulltext.search(1_200_000 if given.large else 100_000),
     "links": lambda given: links.links(10_000_000 if given.large else 300_000),
+    "export": lambda given: export.export((1_000, 10_000, 100_000) if given.large else (1_000, 10_000)),
     "room": lambda given: room.room(large=bool(given.large)),
 }
 
