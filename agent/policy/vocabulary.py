@@ -113,7 +113,7 @@ class Reason(_Word):
     FETCHER = "wget", "The fetcher asked for other URLs than it was given."
     BAD_LENGTH = (
         BodyFault.BAD_LENGTH,
-        "Its Content-Length is no length (a crawl fetches it to the end of the connection), or not that of an imported body.",
+        "Its Content-Length is no length (a crawl reads to the connection's end), or not that of an imported body.",
     )
     TRUNCATED = BodyFault.TRUNCATED, "It is cut off: less came than its head says, or an imported record says so."
     BROKEN_CHUNKING = BodyFault.BROKEN_CHUNKING, "It came in chunks, and these break HTTP's rules or end early."
