@@ -15,7 +15,9 @@ import pytest
 
 from agent.upkeep import maintenance
 from tests.support import archives
+from tests.support.crawls import crawl
 from tests.support.histories import DOMAIN
+from tests.support.site import Site
 from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.exchange import cdxj, warc
@@ -77,6 +79,26 @@ def test_an_export_that_is_killed_goes_on(archive: Archive, tmp_path: Path, form
     found = {path.name: path.read_bytes() for path in out.iterdir()} if out.is_dir() else out.read_bytes()
     wanted = {path.name: path.read_bytes() for path in whole.iterdir()} if whole.is_dir() else whole.read_bytes()
     assert found == wanted
+
+
+def test_a_crawl_and_upkeep_beside_it_change_nothing(archive: Archive, tmp_path: Path, site: Site) -> None:
+    """While an export is half way, sites are crawled, packs are made anew and old ones removed."""
+    selection, whole, out = select(archive, Asked()), tmp_path / "whole", tmp_path / "out"
+    warc.export(selection, whole, lambda *_: None, lambda: False)
+    with _started(archive, "warc", out) as process:
+        until((tmp_path / "out.part" / "out.notes").exists, every=0.01)
+        process.send_signal(signal.SIGSTOP)
+        packs = set(archive.repository(DOMAIN).glob("objects/pack/*.pack"))
+        archives.publish(archive, pages={"0/0.html": b"changed"})
+        crawl(archive, site.url("/"))
+        maintenance.maintain(archive)
+        assert not packs & set(archive.repository(DOMAIN).glob("objects/pack/*.pack"))
+        process.send_signal(signal.SIGCONT)
+        said = process.communicate(timeout=300)[1]
+    assert process.returncode == 0, said
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == {
+        path.name: path.read_bytes() for path in whole.iterdir()
+    }
 
 
 def _went_on(process: subprocess.Popen[bytes], notes: Path, before: int) -> bool:
