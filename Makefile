@@ -44,7 +44,7 @@ demo: install demo-packages ## Crawl a real site, mount the archive and walk thr
 test: install test-packages lint compiled pywb ## Lint, types and all tests; ARGS="-k robots" picks some
 	@echo "pytest: the tests, real git, wget and mounts among them"
 	rm -f .pytest_cache/v/cache/lastfailed # what failed in another run, and is not among these tests, is none of the second
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS) && exit 0 || status=$$?
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS) && exit 0 || status=$$?
 	@# What failed beside other tests is run once more, alone: on a shared machine a test may have got no time at all.
 	@# It is named all the same, and one that fails again has failed.
 	[ "$$status" = 1 ] || exit "$$status"

@@ -220,3 +220,8 @@ def test_each_cache_is_in_the_architecture() -> None:
     bounded = _modules_with(r"\bCache\(|lru_cache\((?!\))") - {"cache.py"}
     assert len(bounded) > 15
     assert {name for name in bounded if f"`{name}`" not in section and f"/{name}`" not in section} == set()
+
+
+def test_every_folder_of_tests_is_run() -> None:
+    folders = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
+    assert set(project()["tool"]["pytest"]["ini_options"]["testpaths"]) == folders
