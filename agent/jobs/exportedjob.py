@@ -12,7 +12,7 @@ import logging
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from pathlib import Path
 from agent.catalogue.keeping import catch_up_records
 from agent.importing.exported.intake import Intake, drop_empty, files_in_order
 from agent.importing.exported.records import NamedSnapshot
-from agent.importing.exported.rows import by_snapshot
+from agent.importing.exported.rows import Rows, by_snapshot
 from agent.importing.exported.trees import Built, build
 from agent.indexing.recovery import catch_up_domain, catch_up_links
 from agent.jobfolder.folders import alone
@@ -147,26 +147,19 @@ class _Run:
     def _built(self) -> Iterator[_Ready]:
         """Yield the snapshots whose trees could be made; note why the others could not."""
         intake = self._intake
-        rows = by_snapshot(intake.rows.rows())
         store: Repository | None = None
-        trees: dict[CommitTag, str] = {}
-        named = set[CommitTag]()
-        for number, (tag, own) in enumerate(rows, 1):
+        trees: set[str] = set()
+        for number, (tag, own) in enumerate(by_snapshot(intake.rows.rows(), intake.snapshots), 1):
             self._progress("make trees", number, max(len(intake.snapshots), number))
-            named.add(tag)
             found = intake.snapshots.get(tag)
             if found is None:
                 intake.refused.setdefault(tag, f"the record that names it is missing{self._hint()}")
             elif tag not in intake.there and tag not in intake.refused:
                 if store is None or store.path != self._archive.repository(tag.domain):
-                    store, trees = self._store(tag.domain), {}
+                    store, trees = self._store(tag.domain), set()
                 if (ready := self._one(store, found, own, trees)) is not None:
-                    trees[tag] = ready.built.tree
+                    trees.add(ready.built.tree)
                     yield ready
-        for tag in sorted(intake.snapshots.keys() - named - intake.there - intake.refused.keys()):
-            ready = self._one(self._store(tag.domain), intake.snapshots[tag], iter(()), {})
-            if ready is not None:
-                yield ready
 
     def _store(self, domain: str) -> Repository:
         """Return the repository of a domain; it may be that no record had a body."""
@@ -174,16 +167,14 @@ class _Run:
         path = self._archive.repository(domain)
         return Repository(path) if path.is_dir() else Repository.create(path)
 
-    def _one(
-        self, store: Repository, found: NamedSnapshot, own: Iterator[list[bytes]], trees: dict[CommitTag, str]
-    ) -> _Ready | None:
+    def _one(self, store: Repository, found: NamedSnapshot, own: Rows, trees: Collection[str]) -> _Ready | None:
         tag, refused = found.tag, self._intake.refused
         if _standing(self._archive, found) is False:
             refused[tag] = _OTHER_TREE
             return None
-        before, why = self._before(store, found, trees)
-        if why:
-            refused[tag] = why
+        before = found.before or None
+        if before is not None and before not in trees and before not in _trees_of(store):
+            refused[tag] = f"it is told by its differences to the tree {before}, which is not there{self._hint()}"
             return None
         try:
             with locks.exclusive_until(self._archive.publishing_lock(tag.domain), self._stop):
@@ -191,14 +182,6 @@ class _Run:
         except Damaged as error:
             refused[tag] = f"{error}{self._hint()}"
             return None
-
-    def _before(self, store: Repository, found: NamedSnapshot, trees: dict[CommitTag, str]) -> tuple[str | None, str]:
-        """Return the tree before, None for none, and why it cannot be had."""
-        if found.before:
-            if found.before in trees.values() or found.before in _trees_of(store):
-                return found.before, ""
-            return None, f"it is told by its differences to the tree {found.before}, which is not there{self._hint()}"
-        return None, ""
 
     def _hint(self) -> str:
         """Return what may be the reason of something missing."""

@@ -8,11 +8,16 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from errno import ENOSPC
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent.catalogue.keeping import catch_up_records
 from agent.importing.exported.intake import Intake
@@ -30,12 +35,17 @@ from tests.support.site import Site, redirect
 from webarcfs.archive.commit.commit_additions import commit_additions
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.history.sequence import PublicationSlot
+from webarcfs.archive.model.arc_paths import HEADERS, data_name
+from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.errors import Damaged, Interrupted
+from webarcfs.archive.model.metadata import CommitTag, MetaData
+from webarcfs.archive.model.redirects import Redirect, place_of, write_list
 from webarcfs.exchange import warc
-from webarcfs.exchange.selection import Asked, Selection, select
+from webarcfs.exchange.selection import Asked, Chosen, Selection, select
 
 pytestmark = pytest.mark.crawl
 
@@ -327,6 +337,80 @@ def test_the_command_says_what_came_of_it(origin: Archive, empty: Archive, tmp_p
     )
     done = command("import", "--as-exported", "--archive", empty.root, other)
     assert done.code == 2 and "no record in these files is of a snapshot" in done.err
+
+
+# -- histories that are made up ----------------------------------------------------------------------------------------
+
+_HOST = "www.example.org"
+_URLS = {
+    "a": f"http://{_HOST}/a",
+    "b/c": f"http://{_HOST}/b/c",
+    "b": f"https://{_HOST}/b",
+    "d ": f"http://{_HOST}/d%20",
+    "x/%/y\u2028": f"http://{_HOST}/x//y%E2%80%A8",
+    "index.html?q=%2F": f"http://{_HOST}/?q=/",
+}
+_pages = st.tuples(
+    st.sampled_from(("1", "2")),  # its body
+    st.booleans(),  # whether it has a data node
+    st.sets(st.sampled_from(("n.txt", "deep/\udcff %41", "deep/x y/data.xmls")), max_size=2),
+    st.sampled_from(("no", "as it is", "before additions")),  # what the publication saw
+)
+_steps = st.tuples(
+    st.dictionaries(st.sampled_from(list(_URLS)), _pages, max_size=4),
+    st.dictionaries(st.sampled_from("123"), st.tuples(st.sampled_from("xy"), st.booleans()), max_size=2),
+    st.booleans(),  # whether it was complete
+)
+
+
+def _chosen(store: Repository, step: Any, number: int) -> Chosen:
+    """Commit a made-up snapshot; no ref moves."""
+    tag, whole, seen = CommitTag(archives.FIRST + timedelta(days=number), _HOST), dict[str, str](), dict[str, str]()
+    first = CommitTag(archives.FIRST, _HOST)
+    for path, (body, has_node, added, saw) in step[0].items():
+        url = _URLS[path]
+        meta = MetaData(url, "text/html", "", f"/{_HOST}/{path}", _HOST, archives.FIRST, archives.FIRST, first)
+        plain = data_xml.describe(meta)
+        noted = plain.replace(b"<arc:data/>", b"<arc:data><w xmlns=''/></arc:data>") if has_node else plain
+        own = {data_name(url): body.encode(), HEADERS: archives.HEAD, "data.xml": noted}
+        files = own | {name: name.encode("utf-8", "replace") for name in added}
+        whole |= {f"{path}/{name}": store.write_blob(raw) for name, raw in files.items()}
+        kept = {"no": {}, "as it is": files, "before additions": own | {"data.xml": plain}}[saw]
+        seen |= {f"{path}/{name}": store.write_blob(raw) for name, raw in kept.items()}
+    time = datetime(2019, 1, 1, tzinfo=UTC)
+    for name, (target, is_seen) in step[1].items():
+        line = Redirect(f"http://{_HOST}/{name}", 301, f"http://{_HOST}/{target}", time)
+        whole[place_of(line.url)] = store.write_blob(write_list([line]))
+        seen |= {place_of(line.url): whole[place_of(line.url)]} if is_seen else {}
+    tree, saw_tree = (store.edit(store.write_tree([]), files) for files in (whole, seen))
+    told = saw_tree if saw_tree != tree else ""
+    message = CrawlMessage(tag, "p", step[2], number + 1, job=f"20260101T00000{number}-p", seen=told)
+    return Chosen(tag, store.write_commit(tree, [], str(message), COMMITTER, 1_000_000 + number), tree, told)
+
+
+@settings(max_examples=10)
+@given(st.lists(_steps, min_size=1, max_size=3), st.randoms())
+def test_any_history_comes_back(steps: list[Any], random: Random) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        store = Repository.create(folder / "x.git")
+        chosen = tuple(_chosen(store, step, number) for number, step in enumerate(steps))
+        selection = Selection(lambda _: store, {_HOST: chosen})
+        if random.random() < 0.5:  # by hand, a file for each snapshot in any order; or as the exporter writes it
+            files = exported(selection, folder / "out")
+            random.shuffle(files)
+        else:
+            files = [folder / "all.warc.gz"]
+            warc.export(selection, files[0], lambda *_: None, lambda: False)
+        made = directory.create(folder / "archive")
+        done = exportedjob.run(made, files)
+        assert (done.refused, done.faults) == ((), ())
+        found = [(each.tree, each.seen) for each in select(made, Asked())]
+        assert found == [(each.tree, each.seen) for each in selection]
+        assert list(verify(made)) == []
+        last = next((each for each in reversed(chosen) if steps[chosen.index(each)][2]), None)
+        saw = Repository(made.repository(_HOST)).refs("refs/publications/")
+        assert saw == ({"p": last.seen or last.tree} if last is not None else {})
 
 
 # -- what nobody exported ----------------------------------------------------------------------------------------------

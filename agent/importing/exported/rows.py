@@ -7,7 +7,7 @@ A row has no more than the id of a blob, whatever the size of the body.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -18,6 +18,8 @@ from webarcfs.archive.model.redirects import place_of
 _ARCS, _LISTS = b"1", b"2"
 _DOCUMENT, _FILE = b"1", b"2"
 _SEEN, _ONLY_SEEN = b"s", b"o"
+#: The rows of one snapshot, in parts.
+Rows = Iterator[list[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +65,35 @@ def row_of(named: Named, blob: str | None) -> bytes:
         case NamedRedirect():
             flags = _ONLY_SEEN if named.only_seen else _SEEN if named.seen else b""
             parts = [_LISTS, place_of(named.redirect.url).encode(), str(named.redirect).encode(), flags]
-    return b"\0".join([named.tag.domain.encode(), compact_time(named.tag.crawl_time).encode(), *parts])
+    return b"\0".join([*_key(named.tag), *parts])
 
 
-def by_snapshot(rows: Iterable[bytes]) -> Iterator[tuple[CommitTag, Iterator[list[bytes]]]]:
-    """Yield the snapshots, domain by domain, oldest first, with their rows, which must be read before the next."""
+def by_snapshot(rows: Iterable[bytes], named: Collection[CommitTag]) -> Iterator[tuple[CommitTag, Rows]]:
+    """Yield the snapshots, domain by domain, oldest first, with their rows, which must be read before the next.
+
+    Those `named` come as well if they have none: a domain may have had nothing at the time.
+    """
+    left = iter(sorted(named, key=_key))
+    next_ = next(left, None)
     split = (row.split(b"\0") for row in rows)
-    for (domain, time), own in groupby(split, key=lambda parts: (parts[0], parts[1])):
+    for key, own in groupby(split, key=lambda parts: (parts[0], parts[1])):
+        while next_ is not None and _key(next_) < key:
+            yield next_, iter(())
+            next_ = next(left, None)
+        if next_ is not None and _key(next_) == key:
+            next_ = next(left, None)
+        domain, time = key
         yield CommitTag(parse_compact_time(time.decode()), domain.decode()), (parts[2:] for parts in own)
+    while next_ is not None:
+        yield next_, iter(())
+        next_ = next(left, None)
 
 
-def places(rows: Iterable[list[bytes]]) -> Iterator[Arc | Lines]:
+def _key(tag: CommitTag) -> tuple[bytes, bytes]:
+    return tag.domain.encode(), compact_time(tag.crawl_time).encode()
+
+
+def places(rows: Rows) -> Iterator[Arc | Lines]:
     """Yield the ARCs of a snapshot in order of the bytes of their paths, then its lists of redirects."""
     for (section, place), own in groupby(rows, key=lambda parts: (parts[0], parts[1])):
         if section == _LISTS:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from agent.importing.exported.records import NamedSnapshot
-from agent.importing.exported.rows import Arc, File, Lines, places
+from agent.importing.exported.rows import Arc, File, Lines, Rows, places
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.git.tree_rewriting import Rewriting
@@ -52,9 +52,7 @@ class Old:
 Stop = Callable[[], None]
 
 
-def build(
-    store: Repository, named: NamedSnapshot, before: str | None, rows: Iterable[list[bytes]], stop: Stop
-) -> Built:
+def build(store: Repository, named: NamedSnapshot, before: str | None, rows: Rows, stop: Stop) -> Built:
     """Store the trees of a snapshot; return them. Raises Damaged, with the reason, if they are not the named ones.
 
     `before` is the tree that its revisits are told of; None for none.
@@ -231,9 +229,7 @@ def _change(tree: Rewriting, arc: str, old: Mapping[str, str], new: Mapping[str,
             tree.put(f"{arc}/{name}", blob)
 
 
-def _joined(
-    rows: Iterable[list[bytes]], before: Iterator[tuple[bytes, Old]]
-) -> Iterator[tuple[Arc | Lines | None, Old | None]]:
+def _joined(rows: Rows, before: Iterator[tuple[bytes, Old]]) -> Iterator[tuple[Arc | Lines | None, Old | None]]:
     """Yield the places of both, in order, each once."""
     old = next(before, None)
     for named in places(rows):
