@@ -30,6 +30,7 @@ from agent.frontier.rows import FrontierUrl, UrlOutcome
 from agent.frontier.store import NO_STATES
 from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import Hold
+from agent.jobfolder.livelog import LiveLog
 from agent.jobfolder.orderbook import OrderBook
 from agent.policy import addresses, scope
 from agent.policy.fetchstatus import Status
@@ -49,6 +50,8 @@ _LONGEST_DRAIN = 5.0
 #: Seconds that a stopping job waits for results that are being read.
 _LONGEST_STOP = 2.0
 
+_DENIED = frozenset({Permission.NO, Permission.UNAVAILABLE})
+
 _log = logging.getLogger(__name__)
 
 
@@ -67,6 +70,7 @@ def capture(job: Job, archived: ArchivedPages, book: OrderBook) -> Captured:
             work.end()
         finally:
             work.reader.close()
+            work.log.close()
 
 
 class _Capture:
@@ -80,7 +84,7 @@ class _Capture:
         # A page that is replaced in any case is requested in full.
         self.is_conditional = job.settings.conditional and job.settings.unchanged == "keep"
         self.robots = RobotsCache(job.frontier, job.settings.user_agent)
-        self.wgets = Wgets(job.folder, job.settings)
+        self.wgets = Wgets(job.folder, job.settings, job.types)
         self.lookups: Lookups | None = None  # None: the crawl may request from any address
         if not addresses.may_be_private(job.settings, job.publication.urls):
             self.lookups = Lookups(names=not addresses.is_proxied(job.settings.wget_args, os.environ))
@@ -94,6 +98,7 @@ class _Capture:
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
         self.turns = Turns(job, book, self.most)
+        self.log = LiveLog(job.folder, job.frontier)
         self.done = self.known = 0  # URLs, when they were counted last
         self.unread: dict[int, int] = {}  # batches that wget has finished → number of their URLs
         self.tell_again = self.count_again = 0.0
@@ -138,6 +143,7 @@ class _Capture:
         with self.frontier.changes(), closing(self.reader.answers(batch, rows)) as answers:
             self.turns.got_back(batch.domain, self.intake.take_in(batch.domain, answers))
             self.frontier.batch_read(batch.number)
+        self.log.batch(batch.number)
         self.turns.waiting = None
         if not self.done:
             self.tell_again = self.count_again = 0.0  # show the first results at once
@@ -249,6 +255,7 @@ class _Capture:
         """Return the next URLs of a server that robots.txt allows, as far as it is known, and the wait in seconds."""
         most = 1 if self.intake.is_doubtful(domain) else self.turns.size(domain, wait)
         allowed: list[FrontierUrl] = []
+        denied: list[str] = []
         self.turns.waiting = None
         with self.frontier.changes():
             while rows := self.frontier.next(domain, now, most):
@@ -257,8 +264,12 @@ class _Capture:
                     return first or rows, wait
                 says = [self._ask(row, now) for row in rows]
                 allowed = [row for row, say in zip(rows, says, strict=True) if say is Permission.YES]
+                denied += [row.url for row, say in zip(rows, says, strict=True) if say in _DENIED]
                 if allowed or Permission.ASK in says:
                     break  # else all of them were refused
+        if denied:
+            self.log.found()
+            self.log.urls(row for url in denied if (row := self.frontier.by_url(url)) is not None)
         if allowed:
             wait = max(wait, self.robots.delay(allowed[0].url, now))
         return allowed[: min(most, self.turns.size(domain, wait))], wait

@@ -22,6 +22,7 @@ _FIELDS = re.compile(r"(?<=awaiting response\.\.\. \n)(?:  [^\n]*\n)+")
 _RETRY_AFTER = re.compile(r"^  retry-after:[ \t]*(.*?)[ \t\r]*$", re.IGNORECASE | re.MULTILINE)
 # A response: its status and its fields.
 _ANSWER = re.compile(r"awaiting response\.\.\. \n  HTTP/\S+ (\d{3})[^\n]*\n((?:  [^\n]*\n)*)")
+_LENGTH = re.compile(r"^Length: [^\[\n]*\[([^\]\n;]+)", re.MULTILINE)
 _MOST = 1 << 20
 _TAIL = 1 << 16
 #: wget's message → status and note; the first match counts.
@@ -122,6 +123,15 @@ def begun(log: Path) -> int:
         return 0
     lines = list(_BEGIN.finditer(_read(log, start) or ""))
     return start + lines[-1].start(1) if lines else 0
+
+
+def declared_type(log: Path, start: int) -> str:
+    """Return the MIME type that the server declares for the document that begins at `start`; empty if it is not known.
+
+    wget shows it without its parameters.
+    """
+    found = _LENGTH.search((_read(log, start) or "") if start else "")
+    return found[1].strip().lower() if found else ""
 
 
 def count_begun(log: Path, since: int) -> tuple[int, int]:

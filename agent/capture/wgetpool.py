@@ -24,6 +24,7 @@ from agent.capture.wgetlog import LogPosition
 from agent.frontier.rows import FrontierUrl
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import is_held
+from agent.policy.typerules import TypeRules
 from agent.policy.vocabulary import Reason
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model.errors import CrawlFailed
@@ -86,8 +87,9 @@ class Running:
 class Wgets:
     """A job's running wgets, at most one per server. `folder` is the job's folder."""
 
-    def __init__(self, folder: Path, settings: CrawlSettings) -> None:
+    def __init__(self, folder: Path, settings: CrawlSettings, types: TypeRules) -> None:
         self._folder = folder
+        self._types = types if types.are_own or types.profile else None
         self._settings = settings
         self._running: list[Running] = []
         self._cookies = folder / "cookies"
@@ -236,15 +238,20 @@ class Wgets:
             each.kill(why)
 
     def _too_much(self, each: Running, room: int | None) -> Killed | None:
-        """Return why wget must be killed if the current document, or the whole batch, exceeds a size limit."""
+        """Return why wget must be killed: the current document, or the whole batch, is too large; or it is not wanted.
+
+        Small documents of a type that is not kept come whole: another wget would cost more.
+        """
         most = self._settings.max_file_size
-        if not most and room is None:
+        if not most and room is None and self._types is None:
             return None
         size = wgetcommand.bytes_so_far(each.process.pid, self._folder)
         if most and size > most + _SLACK:
             return Killed(Status.QUOTA, Reason.TOO_BIG)
         if room is not None and size > room + _SLACK:
             return Killed(Status.QUOTA, OVER_SIZE)
+        if self._types and size > _SLACK and self._types.spares(wgetlog.declared_type(each.files.log, each.begun)):
+            return Killed(Status.TYPE, Reason.TYPE)
         return ENDED_EARLY if room is not None and wgetcommand.bytes_fetched(each.files) > room + _SLACK else None
 
     @staticmethod

@@ -16,6 +16,8 @@ from rich.table import Table
 
 from agent.commands.common import archive_option, opened
 from agent.indexing import fulltext
+from agent.jobfolder import jobstate
+from agent.jobfolder.jobstate import JobState
 from agent.jobfolder.names import kind_of
 from agent.policy.vocabulary import IN_CRAWL_LOG
 from agent.reports import crawllog, tables
@@ -25,9 +27,16 @@ from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.content.extractors.extracted import SENTENCES, Fault
 
-_TITLES = {"hosts": "Hosts", "types": "MIME types", "statuses": "Statuses", "left_out": "Not archived, and why"}
+_TITLES = {
+    "hosts": "Hosts",
+    "types": "MIME types",
+    "sizes": "Sizes",
+    "statuses": "Statuses",
+    "states": "States",
+    "left_out": "Not archived, and why",
+}
 _TEXTLESS = ("url", "mime_type", "size", "fault", "meaning")
-_CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes")
+_CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes", "share")
 
 
 def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
@@ -62,19 +71,21 @@ def report(job: str, *, archive: str | None, as_json: bool, as_csv: bool, text: 
     versions wrote it plain, as crawl.log.
 
     A job is named as its folder in reports/, or by its publication (the last one is shown); a commitTag shows the part
-    of the job that is on the tag's domain.
+    of the job that is on the tag's domain. Of a job that still runs, named as its folder in jobs/, it shows what came
+    until now; it is what is shown for a publication that has no report yet.
     """
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other")
     place = opened(archive)
     folder, host = find(place, job)
-    summary = _summary(folder)
+    live = folder.parent == place.jobs
+    summary = _summary_so_far(folder) if live else _summary(folder)
     if text:
         tags = [CommitTag.parse(each) for each in summary["commit_tags"]]
         _textless(place, [each for each in tags if host in (None, each.domain)], as_json=as_json, as_csv=as_csv)
         return
     with crawllog.reading(folder) as log:
-        found = tables.tables(log, host)
+        found = tables.tables(log, host, live=live)
     if as_json:
         json.dump({"summary": summary, "tables": list(tables.as_rows(found))}, sys.stdout, indent=2, ensure_ascii=False)
         click.echo()
@@ -121,8 +132,11 @@ def find(archive: Archive, name: str) -> tuple[Path, str | None]:
             return folder, None
         if "@" in name and name in _summary(folder)["commit_tags"]:
             return folder, name.partition("@")[2]
-    if any(each.name == name or kind_of(each.name) == name for each in archive.jobs.iterdir()):
-        raise NotFound(f"{name} has no report yet: it is running, or was interrupted and goes on with its next crawl")
+    for path in sorted(archive.jobs.iterdir(), reverse=True):
+        if name in (path.name, kind_of(path.name)):
+            if (path / crawllog.PLAIN).exists():
+                return path, None
+            raise NotFound(f"{name} has no report yet, and nothing was fetched: it is about to begin, or waits")
     last = f"; the last one is {jobs[-1].name}" if jobs else "; there are none yet"
     raise NotFound(f"there is no report of a job, publication or commitTag {name}{last}")
 
@@ -135,13 +149,36 @@ def _summary(folder: Path) -> dict[str, Any]:
         raise Damaged(f"{folder}/summary.json cannot be read: {error}") from None
 
 
+def _summary_so_far(folder: Path) -> dict[str, Any]:
+    """Return of an open job what summary.json will have, as far as it is known."""
+    known = jobstate.load(folder) or JobState(job=folder.name, publication=kind_of(folder.name))
+    return {
+        "job": known.job,
+        "publication": known.publication,
+        "state": str(known.state),
+        "held": known.held,
+        "commit_tags": [],
+        "complete": None,
+        "started": known.begun,
+        "finished": None,
+        "latest_end": known.latest_end,
+        "bytes": known.bytes,
+        "arcs": {},
+    }
+
+
 def _show(summary: dict[str, Any], found: Tables, top: int) -> None:
     console = Console(highlight=False, soft_wrap=True)
     state = "complete" if summary["complete"] else "incomplete"
-    console.print(f"{summary['job']}: {state}, {summary['started']} to {summary['finished']}", markup=False)
+    span = f"{summary['started']} to {summary['finished']}"
+    if summary["complete"] is None:
+        state, span = summary["held"] or summary["state"], f"since {summary['started']}"
+        span += f", ends by {summary['latest_end']}" if summary["latest_end"] else ""
+    console.print(f"{summary['job']}: {state}, {span}", markup=False)
     for tag in summary["commit_tags"]:
         console.print(f"  {tag}", markup=False)
-    console.print("  " + ", ".join(f"{count} {what}" for what, count in summary["arcs"].items()))
+    if summary["arcs"]:
+        console.print("  " + ", ".join(f"{count} {what}" for what, count in summary["arcs"].items()))
     redirects = {what: count for what, count in summary.get("redirects", {}).items() if count}
     if redirects:
         console.print("  redirects: " + ", ".join(f"{count} {what}" for what, count in redirects.items()))
@@ -160,13 +197,16 @@ def _table(name: str, rows: list[tuple[str, tables.TableRow]], top: int) -> Tabl
     shown = rows[:top] if top else rows
     table = Table(title=_TITLES[name], title_justify="left", box=None, pad_edge=False)
     table.add_column("", no_wrap=True)
-    for column in ("URLs", "archived", "bytes"):
+    for column in ("URLs", "%", "archived", "bytes"):
         table.add_column(column, justify="right")
+    counts = [row for _, row in rows]
+    words = {"statuses": lambda key: tables.meaning(int(key)), "states": tables.state_meaning}
     for key, row in shown:
-        label = f"{key} {tables.meaning(int(key))}" if name == "statuses" else key
-        table.add_row(label, str(row.urls), str(row.archived), str(row.bytes))
+        label = f"{key} {words[name](key)}" if name in words else key
+        table.add_row(label, str(row.urls), f"{tables.share(row, counts):.1f}", str(row.archived), str(row.bytes))
     if len(rows) > len(shown):
         rest = [row for _, row in rows[len(shown) :]]
-        sums = (sum(row.urls for row in rest), sum(row.archived for row in rest), sum(row.bytes for row in rest))
-        table.add_row(f"{len(rest)} more", *map(str, sums))
+        urls, archived, size = (sum(getattr(row, each) for row in rest) for each in ("urls", "archived", "bytes"))
+        whole = sum(row.urls for row in counts)
+        table.add_row(f"{len(rest)} more", str(urls), f"{100 * urls / whole:.1f}", str(archived), str(size))
     return table

@@ -39,7 +39,9 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     yield from (f"  refused: {line}" for line in told["refused"])
     for job in told["jobs"]:
         why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""
-        yield f"  {job['job']}: {job['state']}{why}, {_progress(job)}, {job['bytes']} bytes"
+        held = f", {job['held']}" if job["held"] and job["held"] != job["reason"] else ""
+        until = f", ends by {job['latest_end']}" if job["latest_end"] and job["stage"] == "capture" else ""
+        yield f"  {job['job']}: {job['state']}{why}{held}, {_progress(job)}, {job['bytes']} bytes{until}"
     for each in told["publications"]:
         yield from _publication(each, "webarc.toml cannot be read" if told["settings_faults"] else "not in webarc.toml")
 

@@ -198,9 +198,19 @@ class Frontier:
 
     def all(self) -> Iterator[tuple[FrontierUrl, str]]:
         """Yield every URL with the URL of the page it was found on, in the order in which they were found."""
-        for row in self._query("frontier/all"):
-            referrer = row.pop("referrer")
-            yield FrontierUrl(**row), referrer or ""
+        return self._with_referrer(self._query("frontier/all"))
+
+    def ended_in_batch(self, batch: int) -> Iterator[tuple[FrontierUrl, str]]:
+        """Yield the URLs of a batch that have an outcome, with the URL of the page each was found on."""
+        return self._with_referrer(self._query("frontier/ended_in_batch", batch=batch))
+
+    def refused_since(self, since: int) -> Iterator[tuple[FrontierUrl, str]]:
+        """Yield the URLs found after the row `since` and refused at once, with the URL of the page of each."""
+        return self._with_referrer(self._query("frontier/refused_since", since=since))
+
+    def last_url(self) -> int:
+        """Return the row of the URL that was found last; 0 without one."""
+        return int(self._scalar("frontier/last_url"))
 
     def robots(self, url: str) -> tuple[int, bytes, float] | None:
         """Return status, body and time (seconds since 1970) of a robots.txt; None before the first response."""
@@ -334,6 +344,12 @@ class Frontier:
     def by_result(self, domain: str) -> dict[str, int]:
         """Return result → number of documents of a domain."""
         return {row["result"]: row["urls"] for row in self._query("frontier/by_result", domain=domain)}
+
+    @staticmethod
+    def _with_referrer(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[FrontierUrl, str]]:
+        for row in rows:
+            referrer = row.pop("referrer")
+            yield FrontierUrl(**row), referrer or ""
 
     def _query(self, statement: str, **values: Any) -> Iterator[dict[str, Any]]:
         return iter(self._db.query(sql(statement), values))

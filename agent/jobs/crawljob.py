@@ -108,7 +108,7 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, 
 
 def _work(job: Job, keeper: StateKeeper, book: OrderBook) -> JobOutcome:
     with job.frontier.changes():
-        Discovery(job.frontier, job.publication).seeds(job.publication.urls)
+        Discovery(job.frontier, job.publication, job.profile).seeds(job.publication.urls)
     seconds = report.Seconds(job.frontier)
     captured = _captured(job, seconds, book)
     keeper.to(Phase.CONVERTING)
@@ -152,7 +152,7 @@ def _captured(job: Job, seconds: report.Seconds, book: OrderBook) -> Captured:
 
 def _fruitless(job: Job) -> list[str]:
     """Return a line for each start URL without an archived document."""
-    discovery = Discovery(job.frontier, job.publication)
+    discovery = Discovery(job.frontier, job.publication, job.profile)
     lines = []
     for seed in job.frontier.seeds():
         end = discovery.end_of(seed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from agent.policy.vocabulary import Reason
+from agent.policy.vocabulary import Reason, Result
 from webarcfs.archive.model import redirects
 
 #: HTTP statuses whose body is a document.
@@ -84,6 +84,17 @@ _SEED3: dict[int, int] = {
 
 #: Tarântula's word for "something in the system failed".
 SYSTEM_ERROR = -11
+
+
+#: Filters that judge by the type of a document alone: Tarântula's state for these is -3.
+_BY_TYPE = frozenset(f"{Reason.FILTER}{name}" for name in ("profile", "types", "mime"))
+
+
+def seed3_state(status: int, notes: str, result: str) -> int:
+    """Return seed 3's code for a URL: a document that came, and is of a type that is not kept, has that of its type."""
+    if result == Result.FILTERED and not _BY_TYPE.isdisjoint(notes.split(",")):
+        return _SEED3[Status.TYPE]
+    return seed3_code(status)
 
 
 def seed3_code(status: int) -> int:

@@ -146,6 +146,8 @@ class Figure(_Word):
     """What stands before a figure in crawl.log."""
 
     SEED3 = "seed3:", "The state that the archive of the Portuguese web gives such a document."
+    DEPTH = "depth:", "So many links lie between a start URL and it."
+    LINKS = "links:", "So many links were found in it."
     TRIES = "tries:", "It was asked for so often."
 
 

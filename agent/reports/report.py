@@ -12,17 +12,15 @@ from typing import Any
 
 from agent.frontier import facts
 from agent.frontier.facts import PublishedDomain
-from agent.frontier.rows import FrontierUrl
 from agent.frontier.store import Frontier
 from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import JobState, save
+from agent.jobfolder.loglines import line
 from agent.pipeline.domainrun import ARC_COUNTS, REDIRECT_COUNTS, DomainRun
-from agent.policy.fetchstatus import seed3_code
-from agent.policy.vocabulary import Figure
 from agent.reports import crawllog
 from agent.stages.publish import Published
 from agent.system import jsonfile
-from webarcfs.archive.model.metadata import format_time, now, parse_time, utc
+from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system.fsync import sync_folder, sync_tree
 
 
@@ -132,26 +130,3 @@ def remove_job(folder: Path) -> None:
     shutil.rmtree(going, ignore_errors=True)
     folder.rename(going)
     shutil.rmtree(going, ignore_errors=True)
-
-
-def line(row: FrontierUrl, referrer: str) -> str:
-    """Return a URL's line in crawl.log: Heritrix's twelve columns; `-` for columns that do not apply."""
-    stamp = utc(parse_time(row.captured)) if row.captured else None
-    annotations = [row.note, row.result, f"{Figure.TRIES}{row.tries}" if row.tries > 1 else ""]
-    columns = (
-        stamp.strftime("%Y-%m-%dT%H:%M:%S.000Z") if stamp else "-",
-        f"{row.status:5}",
-        f"{row.size if row.captured else '-':>10}",
-        row.url,
-        row.hops or "-",
-        referrer or "-",
-        row.mime or "-",
-        f"#{row.batch:03}",
-        stamp.strftime("%Y%m%d%H%M%S000") if stamp else "-",
-        f"sha1:{row.digest}" if row.digest else "-",
-        "-",
-        ",".join(
-            [f"{Figure.SEED3}{seed3_code(row.status)}", *("_".join(each.split()) for each in annotations if each)]
-        ),
-    )
-    return " ".join(columns)

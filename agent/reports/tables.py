@@ -1,4 +1,4 @@
-"""The tables of a job's crawl.log: hosts, MIME types, statuses, and the reasons of URLs left out. Pure.
+"""The tables of a job's crawl.log: hosts, types, sizes, statuses, seed 3's states, reasons of URLs left out. Pure.
 
 The log is read line by line: memory is one row for each host, type, status and reason, whatever the number of lines.
 """
@@ -10,14 +10,28 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from agent.policy.fetchstatus import Status, seed3_code
+from agent.policy.fetchstatus import WHOLE, Status, seed3_code
 from agent.policy.vocabulary import Figure, Reason, Result
 from webarcfs.archive.model.errors import Damaged
 
 _COLUMNS = 12
 _ARCHIVED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED})
 #: Annotations that are no reasons.
-_NO_REASONS = re.compile(rf"{Figure.SEED3}.*|{Figure.TRIES}\d+|{Reason.CODING}.*")
+_NO_REASONS = re.compile(rf"{Figure.SEED3}.*|({Figure.TRIES}|{Figure.LINKS}|{Figure.DEPTH})\d+|{Reason.CODING}.*")
+#: Seed 3's states of documents (figures 3.8 and 4.3 there), but for those of HTTP.
+_STATES = {
+    -1: "no HTTP response",
+    -3: "of a type that is not kept",
+    -4: "too large",
+    -5: "outside of the publication",
+    -6: "waiting",
+    -7: "forbidden by robots.txt",
+    -10: "took too long",
+    -11: "system error",
+}
+#: The names of the tables, in their order.
+TABLES = ("hosts", "types", "sizes", "statuses", "states", "left_out")
+_KILO = 1024
 _MEANINGS = {
     Status.WAITING: "not asked for",
     Status.DNS: "host name unknown",
@@ -62,6 +76,16 @@ class LogLine:
         return not _ARCHIVED.isdisjoint(self.notes)
 
     @property
+    def came(self) -> bool:
+        """Whether a document came from the server, whatever the archive makes of it; robots.txt is none."""
+        return self.status in WHOLE and not self.path.endswith("P")
+
+    @property
+    def state(self) -> str:
+        """Seed 3's state."""
+        return self.notes[0].removeprefix(Figure.SEED3)
+
+    @property
     def reason(self) -> str:
         """The word for the reason why it is not archived."""
         if self.path.endswith("P") and self.status > 0:
@@ -87,33 +111,67 @@ class TableRow:
 
 @dataclass(slots=True)
 class Tables:
-    """The four tables, each key → counts."""
+    """The tables, each key → counts. `is_live`: the job still fetches, and what came is not archived yet."""
 
+    is_live: bool = False
     hosts: dict[str, TableRow] = field(default_factory=dict)
     types: dict[str, TableRow] = field(default_factory=dict)
+    sizes: dict[str, TableRow] = field(default_factory=dict)
     statuses: dict[str, TableRow] = field(default_factory=dict)
+    states: dict[str, TableRow] = field(default_factory=dict)
     left_out: dict[str, TableRow] = field(default_factory=dict)
 
     def add(self, line: LogLine) -> None:
         """Count a line in the tables that it belongs to."""
         self.hosts.setdefault(line.host, TableRow()).add(line)
         self.statuses.setdefault(str(line.status), TableRow()).add(line)
-        if line.archived:
+        self.states.setdefault(line.state, TableRow()).add(line)
+        if line.archived or (self.is_live and line.came):
             self.types.setdefault(line.mime, TableRow()).add(line)
+            self.sizes.setdefault(size_class(line.size), TableRow()).add(line)
         else:
             self.left_out.setdefault(line.reason, TableRow()).add(line)
 
     def sorted(self) -> Iterator[tuple[str, list[tuple[str, TableRow]]]]:
-        """Yield (name, rows) of each table, the largest rows first."""
-        for name in ("hosts", "types", "statuses", "left_out"):
+        """Yield (name, rows) of each table: sizes by size, of the others the largest rows first."""
+        for name in TABLES:
             rows: dict[str, TableRow] = getattr(self, name)
-            yield name, sorted(rows.items(), key=lambda item: (-item[1].urls, item[0]))
+            if name == "sizes":
+                yield name, sorted(rows.items(), key=lambda item: _SIZES.index(item[0]))
+            else:
+                yield name, sorted(rows.items(), key=lambda item: (-item[1].urls, item[0]))
 
 
-def tables(lines: Iterable[str], host: str | None = None) -> Tables:
-    """Return the tables of a crawl.log, or of the lines of one host. Raises Damaged for an invalid line."""
-    result = Tables()
+def _size(power: int) -> str:
+    """Return 2 to a power, from a kilobyte on, as people write it."""
+    return f"{1 << power} kB" if power < 10 else f"{1 << power - 10} MB" if power < 20 else f"{1 << power - 20} GB"
+
+
+_MOST_POWERS = 30
+_SIZES = (
+    "0",
+    f"under {_size(0)}",
+    *(f"{_size(power)} to {_size(power + 1)}" for power in range(_MOST_POWERS)),
+    f"{_size(_MOST_POWERS)} and more",
+)
+
+
+def size_class(size: int) -> str:
+    """Return the class of a document's size: in each are documents of up to twice the size of its smallest."""
+    if not size:
+        return _SIZES[0]
+    return _SIZES[1 + min((size // _KILO).bit_length(), _MOST_POWERS + 1)]
+
+
+def tables(lines: Iterable[str], host: str | None = None, *, live: bool = False) -> Tables:
+    """Return the tables of a crawl.log, or of the lines of one host. Raises Damaged for an invalid line.
+
+    `live`: the job still writes it, and its last line may not be whole.
+    """
+    result = Tables(live)
     for number, text in enumerate(lines, 1):
+        if live and not text.endswith("\n"):
+            break
         line = parse(text, number)
         if host is None or line.host == host:
             result.add(line)
@@ -139,12 +197,27 @@ def meaning(status: int) -> str:
     return _MEANINGS.get(Status(status), "") if status in set(Status) else ""
 
 
+def state_meaning(state: str) -> str:
+    """Return the meaning of one of seed 3's states in words."""
+    number = int(state) if state.removeprefix("-").isdecimal() else 0
+    return meaning(number) if number > 0 else _STATES.get(number, "")
+
+
+def share(row: TableRow, rows: Iterable[TableRow]) -> float:
+    """Return the share of a row in the URLs of its table, in percent."""
+    whole = sum(each.urls for each in rows)
+    return round(100 * row.urls / whole, 2) if whole else 0.0
+
+
 def as_rows(found: Tables) -> Iterator[dict[str, object]]:
     """Yield the rows of all tables as records, for JSON and CSV."""
     for name, rows in found.sorted():
+        counts = [row for _, row in rows]
         for key, row in rows:
             record: dict[str, object] = {"table": name, "key": key, "meaning": ""}
             if name == "statuses":
                 record["meaning"] = meaning(int(key))
                 record["seed3"] = seed3_code(int(key))
-            yield record | {"urls": row.urls, "archived": row.archived, "bytes": row.bytes}
+            elif name == "states":
+                record["meaning"] = state_meaning(key)
+            yield record | {"urls": row.urls, "archived": row.archived, "bytes": row.bytes, "share": share(row, counts)}

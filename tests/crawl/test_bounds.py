@@ -363,6 +363,6 @@ def test_max_duration_cuts(archive: Archive, site: Site) -> None:
     cut = [line for line in log.values() if line.status == Status.CUT]
     kept = [line for line in log.values() if line.status == 200]
     assert len(cut) > 10 and len(kept) > 3
-    assert {line.annotations for line in cut} == {("seed3:-6", "max-duration")}, "they were never asked for"
+    assert {line.annotations for line in cut} == {("seed3:-6", "max-duration", "depth:1")}, "they were never asked for"
     assert len(crawls.arcs(archive, site.host)) == len(kept)
     assert not crawls.summary_of(archive, report.name)["complete"]

@@ -177,7 +177,7 @@ def test_reports(archive: Archive, site: Site) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.timestamp)
     assert re.fullmatch(r"\d{17}", line.fetched) and re.fullmatch(r"sha1:[A-Z2-7]{32}", line.digest)
     assert line.worker.startswith("#") and int(line.size) > 0 and line.source == "-"
-    assert log["http://away.example/"].annotations == ("seed3:-5", "host")
+    assert log["http://away.example/"].annotations == ("seed3:-5", "host", "depth:1")
     content = json.loads((folder / "summary.json").read_text("utf-8"))
     assert set(content) == {
         "job", "publication", "commit_tags", "complete", "started", "finished", "seconds", "urls", "documents", "bytes",

@@ -17,9 +17,11 @@ import pytest
 from agent.policy.fetchstatus import Status
 from agent.reports import crawllog, tables
 from tests.support import crawls
-from tests.support.crawls import crawl, run_command, through
+from tests.support.crawls import crawl, end, run_command, start_command, through
 from tests.support.generated import Generated
-from tests.support.site import Site
+from tests.support.nasty import slow
+from tests.support.site import Site, page
+from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged
 
@@ -70,6 +72,12 @@ def test_the_tables(archive: Archive, done: crawls.Outcome) -> None:
         ("hosts", "b.example"): (2, 0),
         ("hosts", "c.example"): (1, 0),
         ("types", "text/html"): (3, 3),
+        ("sizes", "under 1 kB"): (3, 3),
+        ("states", "200"): (4, 3),
+        ("states", "404"): (2, 0),
+        ("states", "-3"): (1, 0),
+        ("states", "-5"): (2, 0),
+        ("states", "-7"): (1, 0),
         ("statuses", "200"): (5, 3),
         ("statuses", "404"): (2, 0),
         ("statuses", "-4000"): (1, 0),
@@ -86,6 +94,63 @@ def test_the_tables(archive: Archive, done: crawls.Outcome) -> None:
     assert total == out["summary"]["bytes"] == sum(row["bytes"] for row in out["tables"] if row["table"] == "statuses")
     seed3 = {row["key"]: row["seed3"] for row in out["tables"] if row["table"] == "statuses"}
     assert (seed3["-9998"], seed3["-5000"], seed3["404"]) == (-7, -5, 404)
+    meanings = {row["key"]: row["meaning"] for row in out["tables"] if row["table"] == "states"}
+    assert (meanings["-3"], meanings["404"]) == ("of a type that is not kept", "Not Found")
+    shares = {(row["table"], row["key"]): row["share"] for row in out["tables"]}
+    assert (shares["hosts", "a.example"], shares["states", "200"], shares["types", "text/html"]) == (70.0, 40.0, 100.0)
+
+
+def test_each_page_has_its_links_and_depth(archive: Archive, done: crawls.Outcome) -> None:
+    log = crawls.log_lines(archive, done)
+    figures = {url: line.annotations[2:] for url, line in log.items() if line.status == 200}
+    assert figures["http://a.example/"] == ("links:7", "depth:0")
+    assert figures["http://a.example/1"] == ("links:0", "depth:1")
+    assert figures["http://a.example/robots.txt"] == ()
+
+
+@pytest.mark.parametrize(
+    ("size", "name"),
+    [(0, "0"), (1, "under 1 kB"), (1023, "under 1 kB"), (1024, "1 kB to 2 kB"), (2047, "1 kB to 2 kB"),
+     (32768, "32 kB to 64 kB"), ((1 << 20) - 1, "512 kB to 1 MB"), (1 << 20, "1 MB to 2 MB"),
+     (3 << 30, "2 GB to 4 GB"), (1 << 50, "1024 GB and more")],
+)  # fmt: skip
+def test_documents_are_counted_by_size(size: int, name: str) -> None:
+    assert tables.size_class(size) == name
+    line = f"- 200 {size} http://e.org/ - - text/html #001 - - - seed3:200,added"
+    assert list(tables.tables([line]).sizes) == [name]
+
+
+def test_a_job_that_runs_is_reported_as_far_as_it_is(archive: Archive, site: Site) -> None:
+    """Its crawl.log grows; the same tables are made of it."""
+    site.add_html(
+        "/", "".join(f'<a href="/{number}">x</a>' for number in range(30)) + '<a href="http://b.example/">b</a>'
+    )
+    for number in range(30):
+        site.add_nasty(f"/{number}", slow(0.1 if number < 15 else 60.0, page(bytes(3000), "image/png")))
+    crawl_ = start_command("crawl", "--archive", archive.root, "--wait", "0", "--max-duration", "1 hour", site.url())
+    try:
+        until(lambda: site.count("/15"), "it fetches")
+        (job,) = archive.jobs.iterdir()
+        before = (job / "crawl.log").read_text()
+        assert {line.split()[3] for line in before.splitlines()} >= {site.url("/"), "http://b.example/"}
+        out = json.loads(_report(archive, job.name, "--json").out)
+        assert (out["summary"]["complete"], out["summary"]["state"]) == (None, "collecting")
+        assert out["summary"]["latest_end"] > out["summary"]["started"]
+        rows = {(row["table"], row["key"]): row["urls"] for row in out["tables"]}
+        assert rows["hosts", "b.example"] == rows["states", "-5"] == rows["left_out", "host"] == 1
+        assert rows["types", "text/html"] == 1
+        run_command("job", "--archive", archive.root, job.name, "pause")
+        until(lambda: len((job / "crawl.log").read_text()) > len(before), "it grows")
+        out = json.loads(_report(archive, job.name, "--json").out)
+        rows = {(row["table"], row["key"]): row["urls"] for row in out["tables"]}
+        assert (rows["types", "image/png"], rows["sizes", "2 kB to 4 kB"]) == (15, 15)
+        text = _report(archive, job.name).out
+        assert "paused, since" in text and "ends by" in text and "50.0" in text
+        with (job / "crawl.log").open("a") as log:
+            log.write("half a li")
+        assert json.loads(_report(archive, job.name, "--json").out)["tables"] == out["tables"]
+    finally:
+        end(crawl_)
 
 
 def test_csv_has_the_same(archive: Archive, done: crawls.Outcome) -> None:
@@ -197,7 +262,7 @@ def test_the_report_of_an_unchanged_crawl_is_small(archive: Archive, site: Site)
     for _ in range(2):
         outcome = crawl(archive, site.url())
     text = crawls.log_text(archive, outcome.job)
-    assert sum(line.endswith(",unchanged") for line in text.splitlines()) == crawls.count(outcome)[3] > 400
+    assert sum(",unchanged," in line for line in text.splitlines()) == crawls.count(outcome)[3] > 400
     taken = sum(path.stat().st_size for path in (archive.reports / outcome.job).iterdir())
     assert taken * 5 < len(text.encode())
 

@@ -73,7 +73,7 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
     """A publication of these start URLs, as `crawl` takes its settings."""
     hosts, exclude = tuple(settings.pop("hosts", ())), tuple(settings.pop("exclude_hosts", ()))
     name = settings.pop("name", None) or command_line_name(urls)
-    left_out = tuple(settings.pop("exclude", ()))
+    left_out, servers = tuple(settings.pop("exclude", ())), tuple(settings.pop("server", ()))
     release, closed_for = settings.pop("release", "automatic"), settings.pop("closed_for", None)
     how = config.override(CrawlSettings(), {**DEFAULTS, **settings}, "test")
     return Publication(
@@ -82,6 +82,7 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
         hosts=hosts,
         exclude_hosts=exclude,
         exclude=left_out,
+        server=servers,
         release=release,
         closed_for=None if closed_for is None else Interval.parse(closed_for),
         crawl=how,
@@ -276,8 +277,8 @@ class Line:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The annotations but for seed 3's code."""
-        return self.annotations[1:]
+        """The annotations but for seed 3's code and the figures of links and depth."""
+        return tuple(note for note in self.annotations[1:] if not note.startswith(("links:", "depth:")))
 
 
 def log_text(archive: Archive, job: str) -> str:
