@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, Protocol
 
-from agent.importing.tally import Tally
+from agent.importing.tally import Tally, printable
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.warc.foreignfile import records, stream_of
 
@@ -71,5 +71,5 @@ def file_part(file: IO[bytes], size: int, name: str, report: Report, before: int
 
 
 def shown(name: str | os.PathLike[str]) -> str:
-    """Return a name of a file as text that can be printed, whatever its bytes are."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    """Return a name of a file as one line that can be printed, whatever its bytes are."""
+    return printable(os.fsencode(name).decode("utf-8", "backslashreplace"))

@@ -18,6 +18,7 @@ from email.utils import parsedate_to_datetime
 from io import BytesIO
 from pathlib import Path
 from typing import IO
+from urllib.parse import unquote
 
 from agent.importing.foreign import Part, Report
 from agent.importing.wacz import ZIP_FAULTS
@@ -135,7 +136,8 @@ class _Mirror:
             if answer is None:
                 self._loss("an answer of the cache without a head", repr(entry.filename))
                 continue
-            unseen.discard(answer.url)
+            url = unquote(answer.url)
+            unseen.discard(url)
             try:
                 body, size = self._body(entry, answer)
             except ZIP_FAULTS as error:
@@ -143,14 +145,14 @@ class _Mirror:
                 continue
             if body is None and answer.status == _FINE:
                 continue
-            record = HttrackRecord(answer, begun + timedelta(seconds=seconds.get(answer.url, 0)), body, size)
+            record = HttrackRecord(answer, begun + timedelta(seconds=seconds.get(url, 0)), body, size)
             yield record
             if not record.whole():
                 self._loss("a body of the cache that is damaged or cut off", answer.url)
             if body is not None:
                 body.close()
-        for url in sorted(unseen):
-            self._loss("an answer that HTTrack fetched, and that is not in its cache", url)
+        for each in sorted(unseen):
+            self._loss("an answer that HTTrack fetched, and that is not in its cache", each)
 
     def _body(self, entry: zipfile.ZipInfo, answer: _Answer) -> tuple[IO[bytes] | None, int]:
         """Return the body of an answer and its size, from the cache or the mirror; None where there is none."""
@@ -229,14 +231,15 @@ def _times(mirror: Path) -> tuple[datetime | None, dict[str, int], set[str]]:
         first = begun.hour * 3600 + begun.minute * 60 + begun.second if begun else 0
         before, days = first, 0
         while line := file.readline(_LONGEST_LINE):
-            words = line.decode("utf-8", "surrogateescape").split("\t")
+            words = line.decode("utf-8", "replace").split("\t")
             clock = _CLOCK.fullmatch(words[0])
             if clock is None or len(words) <= _URL:
                 continue
             now = int(clock[1]) * 3600 + int(clock[2]) * 60 + int(clock[3])
             days += now < before - _JITTER
             before = now
-            seconds[words[_URL]] = max(days * 86400 + now - first, 0)
+            url = unquote(words[_URL])  # the cache has it with blanks
+            seconds[url] = max(days * 86400 + now - first, 0)
             if words[_STATUS] == str(_FINE):
-                fetched.add(words[_URL])
+                fetched.add(url)
     return begun, seconds, fetched

@@ -10,10 +10,12 @@ import re
 import zlib
 from pathlib import Path
 
+from agent.importing.tally import printable
 from webarcfs.warc.gzipstream import GZIP, MAGIC
 
 _SAMPLE = 1 << 12
 _LARGEST_JSON = 1 << 24
+_LONGEST_LIST = 500
 _FORMATS: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"BZh[1-9]1AY&SY"), "is compressed with bzip2, which is not read; `bzip2 -d` unpacks it"),
     (re.compile(rb"\xfd7zXZ\x00"), "is compressed with xz, which is not read; `xz -d` unpacks it"),
@@ -47,5 +49,5 @@ def _collection(path: Path) -> str:
     resources = package.get("resources") if isinstance(package, dict) else None
     if not isinstance(resources, list):
         return ""
-    named = [str(each.get("path") or each.get("name")) for each in resources if isinstance(each, dict)]
-    return f"only names WACZ files (multi-WACZ); import those: {', '.join(named)[:500]}"
+    named = ", ".join(str(each.get("path") or each.get("name")) for each in resources if isinstance(each, dict))
+    return f"only names WACZ files (multi-WACZ); import those: {printable(named)[:_LONGEST_LIST]}"

@@ -18,8 +18,14 @@ class Tally:
         self._first.setdefault((file, what), first)
 
     def lines(self) -> list[str]:
-        """Return one line per message."""
-        return [
+        """Return one line per message, which can be stored and printed whatever a file says."""
+        lines = (
             f"{file}: {what}{f', {count} times; the first' if count > 1 else ''}: {self._first[file, what][:200]}"
             for (file, what), count in self._counts.items()
-        ]
+        )
+        return [printable(line) for line in lines]
+
+
+def printable(text: str) -> str:
+    """Return a text of a foreign file as one line that can be stored and printed."""
+    return " ".join(text.encode("utf-8", "backslashreplace").decode().splitlines())

@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from agent.importing.foreign import Part, Report, Step, file_part
+from agent.importing.tally import printable
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.warc.bytestream import BOMB_FACTOR, BOMB_SIZE
 from webarcfs.warc.fields import Digest, declared_digest
@@ -157,4 +158,6 @@ def _resources(package: dict[str, Any] | None) -> Iterator[_Resource]:
         if isinstance(each, dict) and isinstance(each.get("path"), str):
             stats = each.get("stats")
             said = each.get("hash") or (stats.get("hash") if isinstance(stats, dict) else "")
-            yield _Resource(str(PurePosixPath(each["path"])), declared_digest(said if isinstance(said, str) else ""))
+            yield _Resource(
+                printable(str(PurePosixPath(each["path"]))), declared_digest(said if isinstance(said, str) else "")
+            )

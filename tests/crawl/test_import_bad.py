@@ -143,7 +143,7 @@ OTHERS = {
     "a.tar.gz": (tarred(), "tar"),
     "a.warc.gz": (zipped(), "no WACZ"),
     "cut.wacz": (zipped()[:-1], "cannot be read"),
-    "list.json": (b'{"resources": [{"path": "one.wacz"}], "profile": "multi-wacz-package"}', "one.wacz"),
+    "list.json": (b'{"resources": [{"path": "\\ud800\\n.wacz"}, {"name": "one.wacz"}]}', "one.wacz"),
 }
 
 

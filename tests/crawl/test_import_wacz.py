@@ -70,13 +70,14 @@ def test_what_is_not_as_described_is_a_loss(archive: Archive, tmp_path: Path) ->
     with zipfile.ZipFile(right) as zip_:
         package = json.loads(zip_.read("datapackage.json"))
     package["resources"].append({"path": "archive/away.warc.gz", "hash": "sha256:00"})
+    package["resources"].append({"path": "archive/\ud800\n.warc.gz"})
     file = write_wacz(
         tmp_path / "wrong.wacz", {"archive/good.warc.gz": good, "archive/bad.warc.gz": bad}, package=package
     )
     done = command("import", "--archive", archive.root, file)
     assert done.code == 3
     assert "wrong.wacz: a file that is not what its digest in datapackage.json says" in done.err
-    assert "names is not in it: archive/away.warc.gz" in done.err
+    assert "names is not in it, 2 times; the first: archive/\\ud800 .warc.gz" in done.err
     assert arcs(archive, HOST) == {"good"}
 
 
