@@ -63,7 +63,7 @@ def _key(path: str) -> list[bytes]:
     return [name.encode() + b"/" for name in path.split("/")]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_trees, _trees, _trees)
 def test_each_file_is_told_once_with_its_arc(
     tree: dict[str, str], before: dict[str, str], seen: dict[str, str]
@@ -118,9 +118,9 @@ def _lists(redirects: Iterable[Redirect]) -> str:
 
 
 def test_redirects_are_told_beside_those_before_and_those_seen() -> None:
-    now = [_redirect(number) for number in range(300)]
-    before = [_redirect(number, "t" if number % 2 else "old") for number in range(200)]
-    seen = [_redirect(number, "t" if number else "seen") for number in range(100)]
+    now = [_redirect(number) for number in range(60)]
+    before = [_redirect(number, "t" if number % 2 else "old") for number in range(40)]
+    seen = [_redirect(number, "t" if number else "seen") for number in range(20)]
     found = list(listed_redirects(_store(), _lists(now), _lists(before), _lists(seen)))
     assert sorted(each.redirect for each in found if not each.only_seen) == sorted(now)
     assert {each.redirect for each in found if each.was_there} == set(now) & set(before)
