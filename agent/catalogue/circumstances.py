@@ -76,6 +76,8 @@ def how(publication: Publication, instances: int) -> dict[int, str]:
         13: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude))) or "none",
         14: str(crawl.depth),
         15: "requisites of pages, on accepted hosts" if crawl.page_requisites else "0",
+        16: ", ".join(crawl.exclude_extensions) or "none",
+        17: f"{crawl.rate_limit} bytes a second" if crawl.rate_limit else "none",
         18: str(instances),
         19: shlex.join(command(BatchFiles(Path(), 1), crawl, crawl.wait, Path("cookies"))),
     }

@@ -42,8 +42,9 @@ custom-tags: blocklevel
 show-info: no
 show-errors: 1000
 """
-#: Options that nothing changes: the result is XHTML in UTF-8 that any reader of XML takes.
-_FIXED = ("-quiet", "-utf8", "-asxhtml", "--gnu-emacs", "yes", "--numeric-entities", "yes", "--force-output", "no",
+#: Options that nothing changes: the result is XHTML in UTF-8 that any reader of XML takes. Output is forced, since a
+#: process would write none any more after its first page with an error; that of such pages is thrown away.
+_FIXED = ("-quiet", "-utf8", "-asxhtml", "--gnu-emacs", "yes", "--numeric-entities", "yes", "--force-output", "yes",
           "--write-back", "no", "--output-bom", "no")  # fmt: skip
 #: Bytes of a page that is converted, pages and bytes of a process, processes at a time.
 LARGEST, _PAGES, _BYTES = 8 << 20, 100, 4 << 20
@@ -263,13 +264,11 @@ class Tidy(Generic[T]):
 
     @staticmethod
     def _result(batch: _Batch[T], number: int) -> Tidied:
-        try:
-            said = (batch.folder / f"{number}.said").read_bytes()
-            xhtml = (batch.folder / f"{number}.xhtml").read_bytes()
-        except FileNotFoundError:
-            said, xhtml = _read(batch.folder / f"{number}.said"), b""
+        said, xhtml = (_read(batch.folder / f"{number}.{ending}") for ending in ("said", "xhtml"))
         messages, counts = _messages(said)
-        failed = "" if xhtml else next((each.text for each in messages if each.level == "error"), "nothing came of it")
+        failed = "" if xhtml else "nothing came of it"
+        if counts.get("error"):
+            xhtml, failed = b"", next(each.text for each in messages if each.level == "error")
         if xhtml and (fault := _fault(xhtml)):
             xhtml, failed = b"", f"what came of it is no XML: {fault}"
         return Tidied(xhtml, failed, messages, counts.get("warning", 0), counts.get("error", 0))

@@ -44,7 +44,7 @@ class Snapshot:
             return None
         seq = int(part.tag.crawl_time.timestamp())
         with CaptureIndex(self.archive.database) as index:
-            versions, _ = index.at(path)
+            versions, _ = index.at(f"/{path}")
         return next((each for each in versions if each.first <= seq < each.last), None)
 
     def body(self, document: CaptureRow) -> bytes:

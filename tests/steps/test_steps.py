@@ -1,0 +1,200 @@
+"""Steps of snapshots: what they find, each once, in order, by the right person; what is left of one that fails."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.catalogue import stepfolders
+from agent.catalogue.keeping import ask_next
+from agent.converting import tidy
+from agent.converting.derived_forms import Forms
+from agent.service.history import read
+from agent.steps import converting, plugin, running
+from agent.steps.running import run_step, run_waiting
+from agent.upkeep.verification import verify
+from tests.support.archives import DOMAIN
+from tests.support.crawls import run_command
+from tests.support.stepped import captured, now_of, page, set_up
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.steps import Step
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Busy, StepRefused
+
+pytestmark = pytest.mark.crawl
+
+_SITE: dict[str, bytes | None] = {f"{number}.html": page(f"page {number}") for number in range(6)}
+
+
+def _xhtml(archive: Archive) -> Forms:
+    how = tidy.converter(archive.converter_settings)
+    return Forms(archive, DOMAIN, converting.XHTML, how.settings)
+
+
+def _taken(archive: Archive, record: Record, step: Step, *, again: bool = False, by: str = "anna") -> Record:
+    asked = stepfolders.ask(archive, record, step, by=by, again=again)
+    run_step(archive, asked.folder)
+    return now_of(archive, record)
+
+
+def test_the_chain_runs_by_itself_and_waits_for_the_release(archive: Archive, tmp_path: Path) -> None:
+    set_up(archive, tmp_path / "backup")
+    record = captured(archive, _SITE)
+    assert ask_next(archive, record) is Step.CONVERT
+    assert run_waiting(archive, record.id) == []
+    found = now_of(archive, record)
+    assert [each.what for each in found.events] == ["captured", "converted", "indexed", "checked", "backup"]
+    assert found.state is State.CHECKED and found.text(62) == "First: good" and int(found.text(58)) > 6
+    assert not list(archive.jobs.iterdir()) and list(verify(archive)) == []
+    stepfolders.ask(archive, found, Step.BACKUP)
+    assert set(read(archive).runs) == {"test"} and read(archive).open == ()  # a step is no run of a publication
+
+
+def test_the_second_snapshot_converts_what_changed(archive: Archive, tmp_path: Path) -> None:
+    set_up(archive, tmp_path / "backup")
+    first = _taken(archive, captured(archive, _SITE | {"bad.html": b"<html><blah>x</blah>"}), Step.CONVERT)
+    assert (first.text(50), first.text(51)) == ("6", "1") and first.text(52).startswith("7 pages were converted now")
+    folder = archive.reports / first.job_name / "convert"
+    assert (folder / converting.LIST).read_text() == f"http://{DOMAIN}/bad.html\t<blah> is not recognized!\n"
+    with gzip.open(folder / converting.TABLE, "rt") as table:
+        rows = [json.loads(line) for line in table]
+    assert [row["converted"] for row in rows] == [True] * 6 + [False]
+    assert all(set(each) == {"line", "column", "level", "text"} for row in rows for each in row["messages"])
+    report = (folder / converting.REPORT).read_text()
+    assert "&lt;blah&gt; is not recognized!" in report and "<blah>" not in report  # it is text, not markup
+    record = captured(archive, {"1.html": page("changed"), "2.html": None})
+    second = _taken(archive, record, Step.CONVERT)
+    assert (second.text(50), second.text(51)) == ("5", "1") and second.text(52).startswith("1 pages were converted now")
+    again = _taken(archive, second, Step.CONVERT, again=True)  # only what failed is tried again
+    assert again.text(52).startswith("1 pages were converted now") and again.state is State.CONVERTED
+    archive.converter_settings.write_text("wrap: 30\n")
+    anew = _taken(archive, again, Step.CONVERT, again=True)
+    assert anew.text(52).startswith("6 pages were converted now") and anew.text(49) != again.text(49)
+    assert int(anew.text(37)) != int(anew.text(22)) and list(verify(archive)) == []
+
+
+def test_a_step_is_not_done_twice(archive: Archive, tmp_path: Path) -> None:
+    set_up(archive, tmp_path / "backup")
+    record = captured(archive, _SITE)
+    asked = stepfolders.ask(archive, record, Step.CONVERT, by="anna")
+    with pytest.raises(Busy, match="asked for already"):
+        stepfolders.ask(archive, record, Step.CONVERT, by="bert")
+    (tmp_path / "kept").mkdir()
+    copy = (archive.jobs / asked.folder / "definition.json").read_bytes()
+    run_step(archive, asked.folder)
+    (archive.jobs / asked.folder).mkdir()  # as it is if the process was killed before the folder went
+    (archive.jobs / asked.folder / "definition.json").write_bytes(copy)
+    assert run_step(archive, asked.folder) is None
+    assert [each.what for each in now_of(archive, record).events].count("converted") == 1
+    assert stepfolders.ask(archive, now_of(archive, record), Step.CONVERT).folder  # a new one may be asked for
+    with pytest.raises(StepRefused, match="already"):
+        run_step(archive, asked.folder)
+    assert not (archive.jobs / asked.folder).exists()
+
+
+def test_a_record_that_is_worked_on_takes_no_step_and_no_decision(archive: Archive, tmp_path: Path) -> None:
+    set_up(archive, tmp_path / "backup")
+    record = captured(archive, _SITE)
+    asked = stepfolders.ask(archive, record, Step.CONVERT)
+    with running.locked(archive, record.id):
+        assert running.is_locked(archive, record.id)
+        with pytest.raises(Busy, match="another process"):
+            run_step(archive, asked.folder)
+        for words in (("reject", record.id, "--reason", "x"), ("step", record.id, "index")):
+            done = run_command("record", *words, "--archive", archive.root)
+            assert done.code != 0 and "worked on" in done.err, done
+    assert not running.is_locked(archive, record.id)
+
+
+def test_the_wrong_person_takes_no_step(archive: Archive, tmp_path: Path) -> None:
+    set_up(archive, tmp_path / "backup")
+    record = captured(archive, _SITE)
+    run_command("people", "add", "adam", "--role", "administrator", "--unix", "root", "--archive", archive.root)
+    for words in (
+        ("step", record.id, "convert"),
+        ("new", "--publication", "test"),
+        ("cancel", record.id),
+        ("look", record.id, "First"),
+        ("measure", record.id, "--kind", "x"),
+    ):
+        done = run_command("record", *words, "--archive", archive.root)
+        assert done.code != 0 and "does not have the right to" in done.err, done
+    assert not list(archive.jobs.iterdir())
+
+
+def test_a_plugin_that_raises_or_hangs_or_dies_is_a_finding(
+    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ourchecks.py").write_text(
+        "import os, time\n"
+        "def good(snapshot): return []\n"
+        "def counts(snapshot): return [f'{sum(1 for _ in snapshot.pages())} pages']\n"
+        "def raises(snapshot): raise ValueError('no')\n"
+        "def hangs(snapshot): time.sleep(600)\n"
+        "def dies(snapshot): os.abort()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{':'.join(sys.path)}")
+    record = captured(archive, _SITE)
+    found = {
+        name: plugin.findings(archive, record.id, f"ourchecks:{name}", tmp_path / "scratch", patience=patience)
+        for name, patience in (("good", 60), ("counts", 60), ("raises", 60), ("hangs", 2.0), ("dies", 60), ("none", 60))
+    }
+    assert found["good"] == [] and found["counts"] == ["6 pages"] and found["raises"] == ["raised ValueError: no"]
+    assert found["hangs"] == ["took more than 2 s"] and "ended with -6" in found["dies"][0]
+    assert "AttributeError" in found["none"][0]
+
+
+def test_a_step_that_fails_stays_is_tried_again_and_not_for_ever(archive: Archive, tmp_path: Path) -> None:
+    set_up(archive, tmp_path / "backup")
+    archive.converter_settings.write_text("foo-bar: 1\n")
+    record = captured(archive, _SITE)
+    ask_next(archive, record)
+    (line,) = run_waiting(archive, record.id)
+    name = "convert"
+    folder = f"step-{record.id}-{name}"
+    assert "foo-bar" in line and (archive.jobs / folder).is_dir()
+    known = stepfolders.failure(archive, folder)
+    assert known is not None and known.failures == 1 and known.again and not known.is_due()
+    for _ in range(stepfolders.MOST_FAILURES):
+        known = stepfolders.failed(archive, folder, "again")
+    assert not known.again  # from now on it waits for a person
+    archive.converter_settings.write_text("wrap: 0\n")
+    done = run_command("record", "step", record.id, "convert", "--archive", archive.root, timeout=120)
+    assert done.code == 0 and now_of(archive, record).state is State.CHECKED, done
+    assert not list(archive.jobs.iterdir())
+
+
+def test_what_people_write_while_a_step_runs_stays(archive: Archive, tmp_path: Path) -> None:
+    set_up(archive, tmp_path / "backup")
+    record = captured(archive, _SITE)
+    asked = stepfolders.ask(archive, record, Step.CONVERT)
+    catalogue, original = Catalogue(archive), running._WORK[Step.CONVERT]
+
+    def edited_meanwhile(step: running.StepContext) -> running.StepResult:
+        result = original(step)
+        current, blob = catalogue.read(record.id)
+        changed = current.with_event("edited", "bert", "remarks")
+        catalogue.save([changed], "bert", "edited", expected={record.id: blob})
+        return result
+
+    work = dict(running._WORK) | {Step.CONVERT: edited_meanwhile}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "_WORK", work)
+        run_step(archive, asked.folder)
+    assert [each.what for each in now_of(archive, record).events] == ["captured", "edited", "converted"]
+
+
+def test_error_pages_by_their_marks_and_time(archive: Archive, tmp_path: Path) -> None:
+    marks = '[[publication.error_page]]\ncontains = "<h1>Fehlermeldung</h1>"\n'
+    later = '[[publication.error_page]]\ncontains = "page 3"\nfrom = 2030-01-01T00:00:00\n'
+    set_up(archive, tmp_path / "backup", more=marks + later)
+    errors = {f"e{number}.html": b"<html><h1>Fehlermeldung</h1>" + bytes([97 + number]) for number in range(3)}
+    record = _taken(archive, captured(archive, _SITE | errors), Step.CONVERT)
+    assert (record.text(44), record.text(46)) == ("3", "0")
+    second = _taken(archive, captured(archive, {"e0.html": None}), Step.CONVERT)
+    assert second.text(44) == "2"

@@ -1,0 +1,92 @@
+"""A made-up office's site with what seed 2 says of its own: six kinds of reference pages, an error page, a search form.
+
+`settings` is the webarc.toml of its archive: seed 2's procedure, each step by hand.
+"""
+
+from __future__ import annotations
+
+from tests.support.site import Site
+
+#: Name → path of the six kinds of reference pages (seed 2, section 3.4.8).
+PAGES = {
+    "Start page": "/",
+    "Publications": "/publications/",
+    "Library": "/library/",
+    "DIP": "/documents/",
+    "Minutes": "/minutes/",
+    "Contact": "/contact",
+}
+ERROR_MARK = "<h1>Fehlermeldung</h1>"
+_MENU = "".join(f'<li><a href="{path}">{name}</a></li>' for name, path in PAGES.items())
+
+
+def build(site: Site) -> None:
+    """Put the pages of the office on a site."""
+    search = '<form action="http://suche.example.org/suche.jsp" method="get"><input name="q"></form>'
+    for name, path in PAGES.items():
+        body = {
+            "Start page": 'The Präsident speaks & all listen <a href="http://www.example.com/?a=1&b=2">abroad</a>',
+            "Publications": '<a href="paper.pdf">the paper on archives</a><br>two papers',
+            "Library": '<a href="/library/catalogue/start">catalogue</a>',
+            "DIP": '<a href="http://dip.example.org/search">proceedings</a>',
+            "Minutes": '<a href="/bic/plenary/16001.txt">minutes of the first session</a>',
+            "Contact": '<a href="mailto:post@example.org">write to us</a><p>Berlin',
+        }[name]
+        site.add_html(path, f"<ul>{_MENU}</ul>{search}<h1>{name}</h1>{body}<img src='/eagle.png'>", title=name)
+    site.add("/publications/paper.pdf", b"%PDF-1.4 paper", "application/pdf")
+    site.add("/eagle.png", b"\x89PNG eagle", "image/png")
+    site.add_html("/gone", f"{ERROR_MARK}<p>nothing here")
+    site.add_html(
+        "/contact", f'<ul>{_MENU}</ul><a href="mailto:post@example.org">write to us</a><a href="/gone">old</a>'
+    )
+    site.add("/library/catalogue/start", "never asked for")
+    site.add("/bic/plenary/16001.txt", "never asked for", "text/plain")
+
+
+def settings(site: Site, *, more: str = "", backup: str = "") -> str:
+    """The settings of the archive."""
+    expects = {
+        "Start page": 'expects = "external"',
+        "Publications": 'expects = "text"\ntext = "paper on archives"',
+        "Library": 'expects = "excluded"\ntext = "catalogue"',
+        "DIP": 'expects = "excluded"\ntext = "dip.example.org"',
+        "Minutes": 'expects = "excluded"\nby = "person"',
+        "Contact": 'expects = "mailto"',
+    }
+    checks = "".join(
+        f'[[publication.check]]\nname = "{name}"\nurl = "{site.url(path)}"\n{expects[name]}\n'
+        for name, path in PAGES.items()
+    )
+    return f"""
+step_by_step = true
+release = "by-hand"
+{more}
+[describe]
+signature = "5100"
+provenance = "Press office"
+project = "Internet"
+[backup]
+to = "{backup}"
+medium = "disk 7"
+[[publication]]
+name = "office"
+urls = ["{site.url()}"]
+wait = 0
+private_addresses = true
+interval = "1 week"
+check_search = "paper"
+exclude_hosts = ["dip.example.org"]
+{checks}
+[[publication.exclude]]
+match = "{site.host}/library/catalogue/*"
+reason = "a database"
+[[publication.exclude]]
+match = "{site.host}/bic/*"
+reason = "kept elsewhere"
+[[publication.rule]]
+match = "suche.example.org"
+on = "form"
+does = "search"
+[[publication.error_page]]
+contains = "{ERROR_MARK}"
+"""

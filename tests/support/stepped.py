@@ -1,0 +1,58 @@
+"""Captures without a crawl, for tests of steps: pages into git, webarc.db and links.db, and a record that waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agent.catalogue.keeping import catch_up_records
+from agent.indexing import recovery
+from tests.support.archives import publish
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.config.directory import Archive
+
+#: Settings with all steps set up; `test` is the publication of `publish`.
+SETTINGS = """
+release = "by-hand"
+[backup]
+to = "{backup}"
+[[publication]]
+name = "test"
+urls = ["http://www.example.org/"]
+check_bounds = 0
+{more}
+[[publication.check]]
+url = "http://www.example.org/0.html"
+name = "First"
+"""
+
+
+def captured(archive: Archive, pages: Mapping[str, bytes | None], state: State = State.COUNTED) -> Record:
+    """Publish pages, and return the record of that capture in a state."""
+    publish(archive, pages=pages)
+    recovery.catch_up(archive)
+    catch_up_records(archive)
+    catalogue = Catalogue(archive)
+    newest, blob = catalogue.read(next(catalogue.ids("test")))
+    events = [replace(each, state=state) for each in newest.events]
+    waiting = replace(newest, state=state, release="by-hand", events=tuple(events))
+    catalogue.save([waiting], "test", "waits", expected={newest.id: blob})
+    return catalogue.read(newest.id)[0]
+
+
+def page(text: str) -> bytes:
+    """A page with a defect."""
+    return f"<html><head><title>{text}</title></head><body><p>{text}<br>more</body></html>".encode()
+
+
+def set_up(archive: Archive, backup: object, more: str = "") -> None:
+    """Write settings with all steps."""
+    archive.settings.write_text(SETTINGS.format(backup=backup, more=more))
+    archive.converter_settings.parent.mkdir(exist_ok=True)
+    archive.converter_settings.write_text("wrap: 0\n")
+
+
+def now_of(archive: Archive, record: Record) -> Record:
+    """The record as it is now."""
+    return Catalogue(archive).read(record.id)[0]
