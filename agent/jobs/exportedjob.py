@@ -13,15 +13,16 @@ import re
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent.catalogue.keeping import catch_up_records
-from agent.importing.exported.intake import Intake, drop_empty, files_in_order
+from agent.importing.exported.intake import Intake, drop_empty, in_order
 from agent.importing.exported.records import NamedSnapshot
 from agent.importing.exported.rows import Rows, by_snapshot
 from agent.importing.exported.trees import Built, build
+from agent.importing.sources import Source, chosen
 from agent.indexing.recovery import catch_up_domain, catch_up_links
 from agent.jobfolder.folders import alone
 from agent.jobfolder.job import Progress
@@ -32,7 +33,7 @@ from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, SEEN, Co
 from webarcfs.archive.history import sequence
 from webarcfs.archive.history.merge import additions_since
 from webarcfs.archive.model.commit_message import COMMITTER, AdditionsMessage, CrawlMessage
-from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, UsageError, WebarcError
+from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
 from webarcfs.archive.system import locks
 
@@ -63,16 +64,14 @@ def run(
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
 ) -> MadeAgain:
-    """Import files of one or more exports, in any order.
+    """Import files of one or more exports, in any order: WARC files, WACZ, folders of them.
 
-    Raises UsageError if a path is no file, Damaged if no record names a snapshot, Interrupted, OSError on a full disk;
-    the same command goes on then.
+    Raises UsageError if a path is nothing of that, Damaged if no record names a snapshot, Interrupted, OSError on a
+    full disk; the same command goes on then.
     """
-    for path in files:
-        if not path.is_file():
-            raise UsageError(f"{path} is no file")
-    with alone(archive, _LOCK):
-        return _Run(archive, files, stop or threading.Event(), progress).all()
+    with alone(archive, _LOCK), ExitStack() as stack:
+        sources = chosen(files, archive.log, stack, progress).sources
+        return _Run(archive, sources, stop or threading.Event(), progress).all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +83,9 @@ class _Ready:
 
 
 class _Run:
-    def __init__(self, archive: Archive, files: Sequence[Path], stop: threading.Event, progress: Progress) -> None:
+    def __init__(self, archive: Archive, files: Sequence[Source], stop: threading.Event, progress: Progress) -> None:
         self._archive = archive
-        self._files = list(dict.fromkeys(path.resolve() for path in files))
+        self._files = files
         self._stop = stop
         self._progress = progress
         self._intake = Intake(archive, stop, lambda found: _standing(archive, found) is True)
@@ -129,15 +128,15 @@ class _Run:
 
     def _read(self) -> None:
         intake, before = self._intake, 0
-        whole = sum(path.stat().st_size for path in self._files)
+        whole = sum(source.size for source in self._files)
 
         def step(taken: int) -> None:
             self._ask()
             self._progress("read (bytes)", before + taken, whole)
 
-        for path in files_in_order(self._files):
-            intake.file(path, step)
-            before += path.stat().st_size
+        for source in in_order(self._files):
+            intake.file(source, step)
+            before += source.size
         intake.end()
         if not intake.snapshots and not intake.named:
             hint = "; without --as-exported they are WARC files like any other" if intake.others else ""
@@ -293,11 +292,11 @@ def _is_complete(store: Repository, target: str, publication: str) -> bool:
     return crawl is not None and crawl.message.complete and crawl.message.publication == publication
 
 
-def missing_numbers(files: Sequence[Path]) -> list[str]:
+def missing_numbers(files: Sequence[Source]) -> list[str]:
     """Return the names of files that are missing in a row of numbered ones, as far as their numbers tell."""
     rows: dict[tuple[str, str, int], set[int]] = defaultdict(set)
-    for path in files:
-        if match := _NUMBERED.fullmatch(path.name):
+    for source in files:
+        if match := _NUMBERED.fullmatch(source.name):
             rows[match[1], match[3], len(match[2])].add(int(match[2]))
     found = []
     for (stem, ending, width), numbers in sorted(rows.items()):

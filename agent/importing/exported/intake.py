@@ -9,14 +9,17 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import IO
 
 from agent.importing.exported import records as exported
 from agent.importing.exported.records import Named, NamedDocument, NamedRedirect, NamedSnapshot
 from agent.importing.exported.rows import row_of
+from agent.importing.foreign import ForeignRecord, Report, Step
+from agent.importing.parts import parts_of
+from agent.importing.sources import Source
+from agent.importing.tally import printable
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.fast_import import FastImport
 from webarcfs.archive.git.repository import Repository
@@ -24,16 +27,13 @@ from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.sorting import Sorter
-from webarcfs.warc.foreignfile import records, stream_of
-from webarcfs.warc.tolerant import LONGEST_HEAD, Record
+from webarcfs.warc.tolerant import LONGEST_HEAD
 
 #: A smaller body waits in memory until its record is whole, a larger one in a file without a name.
 _IN_MEMORY = 1 << 20
 _CHUNK = 1 << 16
 #: Lines on faults of the files that are kept.
 MOST_FAULTS = 20
-
-Step = Callable[[int], None]
 
 
 class Intake:
@@ -69,17 +69,15 @@ class Intake:
             self._open.close()
         self._stack.close()
 
-    def file(self, path: Path, step: Step) -> None:
+    def file(self, source: Source, step: Step) -> None:
         """Read one file; `step` is called with the bytes taken. Raises OSError on a full disk, Damaged."""
-
-        def complain(what: str, at: int) -> None:
-            self._fault(f"{path.name}: {what} (byte {at} of the unpacked file)")
-
-        with path.open("rb") as file:
-            stream = stream_of(file)
-            for record in records(stream, complain):
-                step(stream.taken)
-                self._record(path.name, record)
+        report = Report()
+        for part in parts_of(source.path, source.name, report, step):
+            for record in part.records:
+                step(part.taken())
+                self._record(part.name, record)
+        for line in report.losses.lines():
+            self._fault(line)
 
     def end(self) -> None:
         """Store all that was taken in."""
@@ -91,9 +89,9 @@ class Intake:
     def _fault(self, line: str) -> None:
         self.broken += 1
         if len(self.faults) < MOST_FAULTS:
-            self.faults.append(line)
+            self.faults.append(printable(line))
 
-    def _record(self, file: str, record: Record) -> None:
+    def _record(self, file: str, record: ForeignRecord) -> None:
         try:
             found = self._read(record)
         except Damaged as error:
@@ -106,7 +104,7 @@ class Intake:
             if record.whole():  # otherwise `records` complains
                 self.rows.add(row_of(found, blob))
 
-    def _read(self, record: Record) -> Named | NamedSnapshot | None:
+    def _read(self, record: ForeignRecord) -> Named | NamedSnapshot | None:
         """Return what a record names, its HTTP head read; None where that is nothing, or it is not whole."""
         if exported.is_snapshot(record.fields):
             block = _block(record)
@@ -124,7 +122,7 @@ class Intake:
         if self._is_there(found):
             self.there.add(found.tag)
 
-    def _blob(self, record: Record, named: Named) -> str | None:
+    def _blob(self, record: ForeignRecord, named: Named) -> str | None:
         """Store the body of a record; return its blob, None where there is none, or the record is not whole."""
         if isinstance(named, NamedRedirect) or not named.stored:
             return None
@@ -182,14 +180,14 @@ def drop_empty(archive: Archive, domain: str) -> None:
             return
 
 
-def _block(record: Record) -> bytes:
+def _block(record: ForeignRecord) -> bytes:
     """Return the block of a snapshot's record."""
     if record.length > exported.LONGEST_SNAPSHOT:
         raise Damaged(f"{record.fields.get('warc-target-uri', '')}: a record of {record.length} bytes")
     return b"".join(iter(lambda: record.read(_CHUNK), b""))
 
 
-def _skip_head(record: Record) -> None:
+def _skip_head(record: ForeignRecord) -> None:
     """Read the HTTP head of a response."""
     size = 0
     while line := record.readline(LONGEST_HEAD):
@@ -201,6 +199,6 @@ def _skip_head(record: Record) -> None:
     raise Damaged(f"{record.fields.get('warc-target-uri', '')}: a response whose head does not end")
 
 
-def files_in_order(paths: list[Path]) -> Iterator[Path]:
-    """Yield the files by name: as they were written, so that what is there already is known before its records."""
-    yield from sorted(paths, key=lambda path: (path.name, path))
+def in_order(sources: Sequence[Source]) -> list[Source]:
+    """Return files by name: as they were written, so that what is there already is known before its records."""
+    return sorted(sources, key=lambda source: (source.name, source.digest))
