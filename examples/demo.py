@@ -210,6 +210,8 @@ def own_site(terminal: Terminal, folder: Path) -> None:
         terminal.heading("Two states, side by side")
         compare(terminal, folder, domain)
 
+        procedure(terminal, folder, domain)
+
         room(terminal, folder, domain, ("The edited page", EDITED), snapshots=2)
 
 
@@ -297,6 +299,30 @@ def compare(terminal: Terminal, folder: Path, domain: str) -> None:
     terminal.say("Underneath lies git, a bare repository for each domain. A crawl is a commit:")
     log = terminal.run(f"git -C archive/content/{domain}.git log --format='%h %s' main")
     check(len(log.splitlines()) == 2, "git has another number of commits")
+
+
+def procedure(terminal: Terminal, folder: Path, domain: str) -> None:
+    """One snapshot's way to its release, each step by hand."""
+    terminal.heading("A snapshot's way to its readers, step by step")
+    terminal.say(
+        "Where an archive wants it, a snapshot is counted, converted to XHTML, indexed and checked before somebody "
+        "releases it. Steps run by themselves; here each waits, and says what comes next."
+    )
+    (folder / "archive" / "webarc.toml").write_text(
+        f'[[publication]]\nname = "errata"\nurls = ["http://{domain}/{EDITED}"]\ndepth = 1\nwait = 0\n'
+        f'paths = ["/{EDITED}", "/{ADDED}"]\nrelease = "by-hand"\nstep_by_step = true\n'
+        f'[[publication.check]]\nname = "Errata"\nurl = "http://{domain}/{ADDED}"\nexpects = "text"\ntext = "None"\n'
+    )
+    terminal.run("webarc-agent --quiet crawl --archive archive --publication errata")
+    name = terminal.run("webarc-agent record list --archive archive --limit 1 --json | python3 -c "
+                        "'import json, sys; print(json.load(sys.stdin)[\"record\"])'").strip()  # fmt: skip
+    for step in ("count", "convert", "index", "check"):
+        told = terminal.run(f"webarc-agent record step --archive archive {name} {step}")
+        check("next: webarc-agent record" in told, f"{step} does not say what comes next")
+    told = terminal.run(f"webarc-agent record release --archive archive {name}")
+    check(f"{name}: released" in told, "the snapshot was not released")
+    shown = terminal.run(f"webarc-agent record show --archive archive {name} | tail -30", shown=30)
+    check("HTML Tidy" in shown and "Errata: good" in shown, "the record does not say what was done")
 
 
 def room(terminal: Terminal, folder: Path, domain: str, page: tuple[str, str], snapshots: int) -> None:

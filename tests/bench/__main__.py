@@ -20,6 +20,7 @@ from tests.bench import (
     records,
     redirects,
     room,
+    steps,
     wordcount,
 )
 
@@ -39,6 +40,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "records": lambda _: records.records(),
     "search": lambda given: fulltext.search(1_200_000 if given.large else 100_000),
     "links": lambda given: links.links(10_000_000 if given.large else 300_000),
+    "steps": lambda given: steps.steps(65_000 if given.large else 5_000),
     "export": lambda given: export.export((1_000, 10_000, 100_000) if given.large else (1_000, 10_000)),
     "room": lambda given: room.room(large=bool(given.large)),
 }

@@ -56,8 +56,8 @@ ORDER = (
         f"agent.{name}"
         for name in (
             "system", "policy", "frontier", "jobfolder", "capture", "importing", "importing.exported", "pipeline",
-            "filters", "indexing", "stages", "reports", "converting", "catalogue", "jobs", "upkeep", "steps", "service", "acts",
-            "commands", "commands.control", "commands.records",
+            "filters", "indexing", "stages", "reports", "converting", "catalogue", "jobs", "upkeep", "steps", "service",
+            "acts", "commands", "commands.control", "commands.records",
         )
     ),
     "agent",

@@ -87,6 +87,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=7200", "tests/kill/test_many_kills.py"),
         {"KILLS": "100"},
     ),
+    "kill-steps": Soak(
+        "100 kills over all steps of snapshots; nothing is lost, no step done twice, verify is clean",
+        ("-m", "pytest", "--timeout=7200", "tests/kill/test_step_kills.py"),
+        {"KILLS": "100"},
+    ),
     "gate": Soak(
         "the forms of the gate agree on 10,000 histories in memory and on 500 archives",
         ("-m", "pytest", "--timeout=7200", "tests/store/test_gate.py"),
