@@ -15,6 +15,7 @@ COMMANDS = Commands(
         "start": "agent.commands.start:start",
         "stop": "agent.commands.start:stop",
         "job": "agent.commands.control.job:job",
+        "publication": "agent.commands.control.publication:publication",
         "status": "agent.commands.status:status",
         "report": "agent.commands.report:report",
         "record": "agent.commands.records.steps:record",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import sys
 from typing import Any
 
@@ -31,6 +32,8 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import Exit, UsageError
 from webarcfs.terminal.progressbar import Display
+
+_log = logging.getLogger("webarc")
 
 
 @click.command()
@@ -79,6 +82,9 @@ def crawl(
         asked = _configured(settings, publication, values)
     else:
         asked = _of_urls(settings, urls, values)
+    if asked.publication.crawl.max_instances > settings.crawl.max_instances:
+        most = settings.crawl.max_instances
+        _log.warning("max_instances is %d in [crawl] of webarc.toml, for all crawls; so many hold", most)
     recovery.catch_up(place)
     catch_up_records(place)
     with Display(console) as display:
@@ -114,6 +120,8 @@ def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Defini
     if found is None:
         known = ", ".join(each.name for each in settings.publications) or "none"
         raise UsageError(f"webarc.toml has no publication {name}; there are: {known}")
+    if found.retired:
+        raise UsageError(f"{name} is retired; `webarc-agent publication edit {name} --unset retired` takes it back")
     changed = dataclasses.replace(found, crawl=config.override(found.crawl, values, "command line"))
     return Definition(publication=changed, profile=settings.profiles.get(found.profile or ""))
 

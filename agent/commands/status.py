@@ -69,6 +69,7 @@ def _progress(job: dict[str, Any]) -> str:
 
 def _publication(each: dict[str, Any], undated: str) -> Iterator[str]:
     coming = f"every {each['interval']}, next {each['next']}" if each["next"] else undated
+    coming = "retired" if each["retired"] else coming
     last = each["last"]
     yield f"  {each['name']}: {coming}" + (f"; last {last['job']}: {last['state']}" if last else "; never finished yet")
     if last and last["complete"] is False:

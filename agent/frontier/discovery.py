@@ -49,6 +49,7 @@ class Discovery:
 
     def __init__(self, frontier: Frontier, publication: Publication, profile: Profile | None = None) -> None:
         self._frontier = frontier
+        self.publication = publication
         hosts = frozenset(scope.domain_in(url) for url in publication.urls) | frozenset(frontier.get(facts.HOSTS) or ())
         self._scope = scope.Scope(
             hosts=hosts,
@@ -89,7 +90,7 @@ class Discovery:
             self._offered[key] = at
             if self._crowd.is_uncertain(link.url):
                 self.flush()
-            self._finds.append(self._judged(link.url, LinkKind.REQUISITE if requisite else LinkKind.LINK, at, page))
+            self._finds.append(self.judged(link.url, LinkKind.REQUISITE if requisite else LinkKind.LINK, at, page))
         self._expanded.append((page.id, depth))
 
     def flush(self) -> None:
@@ -105,7 +106,7 @@ class Discovery:
         is_start = page.kind == LinkKind.SEED or (page.kind == LinkKind.REDIRECT and not page.hops.strip("R"))
         if is_start:
             self._accept(scope.domain_in(target))
-        find = self._judged(target, LinkKind.REDIRECT, page.depth, page, is_start=is_start)
+        find = self.judged(target, LinkKind.REDIRECT, page.depth, page, is_start=is_start)
         trail = len(find.hops) - len(find.hops.rstrip("R"))
         if trail > LONGEST_CHAIN:
             find = dataclasses.replace(find, state=UrlState.REFUSED, status=int(Status.TRAP), note=traps.REDIRECTS)
@@ -136,7 +137,8 @@ class Discovery:
         if len(self._offered) > _MOST_KNOWN:
             self._offered.clear()
 
-    def _judged(self, url: str, kind: str, depth: int, page: FrontierUrl, *, is_start: bool = False) -> FoundUrl:
+    def judged(self, url: str, kind: str, depth: int, page: FrontierUrl, *, is_start: bool = False) -> FoundUrl:
+        """Return what a URL that a page leads to is to the crawl: it waits, or is refused for a reason."""
         domain = scope.domain_in(url)
         inner = page.inner + (kind == LinkKind.LINK) if domain == page.domain else 0
         verdict = scope.judge(self._scope, url, depth, kind, on_server=inner, is_start=is_start)

@@ -193,7 +193,10 @@ class Service:
             _log.warning("%s", warning)
         names = {each.name for each in self.given}
         self.dispatch.settings = settings
-        self.dispatch.publications = (*self.given, *(each for each in settings.publications if each.name not in names))
+        self.dispatch.publications = (
+            *self.given,
+            *(each for each in settings.publications if each.name not in names and not each.retired),
+        )
 
     def _tell_faults(self, faults: tuple[str, ...]) -> None:
         if self.agent is not None and self.agent.faults != faults:

@@ -6,6 +6,7 @@ It is read from files only, so it is the same whether the agent runs or not.
 from __future__ import annotations
 
 import dataclasses
+from datetime import datetime
 from typing import Any
 
 from agent.jobfolder import jobstate
@@ -35,14 +36,14 @@ def overview(archive: Archive) -> dict[str, Any]:
         "archive": str(archive.root),
         "agent": None if agent is None else {"pid": agent.pid, "since": agent.since},
         "settings_faults": faults,
-        "settings_warnings": _disagreeing(settings),
+        "settings_warnings": disagreeing(settings),
         "publications": [_publication(archive, each, past) for each in _all(settings, past)],
         "jobs": [_job(each) for each in past.open],
         "refused": list(past.refused),
     }
 
 
-def _disagreeing(settings: Settings) -> list[str]:
+def disagreeing(settings: Settings) -> list[str]:
     """Return a line for each host of two publications that differ in when readers may see their captures."""
     said: dict[str, dict[tuple[str, str], str]] = {}
     for each in settings.publications:
@@ -76,10 +77,17 @@ def _publication(archive: Archive, named: tuple[str, Publication | None], past: 
         "name": name,
         "urls": list(publication.urls) if publication else [],
         "interval": str(publication.crawl.interval) if publication else None,
-        "next": format_time(scheduler.next_due(publication, past.runs.get(name, ()), at)) if publication else None,
+        "next": _next(publication, past, at),
+        "retired": publication is not None and publication.retired,
         "jobs": running,
         "last": _last(archive, past.last.get(name)),
     }
+
+
+def _next(publication: Publication | None, past: History, at: datetime) -> str | None:
+    if publication is None or publication.retired:
+        return None
+    return format_time(scheduler.next_due(publication, past.runs.get(publication.name, ()), at))
 
 
 def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:

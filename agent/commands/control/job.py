@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 
-from agent.catalogue.circumstances import person_of_process
+from agent.acts import ordering
 from agent.commands.common import archive_option, opened, tell
-from agent.jobfolder import definition, jobstate, orders
-from agent.jobfolder.jobstate import JobState
-from agent.jobfolder.names import is_import, publication_of
+from agent.jobfolder import definition, orders
 from agent.jobfolder.orders import Order, Word
 from agent.jobs import crawljob
 from agent.service import agentlock
 from agent.service.statusview import overview
-from webarcfs.archive.config import validators
+from webarcfs.archive.catalogue import people
+from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.interval import Interval
-from webarcfs.archive.model.errors import NotFound, UsageError
-from webarcfs.archive.model.metadata import CET, format_time, now
+from webarcfs.archive.model.errors import UsageError
 
 #: Seconds that the command waits until the job has taken an order: one that runs, and one that has to begin first.
 _SOON, _LATER = 3.0, 8.0
@@ -59,23 +54,11 @@ def job(words: tuple[str, ...], archive: str | None, as_json: bool) -> None:
     if words in ((), ("list",)):
         _list(place, as_json=as_json)
     elif words[0] == "show" and len(words) == 2:
-        _show(place, find(place, words[1]), as_json=as_json)
+        _show(place, ordering.find(place, words[1]), as_json=as_json)
     elif len(words) >= 2:
-        _order(place, find(place, words[0]), *words[1:])
+        _order(place, ordering.find(place, words[0]), *words[1:])
     else:
         raise UsageError(f"say what to do with {words[0]}: {', '.join(Word)}; or `job show {words[0]}`")
-
-
-def find(archive: Archive, name: str) -> Path:
-    """Return the folder of an open job, by its name or its publication. Raises NotFound, which says what there is."""
-    folders = sorted(path for path in archive.jobs.iterdir() if not path.name.startswith((".", "step-")))
-    found = [path for path in folders if name in (path.name, publication_of(path.name))]
-    if found:
-        return found[-1]
-    if "/" not in name and (archive.reports / name).is_dir():
-        raise orders.ended(name)
-    there = ", ".join(path.name for path in folders) or "none"
-    raise NotFound(f"there is no open job {name}; there are: {there}")
 
 
 def _list(archive: Archive, *, as_json: bool) -> None:
@@ -124,71 +107,13 @@ def _show(archive: Archive, folder: Path, *, as_json: bool) -> None:
 
 
 def _order(archive: Archive, folder: Path, word: str, *values: str) -> None:
-    known = jobstate.load(folder) or JobState(job=folder.name, publication=publication_of(folder.name))
-    wanted, value = _checked(known, word, values)
-    order = orders.give(folder, wanted, value, by=person_of_process())
-    if not known.runs and agentlock.running(archive) is None:
-        _without_process(archive, folder, order)
+    person = people.acting(archive, Right.CAPTURE)
+    runs = ordering.state_of(folder).runs
+    order = ordering.give(folder, word, values, person.name)
+    if runs or agentlock.running(archive) is not None:
+        click.echo(f"{folder.name}: {order}, {ordering.is_taken(folder, order, _SOON if runs else _LATER)}")
     else:
-        click.echo(f"{folder.name}: {order}, {_wait(folder, order, _SOON if known.runs else _LATER)}")
-
-
-def _checked(known: JobState, word: str, values: tuple[str, ...]) -> tuple[Word, str]:
-    """Return the order and its value. Raises UsageError for one that makes no sense."""
-    if word not in set(Word):
-        raise UsageError(f"{word} is no order; there are: {', '.join(Word)}")
-    wanted = Word(word)
-    most = 1 if wanted in (Word.DEADLINE, Word.EXCLUDE) else 0
-    if len(values) != most:
-        what = {Word.DEADLINE: "a time", Word.EXCLUDE: "a host"}.get(wanted, "nothing")
-        raise UsageError(f"{word} wants {what} behind it")
-    if is_import(known.job):
-        raise UsageError(f"{known.job} is an import, which takes no orders; the same command goes on with it")
-    if wanted is Word.DEADLINE:
-        return wanted, format_time(_time(values[0]))
-    if wanted is Word.EXCLUDE:
-        return wanted, _host(values[0])
-    if wanted is Word.RESUME and known.held == jobstate.Hold.DEADLINE:
-        raise UsageError(f"its time is over: give it more by `deadline`, or `stop` or `discard` {known.job}")
-    return wanted, ""
-
-
-def _time(text: str) -> datetime:
-    """Return the time that a person means. Raises UsageError for none, or one in the past."""
-    try:
-        at = now() + timedelta(seconds=Interval.parse(text).seconds)
-    except ValueError:
-        try:
-            at = datetime.fromisoformat(text)
-        except ValueError:
-            raise UsageError(f"{text!r} is neither a time, as 2026-12-01T22:00:00, nor a span, as '2 hours'") from None
-    at = (at if at.tzinfo is not None else at.replace(tzinfo=CET)).astimezone(CET)
-    if at <= now():
-        raise UsageError(f"{format_time(at)} is over already; `stop` ends it now")
-    return at
-
-
-def _host(text: str) -> str:
-    try:
-        pattern = validators.url_pattern(text)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if "/" in pattern:
-        raise UsageError(f"{text!r} has a path; an order leaves out whole hosts")
-    return pattern.lower()
-
-
-def _wait(folder: Path, order: Order, seconds: float) -> str:
-    """Wait until the job has taken an order; return what to say of it."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        known = jobstate.load(folder)
-        if known is None and not folder.is_dir():
-            return "and it has ended"
-        if known is not None and known.orders >= order.number:
-            return f"taken ({known.held})" if known.held else "taken"
-        time.sleep(0.05)
-    return "given; it is taken as soon as the job can"
+        _without_process(archive, folder, order)
 
 
 def _without_process(archive: Archive, folder: Path, order: Order) -> None:

@@ -34,13 +34,13 @@ PUBLICATIONS = "publications.d"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def load(path: Path) -> tuple[Settings, str | None]:
+def load(path: Path, instead: Mapping[str, str] | None = None) -> tuple[Settings, str | None]:
     """Return the settings of a file, and a warning if it is missing or unreadable and the defaults hold (/Cr-1/).
 
-    Beside it may lie `publications.d/`: a publication each, in a file of its name. Raises SettingsError for readable
-    files with faults.
+    Beside it may lie `publications.d/`: a publication each, in a file of its name; `instead` has other texts for some.
+    Raises SettingsError for readable files with faults.
     """
-    more = _beside(path.with_name(PUBLICATIONS))
+    more = {**_beside(path.with_name(PUBLICATIONS)), **(instead or {})}
     try:
         text = path.read_text("utf-8-sig")  # some editors begin a file with a byte order mark
     except OSError as error:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from webarcfs.archive.model.errors import SettingsError
 from webarcfs.archive.system import locks
@@ -33,6 +33,24 @@ def changing(path: Path, lock: Path, mode: int = 0o644) -> Iterator[TOMLDocument
             raise SettingsError(str(path), [f"not TOML: {error}"]) from None
         yield document
         write(path, tomlkit.dumps(document).encode(), mode)
+
+
+def parsed(text: str, source: str) -> TOMLDocument:
+    """Return the document that a text spells, with its comments. Raises SettingsError."""
+    import tomlkit  # noqa: PLC0415
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
+    try:
+        return tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise SettingsError(source, [f"not TOML: {error}"]) from None
+
+
+def text_of(tables: Mapping[str, Any]) -> str:
+    """Return tables as TOML."""
+    import tomlkit  # noqa: PLC0415
+
+    return tomlkit.dumps(tables)
 
 
 def write(path: Path, content: bytes, mode: int = 0o644) -> None:

@@ -121,6 +121,7 @@ def one_of(*words: str) -> Check:
             raise ValueError(f"{value!r} is none of {', '.join(words)}")
         return str(value)
 
+    check.words = words  # type: ignore[attr-defined] # forms offer them
     return check
 
 

@@ -1,0 +1,255 @@
+"""`webarc-agent publication`: shown, tried, added, changed, retired; and what becomes of jobs meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from agent.cli import cli
+from tests.support import crawls
+from tests.support.agents import agent, configure, job_of, reports, status
+from tests.support.crawls import run_command
+from tests.support.nasty import slow
+from tests.support.site import Site, page, redirect
+from tests.support.waiting import until
+from webarcfs.archive.config import settings_file
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import UNLIMITED, Publication
+from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError, WebarcError
+
+archive = crawls.archive
+pytestmark = pytest.mark.crawl
+
+_TEXT = """# Ours since 2026.
+[[publication]]
+name = "own"            # as the file
+urls = [
+    "http://e.org/",    # the start
+]
+
+interval = "1 week"     # often enough
+
+# The mirror is not ours.
+[[publication.exclude]]
+match  =  "e.org/mirror/*"
+reason = 'appraised'
+"""
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as site:
+        yield site
+
+
+@pytest.fixture
+def own(archive: Archive) -> Path:
+    """A publication in a file of its own, with comments."""
+    path = archive.root / "publications.d" / "own.toml"
+    path.parent.mkdir()
+    path.write_text(_TEXT)
+    return path
+
+
+def run(archive: Archive, *words: str, capsys: pytest.CaptureFixture[str] | None = None) -> str:
+    """The command, in this process; what it said."""
+    try:
+        cli(["publication", words[0], "--archive", str(archive.root), *words[1:]], standalone_mode=False)
+    except SystemExit as error:
+        assert error.code == 3
+    return capsys.readouterr().out if capsys is not None else ""
+
+
+def loaded(archive: Archive, name: str) -> Publication:
+    settings, _ = settings_file.load(archive.settings)
+    return next(each for each in settings.publications if each.name == name)
+
+
+def refused(archive: Archive, *words: str, kind: type[WebarcError] = UsageError) -> str:
+    before = {path: path.read_bytes() for path in (archive.root / "publications.d").glob("*")}
+    with pytest.raises(kind) as caught:
+        run(archive, *words)
+    assert {path: path.read_bytes() for path in (archive.root / "publications.d").glob("*")} == before
+    return str(caught.value)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def test_edit_keeps_comments_and_order_byte_for_byte(archive: Archive, own: Path) -> None:
+    run(archive, "edit", "own", "--set", "interval=2 weeks", "--set", 'paths=["/press/*"]', "--set", "depth=unlimited")
+    text = own.read_text()
+    changed = _TEXT.replace('interval = "1 week" ', 'interval = "2 weeks" ')
+    assert set(text.splitlines()) - set(changed.splitlines()) == {'paths = ["/press/*"]', 'depth = "unlimited"'}
+    assert "".join(line for line in text.splitlines(True) if not line.startswith(("paths", "depth"))) == changed
+    found = loaded(archive, "own")
+    assert (found.crawl.depth, found.crawl.paths, str(found.crawl.interval)) == (UNLIMITED, ("/press/*",), "2 weeks")
+    assert [each.reason for each in found.exclude] == ["appraised"]
+    run(archive, "edit", "own", "--unset", "paths", "--unset", "depth", "--set", "interval=1 week")
+    assert own.read_text() == _TEXT
+    assert [path.name for path in own.parent.iterdir()] == ["own.toml"]
+
+
+def test_what_has_a_fault_changes_nothing(archive: Archive, own: Path) -> None:
+    for words, why in (
+        (("--set", "depth=deep"), "depth: 'deep'"),
+        (("--set", "nonsense=1"), "there is no such setting"),
+        (("--set", "name=other"), "called other, not own as the file"),
+        (("--set", "profile=none"), "there is no [profile.none]"),
+        (("--unset", "urls"), "urls: is missing"),
+        (("--set", "exclude=[{match='http://x'}]"), "no host or part of one"),
+    ):
+        assert why in refused(archive, "edit", "own", *words, kind=SettingsError)
+    assert "is not KEY=VALUE" in refused(archive, "edit", "own", "--set", "depth")
+    assert "does not say wait" in refused(archive, "edit", "own", "--unset", "wait")
+    assert "there are: own" in refused(archive, "edit", "other", "--set", "depth=1", kind=NotFound)
+    (own.parent / "faulty.toml").write_text("nonsense")
+    assert "depth: 'deep'" in (told := refused(archive, "edit", "own", "--set", "depth=deep", kind=SettingsError))
+    assert "faulty" not in told, "what others have is none of it"
+    own.write_text("[[publication")
+    assert "not TOML" in refused(archive, "edit", "own", "--set", "depth=1", kind=SettingsError)
+
+
+def test_one_of_webarc_toml_is_changed_by_hand(archive: Archive, own: Path) -> None:
+    archive.settings.write_text('[[publication]]\nname = "hand"\nurls = ["http://h.org/"]\n')
+    assert "by hand" in refused(archive, "edit", "hand", "--set", "depth=1")
+    assert "by hand" in refused(archive, "retire", "hand")
+    assert "there is a publication hand already" in refused(archive, "add", "hand", "http://e.org/")
+    assert "there is a publication own already" in refused(archive, "add", "own", "http://e.org/")
+    assert own.exists()
+
+
+def test_add_and_retire(archive: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    run(archive, "add", "new", "www.e.org", "--set", "interval=1 month", "--set", "description=It is: new")
+    found = loaded(archive, "new")
+    assert (found.urls, found.description, found.crawl.interval.unit) == (
+        ("http://www.e.org/",), "It is: new", "month",
+    )  # fmt: skip
+    assert "is no name" in refused(archive, "add", "a b", "http://e.org/", kind=SettingsError)
+    run(archive, "retire", "new")
+    assert loaded(archive, "new").retired
+    capsys.readouterr()
+    assert "new (publications.d/new.toml), retired: It is: new" in run(archive, "list", capsys=capsys)
+    assert "  new: retired" in run_command("status", "--archive", archive.root).out
+    assert "is retired" in run_command("crawl", "--archive", archive.root, "--publication", "new").err
+    run(archive, "edit", "new", "--unset", "retired")
+    assert not loaded(archive, "new").retired
+    assert json.loads(run(archive, "list", "--json", capsys=capsys).partition("\n")[2])[0]["next"]
+
+
+def test_edit_in_an_editor(archive: Archive, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a program that stands for one: its text is checked like any other."""
+    for text, kind in (("nonsense = 1\n" + _TEXT, SettingsError), (_TEXT.replace('"own" ', '"x" '), SettingsError)):
+        monkeypatch.setattr(click, "edit", lambda *_, text=text, **__: text)
+        refused(archive, "edit", "own", kind=kind)
+    monkeypatch.setattr(click, "edit", lambda *_, **__: None)
+    run(archive, "edit", "own")
+    assert own.read_text() == _TEXT
+    monkeypatch.setattr(click, "edit", lambda *_, **__: _TEXT + "# more\n")
+    run(archive, "edit", "own")
+    assert own.read_text() == _TEXT + "# more\n"
+
+
+def test_show_tells_where_each_setting_is_said(archive: Archive, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive.settings.write_text(
+        'release = "by-hand"\n[crawl]\nwait = 3\ninterval = "1 day"\n[describe]\nproject = "P"\n'
+        '[profile.pages]\ninclude = ["text/html"]\ndescription = "Pages alone"\n'
+    )
+    own.write_text(_TEXT.replace("interval", 'profile = "pages"\ndepth = "unlimited"\ninterval'))
+    told: dict[str, Any] = json.loads(run(archive, "show", "own", "--json", capsys=capsys))
+    mine = "publications.d/own.toml"
+    assert {key: (told[key]["value"], told[key]["source"]) for key in
+            ("wait", "interval", "depth", "release", "timeout", "describe.project", "exclude")} == {
+        "wait": (3.0, "webarc.toml, [crawl]"),
+        "interval": ("1 week", mine),
+        "depth": ("unlimited", mine),
+        "release": ("by-hand", "webarc.toml, above all tables"),
+        "timeout": (300.0, "default"),
+        "describe.project": ("P", "webarc.toml, [describe]"),
+        "exclude": ([{"match": "e.org/mirror/*", "reason": "appraised"}], mine),
+    }  # fmt: skip
+    text = run(archive, "show", "own", capsys=capsys)
+    assert 'interval = "1 week"    # publications.d/own.toml' in text and "timeout" not in text
+    assert "timeout = 300.0    # default" in run(archive, "show", "own", "--all", capsys=capsys)
+    assert run(archive, "profiles", capsys=capsys) == "pages: Pages alone (text/html); used by own\n"
+
+
+# -- try ---------------------------------------------------------------------------------------------------------------
+
+
+def test_try_names_what_would_be_fetched_and_writes_no_archive(
+    archive: Archive, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.add("/robots.txt", "User-agent: *\nDisallow: /in/7", "text/plain")
+    site.add_nasty("/", redirect("/home"))
+    links = "".join(f'<a href="/in/{number}">x</a>' for number in range(25))
+    site.add_html("/home", f'{links}<a href="/private/x">x</a><a href="/out">x</a><a href="http://b.example/">b</a>'
+                           '<a href="/in/a.zip">z</a><img src="/logo.png">')  # fmt: skip
+    before = sorted(archive.root.rglob("*"))
+    said = ("--set", 'paths=["/in/*"]', "--set", 'exclude_extensions=["zip"]', "--set", "wait=0")
+    told = json.loads(run(archive, "add", "p", site.url(), *said, "--try", "--json", capsys=capsys))
+    after = [path for path in sorted(archive.root.rglob("*")) if path.parent.name != "lock"]
+    assert after == [path for path in before if path.parent.name != "lock"]
+    assert (told["good"], told["number"], len(told["would"])) == (True, 25, 20)
+    assert [[each["status"] for each in chain] for chain in told["starts"]] == [[302, 200]]
+    assert [each["status"] for each in told["robots"]] == [200]
+    assert told["refused"] == {"paths": 2, "host": 1, "extension": 1, "robots": 1}
+    assert {request.path for request in site.requests} == {"/robots.txt", "/", "/home"}
+    run(archive, "add", "p", site.url(), *said)
+    text = run(archive, "try", "p", capsys=capsys)
+    assert "25 URLs would be fetched next:" in text and "  and 5 more" in text and "302, Found" in text
+    site.gone("/home")
+    assert "404, Not Found" in run(archive, "try", "p", capsys=capsys)
+    assert "there are: p" in refused(archive, "try", "q", kind=NotFound)
+
+
+# -- while jobs run ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def endless() -> Iterator[Site]:
+    with Site() as site:
+        site.add_html("/", "".join(f'<a href="/{number}">x</a>' for number in range(100)))
+        for number in range(100):
+            site.add_nasty(f"/{number}", slow(0.1, page("x")))
+        yield site
+
+
+@pytest.mark.parametrize("how", ["renamed", "retired", "deleted"])
+def test_a_publication_that_changes_while_it_runs(archive: Archive, endless: Site, how: str) -> None:
+    """Its job goes on to its end, also over a restart; then nothing more comes of it."""
+    configure(archive)
+    path = archive.root / "publications.d" / "p.toml"
+    path.parent.mkdir()
+    text = f'[[publication]]\nname = "p"\nurls = ["{endless.url()}"]\ninterval = "2 seconds"\nwait = 0.02\n'
+    path.write_text(text)
+    with agent(archive) as running:
+        until(lambda: len(endless.requests) > 4, "it fetches")
+        job = (job_of(archive, "p") or {})["job"]
+        if how == "renamed":
+            text = text.replace('"p"', '"q"').replace("2 seconds", "1 day")
+            path.with_name("q.toml").write_text(text)
+            path.unlink()
+        elif how == "retired":
+            done = run_command("publication", "retire", "--archive", archive.root, "p")
+            assert f"its job {job} goes on" in done.out
+        else:
+            path.unlink()
+        known = {each["name"]: each for each in status(archive)["publications"]}
+        assert (known.get("q") is not None) == (how == "renamed")
+        running.kill()
+    for number in range(100):
+        endless.add_html(f"/{number}", "x")
+    with agent(archive) as running:
+        until(lambda: reports(archive, "p") == [job], "the job ends")
+        if how == "renamed":
+            until(lambda: reports(archive, "q"), "the new one runs")
+        until(lambda: not list(archive.jobs.iterdir()), "nothing is left")
+        assert running.stop() == 0
+    assert reports(archive, "p") == [job]
+    assert run_command("verify", "--archive", archive.root, "--quick").code == 0
