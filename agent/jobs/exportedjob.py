@@ -14,9 +14,10 @@ import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agent.catalogue.describing import SYSTEM
 from agent.catalogue.keeping import catch_up_records
 from agent.importing.exported.intake import Intake, drop_empty, in_order
 from agent.importing.exported.records import NamedSnapshot
@@ -26,6 +27,9 @@ from agent.importing.sources import Source, chosen
 from agent.indexing.recovery import catch_up_domain, catch_up_links
 from agent.jobfolder.folders import alone
 from agent.jobfolder.job import Progress
+from webarcfs.archive.catalogue.captures import captures
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.commit.commit_additions import commit_additions, fold_in
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
@@ -213,8 +217,32 @@ class _Run:
             with locks.exclusive(self._archive.publishing_lock(domain)):
                 catch_up_domain(self._archive, domain)
             catch_up_links(self._archive, domain, self._stop.is_set)
-        if published:
+        if published or self._intake.there:
+            try:
+                _complete_records(self._archive, [*published, *self._intake.there])
+            except (WebarcError, OSError) as error:  # as anywhere: a record never fails what was published
+                _log.error("the records were not completed, the same command tries again: %s", error)
             catch_up_records(self._archive)
+
+
+def _complete_records(archive: Archive, tags: Sequence[CommitTag]) -> None:
+    """Give the parts among these snapshots to the records that lack them: of jobs whose other parts came before.
+
+    A released record takes none that was held: nobody has looked at it.
+    """
+    catalogue = Catalogue(archive)
+    for capture in captures(archive, tags):
+        if not catalogue.has(capture.job):
+            continue
+        record, blob = catalogue.read(capture.job)
+        new = [part for part in capture.parts if all(part.tag != each.tag for each in record.parts)]
+        if any(part.is_held for part in new) and record.state is State.RELEASED:
+            _log.warning("%s is released, and lacks snapshots that were held: they stay closed", record.id)
+        elif new:
+            whole = record.complete and all(part.complete for part in new)
+            more = replace(record, parts=(*record.parts, *new), complete=whole)
+            more = more.with_event("captured", SYSTEM, ", ".join(str(part.tag) for part in new))
+            catalogue.save([more], SYSTEM, f"{record.id}: {len(new)} parts more", expected={record.id: blob})
 
 
 def _standing(archive: Archive, found: NamedSnapshot) -> bool | None:

@@ -32,6 +32,8 @@ from tests.support.exportedrecords import Made
 from tests.support.imports import command, killed_in
 from tests.support.journals import Writer
 from tests.support.site import Site, redirect
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.commit.commit_additions import commit_additions
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
@@ -262,6 +264,27 @@ def test_what_users_added_here_goes_on_with_newer_snapshots(origin: Archive, emp
         store.commit(oid).parents and store.commit(store.commit(oid).parents[0]).tree
         for oid in list(store.refs("refs/crawls/").values())[1:]
     ] == origins[1:]
+
+
+def test_a_record_gets_the_parts_of_its_job_that_come_later(empty: Archive, tmp_path: Path) -> None:
+    """But for one that is released: what was held is looked at by nobody then."""
+    other = directory.create(tmp_path / "other")
+    for domain in ("a.example", "b.example", "c.example"):
+        archives.publish(other, domain, {"x": b"x"})
+    job = "20260101T000000-test"
+    for each, held in zip(select(other, Asked()), ("no", "no", "yes"), strict=True):
+        made = [exportedrecords.named(each, job=job, held=held), *list(exportedrecords.snapshot_records(each))[1:]]
+        exportedrecords.write(tmp_path / f"{each.tag.domain}.warc.gz", made)
+    catalogue = Catalogue(empty)
+    for number, name in enumerate(("a", "b"), 1):
+        exportedjob.run(empty, [tmp_path / f"{name}.example.warc.gz"])
+        record, blob = catalogue.read(job)
+        assert [part.tag.domain for part in record.parts] == ["a.example", "b.example"][:number]
+    record = replace(record, state=State.RELEASED)
+    catalogue.save([record], "test", "released", expected={job: blob})
+    exportedjob.run(empty, [tmp_path / "c.example.warc.gz"])
+    assert catalogue.read(job)[0].parts == record.parts
+    shutil.rmtree(tmp_path / "other")
 
 
 _POINTS: dict[str, tuple[Any, str, int]] = {
