@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
+import subprocess
 import tarfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
 
+from agent.jobs import exportedjob
 from agent.upkeep.verification import verify
-from tests.support import archives, crawls
+from tests.crawl.test_import_tools import warcprox
+from tests.support import archives, crawls, nasty
 from tests.support.crawls import crawl
-from tests.support.imports import command
+from tests.support.imports import command, imported
 from tests.support.journals import Writer
 from tests.support.readercommand import webarc
+from tests.support.realsites import HANDBOOK, POSTGRESQL, PYTHON
 from tests.support.site import Site, redirect
 from webarcfs.archive.commit.commit_additions import commit_additions
 from webarcfs.archive.config import directory
@@ -28,6 +37,9 @@ from webarcfs.exchange.selection import Asked, Exported, select
 
 pytestmark = pytest.mark.crawl
 
+_SITES = (POSTGRESQL, HANDBOOK, PYTHON)
+#: Of a real site; 0 is all of it.
+_DOCUMENTS = int(os.environ.get("ROUND_TRIP_DOCUMENTS", "60"))
 _LAYOUT1 = Path(__file__).parents[1] / "data" / "layout1.tar.gz"
 
 
@@ -93,8 +105,7 @@ def _told(archive: Archive) -> dict[str, Counter[tuple[str, ...]]]:
 def test_it_comes_back_object_for_object(origin: Archive, tmp_path: Path, choice: tuple[str, ...]) -> None:
     files = _exported(origin, tmp_path / "out", *choice)
     again = directory.create(tmp_path / "again")
-    done = command("import", "--as-exported", "--archive", again.root, *files)
-    assert done.code == 0, done.err
+    assert not exportedjob.run(again, files).refused
     publication = choice[1] if choice else ""
     wanted = {str(each.tag): (each.tree, each.seen) for each in select(origin, Asked(publication=publication))}
     assert _states(again) == wanted and wanted
@@ -114,13 +125,67 @@ def test_it_comes_back_as_a_crawl_of_any_crawler(origin: Archive, tmp_path: Path
     tags = [each.tag for each in select(origin, Asked())]
     first = tags[0]
     again = directory.create(tmp_path / "again")
-    again.settings.write_text("[crawl]\nkeep_errors = true\n")
     for number, words in enumerate((("--at", str(first)), ("--since", str(first)))):
         files = _exported(origin, tmp_path / f"{number}", *words)
-        done = command("import", "--archive", again.root, *files)
-        assert done.code in (0, 3), done.err
+        imported(again, *files, keep_errors=True)
     was, now = _told(origin)[first.domain], _told(again)[first.domain]
     assert was - now == Counter(), was - now
+
+
+def _comes_back(archive: Archive, folder: Path) -> None:
+    """Object for object; and as a crawl: URLs, bodies, statuses, times of capture, redirects, and nothing else."""
+    files = _exported(archive, folder / "out")
+    same, crawled = directory.create(folder / "same"), directory.create(folder / "crawled")
+    assert not exportedjob.run(same, files).refused
+    imported(crawled, *files, keep_errors=True)
+    assert _states(same) == _states(archive)
+    was, now = _told(archive), _told(crawled)
+    assert now == was and sum(map(len, was.values())) > 5
+
+
+def test_three_real_sites_come_back(tmp_path: Path) -> None:
+    for each in _SITES:
+        if not each.is_installed:
+            pytest.skip(each.missing)
+    archive = directory.create(tmp_path / "archive")
+    with ExitStack() as stack:
+        sites = [stack.enter_context(Site()) for _ in _SITES]
+        for site, each in zip(sites, _SITES, strict=True):
+            site.mount(each.root, at="/")
+        starts = [site.url(start) for site, each in zip(sites, _SITES, strict=True) for start in each.starts]
+        crawl(archive, *starts, name="real", keep_errors=True, max_host_documents=_DOCUMENTS)
+    assert len(list(archive.domains())) == 3
+    _comes_back(archive, tmp_path)
+
+
+def test_what_three_other_writers_wrote_comes_back(tmp_path: Path) -> None:
+    """wget, warcprox and warcio: their files as an archive, that exported, and in again."""
+    folder = tmp_path / "written"
+    folder.mkdir()
+    with Site() as site:
+        site.add_html("/", '<a href="/a">a</a><a href="/gz">b</a><a href="/old">o</a><a href="/gone">g</a>')
+        site.add_html("/a", "This is a.")
+        site.add_nasty("/gz", nasty.gzip_body(b"<title>packed</title>" + b"text" * 500))
+        site.add_nasty("/old", redirect("/a"))
+        site.add("/gone", "<title>Gone</title>", status=404)
+        words = ["wget", "-q", "-r", "-P", str(tmp_path / "wget"), f"--warc-file={folder / 'wget'}", site.url("/")]
+        subprocess.run(words, check=False, timeout=120)
+        with warcprox(folder, "-z") as proxy:
+            way = ["-e", "use_proxy=on", "-e", f"http_proxy={proxy}", "-P", str(tmp_path / "proxied")]
+            subprocess.run(["wget", "-q", "-r", *way, site.url("/a")], check=False, timeout=120)
+    with (folder / "warcio.warc.gz").open("wb") as file:
+        writer = WARCWriter(file, gzip=True)
+        http = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1")
+        date = {"WARC-Date": "2021-01-01T00:00:00Z"}
+        for number in range(5):
+            body = io.BytesIO(b"<title>%d</title>" % number)
+            how = {"payload": body, "http_headers": http, "warc_headers_dict": date}
+            writer.write_record(writer.create_warc_record(f"http://e.org/{number}", "response", **how))
+    archive = directory.create(tmp_path / "archive")
+    files = sorted(folder.glob("*.warc.gz"))
+    assert len(files) == 3
+    imported(archive, *files, keep_errors=True)
+    _comes_back(archive, tmp_path)
 
 
 def test_an_archive_of_layout_1_exports(tmp_path: Path) -> None:

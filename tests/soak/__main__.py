@@ -122,6 +122,20 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=3000", "-s", "tests/exchange/test_static_browser.py"),
         {"STATIC_LINKED": "0", "STATIC_SHOTS": "50", "STATIC_HOSTILE": "1"},
     ),
+    "kill-export": Soak(
+        "60 kill -9 of exports, beside crawls and upkeep; the bytes are those of one that went through",
+        ("-m", "pytest", "--timeout=7200", "tests/kill/test_kill_export.py"),
+        {"EXPORT_KILLS": "60"},
+    ),
+    "round-trip": Soak(
+        "three real sites as a whole: out as WARC, in again object for object, and as a crawl of any crawler's",
+        ("-m", "pytest", "--timeout=7200", "tests/exchange/test_round_trip.py"),
+        {"ROUND_TRIP_DOCUMENTS": "0"},
+    ),
+    "large-record": Soak(
+        "a document of a gigabyte leaves an archive and comes back, in flat memory",
+        ("-m", "tests.soak.largerecord"),
+    ),
     "kill-agent": Soak(
         "kill -9 of an agent's job in every stage; the next start finishes it",
         ("-m", "pytest", "tests/kill/test_kill_agent.py"),
