@@ -15,10 +15,11 @@ from webarcfs.archive.catalogue import workflow
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import Record, State
-from webarcfs.archive.catalogue.steps import Step, judged, progress_of
+from webarcfs.archive.catalogue.steps import Step, judged, progress_of, with_status
 from webarcfs.archive.catalogue.workflow import RULES, Decision
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, StepRefused
+from webarcfs.archive.model.metadata import now
 
 
 def decide(
@@ -46,7 +47,7 @@ def decide(
         verdict = judged(Step(decision), progress_of(found), way, person=acting.name, reason=reason)
         if not verdict.is_allowed:
             raise StepRefused(f"{found.id}: {verdict.refused}")
-        changed = workflow.decided(found, decision, acting.name, reason)
+        changed = with_status(workflow.decided(found, decision, acting.name, reason), acting.name, now())
         catalogue.save([changed], acting.name, f"{found.id}: {RULES[decision].event}", expected={found.id: blob})
         ask_next(archive, changed, way)
     return changed

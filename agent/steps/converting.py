@@ -27,6 +27,7 @@ from webarcfs.archive.catalogue.record import Part
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index import links_query
 from webarcfs.archive.index.captures import CaptureRow
+from webarcfs.archive.index.links_query import Figures, Question
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
 from webarcfs.content import text
 from webarcfs.content.text import decode_charset, decoder
@@ -142,7 +143,7 @@ def _links(step: StepContext) -> tuple[dict[int, str], str]:
     mails = 0
     try:
         for part in step.record.parts:
-            found = links_query.figures(step.archive, part.tag, _LINKS_SECONDS)
+            found = _figures(step, part)
             each = (found.total, found.external, found.external_targets, found.internal)
             total = [a + b for a, b in zip(total, each, strict=True)]
             mails += found.mails
@@ -150,6 +151,15 @@ def _links(step: StepContext) -> tuple[dict[int, str], str]:
         return dict.fromkeys((39, 40, 41, 42), ""), f"links were not counted: {error}"
     remark = f"{mails} links to mail addresses lead to a notice, too" if mails else ""
     return {39 + place: str(number) for place, number in enumerate(total)}, remark
+
+
+def _figures(step: StepContext, part: Part) -> Figures:
+    """Return the counts of links on a domain: of the pages that the publication saw."""
+    if not part.seen:
+        return links_query.figures(step.archive, part.tag, _LINKS_SECONDS)
+    paths = {row.path for row in pages_of(step.archive, part)}
+    links = links_query.ask(step.archive, Question(at=part.tag), _LINKS_SECONDS)
+    return links_query.figures_of(each for each in links if each.path in paths)
 
 
 class _Xhtml:

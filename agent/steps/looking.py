@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agent.steps.checking import Outcome, name_of, pages_in_force
 from webarcfs.archive.catalogue.record import Event, Record, State
-from webarcfs.archive.catalogue.steps import CHECKING, LOOKED, TABLE, Step, progress_of
+from webarcfs.archive.catalogue.steps import CHECKING, LOOKED, TABLE, Step, progress_of, with_status
 from webarcfs.archive.config.settings import Publication, ReferencePage
 from webarcfs.archive.model.metadata import now
 
@@ -30,7 +30,8 @@ def looked(record: Record, page: ReferencePage, wait: Sequence[ReferencePage], p
     if len(wait) > 1:
         return changed
     state = None if record.state is State.RELEASED else State.CHECKED
-    return changed.with_event(TABLE[Step.CHECK].event, person, _BETWEEN.join(_faults(changed.events)), state)
+    checked = changed.with_event(TABLE[Step.CHECK].event, person, _BETWEEN.join(_faults(changed.events)), state)
+    return with_status(checked, person, now())
 
 
 def _faults(events: Sequence[Event]) -> list[str]:

@@ -26,7 +26,7 @@ from agent.steps.converting import convert
 from agent.steps.indexing import index
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
-from webarcfs.archive.catalogue.steps import CHECKING, TABLE, Step, judged, progress_of
+from webarcfs.archive.catalogue.steps import CHECKING, TABLE, Step, judged, progress_of, with_status
 from webarcfs.archive.catalogue.workflow import Decision, decided
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, NotFound, StepRefused, WebarcError
@@ -182,7 +182,7 @@ def _saved(catalogue: Catalogue, record: Record, asked: AskedStep, change: Calla
     """Put a step's result into a record, which people may edit meanwhile."""
     for _ in range(_TRIES):
         current, blob = catalogue.read(record.id)
-        changed = change(current)
+        changed = with_status(change(current), SYSTEM, now())
         try:
             catalogue.save([changed], asked.by or SYSTEM, f"{record.id}: {asked.step}", expected={record.id: blob})
         except Busy:

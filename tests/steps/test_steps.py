@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from agent.catalogue.keeping import ask_next
 from agent.converting import tidy
 from agent.converting.derived_forms import Forms
 from agent.service.history import read
-from agent.steps import converting, plugin, running
+from agent.steps import checking, converting, plugin, running
 from agent.steps.running import run_step, run_waiting
 from agent.upkeep.verification import verify
 from tests.support.archives import DOMAIN
@@ -24,6 +25,8 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
 from webarcfs.archive.catalogue.steps import Step
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication, ReferencePage
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import Busy, StepRefused
 
 pytestmark = pytest.mark.crawl
@@ -78,6 +81,54 @@ def test_the_second_snapshot_converts_what_changed(archive: Archive, tmp_path: P
     assert int(anew.text(37)) != int(anew.text(22)) and list(verify(archive)) == []
 
 
+def test_other_documents_and_the_pages_stay(archive: Archive, tmp_path: Path) -> None:
+    """BT-conv-3, BT-raw-1: main never moves, and only pages have a form."""
+    set_up(archive, tmp_path / "backup")
+    record = captured(archive, _SITE | {"a.png": b"png", "b.pdf": b"%PDF-1.4", "c.css": b"p { }"})
+    store = Repository(archive.repository(DOMAIN))
+    before = store.head()
+    _taken(archive, record, Step.CONVERT)
+    assert store.head() == before
+    forms = {
+        path.split("/")[1] for path, _ in store.files(str(store.ref("refs/forms/xhtml")), "") if "/settings" not in path
+    }
+    assert len(forms) == len(_SITE) and now_of(archive, record).text(21) == "complete; last step: converted"
+
+
+def test_bounds_beside_the_snapshot_before(archive: Archive, tmp_path: Path) -> None:
+    """BT-qa-6: a snapshot that differs by more than it may is released with a reason alone."""
+    set_up(archive, tmp_path / "backup", more='[publication.describe]\nsignature = "1"\n')
+    archive.settings.write_text(archive.settings.read_text().replace("check_bounds = 0", "check_bounds = 0.2"))
+    captured(archive, _SITE)
+    record = captured(archive, {f"{number}.html": None for number in range(1, 6)})
+    ask_next(archive, record)
+    assert run_waiting(archive, record.id) == []
+    found = now_of(archive, record)
+    assert "documents: failed: 1, -83% beside 6 before" in found.text(63) and found.events[-2].text.startswith("2 of ")
+    done = run_command("record", "release", record.id, "--archive", archive.root)
+    assert done.code == 1 and "reason" in done.err
+    words = ("release", record.id, "--reason", "the site was cut", "--archive", archive.root)
+    assert run_command("record", *words).code == 0 and now_of(archive, record).state is State.RELEASED
+    measured = ("measure", record.id, "--kind", "migration", "--readers-see", "--archive", archive.root)
+    assert run_command("record", *measured).code == 0 and now_of(archive, record).state is State.CHECKED
+
+
+def test_registers(archive: Archive) -> None:
+    """BT-pres-6: formats that nothing is known to read."""
+    captured(archive, _SITE | {"a.wk4": b"123"})
+    for words in (("html", "--read-by", "Firefox 115"), ("text/html", "--description", "pages", "--extension", "html")):
+        assert run_command("register", "set", *words, "--archive", archive.root).code == 0
+    rows = [line.split("\t") for line in run_command("register", "formats", "--archive", archive.root).out.splitlines()]
+    assert ["html", "6", "-", "Firefox 115"] in rows
+    risky = run_command("register", "formats", "--at-risk", "--json", "--archive", archive.root).out.splitlines()
+    assert [json.loads(line)["extension"] for line in risky] == ["wk4"]
+    assert "text/html\thtml\tpages" in run_command("register", "types", "--archive", archive.root).out
+    assert "HTML Tidy" in run_command("register", "programs").out
+    archive.formats.write_text("[format.html]\nread = 1\n")
+    assert "there is no such key" in run_command("register", "formats", "--archive", archive.root).err
+    captured(archive, {"1.html": page("a faulty register keeps no record from being written")})
+
+
 def test_a_step_is_not_done_twice(archive: Archive, tmp_path: Path) -> None:
     set_up(archive, tmp_path / "backup")
     record = captured(archive, _SITE)
@@ -105,10 +156,13 @@ def test_a_record_that_is_worked_on_takes_no_step_and_no_decision(archive: Archi
         assert running.is_locked(archive, record.id)
         with pytest.raises(Busy, match="another process"):
             run_step(archive, asked.folder)
+        shown = run_command("record", "list", "--archive", archive.root).out
+        assert "counted, locked: convert" in shown
         for words in (("reject", record.id, "--reason", "x"), ("step", record.id, "index")):
             done = run_command("record", *words, "--archive", archive.root)
             assert done.code != 0 and "worked on" in done.err, done
     assert not running.is_locked(archive, record.id)
+    assert "counted, convert asked for" in run_command("record", "list", "--archive", archive.root).out
 
 
 def test_the_wrong_person_takes_no_step(archive: Archive, tmp_path: Path) -> None:
@@ -198,3 +252,14 @@ def test_error_pages_by_their_marks_and_time(archive: Archive, tmp_path: Path) -
     assert (record.text(44), record.text(46)) == ("3", "0")
     second = _taken(archive, captured(archive, {"e0.html": None}), Step.CONVERT)
     assert second.text(44) == "2"
+
+
+def test_reference_pages_have_their_time(archive: Archive) -> None:
+    """BT-qa-3: they are chosen anew as the site develops."""
+    record = captured(archive, _SITE)
+    assert record.date is not None
+    day = timedelta(days=1)
+    old, new = (ReferencePage(url="http://e.org/", until=record.date + days) for days in (-day, day))
+    later, since = (ReferencePage(url="http://e.org/", since=record.date + days) for days in (day, -day))
+    publication = Publication(name="p", urls=(), check=(old, new, later, since))
+    assert checking.pages_in_force(publication, record) == [new, since]

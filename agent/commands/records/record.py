@@ -16,7 +16,10 @@ from rich.table import Table
 
 from agent.acts import deciding
 from agent.acts.records import catalogue_of, one
+from agent.catalogue import stepfolders
 from agent.commands.common import archive_option, follow, opened, settings_of
+from agent.jobfolder import names
+from agent.steps import running
 from webarcfs.archive.catalogue import dublin_core, people, record_xml
 from webarcfs.archive.catalogue.fields import FIELDS, Edit, Field, step_of
 from webarcfs.archive.catalogue.record import Record, State
@@ -55,26 +58,45 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
       webarc-agent record list --publication example --limit 0 --json
       webarc-agent record list --state counted
     """
-    catalogue = catalogue_of(opened(archive))
+    place = opened(archive)
+    catalogue = catalogue_of(place)
     found = (each for each in catalogue.records(publication) if state in (None, each.state))
     shown = list(islice(found, limit or None))
+    asked = _asked(place)
     if as_json:
         for each in shown:
-            click.echo(json.dumps(_head(each), ensure_ascii=False))
+            row = {"steps": asked.get(each.id, []), "locked": running.is_locked(place, each.id)}
+            click.echo(json.dumps(_head(each) | row, ensure_ascii=False))
         return
-    decides = any(each.release != "automatic" or each.state != State.RELEASED for each in shown)
+    decides = any(each.release != "automatic" or each.state != State.RELEASED or each.id in asked for each in shown)
     table = Table(box=None, pad_edge=False)
     for column in ("", "record", "date", "domains", "", *(["state"] if decides else [])):
         table.add_column(column, no_wrap=column != "domains")
     for each in shown:
         whole = "" if each.complete else "incomplete"
         told = (str(each.number), each.id, each.text(7), ", ".join(each.domains), whole)
-        table.add_row(*told, *([str(each.state)] if decides else []))
+        table.add_row(*told, *([_state(place, each, asked)] if decides else []))
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
     older = sum(1 for _ in catalogue.ids(publication)) - len(shown) if state is None else 0
     if older:
         console.print(f"and {older} older ones", markup=False)
+
+
+def _asked(place: Archive) -> dict[str, list[str]]:
+    """Return the steps that wait or run, by record."""
+    found: dict[str, list[str]] = {}
+    for name in stepfolders.waiting(place):
+        record_id, step = names.step_of(name) or ("", "")
+        found.setdefault(record_id, []).append(step)
+    return found
+
+
+def _state(place: Archive, found: Record, asked: dict[str, list[str]]) -> str:
+    """Return the state of a record, with the step that waits, or runs and locks it."""
+    if running.is_locked(place, found.id):
+        return f"{found.state}, locked: {', '.join(asked.get(found.id, ['a person']))}"
+    return str(found.state) + (f", {', '.join(asked[found.id])} asked for" if found.id in asked else "")
 
 
 @record.command()

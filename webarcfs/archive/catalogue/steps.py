@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from webarcfs.archive.catalogue.record import Event, Record, State
@@ -271,6 +272,14 @@ def next_of_person(at: Progress, way: Way) -> Step | None:
     if at.state is not State.RELEASED:
         return Step.RELEASE
     return Step.BACKUP if way.backs_up and Step.BACKUP not in at.done else None
+
+
+def with_status(record: Record, by: str, at: datetime) -> Record:
+    """Return a record whose field 21 names its last step."""
+    words = [*(rule.event for rule in TABLE.values()), CHECKING]
+    last = next((event.what for event in reversed(record.events) if event.what in words), "")
+    whole = "complete" if record.complete else "incomplete" if record.parts else str(record.state)
+    return record.with_values({21: f"{whole}; last step: {last}" if last else whole}, by, at)
 
 
 def _position(state: State) -> int:
