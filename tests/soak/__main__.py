@@ -68,6 +68,11 @@ SOAKS: dict[str, Soak] = {
         "thirty publications with intervals of seconds under one agent for ten minutes",
         ("-m", "tests.soak.publications"),
     ),
+    "many-publications": Soak(
+        "126 publications on 200 hosts under one agent, all due at once; each is crawled once and whole",
+        ("-m", "pytest", "--timeout=7200", "-s", "tests/service/test_many_publications.py"),
+        {"PUBLICATIONS": "126", "PUBLICATION_HOSTS": "200", "PUBLICATION_PAGES": "60"},
+    ),
     "hosts": Soak(
         "forty hosts share four places of a crawl for a minute, each has its part",
         ("-m", "tests.soak.hosts"),
