@@ -7,26 +7,32 @@ The times of the answers are in hts-cache/new.txt, by the clock of the machine t
 
 from __future__ import annotations
 
+import io
 import re
 import struct
-import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from io import BytesIO
+from functools import partial
 from pathlib import Path
-from typing import IO
-from urllib.parse import unquote
+from typing import IO, Any
+from urllib.parse import quote, unquote
 
 from agent.importing.foreign import Part, Report
-from agent.importing.wacz import ZIP_FAULTS
 from webarcfs.archive.model.errors import Damaged
 
 #: The folder of the cache, and the file with the answers of the last run.
 CACHE, ANSWERS = "hts-cache", "new.zip"
-_LOCAL_HEADER = struct.Struct("<26xHH")
+_ENTRY, _DIRECTORY = b"PK\x03\x04", b"PK\x01\x02"
+_HEADER = struct.Struct("<6xHH4xIIIHH")
+_STORED, _DEFLATED = 0, 8
+#: Flags of an entry that is encrypted, or whose sizes follow it.
+_NOT_READ = 1 | 8
+_CHUNK = 1 << 16
+_AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))
 _LAUNCHED = re.compile(r"launched on \w{3}, (\d{1,2} \w{3} \d{4} \d\d:\d\d:\d\d)")
 _OWN = re.compile(rb"X-(In-Cache|StatusCode|StatusMessage|Size|Addr|Fil|Save|Charset)\s*:\s*(.*?)\s*", re.IGNORECASE)
 _CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)", re.ASCII)
@@ -65,7 +71,7 @@ class HttrackRecord:
     type = "response"
 
     def __init__(self, answer: _Answer, date: datetime, body: IO[bytes] | None, size: int) -> None:
-        self._head = BytesIO(answer.head)
+        self._head = io.BytesIO(answer.head)
         self._body = body
         self._left = size
         self._fault = False
@@ -87,7 +93,7 @@ class HttrackRecord:
             return b""
         try:
             data = self._body.readline(size) if line else self._body.read(size)
-        except ZIP_FAULTS:
+        except (zlib.error, EOFError, OSError):
             self._fault = True
             return b""
         self._left -= len(data)
@@ -101,25 +107,20 @@ class HttrackRecord:
 
 
 def parts(path: Path, name: str, report: Report) -> Iterator[Part]:
-    """Yield the cache of a mirror, hts-cache/new.zip, as a part. Raises Damaged if it cannot be read."""
+    """Yield the cache of a mirror, hts-cache/new.zip, as a part. Raises Damaged if it is none."""
     with path.open("rb") as file:
-        try:
-            cache = zipfile.ZipFile(file)
-        except ZIP_FAULTS as error:
-            raise Damaged(
-                f"{name} has a cache of HTTrack that cannot be read: {error}; `httrack --continue` in the folder of "
-                "the mirror completes it"
-            ) from None
-        yield Part(name, _Mirror(path.parent.parent, file, cache, name, report).records(), file.tell)
+        if not file.read(len(_ENTRY)) == _ENTRY:
+            raise Damaged(f"{name}: there is no answer in hts-cache/new.zip")
+        file.seek(0)
+        yield Part(name, _Mirror(path.parent.parent, file, name, report).records(), file.tell)
 
 
 @dataclass(frozen=True, slots=True)
 class _Mirror:
-    """The mirror in the folder `root`; `cache` is the ZIP in `file`."""
+    """The mirror in the folder `root`, whose cache is `file`."""
 
     root: Path
     file: IO[bytes]
-    cache: zipfile.ZipFile
     name: str
     report: Report
 
@@ -131,18 +132,14 @@ class _Mirror:
         else:
             what = "the times are of the clock of HTTrack's machine, as of the time zone of this one"
         self.report.remarks.add(self.name, what, f"{begun:%Y-%m-%d %H:%M:%S %z}")
-        for entry in self.cache.infolist():
-            answer = _answer(self.file, entry)
+        for entry in _entries(self.file, partial(self._loss, "a part of the cache that cannot be read")):
+            answer = _answer(entry)
             if answer is None:
-                self._loss("an answer of the cache without a head", repr(entry.filename))
+                self._loss("an answer of the cache without a head", repr(entry.name))
                 continue
             url = unquote(answer.url)
             unseen.discard(url)
-            try:
-                body, size = self._body(entry, answer)
-            except ZIP_FAULTS as error:
-                self._loss(f"a body of the cache that cannot be unpacked ({error})", answer.url)
-                continue
+            body, size = self._body(entry, answer)
             if body is None and answer.status == _FINE:
                 continue
             record = HttrackRecord(answer, begun + timedelta(seconds=seconds.get(url, 0)), body, size)
@@ -154,10 +151,10 @@ class _Mirror:
         for each in sorted(unseen):
             self._loss("an answer that HTTrack fetched, and that is not in its cache", each)
 
-    def _body(self, entry: zipfile.ZipInfo, answer: _Answer) -> tuple[IO[bytes] | None, int]:
+    def _body(self, entry: _Entry, answer: _Answer) -> tuple[IO[bytes] | None, int]:
         """Return the body of an answer and its size, from the cache or the mirror; None where there is none."""
         if answer.own.get("in-cache") == "1":
-            return self.cache.open(entry), entry.file_size if answer.size is None else answer.size
+            return io.BufferedReader(_Packed(self.file, entry)), entry.size if answer.size is None else answer.size
         if answer.status != _FINE:
             return None, 0
         path = _inside(self.root, answer.own.get("save", ""))
@@ -175,15 +172,106 @@ class _Mirror:
         self.report.losses.add(self.name, what, where)
 
 
-def _answer(file: IO[bytes], entry: zipfile.ZipInfo) -> _Answer | None:
-    """Return an answer of the cache; its head is in its entry before the body, and not in the ZIP's directory."""
-    try:
-        file.seek(entry.header_offset)
-        long_name, extra = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
-        file.seek(long_name, 1)
-        head = file.read(extra)
-    except (struct.error, OSError, ValueError):
-        return None
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry of the cache: the ZIP's header before a body."""
+
+    name: bytes
+    extra: bytes
+    place: int
+    packed: int
+    size: int
+    crc: int
+    is_deflated: bool
+
+
+def _entries(file: IO[bytes], complain: Callable[[str], None]) -> Iterator[_Entry]:
+    """Yield the entries of a ZIP as they follow each other, and tell `complain` of what is none.
+
+    Not by `zipfile`: it reads the directory at the end, which a cache without its end has not got, keeps it in memory,
+    and does not give what HTTrack puts before the bodies.
+    """
+    place = 0
+    while True:
+        file.seek(place)
+        head = file.read(_HEADER.size)
+        if head.startswith(_DIRECTORY):
+            return
+        if head.startswith(_ENTRY) and len(head) == _HEADER.size:
+            flags, method, crc, packed, size, named, extra = _HEADER.unpack(head)
+            entry = _Entry(file.read(named), file.read(extra), file.tell(), packed, size, crc, method == _DEFLATED)
+            if flags & _NOT_READ == 0 and method in (_STORED, _DEFLATED) and file.seek(0, 2) >= entry.place + packed:
+                yield entry
+                place = entry.place + packed
+                continue
+        complain(f"at byte {place}; `httrack --continue` in its folder completes a mirror")
+        found = _next(file, place + 1)
+        if found is None:
+            return
+        place = found
+
+
+def _next(file: IO[bytes], place: int) -> int | None:
+    """Return the place of the next entry, or of the directory, or None."""
+    file.seek(place)
+    before = b""
+    while data := file.read(_CHUNK):
+        data = before + data
+        places = [found for found in (data.find(_ENTRY), data.find(_DIRECTORY)) if found >= 0]
+        if places:
+            return file.tell() - len(data) + min(places)
+        before = data[-len(_ENTRY) + 1 :]
+    return None
+
+
+class _Packed(io.RawIOBase):
+    """The body of an entry. Raises zlib.error or EOFError where it is not what its checksum and size say."""
+
+    def __init__(self, file: IO[bytes], entry: _Entry) -> None:
+        self._file = file
+        self._entry = entry
+        self._place, self._left = entry.place, entry.packed
+        self._unpacker = zlib.decompressobj(-zlib.MAX_WBITS) if entry.is_deflated else None
+        self._input = b""
+        self._size = self._crc = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._more(len(buffer))
+        self._size += len(data)
+        self._crc = zlib.crc32(data, self._crc)
+        if not data and (self._size, self._crc) != (self._entry.size, self._entry.crc):
+            raise EOFError
+        if self._size > self._entry.size:
+            raise EOFError
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _more(self, size: int) -> bytes:
+        if self._unpacker is None:
+            return self._read(size)
+        while not self._unpacker.eof:
+            data = self._unpacker.decompress(self._input or self._read(_CHUNK), size)
+            self._input = self._unpacker.unconsumed_tail
+            if data:
+                return data
+            if not self._input and not self._left:
+                break
+        return b""
+
+    def _read(self, size: int) -> bytes:
+        self._file.seek(self._place)
+        data = self._file.read(min(size, self._left))
+        self._place += len(data)
+        self._left -= len(data)
+        return data
+
+
+def _answer(entry: _Entry) -> _Answer | None:
+    """Return an answer of the cache."""
+    head = entry.extra
     if not head.upper().startswith(b"HTTP/"):
         return None
     own, kept = dict[str, str](), list[bytes]()
@@ -197,7 +285,8 @@ def _answer(file: IO[bytes], entry: zipfile.ZipInfo) -> _Answer | None:
             line + b"; charset=" + charset if re.fullmatch(rb"content-type:[^;]*", line, re.IGNORECASE) else line
             for line in kept
         ]
-    url = entry.filename if "://" in entry.filename else f"http://{entry.filename}"
+    url = quote(entry.name, safe=_AS_IT_IS)
+    url = url if "://" in url else f"http://{url}"
     return _Answer(url, b"\r\n".join((*kept, b"", b"")), own)
 
 

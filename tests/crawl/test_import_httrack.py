@@ -18,7 +18,7 @@ from agent.importing.parts import parts_of
 from agent.importing.sources import name_of, sources_of
 from tests.support import foreignfiles, nasty
 from tests.support.crawls import arcs, log_lines, meta, read, read_file
-from tests.support.imports import command, import_files, imported
+from tests.support.imports import import_files, imported
 from tests.support.site import Site, redirect
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, WebarcError
@@ -132,11 +132,31 @@ def test_an_address_that_only_the_log_has_is_a_loss(archive: Archive, mirror: Pa
     assert outcome is not None and ["not in its cache" in line for line in outcome.warnings] == [True]
 
 
-def test_a_cache_that_is_cut_off_says_what_completes_it(archive: Archive, mirror: Path) -> None:
+@pytest.mark.parametrize("at", [0.3, 0.7, 0.95])
+def test_of_a_cache_that_is_cut_off_all_whole_answers_are_taken(archive: Archive, mirror: Path, at: float) -> None:
+    """As HTTrack leaves it when it is killed; what completes it is said."""
     cache = mirror / "hts-cache" / "new.zip"
-    cache.write_bytes(cache.read_bytes()[: cache.stat().st_size // 2])
-    done = command("import", "--archive", archive.root, mirror)
-    assert (done.code, done.err.count("\n")) == (2, 1) and "httrack --continue" in done.err
+    cache.write_bytes(cache.read_bytes()[: int(cache.stat().st_size * at)])
+    outcome = import_files(archive, mirror).outcome
+    assert outcome is not None and any("httrack --continue" in line for line in outcome.warnings) == (at < 0.8)
+    (cache.parent / "new.txt").unlink()
+    cache.write_bytes(b"PK\x05\x06" + bytes(18))
+    with pytest.raises(Damaged, match="no answer in"):
+        import_files(archive, mirror)
+
+
+def test_addresses_that_are_not_ascii(archive: Archive, tmp_path: Path) -> None:
+    """HTTrack unpacks what is UTF-8 of them, and leaves the rest as it is."""
+    paths = ("/caf%C3%A9", "/%C3%BC.html?q=%C3%B6", "/50%25", "/a%2Fb", "/x%E4", "/a%20b")
+    with Site() as site:
+        site.add_html("/", "".join(f'<a href="{path}">x</a>' for path in paths) + '<img src="/bild%C3%BC.png">')
+        for path in paths:
+            site.add_html(path, path, path)
+        site.add("/bild%C3%BC.png", PICTURE, "image/png")
+        folder = foreignfiles.httrack(site.url("/"), tmp_path / "mirror")
+        imported(archive, folder)
+        wanted = {site.url(path) for path in (*paths, "/", "/bild%C3%BC.png")}
+        assert {meta(archive, site.host, arc).url for arc in arcs(archive, site.host)} == wanted
 
 
 @pytest.mark.parametrize("saved", ["../secret", "/etc/passwd", "link", "sub/../../secret", "x\0y", ""])

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,8 +17,9 @@ from agent.importing import wacz
 from agent.importing.foreign import Report
 from agent.importing.parts import parts_of
 from agent.importing.sources import chosen, sources_of
+from tests.bench.measure import agent, cost
 from tests.support import warcs
-from tests.support.crawls import arcs
+from tests.support.crawls import arcs, read
 from tests.support.foreignfiles import gzipped, wacz_package, write_wacz, zst
 from tests.support.imports import command, import_files, imported
 from webarcfs.archive.config.directory import Archive
@@ -123,6 +125,21 @@ def test_its_warc_files_beside_it_are_read_once(tmp_path: Path) -> None:
     assert found.remarks == ("site.wacz is left out: its WARC files are among the others",)
     write_wacz(tmp_path / "site.wacz", {"archive/a.warc.gz": packed("a"), "archive/b.warc.gz": packed("b")})
     assert len(sources_of([tmp_path])) == 2
+
+
+def test_a_large_record_stays_out_of_memory(archive: Archive, tmp_path: Path) -> None:
+    """Of 100 MB, packed by zstd, and once more by the ZIP."""
+    size, block = 100 << 20, bytes(range(256)) * 4096
+    head = warcs.http(b"", "application/octet-stream")
+    record = warcs.record("response", f"http://{HOST}/big", b"").replace(b": 0", b": %d" % (size + len(head)))
+    packer = zstandard.ZstdCompressor(level=1, write_checksum=True).compressobj()
+    made = packer.compress(record[:-4] + head) + b"".join(packer.compress(block) for _ in range(size // len(block)))
+    made += packer.compress(b"\r\n\r\n") + packer.flush()
+    file = write_wacz(tmp_path / "big.wacz", {"archive/big.warc.zst": made}, deflate=True)
+    done = cost(agent("import", "--archive", str(archive.root), str(file)))
+    assert done.exit_code == 0
+    assert 0 < done.together < 150, "MiB, of the import and all that it runs"
+    assert read(archive, HOST, "big")[-256:] == block[-256:]
 
 
 # -- ZIPs that mean harm -----------------------------------------------------------------------------------------------
