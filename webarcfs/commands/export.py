@@ -104,7 +104,7 @@ def export(
     told = {"format": form, "out": str(out), **found}
     click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told), err=is_stream)
     for reason, number in found["left_out"].items() if not as_json else ():
-        click.echo(f"webarc: {number}: {reason}", err=True)
+        click.echo(f"webarc: left out: {number:,} {reason}", err=True)
 
 
 def _made(

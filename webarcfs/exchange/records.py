@@ -33,7 +33,7 @@ _BYTES = "application/octet-stream"
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:webarcfs:export:1")
 #: Why a document has no response.
-UNREADABLE = "documents whose data.xml or body is missing or cannot be read; their files are resources"
+UNREADABLE = "responses of documents whose data.xml or body is missing or cannot be read; their files are there"
 #: Characters of paths that fields have as they are.
 _PLAIN = "/!$&'()*+,;=:@~?"
 

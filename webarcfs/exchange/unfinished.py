@@ -51,7 +51,8 @@ class Unfinished:
         parent = self.out.absolute().parent
         if not parent.is_dir():
             raise UsageError(f"{parent} is no folder; make it first")
-        if not self._part.is_dir() or not (self._part / _DONE).exists():
+        if not (self._part / _DONE).exists():
+            self._drop_rest()
             must_be_free(self.out)
         if self._part.is_symlink() or (self._part.exists() and not self._part.is_dir()):
             raise Exists(f"{self._part} is in the way; an export would work there")
@@ -79,6 +80,7 @@ class Unfinished:
             must_be_free(self.out)
             scratch.rename(self.out)
             sync_folder(self.out.absolute().parent)
+        done.unlink()
         shutil.rmtree(self._part)
         return found
 
@@ -101,6 +103,11 @@ class Unfinished:
             told = ", ".join(f"{name} {value}" for name, value in before.items() if value != self.asked.get(name))
             raise Exists(f"{self._part} is an unfinished export of something else: {told}; finish it, or remove it")
         return self.again(snapshots)
+
+    def _drop_rest(self) -> None:
+        """Remove what is left of the folder where a kill came after the result had its name."""
+        if self.out.exists() and (self._part / _ASKED).exists() and not (self._part / self.out.name).exists():
+            shutil.rmtree(self._part, ignore_errors=True)
 
     def _forget(self) -> None:
         """Remove the folder if nothing was begun in it."""
