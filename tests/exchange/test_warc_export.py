@@ -354,6 +354,11 @@ def test_a_kill_between_the_name_and_the_end_leaves_nothing_to_do(archive: Archi
     done = _webarc(archive, "--json", out)
     assert done.returncode == 0 and json.loads(done.stdout)["snapshots"] == 5
     assert _files(out) == files and not (tmp_path / "out.part").exists()
+    part = tmp_path / "out.part"
+    part.mkdir()
+    (part / "export.json").write_text("{}")
+    assert "is there already" in _webarc(archive, out).stderr  # a kill amid the removal of the folder
+    assert not part.exists()
 
 
 def test_a_full_disk_is_told_and_the_same_command_goes_on(archive: Archive, exported: Path, tmp_path: Path) -> None:

@@ -80,7 +80,6 @@ class Unfinished:
             must_be_free(self.out)
             scratch.rename(self.out)
             sync_folder(self.out.absolute().parent)
-        done.unlink()
         shutil.rmtree(self._part)
         return found
 
