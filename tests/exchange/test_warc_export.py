@@ -408,3 +408,26 @@ def test_a_reader_gets_nothing_that_it_may_not_see(tmp_path: Path) -> None:
         assert set(each.files) <= {f"{name}/{file}" for name in "ac" for file in ("data", "data.xml", "headers.http")}
     record = _webarc(archive, "--as-reader", "--record", "20200102T000000-p", tmp_path / "record.warc")
     assert record.returncode == 2 and not (tmp_path / "record.warc").exists()
+
+
+def test_a_damaged_document_is_left_out_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """All others come; the exit code is 3. A pipe, which cannot take back what it had, ends there."""
+    archive = directory.create(tmp_path / "archive")
+    archives.publish(archive, pages={f"{name}.html": name.encode() * 99 for name in "abc"})
+    store = archives.store_of(archive)
+    head = store.head()
+    assert head is not None
+    body = store.find(head.tree, "b.html/data.html")
+    assert body is not None
+    (loose,) = store.path.glob(f"objects/{body.oid[:2]}/{body.oid[2:]}")
+    loose.chmod(0o600)
+    loose.write_bytes(loose.read_bytes()[:9])
+    done = _webarc(archive, "--json", tmp_path / "out.warc")
+    told = json.loads(done.stdout)
+    assert done.returncode == 3 and told["documents"] == 2 and sum(told["left_out"].values()) == 1
+    assert body.oid in caplog.text
+    found = {each.path for each in warcreading.read(tmp_path / "out.warc") if each.kind == "response"}
+    assert found == {"a.html", "c.html"}
+    command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()"]
+    stream = subprocess.run([*command, "export", "--archive", archive.root, "-"], capture_output=True, check=False)
+    assert stream.returncode == 2 and body.oid.encode() in stream.stderr

@@ -18,10 +18,11 @@ from typing import Any
 import click
 from rich.console import Console
 
-from webarcfs.archive.model.errors import Damaged, Exists, UsageError, WebarcError
+from webarcfs.archive.model.errors import Damaged, Exists, Exit, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.commands.place import Place, place_options
 from webarcfs.commands.targets import moment
+from webarcfs.exchange.growing import DAMAGED
 from webarcfs.exchange.selection import Asked, Selection, opener, select
 from webarcfs.exchange.summary import Progress, Stop, Summary
 from webarcfs.exchange.unfinished import Unfinished
@@ -66,7 +67,7 @@ def export(
 
     Without a choice it is the whole archive: all snapshots of all domains. With --as-reader it is what readers may see.
     OUT must not exist. While it is being made it is in OUT.part; where that was interrupted, the same command goes on,
-    with the snapshots that there were when it began.
+    with the snapshots that there were when it began. A document that is damaged is left out; the exit code is 3 then.
 
     \b
     warc     WARC/1.1 files in a folder; one file if OUT ends in .warc.gz or .warc; - is standard output
@@ -105,6 +106,8 @@ def export(
     click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told), err=is_stream)
     for reason, number in found["left_out"].items() if not as_json else ():
         click.echo(f"webarc: left out: {number:,} {reason}", err=True)
+    if DAMAGED in found["left_out"]:
+        sys.exit(Exit.INCOMPLETE)
 
 
 def _made(

@@ -8,6 +8,7 @@ the bytes are the same as without it.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import time
@@ -24,6 +25,9 @@ from webarcfs.exchange.records import Record, RecordCounts, SnapshotRecords, uni
 from webarcfs.exchange.selection import Selection
 from webarcfs.exchange.summary import Progress, Stop, Summary
 
+_log = logging.getLogger("webarc")
+#: Why something is not in the result.
+DAMAGED = "documents that cannot be read; `webarc-agent verify` says more"
 #: Seconds between two checkpoints.
 _SECONDS = 1.0
 _BUFFER = 1 << 20
@@ -58,6 +62,7 @@ class Growing:
         self._name, self._start, self._most = name, start, most
         self._notes = notes
         self._file: IO[bytes] | None = None
+        self._piece = self.mark.size
         self._told = time.monotonic()
         self._log: IO[bytes] | None = None
         self._go_on()
@@ -84,6 +89,15 @@ class Growing:
             self.mark.closed += self.mark.size
             self.mark.file, self.mark.size = self.mark.file + 1, 0
             self._open_new()
+        self._piece = self.mark.size
+
+    def drop_piece(self, error: Damaged) -> None:
+        """Take back what was written of a piece that cannot be read to its end; other results than files raise."""
+        assert self._file is not None
+        _log.warning("%s", error)
+        self._file.seek(self._piece)
+        self._file.truncate()
+        self.mark.size = self._piece
 
     def end_piece(self) -> None:
         """Say that a piece is complete; now and then it makes a checkpoint."""
@@ -158,6 +172,10 @@ class Stream:
     def begin_piece(self) -> None:
         """Say that a piece begins."""
 
+    def drop_piece(self, error: Damaged) -> None:
+        """Raise `error`: what was written is gone."""
+        raise error
+
     def end_piece(self) -> None:
         """Say that a piece is complete."""
         self.mark.unit += 1
@@ -172,7 +190,7 @@ def fill(
 ) -> Summary:
     """Have `write` put each record of a selection into `out`, from its checkpoint on; return what came of it.
 
-    Raises Interrupted when `stop` says so, Damaged, OSError.
+    A document that cannot be read is left out, and counted. Raises Interrupted when `stop` says so, Damaged, OSError.
     """
     mark, known = out.mark, len(selection)
     counts = RecordCounts(mark.documents, mark.left_out)
@@ -183,9 +201,15 @@ def fill(
             made = SnapshotRecords(exported, digests, counts)
             for unit in units(exported, mark.unit):
                 out.begin_piece()
-                for record in made.of(unit):
-                    write(record)
-                    mark.records += 1
+                before = mark.records, counts.documents
+                try:
+                    for record in made.of(unit):
+                        write(record)
+                        mark.records += 1
+                except Damaged as error:
+                    out.drop_piece(error)
+                    mark.records, counts.documents = before
+                    counts.leave_out(DAMAGED)
                 mark.documents = counts.documents
                 out.end_piece()
                 if not mark.unit % _SOME:
