@@ -64,7 +64,14 @@ def agent_page() -> str:
                 _text("Every command takes $WEBARC_ARCHIVE, else /srv/webarc, where no archive is named."),
             ],
         ),
-        *_section("COMMANDS", [line for command in COMMANDS.values() for line in _command(command)]),
+        *_section(
+            "COMMANDS",
+            [
+                line
+                for command in COMMANDS.values()
+                for line in (*_command(command), *_below(command, command.name or ""))
+            ],
+        ),
         *_section(
             "WORDS OF CRAWL.LOG",
             [line for word in IN_CRAWL_LOG for line in _item(str(word), word.sentence)],
@@ -125,9 +132,10 @@ def _section(name: str, lines: list[str]) -> Iterator[str]:
     yield from lines
 
 
-def _command(command: click.Command) -> Iterator[str]:
+def _command(command: click.Command, above: str = "") -> Iterator[str]:
     context = click.Context(command, info_name=command.name, help_option_names=["-h", "--help"])
-    yield f".SS {_text(' '.join([command.name or '', *command.collect_usage_pieces(context)]))}"
+    name = f"{above} {command.name or ''}".strip()
+    yield f".SS {_text(' '.join([name, *command.collect_usage_pieces(context)]))}"
     # Paragraphs are separated by a blank line; one that begins with \b keeps its lines.
     for number, paragraph in enumerate(inspect.cleandoc(command.help or "").split("\n\n")):
         kept = paragraph.startswith("\b")
@@ -138,6 +146,14 @@ def _command(command: click.Command) -> Iterator[str]:
         record = parameter.get_help_record(context)
         if isinstance(parameter, click.Option) and record is not None and "--help" not in record[0]:
             yield from _item(*record)
+
+
+def _below(command: click.Command, above: str) -> Iterator[str]:
+    """The commands of a group."""
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        name = f"{above} {each.name}"
+        yield from _command(each, above)
+        yield from _below(each, name)
 
 
 def _settings(kind: type[Any]) -> Iterator[str]:

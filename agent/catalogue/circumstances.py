@@ -18,7 +18,8 @@ from agent.jobfolder.job import Job
 from agent.jobfolder.names import is_import
 from webarcfs.archive.catalogue.record import Occasion
 from webarcfs.archive.config import settings_file
-from webarcfs.archive.config.settings import DescribeSettings, Exclusion, Publication, Release
+from webarcfs.archive.config.settings import UNLIMITED, DescribeSettings, Exclusion, Publication, Release
+from webarcfs.archive.config.validators import UNLIMITED_WORD
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, SettingsError
 from webarcfs.archive.model.metadata import format_time, now
@@ -74,12 +75,12 @@ def how(publication: Publication, instances: int) -> dict[int, str]:
     crawl = publication.crawl
     return {
         13: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude))) or "none",
-        14: str(crawl.depth),
+        14: UNLIMITED_WORD if crawl.depth == UNLIMITED else str(crawl.depth),
         15: "requisites of pages, on accepted hosts" if crawl.page_requisites else "0",
         16: ", ".join(crawl.exclude_extensions) or "none",
         17: f"{crawl.rate_limit} bytes a second" if crawl.rate_limit else "none",
         18: str(instances),
-        19: shlex.join(command(BatchFiles(Path(), 1), crawl, crawl.wait, Path("cookies"))),
+        19: shlex.join(command(BatchFiles(Path(), 1), crawl, crawl.wait, Path("cookies"), speed=crawl.rate_limit)),
     }
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from agent.jobs import crawljob
 from agent.policy.fetchstatus import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, run_command
@@ -146,6 +147,21 @@ def test_several_hosts_at_once_but_each_by_one_connection(archive: Archive, site
         assert len(crawls.arcs(archive, host)) == 6
         assert site.max_open(host) == 1
     assert 2 <= _most_at_once([(r.time, r.host) for r in site.requests if r.path != "/robots.txt"]) <= 3
+
+
+def test_no_crawl_has_more_places_than_the_archive_allows(archive: Archive, site: Site) -> None:
+    """Whatever its publication or an option says (/Cr-1.3/)."""
+    hosts = [f"host{number}.example" for number in range(5)]
+    for host in hosts:
+        site.add_html("/", _links(*(f"/{number}" for number in range(4))), host=host)
+        for number in range(4):
+            site.add_nasty(f"/{number}", nasty.slow(0.1, then=page(f"{host} {number}")), host=host)
+    asked = crawls.publish_as(*(f"http://{host}/" for host in hosts), max_instances=5,
+                              wget_args=crawls.through(site.proxy))  # fmt: skip
+    assert crawljob.run(archive, asked, None, instances=2).complete
+    assert _most_at_once([(r.time, r.host) for r in site.requests if r.path != "/robots.txt"]) == 2
+    done = run_command("crawl", "--archive", archive.root, "--wait", "0", "--max-instances", "9", site.url("/gone"))
+    assert "max_instances is 4 in [crawl] of webarc.toml" in done.err
 
 
 def test_no_host_waits_until_others_are_done(archive: Archive, site: Site) -> None:

@@ -47,7 +47,7 @@ LINKS = tuple(f"L-{number}" for number in range(1, 25))
 IDS = (*SPECIFICATION, *PARLIAMENT, *TARANTULA, *LINKS)
 ROW = re.compile(r"^\| ([A-Z][A-Za-z]*-[\w.-]*\d) \| (.+) \| (.+) \| (.+) \| (.+) \|$", re.MULTILINE)
 #: The work that is to come, as the table at the head of REQUIREMENTS.md has it.
-WORKS = ("catalogue", "reading room", "formats", "processing", "desk", "network", "machines")
+WORKS = ("catalogue", "reading room", "formats", "desk", "network", "machines")
 #: What a row may say, and of which form the rest of its last column is.
 STATUSES = {
     "done": r"([:;] .+)?",
