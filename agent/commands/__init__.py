@@ -22,6 +22,7 @@ COMMANDS = Commands(
         "register": "agent.commands.records.registers:register",
         "backup": "agent.commands.backup:backup",
         "restore": "agent.commands.backup:restore",
+        "desk": "agent.commands.desk:desk",
         "withhold": "agent.commands.access:withhold",
         "people": "agent.commands.access:people",
         "recover": "agent.commands.upkeep:recover",

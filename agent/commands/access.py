@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+import sys
+from importlib.util import find_spec
 from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, start_url
+from agent.acts import withholding
+from agent.commands.common import archive_option, opened
 from webarcfs.archive.catalogue import people as persons
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
-from webarcfs.archive.model.errors import NotFound, UsageError
-from webarcfs.archive.model.metadata import format_time, parse_time
+from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.metadata import format_time
 from webarcfs.gate import access_file
 from webarcfs.gate.access_rules import Access, AccessRule
 
@@ -55,38 +57,20 @@ def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift:
         return
     acting = persons.acting(place, Right.WITHDRAW)
     if lift is not None:
-        lifted = access_file.lift(place, lift, acting.name)
-        if lifted is None:
-            raise NotFound(f"there is no rule {lift}; `webarc-agent withhold --list` lists them")
+        lifted = withholding.lift(place, lift, acting)
         click.echo(f"{lifted.url or lifted.key}: readers may see it again")
         return
-    if not said["reason"]:
-        raise UsageError("give a --reason; people will ask for it")
-    after, before = _span(said["captured"])
-    for url in urls:
-        rule = access_file.withhold(
-            place, _checked(url), acting.name, said["reason"], access=Access(said["answer"]),
-            after=after, before=before, lapses=_time(said["lapses"]),
-        )  # fmt: skip
+    found = withholding.withhold(
+        place,
+        urls,
+        acting,
+        reason=said["reason"] or "",
+        answer=said["answer"],
+        captured=said["captured"] or "",
+        lapses=said["lapses"] or "",
+    )
+    for rule in found:
         click.echo(f"{rule.id} {rule.url}")
-
-
-def _checked(url: str) -> str:
-    star = "*" if url.endswith("*") else ""
-    return start_url(url.removesuffix("*")) + star
-
-
-def _span(text: str | None) -> tuple[datetime | None, datetime | None]:
-    if text is None:
-        return None, None
-    begin, dots, end = text.partition("..")
-    if not dots:
-        raise UsageError(f"{text!r} is no span; write FROM..TO, as in 2026-01-01..2026-02-01")
-    return _time(begin), _time(end)
-
-
-def _time(text: str | None) -> datetime | None:
-    return parse_time(text if "T" in text else f"{text}T00:00:00") if text else None
 
 
 def _fields(rule: AccessRule) -> dict[str, str]:
@@ -123,7 +107,8 @@ def list_(archive: str | None, as_json: bool) -> None:
             told = {"key": each.key, "name": each.name, "role": each.role, "unix": each.unix, "rights": rights}
             click.echo(json.dumps(told, ensure_ascii=False))
         else:
-            click.echo(f"{each.key}: {each.name}, {each.role} ({', '.join(rights)}); login {each.unix or '-'}")
+            word = ", with a password" if each.password else ""
+            click.echo(f"{each.key}: {each.name}, {each.role} ({', '.join(rights)}); login {each.unix or '-'}{word}")
 
 
 @people.command()
@@ -140,6 +125,29 @@ def add(key: str, archive: str | None, name: str, role: str, unix: str) -> None:
       webarc-agent people add anna --name 'Anna Beispiel' --role administrator --unix anna
     """
     persons.save(opened(archive), Person(key, name or key, Role(role), unix))
+
+
+@people.command()
+@click.argument("key")
+@archive_option
+def password(key: str, archive: str | None) -> None:
+    """Set the password by which a person works at the desk; asked for twice, or read from stdin.
+
+    Only its hash is kept (argon2id). An empty one takes it away. Who has a login name (unix) may set the own one.
+
+    \b
+    Example:
+      webarc-agent people password anna
+    """
+    if find_spec("argon2") is None:
+        raise UsageError("the desk needs more libraries: pip install 'webarcfs[desk]'")
+    from agent.desk.login.passwords import hashed  # noqa: PLC0415 # of the extra `desk`
+
+    if sys.stdin.isatty():
+        text = click.prompt("Password", hide_input=True, confirmation_prompt=True, default="", show_default=False)
+    else:
+        text = sys.stdin.readline().rstrip("\r\n")
+    persons.set_password(opened(archive), key, hashed(text) if text else "")
 
 
 @people.command()

@@ -57,7 +57,8 @@ ORDER = (
         for name in (
             "system", "policy", "frontier", "jobfolder", "capture", "importing", "importing.exported", "pipeline",
             "filters", "indexing", "stages", "reports", "converting", "catalogue", "jobs", "upkeep", "steps", "service",
-            "acts", "commands", "commands.control", "commands.records",
+            "acts", "desk", "desk.login", "desk.shared", "desk.look", "desk.pages", "desk.preview", "desk.server",
+            "commands", "commands.control", "commands.records",
         )
     ),
     "agent",
@@ -110,7 +111,8 @@ ONLY = {
     "httpx": {"webarcfs.room.pywb.proxy"},
     "jinja2": {"webarcfs.room.look.rendering"},
     "babel": {"webarcfs.room.look.language"},
-    "itsdangerous": {"webarcfs.room.replay.reader_token"},
+    "itsdangerous": {"webarcfs.room.replay.reader_token", "agent.desk.login.sessions", "agent.desk.login.tokens"},
+    "argon2": {"agent.desk.login.passwords"},
     "tantivy": {f"webarcfs.search.{name}" for name in ("index", "translation", "visible", "searching", "suggestions")},
     "pypdfium2": {"webarcfs.content.extractors.pdf"},
     "striprtf": {"webarcfs.content.extractors.plain"},

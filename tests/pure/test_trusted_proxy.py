@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.service.statusview import _disagreeing
+from agent.service.statusview import disagreeing
 from webarcfs.archive.config.settings import ReadersSettings
 from webarcfs.archive.config.settings_file import parse
 from webarcfs.archive.model.errors import SettingsError
@@ -59,6 +59,6 @@ def test_publications_of_one_host_that_disagree_are_told() -> None:
     """R10."""
     text = "[[publication]]\nname = '{}'\nurls = ['http://e.org/{}']\n{}\n"
     same = text.format("a", "", "") + text.format("b", "x", "")
-    assert _disagreeing(parse(same, "x")) == []
-    (line,) = _disagreeing(parse(same + text.format("c", "", "release = 'by-hand'"), "x"))
+    assert disagreeing(parse(same, "x")) == []
+    (line,) = disagreeing(parse(same + text.format("c", "", "release = 'by-hand'"), "x"))
     assert line.startswith("e.org: a and c differ")

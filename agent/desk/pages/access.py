@@ -1,0 +1,90 @@
+"""`/access`: what readers may not see: withheld pages, closed publications, what lapses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from starlette.responses import Response
+
+from agent.acts import withholding
+from agent.desk import limits
+from agent.desk.look import words
+from agent.desk.office_views import AccessPage, RuleRow
+from agent.desk.shared.visit import DeskVisit
+from agent.desk.views import FormField
+from webarcfs.archive.model.errors import SettingsError
+from webarcfs.archive.model.metadata import format_time, now
+from webarcfs.gate import access_file
+from webarcfs.gate.access_rules import Access, AccessRule
+
+
+def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Show the rules, and the form of a new one."""
+    text = visit.desk.look_up(visit.language)
+    fault = ""
+    rules: tuple[AccessRule, ...] = ()
+    try:
+        rules = access_file.load(visit.desk.archive).rules
+    except SettingsError as error:
+        fault = str(error)
+    answers = (
+        (str(Access.BLOCK), text(words.msgid("that it is withheld, and why"))),
+        (str(Access.EXCLUDE), text(words.msgid("nothing, as if it were not there"))),
+    )
+    fields = (
+        FormField(name="url", label=text(words.msgid("Address")), value=visit.typed("url", visit.parameter("url")),
+                  help=text(words.msgid("One a line; with * at its end, all addresses that begin so.")), kind="area"),
+        FormField(name="reason", label=text(words.msgid("Reason")), value=visit.typed("reason", ""),
+                  help=text(words.msgid("Kept with the rule; told to readers of a page that is said to be withheld."))),
+        FormField(name="answer", label=text(words.msgid("Readers are told")), value=visit.typed("answer", "block"),
+                  kind="choice", choices=answers),
+        FormField(name="captured", label=text(words.msgid("Only captures of the time")),
+                  value=visit.typed("captured", ""), placeholder="2026-01-01..2026-02-01",
+                  help=text(words.msgid("CET, one end may be missing; empty: all captures."))),
+        FormField(name="lapses", label=text(words.msgid("Ends by itself on")), value=visit.typed("lapses", ""),
+                  placeholder="2030-01-01", help=text(words.msgid("Empty: it stays until it is lifted."))),
+    )  # fmt: skip
+    closed = tuple(
+        (each.name, str(each.closed_for), 0)
+        for each in visit.desk.settings().publications
+        if each.closed_for is not None
+    )
+    view = AccessPage(
+        rules=tuple(_row(each) for each in reversed(rules)), closed=closed, fields=fields, state="", fault=fault
+    )
+    return visit.page(view)
+
+
+def _row(rule: AccessRule) -> RuleRow:
+    ends = ["" if each is None else format_time(each) for each in (rule.after, rule.before)]
+    return RuleRow(
+        id=rule.id,
+        what=rule.url or rule.key,
+        access=str(rule.access),
+        user=rule.user,
+        span="..".join(ends) if any(ends) else "",
+        lapses=rule.lapses,
+        reason=rule.reason,
+        by=rule.by,
+        at=rule.at,
+        is_soon=rule.lapses is not None and rule.lapses < now() + timedelta(days=limits.DAYS),
+    )
+
+
+def withhold(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Add rules."""
+    form = visit.form
+    urls = [line.strip() for line in form.raw("url").splitlines() if line.strip()]
+    answer = form.one("answer") if form.one("answer") in set(Access) else str(Access.BLOCK)
+    withholding.withhold(
+        visit.desk.archive, urls, visit.acting, reason=form.one("reason"), answer=answer,
+        captured=form.one("captured"), lapses=form.one("lapses"),
+    )  # fmt: skip
+    return visit.led("/access", words.msgid("Readers do not see it any more."))
+
+
+def lift(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Take a rule back."""
+    withholding.lift(visit.desk.archive, visit.form.one("rule"), visit.acting)
+    return visit.led("/access", words.msgid("Readers may see it again."))

@@ -1,0 +1,40 @@
+"""`/compare/<a>..<b>`: two snapshots side by side, as the room does it, of all that staff see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from starlette.responses import RedirectResponse, Response
+
+from agent.desk import limits
+from agent.desk.pages import lines
+from agent.desk.shared.visit import NO_STORE, DeskVisit
+from agent.desk.views import ComparedPage
+from webarcfs.archive.catalogue.record_rows import Chosen
+from webarcfs.archive.model.errors import NotFound
+from webarcfs.room.pages import comparing
+
+
+def compare(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Show the comparison, with the others of the same publication to choose from. Raises NotFound."""
+    first, _, second = said["pair"].partition("..")
+    page = comparing.compare(visit, said["pair"])
+    with lines.tables(visit) as tables:
+        row = tables.row(second)
+        known = () if row is None else tables.listed(Chosen(publication=row.publication), limit=limits.ROWS)
+    others = lines.lines(visit, (each for each in known if each.has_parts and each.id not in (first, second)))
+    return visit.page(ComparedPage(page, others, second))
+
+
+def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Lead from a form to the comparison of two snapshots. Raises NotFound."""
+    one, other = visit.parameter("from"), visit.parameter("to")
+    with lines.tables(visit) as tables:
+        row = tables.row(other)
+        if row is None:
+            raise NotFound(f"there is no snapshot {other}")
+        if not one:
+            same = tables.listed(Chosen(publication=row.publication), limit=2)
+            one = row.before or next((each.id for each in same if each.id != other), other)
+    return RedirectResponse(f"/compare/{quote(one, safe='')}..{quote(other, safe='')}", 303, dict(NO_STORE))

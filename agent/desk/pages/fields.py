@@ -1,0 +1,149 @@
+"""Fields of forms, in the language of who asks: of a record, and of the archive's settings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, get_type_hints
+
+from agent.desk.look import help_texts
+from agent.desk.shared.visit import DeskVisit
+from agent.desk.views import FieldSet, FormField
+from webarcfs.archive.catalogue.fields import Field
+from webarcfs.archive.catalogue.record import Record
+from webarcfs.archive.catalogue.workflow import ABOUT, may_edit
+from webarcfs.room.pages.records import GROUPS
+
+_AREAS = frozenset({"occasion"})
+
+
+def of_field(visit: DeskVisit, each: Field, value: str, *, is_told: bool = False, now: str | None = None) -> FormField:
+    """Return a field of a record. The English help names seed 2's German term, by which archivists know it."""
+    is_area = each.name.casefold().endswith("remarks") or each.name in _AREAS or "\n" in value
+    label, help_text = help_texts.of_field(each, visit.language)
+    faults = visit.problem.faults if visit.problem is not None else {}
+    return FormField(
+        name=each.name,
+        label=label,
+        value=value,
+        kind="told" if is_told else "area" if is_area else "text",
+        help=help_text,
+        fault=faults.get(each.name, ""),
+        now=now,
+        number=each.number,
+    )
+
+
+def sets_of(visit: DeskVisit, record: Record, groups: Iterable[tuple[str, tuple[Field, ...]]]) -> tuple[FieldSet, ...]:
+    """Return the description of a record as a form, by groups; what may not be changed is told, if it has a value.
+
+    After a conflict, what the archive has by now stands beside what was typed.
+    """
+    role = visit.person.role
+    is_conflict = visit.problem is not None and visit.problem.status == 409
+    found = [FieldSet(help_texts.ABOUT, tuple(_about(visit, record, is_conflict=is_conflict)))]
+    for number, members in groups:
+        shown = []
+        for each in members:
+            value = record.text(each.number)
+            if may_edit(each, role, is_fetched=bool(record.parts)):
+                typed = visit.typed(each.name, value)
+                shown.append(of_field(visit, each, typed, now=value if is_conflict and typed != value else None))
+            elif value:
+                shown.append(of_field(visit, each, value, is_told=True))
+        if shown:
+            found.append(FieldSet(GROUPS[number], tuple(shown), is_open=number == "1"))
+    return tuple(found)
+
+
+def _about(visit: DeskVisit, record: Record, *, is_conflict: bool) -> Iterable[FormField]:
+    for name in ABOUT:
+        value = getattr(record, name).text
+        typed = visit.typed(name, value)
+        label, help_text = help_texts.of_about(name, visit.desk.look_up(visit.language))
+        yield FormField(
+            name=name, label=label, value=typed, help=help_text, now=value if is_conflict and typed != value else None
+        )
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def of_settings(
+    visit: DeskVisit, kind: type, values: Mapping[str, Any], *, prefix: str = "", is_open: bool = True,
+    leave_out: frozenset[str] = frozenset(), own: Mapping[str, Any] | None = None,
+) -> tuple[FormField, ...]:  # fmt: skip
+    """Return a table of settings as fields, filled with the values in force.
+
+    `own` are those that the table says itself: the others are shown as the default that holds.
+    """
+    hints = get_type_hints(kind)
+    text = visit.desk.look_up(visit.language)
+    faults = visit.problem.faults if visit.problem is not None else {}
+    found = []
+    for each in dataclasses.fields(kind):
+        if "check" not in each.metadata or each.name in leave_out:
+            continue
+        key = each.metadata.get("key", each.name)
+        name = f"{prefix}{key}"
+        value = values.get(each.name, each.default)
+        shown = as_text(value)
+        written = shown if own is None or key in own else ""
+        found.append(
+            FormField(
+                name=name,
+                label=help_texts.label_of_setting(key, text),
+                value=visit.typed(name, written),
+                kind=_kind(hints[each.name], is_open=is_open),
+                help=text(each.metadata["help"]),
+                choices=_choices(each.metadata["check"], value, text, has_default=own is not None),
+                fault=faults.get(key, ""),
+                placeholder=shown if own is not None else "",
+            )
+        )
+    return tuple(found)
+
+
+def _kind(hint: Any, *, is_open: bool) -> str:
+    if not is_open:
+        return "told"
+    if hint is bool:
+        return "choice"
+    return "area" if str(hint).startswith("tuple") else "text"
+
+
+def _choices(check: Any, value: Any, text: Any, *, has_default: bool) -> tuple[tuple[str, str], ...]:
+    """Return the values that a setting may have, where these are few."""
+    words: tuple[str, ...] = ("yes", "no") if isinstance(value, bool) else getattr(check, "words", ())
+    first = (("", text("as the archive says")),) if has_default else ()
+    return (*first, *((each, text(each)) for each in words)) if words else ()
+
+
+def as_text(value: Any) -> str:
+    """Return a setting as it stands in a form: lists a line each."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return "\n".join(map(str, value))
+    if isinstance(value, float) and value == int(value):
+        return str(int(value))
+    return str(value)
+
+
+def from_text(kind: type, name: str, text: str) -> Any:
+    """Return the TOML value of what was typed for a setting: its check judges it afterwards."""
+    hint = get_type_hints(kind)[name]
+    if hint is bool:
+        return {"yes": True, "no": False}.get(text, text)
+    if hint in (int, float):
+        for number in (int, float):
+            try:
+                return number(text)
+            except ValueError:
+                continue
+        return text
+    if str(hint).startswith("tuple"):
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    return text

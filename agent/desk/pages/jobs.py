@@ -1,0 +1,239 @@
+"""`/running`: the open jobs and steps as they are now, and `/report/<job>`: what became of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from agent.catalogue import stepfolders
+from agent.desk.look import words
+from agent.desk.shared.visit import DeskVisit
+from agent.desk.views import JobCard, ReportPage, ReportTable, RunningPage
+from agent.jobfolder import jobstate
+from agent.jobfolder.jobstate import JobState
+from agent.jobfolder.names import is_import, publication_of, step_of
+from agent.reports import crawllog, tables
+from agent.service import agentlock, scheduler
+from agent.service.statusview import shown_state
+from agent.system import jsonfile
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue_database import opened
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.archive.model.metadata import now, parse_compact_time, parse_time
+from webarcfs.room.look import language as languages
+from webarcfs.room.views import Link
+
+#: Rows of a table of a report, and finished jobs that are linked.
+_ROWS, _FINISHED = 30, 10
+#: Upper bounds of sizes in the table by size, in bytes.
+_BINS = (0, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
+_HEADINGS = {
+    "statuses": words.msgid("By status"), "types": words.msgid("By type"), "sizes": words.msgid("By size"),
+    "hosts": words.msgid("By server"), "left_out": words.msgid("Not archived, and why"),
+}  # fmt: skip
+
+
+def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Show what runs."""
+    archive = visit.desk.archive
+    view = RunningPage(
+        jobs=tuple(cards(visit)),
+        steps=tuple(steps(archive)),
+        coming=tuple(coming(visit, 10)),
+        finished=tuple(_finished(visit)),
+        has_agent=agentlock.running(archive) is not None,
+        command=f"webarc-agent start --archive {archive.root}",
+    )
+    return visit.page(view)
+
+
+def cards(visit: DeskVisit) -> Iterator[JobCard]:
+    """Yield the open jobs."""
+    for each in visit.desk.history().open:
+        yield card(visit, each)
+
+
+def card(visit: DeskVisit, job: JobState) -> JobCard:
+    """Return an open job as pages show it."""
+    publication = job.publication or publication_of(job.job)
+    begun = _begun(job.job)
+    when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
+    return JobCard(
+        job=job.job,
+        name=f"{publication}{when}",
+        publication=publication,
+        state=str(shown_state(job)),
+        is_running=job.runs,
+        reason=job.reason,
+        again=job.again,
+        stage=job.stage,
+        done=job.done,
+        known=job.known,
+        documents=job.documents,
+        bytes=job.bytes,
+        speed=job.a_second if job.runs else 0.0,
+        left=job.left if job.runs else None,
+        begun=begun,
+        latest_end=_time(job.latest_end),
+        held=job.held,
+        urls=tuple(sorted(job.urls.items())),
+        orders=frozenset() if is_import(job.job) else _orders(job),
+        given=0,
+    )
+
+
+def _orders(_: JobState) -> frozenset[str]:
+    return frozenset()
+
+
+def _begun(job: str) -> datetime | None:
+    with suppress(Damaged):
+        return parse_compact_time(job.partition("-")[0])
+    return None
+
+
+def _time(text: str) -> datetime | None:
+    with suppress(Damaged):
+        return parse_time(text) if text else None
+    return None
+
+
+def coming(visit: DeskVisit, most: int = 1) -> list[tuple[str, datetime]]:
+    """Return the publications that are due next, with their times."""
+    desk = visit.desk
+    past = desk.history()
+    at = now()
+    key = ("coming", desk.settings_state(), tuple(past.last.values()), tuple(each.job for each in past.open),
+           int(at.timestamp()) // 60, most)  # fmt: skip
+
+    def found() -> list[tuple[str, datetime]]:
+        due = [
+            (scheduler.next_due(each, past.runs.get(each.name, ()), at), each.name)
+            for each in desk.settings().publications
+        ]
+        return [(name, time) for time, name in sorted(due)[:most]]
+
+    return desk.kept(key, found)
+
+
+def steps(archive: Archive) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the steps that wait or run: words, the snapshot's page, its id, why it failed."""
+    for name in stepfolders.waiting(archive):
+        record, step = step_of(name) or ("", "")
+        failure = stepfolders.failure(archive, name)
+        yield (
+            words.STEPS.get(step, step),
+            f"/snapshot/{quote(record, safe='')}",
+            record,
+            failure.reason if failure else "",
+        )
+
+
+def told(archive: Archive, jobs: tuple[JobState, ...]) -> dict[str, Any]:
+    """Return the figures of the open jobs, for the events that a page follows."""
+    return {
+        "agent": agentlock.running(archive) is not None,
+        "jobs": {
+            each.job: {
+                "state": str(shown_state(each)), "stage": each.stage, "done": each.done, "known": each.known,
+                "documents": each.documents, "bytes": each.bytes, "held": each.held, "urls": each.urls,
+                "share": min(100, 100 * each.done // each.known) if each.known else 0,
+            }
+            for each in jobs
+        },
+    }  # fmt: skip
+
+
+def _finished(visit: DeskVisit) -> Iterator[Link]:
+    past = visit.desk.history()
+    for name in sorted(past.last.values(), reverse=True)[:_FINISHED]:
+        begun = _begun(name)
+        when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
+        yield Link(f"/report/{quote(name, safe='')}", f"{publication_of(name)}{when}")
+
+
+# -- the report of a job -----------------------------------------------------------------------------------------------
+
+
+def report(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Show what became of a job. Raises NotFound, Damaged."""
+    archive, job = visit.desk.archive, said["job"]
+    folder = archive.reports / job
+    if "/" in job or job.startswith(".") or not folder.is_dir():
+        raise NotFound(f"there is no report of {job}")
+    summary = jsonfile.read(folder / "summary.json") or {}
+
+    def counted() -> tuple[ReportTable, ...]:
+        return tuple(_tables(archive, job))
+
+    begun = _begun(job)
+    when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
+    with opened(archive, Catalogue(archive)) as records:
+        has_record = records.row(job) is not None
+    known = None
+    with suppress(Damaged):
+        known = jobstate.load(folder)
+    view = ReportPage(
+        job=job,
+        name=f"{publication_of(job)}{when}",
+        snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
+        facts=tuple(_facts(summary)),
+        warnings=known.warnings if known is not None else (),
+        tables=visit.desk.kept(("report", job, (folder / "summary.json").stat().st_mtime_ns), counted),
+        log=f"/snapshot/{quote(job, safe='')}/log/{crawllog.COMPRESSED}"
+        if has_record and (folder / crawllog.COMPRESSED).exists() else "",
+    )  # fmt: skip
+    return visit.page(view)
+
+
+def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in ("started", "finished", "complete", "bytes"):
+        if summary.get(name) is not None:
+            value = summary[name]
+            yield name, ("yes" if value else "no") if isinstance(value, bool) else str(value)
+    for name, count in (summary.get("arcs") or {}).items():
+        yield name, str(count)
+
+
+def _tables(archive: Archive, job: str) -> Iterator[ReportTable]:
+    """Yield the tables of a job: by status, type, size, server, and what was left out."""
+    sizes: dict[int, list[int]] = {each: [0, 0] for each in _BINS}
+    found = tables.Tables()
+    try:
+        with crawllog.reading(archive.reports / job) as log:
+            for number, text in enumerate(log, 1):
+                each = tables.parse(text, number)
+                found.add(each)
+                if each.archived:
+                    bin_ = max(bound for bound in _BINS if each.size >= bound)
+                    sizes[bin_][0] += 1
+                    sizes[bin_][1] += each.size
+    except NotFound:
+        return
+    by_name = dict(found.sorted())
+    for name in ("statuses", "types"):
+        yield _table(name, [(key, _meaning(name, key), row.urls, row.bytes) for key, row in by_name[name]])
+    yield _table("sizes", [(_size(bound), "", count, size) for bound, (count, size) in sizes.items() if count])
+    for name in ("hosts", "left_out"):
+        yield _table(name, [(key, "", row.urls, row.bytes) for key, row in by_name[name]])
+
+
+def _meaning(name: str, key: str) -> str:
+    return tables.meaning(int(key)) if name == "statuses" else ""
+
+
+def _size(bound: int) -> str:
+    following = _BINS[_BINS.index(bound) + 1] if bound != _BINS[-1] else None
+    return f"≥ {languages.size(bound, 'en')}" if following is None else f"< {languages.size(following, 'en')}"
+
+
+def _table(name: str, rows: list[tuple[str, str, int, int]]) -> ReportTable:
+    whole = sum(count for _, _, count, _ in rows) or 1
+    shown = tuple((key, meaning, count, 100 * count / whole, size) for key, meaning, count, size in rows[:_ROWS])
+    return ReportTable(_HEADINGS[name], shown, max(len(rows) - _ROWS, 0))

@@ -1,0 +1,336 @@
+"""`/snapshot/<id>`: all that is known of a snapshot, its description as a form, and the buttons of its way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import groupby
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from agent.acts import deciding, entering, stepping
+from agent.acts.stepping import Measure
+from agent.catalogue import counting, stepfolders
+from agent.desk.look import words
+from agent.desk.pages import fields, lines, logs
+from agent.desk.shared.visit import NO_STORE, DeskVisit
+from agent.desk.views import Button, CheckRow, EventRow, FormField, SnapshotLine, SnapshotPage
+from agent.jobfolder import jobstate
+from agent.jobfolder.names import step_folder
+from agent.service import agentlock
+from agent.steps import checking
+from webarcfs.archive.catalogue import dublin_core, record_xml
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.fields import BY_NAME, BY_NUMBER, FIELDS, Field
+from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.steps import ORDER, RUNS, TABLE, Progress, Step, Way, judged, progress_of
+from webarcfs.archive.catalogue.workflow import ABOUT, Decision, Right
+from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.room.pages import rows
+from webarcfs.room.views import Link, Slice
+
+#: Documents of a snapshot up to which the page counts those that no other one has.
+_MOST_COUNTED = 100_000
+#: Slices that are shown of a snapshot.
+_SLICES = 15
+
+
+def show(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Show the page of a snapshot; after a form that was not taken, with what was typed. Raises NotFound."""
+    archive = visit.desk.archive
+    with lines.tables(visit) as tables:
+        row = tables.row(said["record"])
+    record, blob = Catalogue(archive).read(said["record"])
+    if row is None:
+        raise NotFound(f"there is no snapshot {said['record']}")
+    line, way = lines.line(visit, row), lines.way_of(visit, row)
+    at = progress_of(record, is_locked=line.is_locked)
+    state_of_form = visit.form.token.state if visit.is_typed and visit.form.token.state else blob
+    preview = f"{line.href}/preview" if record.parts else ""
+    view = SnapshotPage(
+        line=line,
+        access=_access(record),
+        way=tuple((words.EVENTS[TABLE[step].event], step in at.done or _is_past(step, record), step in way.set_up
+                   or step is Step.COUNT) for step in ORDER),
+        buttons=tuple(_buttons(visit, record, at, way, line)),
+        shared=_shared(visit, record),
+        preview=preview,
+        starts=tuple(_starts(record)),
+        why=tuple(_why(visit, record)),
+        failures=tuple(_failures(visit, record)),
+        asked=tuple(words.STEPS[step] for step in RUNS if _is_asked(visit, record, step)),
+        sets=fields.sets_of(visit, record, _groups()),
+        blob=blob if visit.problem is not None and visit.problem.status == 409 else state_of_form,
+        may_edit=visit.may(Right.DESCRIBE),
+        checks=tuple(_checks(visit, record)),
+        slices=(),
+        extensions=_extensions(record),
+        compare=line.compare,
+        others=f"/compare?{urlencode({'to': record.id})}" if record.parts else "",
+        logs=tuple(logs.of_record(archive, record)),
+        events=tuple(EventRow(words.EVENTS.get(each.what, each.what), each.at, each.by, each.text)
+                     for each in reversed(record.events)),
+        exports=tuple(Link(f"{line.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
+        report=logs.report_href(archive, record.job_name),
+        measure=_measure(visit) if visit.may(Right.PROCESS) and record.parts else (),
+        command=f"webarc-agent start --archive {archive.root}",
+        has_agent=agentlock.running(archive) is not None,
+        job=record.job_name if (archive.jobs / record.job_name).is_dir() else "",
+        again=f"/new?{urlencode({'publication': record.publication})}" if visit.may(Right.CAPTURE) else "",
+    )  # fmt: skip
+    return visit.page(view)
+
+
+def _is_past(step: Step, record: Record) -> bool:
+    places = list(ORDER.values())
+    return record.state in places and places.index(record.state) >= places.index(ORDER[step])
+
+
+def _access(record: Record) -> str:
+    """Return who may see it now (a msgid)."""
+    if record.state is State.RELEASED:
+        return words.msgid("Readers see it, after its closure") if record.closed_for else words.msgid("Readers see it")
+    return words.msgid("Readers do not see it")
+
+
+def _groups() -> list[tuple[str, tuple[Field, ...]]]:
+    found = groupby(
+        (each for each in FIELDS if not each.repeats and each.number not in (1, 21)), lambda each: each.group
+    )
+    return [(number, tuple(members)) for number, members in found]
+
+
+def _buttons(visit: DeskVisit, record: Record, at: Progress, way: Way, line: SnapshotLine) -> Iterator[Button]:
+    """Yield what the person may do with it now, the one step that leads on first."""
+    if line.next is not None:
+        yield line.next
+    wanted = (*RUNS, Step.RELEASE, Step.REJECT, Step.REOPEN, Step.WITHDRAW, Step.CANCEL)
+    for step in wanted:
+        if line.next is not None and line.next.text == words.STEPS[step]:
+            continue
+        for again in (False, True) if step in ORDER else (False,):
+            verdict = judged(step, at, way, visit.rights, person=visit.person.name, reason="some", again=again)
+            is_way = step not in ORDER or step in way.set_up or again
+            is_backup = step is not Step.BACKUP or way.backs_up
+            if verdict.is_allowed and is_way and is_backup and not _is_asked(visit, record, step):
+                button = lines.button_of(record.id, record.state, step, again=again)
+                needs = step is Step.RELEASE and not at.passed
+                yield Button(
+                    text=button.text, action=button.action, state=button.state, more=button.more,
+                    asks_reason=button.asks_reason or needs, is_final=button.is_final, is_main=needs,
+                )  # fmt: skip
+                break
+
+
+def _is_asked(visit: DeskVisit, record: Record, step: Step) -> bool:
+    return (visit.desk.archive.jobs / step_folder(record.id, step)).is_dir()
+
+
+def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
+    """Return how many documents the snapshot shares with others, and how many are its own; None: not counted."""
+    documents = record.text(23)
+    if record.state is not State.RELEASED or not documents.isdecimal() or int(documents) > _MOST_COUNTED:
+        return None
+    if not visit.may(Right.WITHDRAW):
+        return None
+    services = visit.desk.services()
+
+    def counted() -> tuple[int, int]:
+        shared = own = 0
+        for part in record.parts:
+            seq = int(part.tag.crawl_time.timestamp())
+            seqs = services.gate.facts(part.tag.domain).seqs
+            later = next((each for each in seqs if each > seq), None)
+            for row in services.index.of_snapshot(part.tag.domain, seq):
+                is_own = row.first == seq and (later is None or row.last <= later)
+                own, shared = own + is_own, shared + (not is_own)
+        return shared, own
+
+    return visit.desk.kept(("shared", record.id, services.gate.state), counted)
+
+
+def _starts(record: Record) -> Iterator[Link]:
+    for tag in {part.tag.domain: part.tag for part in record.parts}.values():
+        yield Link(f"{lines.href_of(record.id)}/preview?{urlencode({'domain': tag.domain})}", tag.domain)
+
+
+def _why(visit: DeskVisit, record: Record) -> Iterator[str]:
+    """Yield why it is incomplete, or what was noted when it was fetched."""
+    for folder in (visit.desk.archive.reports / record.job_name, visit.desk.archive.jobs / record.job_name):
+        with suppress(Damaged, OSError):
+            known = jobstate.load(folder)
+            if known is not None:
+                yield from known.warnings[:20]
+                if known.reason:
+                    yield known.reason
+                return
+
+
+def _failures(visit: DeskVisit, record: Record) -> Iterator[tuple[str, str, str]]:
+    """Yield the steps that failed: step, reason, when it is tried again."""
+    for step in RUNS:
+        failure = stepfolders.failure(visit.desk.archive, step_folder(record.id, step))
+        if failure is not None:
+            yield words.STEPS[step], failure.reason, failure.again
+
+
+def _checks(visit: DeskVisit, record: Record) -> Iterator[CheckRow]:
+    waiting = stepping.looks(visit.desk.archive, record) if progress_of(record).looks_wanted else []
+    before = lines.name_of if record.parts else None
+    for page in waiting:
+        name = checking.name_of(page)
+        href = f"{lines.href_of(record.id)}/preview?{urlencode({'url': page.url})}"
+        yield CheckRow(name, name, href, "" if before is None else page.url)
+    for number in (62, 63):
+        for text in filter(None, record.text(number).split("; ")):
+            yield CheckRow(text)
+
+
+def _extensions(record: Record) -> tuple[Slice, ...]:
+    found = sorted(counting.parsed(record.text(25)).items(), key=lambda each: -each[1])
+    return tuple(Slice(name, count, 0) for name, count in found[:_SLICES])
+
+
+def _measure(visit: DeskVisit) -> tuple[FormField, ...]:
+    return tuple(
+        fields.of_field(visit, BY_NUMBER[number], visit.typed(BY_NUMBER[number].name, "")) for number in range(76, 82)
+    )
+
+
+# -- what its forms do -------------------------------------------------------------------------------------------------
+
+
+def save(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Change the description: the fields that were sent and differ. Raises Busy where somebody else was faster."""
+    record, blob = Catalogue(visit.desk.archive).read(said["record"])
+    names = {*BY_NAME, *ABOUT}
+    sent = {name: values[-1].strip() for name, values in visit.form.fields.items() if name in names}
+    known = {name: getattr(record, name).text if name in ABOUT else record.text(BY_NAME[name].number) for name in sent}
+    changes = {name: text for name, text in sent.items() if text != known[name].strip()}
+    if visit.form.token.state != blob:
+        _must_be_mine(visit, changes)
+    if changes:
+        deciding.edit(visit.desk.archive, record.id, changes, visit.acting, blob)
+    told = words.msgid("The description was saved.") if changes else words.msgid("Nothing was different.")
+    return visit.led(lines.href_of(record.id), told)
+
+
+def _must_be_mine(visit: DeskVisit, changes: Mapping[str, str]) -> None:
+    """Raises Busy where a form was made from another state of the record, and would change it."""
+    if changes:
+        raise Busy(visit.desk.said(words.msgid(
+            "Somebody else changed this description meanwhile. What you typed is in the fields, and beneath what it is "
+            "now; saving again takes yours."), visit.language))  # fmt: skip
+
+
+def _decision(decision: Decision, done: str) -> object:
+    def decided(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+        expected = _expected(visit)
+        deciding.decide(
+            visit.desk.archive, said["record"], decision, visit.acting, visit.form.one("reason"), expected=expected
+        )
+        back = visit.form.one("back")
+        return visit.led(back if back in ("/", "/snapshots") else lines.href_of(said["record"]), done)
+
+    return decided
+
+
+def _expected(visit: DeskVisit) -> State | None:
+    state = visit.form.token.state
+    return State(state) if state in set(State) else None
+
+
+release = _decision(Decision.RELEASE, words.msgid("It is released; readers see it."))
+reject = _decision(Decision.REJECT, words.msgid("It is rejected."))
+reopen = _decision(Decision.REOPEN, words.msgid("The rejection is taken back."))
+withdraw = _decision(Decision.WITHDRAW, words.msgid("It is withdrawn; readers do not see it any more."))
+
+
+def cancel(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Give a capture up that has not begun."""
+    entering.cancel(visit.desk.archive, said["record"], visit.acting, visit.form.one("reason"))
+    return visit.led(lines.href_of(said["record"]), words.msgid("It is cancelled."))
+
+
+def step(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Ask for a step."""
+    word = visit.form.one("step")
+    if word not in {str(each) for each in RUNS}:
+        raise UsageError(f"there is no step {word!r}")
+    record, _ = Catalogue(visit.desk.archive).read(said["record"])
+    expected = _expected(visit)
+    if expected is not None and record.state is not expected:
+        raise UsageError(f"{record.id} is {record.state} by now; nothing was done")
+    stepping.ask(visit.desk.archive, record.id, Step(word), visit.acting, again=visit.form.one("again") == "yes")
+    if agentlock.running(visit.desk.archive) is not None:
+        return visit.led(lines.href_of(record.id), words.msgid("It was asked for; the agent does it."))
+    return visit.led(lines.href_of(record.id), words.msgid("It was asked for, and waits for an agent."))
+
+
+def look(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Keep what a look at a reference page showed."""
+    is_good = visit.form.one("found") == "good"
+    remark = visit.form.one("remark")
+    if not is_good and not remark:
+        raise UsageError(visit.desk.said(words.msgid("Say what is wrong with the page."), visit.language))
+    page = visit.form.one("page")
+    stepping.look(visit.desk.archive, said["record"], page, visit.acting, is_good=is_good, remark=remark)
+    return visit.led(lines.href_of(said["record"]), words.msgid("The look was kept."))
+
+
+def measure(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Keep a measure of preservation."""
+    form = visit.form
+    if not form.one("measureKind"):
+        raise UsageError(visit.desk.said(words.msgid("Say in a word what the measure was."), visit.language))
+    size = form.one("measureBytes")
+    if size and not (size.isascii() and size.isdecimal() and len(size) < 19):
+        raise UsageError(visit.desk.said(words.msgid("The bytes are a number."), visit.language))
+    taken = Measure(
+        kind=form.one("measureKind"),
+        description=form.one("measureDescription"),
+        software=form.one("measureSoftware"),
+        parameters=form.one("measureParameters"),
+        size=int(size) if size else None,
+        remarks=form.one("measureRemarks"),
+        readers_see=form.one("readers") == "yes",
+    )
+    stepping.measure(visit.desk.archive, said["record"], taken, visit.acting)
+    return visit.led(lines.href_of(said["record"]), words.msgid("The measure was kept."))
+
+
+# -- the record as a file ----------------------------------------------------------------------------------------------
+
+
+def exported(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Return the record with all that is known: `xml`, `json` or `dc`."""
+    record, _ = Catalogue(visit.desk.archive).read(said["record"])
+    kind = said["kind"]
+    if kind == "json":
+        body, media = json.dumps(record.as_fields(), ensure_ascii=False, indent=1).encode(), "application/json"
+    elif kind == "dc":
+        institution = visit.desk.settings().describe.institution
+        body, media = dublin_core.write(record, institution), "application/xml"
+    else:
+        body, media = record_xml.write(record), "application/xml"
+    return Response(body, media_type=media, headers=dict(NO_STORE))
+
+
+def start_of(visit: DeskVisit, record: Record, domain: str, url: str) -> tuple[CommitTag, str]:
+    """Return the snapshot and the URL with which a preview begins. Raises NotFound."""
+    tags = {part.tag.domain: part.tag for part in record.parts}
+    if url:
+        host = url.partition("://")[2].partition("/")[0]
+        if host in tags:
+            return tags[host], url
+    for start in rows.publication_urls(visit.desk.services(), record.publication):
+        host = start.partition("://")[2].partition("/")[0]
+        if host in tags and domain in ("", host):
+            return tags[host], start
+    tag = tags.get(domain) or next(iter(tags.values()), None)
+    if tag is None:
+        raise NotFound(f"{record.id} has no pages")
+    return tag, rows.root_of(visit.desk.services(), tag)

@@ -1,0 +1,368 @@
+"""What the templates of the desk show: values, without any decision left. Pure.
+
+Texts are plain and are escaped by the templates. An `href` or `action` is a path of the desk. Times are CET.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from webarcfs.room.memento_views import FramePage
+from webarcfs.room.views import ComparePage, Link, Pages, Slice
+
+# -- who asks ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LoginPage:
+    """`/login`, and in place of any page without a session.
+
+    `kept` are the fields of a form that was sent, to come back. `said` is a msgid, `wait` the seconds until another
+    try. Without `has_people` the page says how to make some.
+    """
+
+    back: str
+    kept: tuple[tuple[str, str], ...]
+    name: str
+    said: str
+    wait: int
+    has_people: bool
+    archive: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """An answer that is no page: its status, a heading (a msgid), and text."""
+
+    status: int
+    heading: str
+    text: str
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormField:
+    """A field of a form. `kind`: text, area, number, tick, choice, or told for a value that is only shown.
+
+    `label` and `help` are in the reader's language. `fault` says what is wrong with what was typed; `now` is what the
+    archive has meanwhile, where somebody else was faster.
+    """
+
+    name: str
+    label: str
+    value: str
+    kind: str = "text"
+    help: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+    fault: str = ""
+    now: str | None = None
+    number: int = 0
+    placeholder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSet:
+    """Fields that belong together, under a heading (a msgid). `is_open`: it is unfolded."""
+
+    heading: str
+    fields: tuple[FormField, ...]
+    is_open: bool = True
+
+    @property
+    def has_forms(self) -> bool:
+        """Whether something in it can be changed."""
+        return any(each.kind != "told" for each in self.fields)
+
+
+# -- snapshots ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Button:
+    """A step that a person may take: its words (a msgid), where its form leads, the state that the form is made for.
+
+    `is_main`: the one that leads on. `asks_reason`: a reason has to be typed. `is_final`: it cannot be taken back.
+    """
+
+    text: str
+    action: str
+    state: str
+    is_main: bool = False
+    asks_reason: bool = False
+    is_final: bool = False
+    more: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotLine:
+    """A snapshot, as every list shows it. `name` is how people call it; `next` the one step that leads on.
+
+    `waits_for` says in words (a msgid) why no button leads on. `compare` leads to the comparison with the one before.
+    """
+
+    id: str
+    number: int
+    href: str
+    name: str
+    title: str
+    publication: str
+    date: datetime
+    state: str
+    complete: bool
+    has_parts: bool
+    reason: str
+    documents: int | None
+    bytes: int | None
+    documents_before: int | None
+    bytes_before: int | None
+    compare: str
+    has_warning: bool
+    is_locked: bool
+    closed_for: str
+    next: Button | None
+    waits_for: str = ""
+    is_ticked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Something that wants a person: words (a msgid, with `%(what)s` for `what`), and where it leads."""
+
+    text: str
+    what: str = ""
+    href: str = ""
+    command: str = ""
+    is_grave: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodayPage:
+    """`/`: what needs a person."""
+
+    attentions: tuple[Attention, ...]
+    waiting: tuple[SnapshotLine, ...]
+    waiting_total: int
+    passed_total: int
+    troubled: tuple[SnapshotLine, ...]
+    jobs: tuple[JobCard, ...]
+    has_publications: bool
+    last: datetime | None
+    next: tuple[str, datetime] | None
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotsPage:
+    """`/snapshots`: a list with its filters, ticks kept over its pages."""
+
+    rows: tuple[SnapshotLine, ...]
+    pages: Pages
+    page: int
+    last_page: int
+    filters: tuple[FormField, ...]
+    has_filters: bool
+    quick: tuple[Link, ...]
+    orders: tuple[Link, ...]
+    ticked: str
+    ticked_total: int
+    passed: str
+    csv: str
+    query: str
+    newest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralPage:
+    """`/snapshots/edit`: the same change in several snapshots."""
+
+    ticked: str
+    rows: tuple[SnapshotLine, ...]
+    total: int
+    fields: tuple[FormField, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPage:
+    """`/new`: a capture beside the schedule."""
+
+    publications: tuple[tuple[str, str], ...]
+    fields: tuple[FormField, ...]
+    told: tuple[tuple[str, str], ...]
+    has_agent: bool
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """A line of a snapshot's history."""
+
+    what: str
+    date: datetime
+    by: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """A result of a check; `page` is the reference page that waits for a look, with its preview."""
+
+    text: str
+    page: str = ""
+    preview: str = ""
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotPage:
+    """`/snapshot/<id>`: all that is known of a snapshot, and what can be done with it."""
+
+    line: SnapshotLine
+    access: str
+    way: tuple[tuple[str, bool, bool], ...]
+    buttons: tuple[Button, ...]
+    shared: tuple[int, int] | None
+    preview: str
+    starts: tuple[Link, ...]
+    why: tuple[str, ...]
+    failures: tuple[tuple[str, str, str], ...]
+    asked: tuple[str, ...]
+    sets: tuple[FieldSet, ...]
+    blob: str
+    may_edit: bool
+    checks: tuple[CheckRow, ...]
+    slices: tuple[Slice, ...]
+    extensions: tuple[Slice, ...]
+    compare: str
+    others: str
+    logs: tuple[Link, ...]
+    events: tuple[EventRow, ...]
+    exports: tuple[Link, ...]
+    report: str
+    measure: tuple[FormField, ...]
+    command: str
+    has_agent: bool
+    job: str
+    again: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """A log of a snapshot, in pieces."""
+
+    title: str
+    back: Link
+    text: str
+    first: int
+    previous: str
+    following: str
+    raw: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewPage:
+    """The frame around a page of a snapshot that staff look at, released or not."""
+
+    frame: FramePage
+    record: str
+    name: str
+    state: str
+    release: Button | None
+    withhold: str
+    href: str
+
+    @property
+    def is_unreleased(self) -> bool:
+        """Whether readers do not see it."""
+        return self.frame.is_unreleased
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewNote:
+    """A page of a preview that the snapshot does not have, or that leads out of it; `text` is a msgid."""
+
+    text: str
+    url: str
+    record: str
+    back: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPage:
+    """`/compare/<a>..<b>`, with the other snapshots that may be compared."""
+
+    page: ComparePage
+    others: tuple[SnapshotLine, ...]
+    second: str
+
+
+# -- jobs --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCard:
+    """An open job. `orders` are the words that it takes now, `state` the number of its last order."""
+
+    job: str
+    name: str
+    publication: str
+    state: str
+    is_running: bool
+    reason: str
+    again: str
+    stage: str
+    done: int
+    known: int
+    documents: int
+    bytes: int
+    speed: float
+    left: float | None
+    begun: datetime | None
+    latest_end: datetime | None
+    held: str
+    urls: tuple[tuple[str, int], ...]
+    orders: frozenset[str]
+    given: int
+    waiting: tuple[str, ...] = ()
+
+    @property
+    def share(self) -> int:
+        """How much is done, in percent."""
+        return min(100, 100 * self.done // self.known) if self.known else 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPage:
+    """`/running`: open jobs and steps, and what comes next."""
+
+    jobs: tuple[JobCard, ...]
+    steps: tuple[tuple[str, str, str, str], ...]
+    coming: tuple[tuple[str, datetime], ...]
+    finished: tuple[Link, ...]
+    has_agent: bool
+    command: str
+    faults: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPage:
+    """`/report/<job>`: what became of a job, as tables and pictures."""
+
+    job: str
+    name: str
+    snapshot: str
+    facts: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+    tables: tuple[ReportTable, ...]
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """A table of a report: heading (a msgid), rows as key, meaning, number, percent, bytes."""
+
+    heading: str
+    rows: tuple[tuple[str, str, int, float, int], ...]
+    left: int = 0

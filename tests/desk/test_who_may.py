@@ -1,0 +1,294 @@
+"""Who may what at the desk: every route of the table without login, right, token; passwords, sessions, proxies."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from agent.desk import limits
+from agent.desk.login.guesses import Guesses
+from agent.desk.login.sessions import Sessions
+from agent.desk.server.routes import ROUTES
+from agent.desk.server.routing import Route
+from tests.desk.conftest import World
+from tests.support import desks
+from tests.support.desks import PASSWORD, PEOPLE, Answer, Client
+from webarcfs.archive.catalogue import people
+from webarcfs.archive.catalogue.people import Person
+from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
+
+pytestmark = pytest.mark.store
+_KIND = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def example(route: Route, world: World) -> str:
+    """A path of a route that exists, where it is about a snapshot."""
+    return route.example.replace("20260101T000000-p", world.ids[1]).replace(
+        "/compare/a..b", f"/compare/{world.ids[0]}..{world.ids[1]}"
+    )
+
+
+def state_of(world: World) -> object:
+    """What no refused request may change."""
+    from webarcfs.archive.catalogue.catalogue import Catalogue
+
+    files = [world.archive.people, world.archive.settings, world.archive.access_rules]
+    return (
+        Catalogue(world.archive).state(),
+        [each.read_bytes() if each.exists() else b"" for each in files],
+        sorted(each.name for each in world.archive.jobs.iterdir()),
+    )
+
+
+def person_without(right: Right) -> str:
+    return next(key for key, (_, role) in PEOPLE.items() if right not in RIGHTS[Role(role)])
+
+
+def person_with(right: Right | None) -> str:
+    return next(key for key, (_, role) in PEOPLE.items() if right is None or right in RIGHTS[Role(role)])
+
+
+def test_each_route_has_an_example_that_it_answers() -> None:
+    for route in ROUTES:
+        assert route.pattern.fullmatch(route.example), route.name
+        assert route.get is not None or route.post is not None
+        assert route.post is None or route.again is not None, f"{route.name}: what was typed would be lost"
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda each: each.name)
+def test_nobody_without_a_login_gets_anything(world: World, route: Route) -> None:
+    before = state_of(world)
+    path = example(route, world)
+    for method in ("GET", "HEAD", "POST"):
+        answer = Client(world.served.port).ask(
+            method, path, b"a=b" if method == "POST" else None, _KIND if method == "POST" else {}
+        )
+        assert answer.status == 403, (method, path)
+        assert world.ids[1] not in answer.text.replace(path, "")
+    assert state_of(world) == before
+
+
+@pytest.mark.parametrize("route", [each for each in ROUTES if each.looks or each.acts], ids=lambda each: each.name)
+def test_who_lacks_the_right_is_refused(world: World, route: Route) -> None:
+    before = state_of(world)
+    for method, right in (("GET", route.looks if route.get else None), ("POST", route.acts if route.post else None)):
+        if right is None:
+            continue
+        client = world.served.client(person_without(right))
+        body = None
+        if method == "POST":
+            session = client.cookies[world.served.desk.sessions.cookie]
+            known = world.served.desk.sessions.find(session)
+            assert known is not None
+            token = world.served.desk.tokens.form(known.public, route.action or example(route, world), "counted")
+            body = f"token={token}&reason=x".encode()
+        answer = client.ask(method, example(route, world), body, _KIND if body else {})
+        assert answer.status == 403
+        assert str(right) in answer.words
+    assert state_of(world) == before
+
+
+@pytest.mark.parametrize("route", [each for each in ROUTES if each.post], ids=lambda each: each.name)
+def test_a_form_without_our_token_does_nothing(world: World, route: Route) -> None:
+    before = state_of(world)
+    name = person_with(route.acts)
+    client, other = world.served.client(name), world.served.client(name)
+    path = example(route, world)
+    foreign = world.served.desk.sessions.find(other.cookies[world.served.desk.sessions.cookie])
+    mine = world.served.desk.sessions.find(client.cookies[world.served.desk.sessions.cookie])
+    assert foreign is not None and mine is not None
+    tokens = world.served.desk.tokens
+    wrong = ("", "x", tokens.form(foreign.public, route.action or path), tokens.form(mine.public, "/elsewhere"))
+    for token in wrong:
+        answer = client.ask("POST", path, f"token={token}&reason=x&release=1".encode(), _KIND)
+        assert answer.status == 403, token
+    assert state_of(world) == before
+
+
+def test_a_form_of_another_site_does_nothing(world: World) -> None:
+    before = state_of(world)
+    client = world.served.client("carl")
+    page = client.get(f"/snapshot/{world.ids[1]}")
+    path = f"/snapshot/{world.ids[1]}/release"
+    for headers in ({"Origin": "http://evil.test"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
+                    {"Origin": f"http://127.0.0.1:{world.served.port + 1}"}):  # fmt: skip
+        assert client.post(path, page.form(path), headers=headers).status == 403
+    assert state_of(world) == before
+
+
+def test_other_methods_and_large_bodies_are_refused(world: World) -> None:
+    client = world.served.client("carl")
+    for method in ("PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"):
+        assert client.ask(method, "/").status == 405
+    assert client.ask("POST", "/access/withhold", b"a=" + b"b" * 1_000_000, _KIND).status == 413
+    assert client.ask("POST", "/access/withhold", b"{}", {"Content-Type": "application/json"}).status == 400
+    assert client.ask("GET", "/", b"a body").status == 413
+    assert client.ask("POST", "/access/withhold", b"&".join(b"a=1" for _ in range(2_500)), _KIND).status == 400
+
+
+def test_every_answer_forbids_browsers_what_no_page_needs(world: World) -> None:
+    client = world.served.client("carl")
+    for path in ("/", "/snapshots", "/login", "/nothing"):
+        headers = client.ask("GET", path).headers
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert headers["cache-control"] == "private, no-store"
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+
+
+# -- login -------------------------------------------------------------------------------------------------------------
+
+
+def words_of_wrong(answer: Answer) -> str:
+    return str(answer.page.xpath('//*[@role="alert"]')[0].text_content())
+
+
+def test_a_wrong_name_and_a_wrong_password_are_told_alike_and_take_as_long(own: World) -> None:
+    client = Client(own.served.port)
+    desks.hashed("warm the hash of nobody up")
+    spans: dict[str, float] = {}
+    said = {}
+    for name in ("anna", "nobody"):
+        begun = time.perf_counter()
+        answer = client.submit(client.get("/login"), "/login", {"name": name, "password": "wrong password"})
+        spans[name] = time.perf_counter() - begun
+        assert answer.status == 403
+        said[name] = words_of_wrong(answer)
+    assert said["anna"] == said["nobody"]
+    assert spans["nobody"] > spans["anna"] / 4
+
+
+def test_a_login_leads_to_where_it_was_asked_for_and_nowhere_else(world: World) -> None:
+    client = Client(world.served.port)
+    page = client.get("/snapshots?state=counted&q=%C3%A4")
+    done = client.submit(page, "/login", {"name": "anna", "password": PASSWORD}, follow=False)
+    assert (done.status, done.headers["location"]) == (303, "/snapshots?state=counted&q=%C3%A4")
+    cookie = done.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=lax" in cookie and "Secure" not in cookie
+    for back in ("//evil.test/", "http://evil.test/", "/\\evil.test", "javascript:alert(1)", "/logout", ""):
+        fresh = Client(world.served.port)
+        done = fresh.post("/login", {"name": "anna", "password": PASSWORD, "back": back}, follow=False)
+        assert done.headers["location"] == "/"
+
+
+def test_a_guesser_is_held_to_the_rate(own: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    from agent.desk.login import passwords
+
+    monkeypatch.setattr(
+        passwords, "matches", lambda known, word: (tried.append(word), known != "" and word == PASSWORD)[1]
+    )
+    client = Client(own.served.port)
+    page = client.get("/login")
+    answers = [client.submit(page, "/login", {"name": "anna", "password": f"guess {n}"}) for n in range(12)]
+    assert [each.status for each in answers] == [403] * limits.GUESSES_OF_BOTH + [429] * (12 - limits.GUESSES_OF_BOTH)
+    assert len(tried) == limits.GUESSES_OF_BOTH
+    assert int(answers[-1].headers["retry-after"]) <= limits.GUESS_SECONDS + 1
+    assert client.submit(page, "/login", {"name": "anna", "password": PASSWORD}).status == 429, (
+        "even the right one waits"
+    )
+    for n in range(40):
+        client.submit(page, "/login", {"name": f"name {n}", "password": "x"})
+    assert len(tried) == limits.GUESSES_OF_ADDRESS
+
+
+def test_guesses_of_a_name_are_bounded_over_all_addresses_and_end() -> None:
+    now = [0.0]
+    guesses = Guesses(lambda: now[0])
+    tried = sum(guesses.begin("anna", f"10.0.{n // 200}.{n % 200}") == 0 for n in range(1_000))
+    assert tried == limits.GUESSES_OF_NAME
+    assert guesses.begin("ANNA", "10.9.9.9") > 0
+    assert guesses.begin("bert", "10.9.9.9") == 0
+    now[0] += limits.GUESS_SECONDS
+    assert guesses.begin("anna", "10.0.0.1") == 0
+    guesses.was_right("anna", "10.0.0.1")
+    for n in range(50_000):
+        guesses.begin(f"n{n}", f"a{n}")
+    assert len(guesses._known) <= 3 * limits.GUESSERS
+
+
+def test_a_session_is_good_at_its_own_desk_alone_and_ends_at_the_server(own: World) -> None:
+    client = own.served.client("anna")
+    assert client.get("/").status == 200
+    stolen = dict(client.cookies)
+    with desks.served(own.archive) as second:
+        other = Client(second.port, dict(client.cookies))
+        other.cookies[second.desk.sessions.cookie] = next(iter(client.cookies.values()))
+        assert other.get("/").status == 403
+    client.submit(client.get("/"), "/logout")
+    assert Client(own.served.port, stolen).get("/").status == 403
+    (value,) = stolen.values()
+    for wrong in (value[:-1], value + "x", "x", "", value.replace(".", "", 1)):
+        assert Client(own.served.port, {next(iter(stolen)): wrong}).get("/").status == 403
+
+
+def test_sessions_end_when_idle_and_in_any_case_after_a_day() -> None:
+    now = [0.0]
+    sessions = Sessions(b"k" * 32, "here", lambda: now[0])
+    _, cookie = sessions.begin(Person("anna", "Anna", Role.ARCHIVIST))
+    for _ in range(3):
+        now[0] += limits.IDLE_SECONDS / 2
+        assert sessions.find(cookie) is not None
+    now[0] = limits.LONGEST_SECONDS + 1.0
+    assert sessions.find(cookie) is None
+    _, cookie = sessions.begin(Person("anna", "Anna", Role.ARCHIVIST))
+    now[0] += limits.IDLE_SECONDS + 1
+    assert sessions.find(cookie) is None
+
+
+def test_who_is_removed_or_gets_another_password_is_out_at_once(own: World) -> None:
+    anna, adam = own.served.client("anna"), own.served.client("adam")
+    people.set_password(
+        own.archive, "anna", desks.hashed("another good password"), people.Acting("Adam", Role.ADMINISTRATOR)
+    )
+    assert anna.get("/").status == 403
+    bert = own.served.client("bert")
+    done = adam.submit(adam.get("/people?key=bert"), "/people/remove", {"was": "bert"})
+    assert done.status == 200 and "bert" not in done.words
+    assert bert.get("/").status == 403
+    assert "# people write comments" in own.archive.people.read_text()
+
+
+def test_a_proxy_tells_who_it_is_and_nobody_else(own: World) -> None:
+    own.archive.settings.write_text(
+        own.archive.settings.read_text() + '\n[desk]\nheader = "X-Staff"\nproxies = ["127.0.0.1"]\n'
+    )
+    told = Client(own.served.port, headers={"X-Staff": "anna"})
+    page = told.get("/")
+    assert page.status == 200 and "Anna" in page.words
+    assert told.submit(page, f"/snapshot/{own.ids[4]}/release").status == 200
+    told.headers["X-Staff"] = "adam"
+    assert "Adam" in told.get("/").words
+    told.headers["X-Staff"] = "nobody"
+    assert told.get("/").status == 403
+    del told.headers["X-Staff"]
+    assert told.get("/").status == 403, "a session of the proxy needs the proxy's word each time"
+    own.archive.settings.write_text(own.archive.settings.read_text().replace('"127.0.0.1"', '"192.0.2.1"'))
+    assert Client(own.served.port, headers={"X-Staff": "anna"}).get("/").status == 403
+
+
+def test_people_are_added_and_change_their_passwords(own: World) -> None:
+    adam = own.served.client("adam")
+    page = adam.get("/people")
+    fields: dict[str, Any] = {"key": "dora", "name": "Dora \u0416", "role": "archivist", "password": "short"}
+    refused = adam.submit(page, "/people/save", fields)
+    assert refused.status == 400 and refused.form("/people/save")["name"] == ["Dora \u0416"]
+    done = adam.submit(refused, "/people/save", {**fields, "password": "dora's long password"})
+    assert done.status == 200 and "Dora \u0416" in done.words
+    dora = Client(own.served.port)
+    assert dora.login("dora", "dora's long password").status == 200
+    page = dora.get("/password")
+    assert dora.submit(page, "/password", {"before": "x", "password": "a" * 12, "again": "a" * 12}).status == 400
+    changed = dora.submit(dora.get("/password"), "/password", {
+        "before": "dora's long password", "password": "her new password", "again": "her new password"})  # fmt: skip
+    assert changed.status == 200
+    assert dora.get("/").status == 200
+    assert Client(own.served.port).login("dora", "her new password").status == 200
+    late = adam.get("/people")
+    own.archive.people.write_text(own.archive.people.read_text() + "# by hand\n")
+    stale = adam.submit(late, "/people/save", {"key": "emil", "role": "reviewer"})
+    assert stale.status == 409 and "emil" not in own.archive.people.read_text()
+    assert stale.form("/people/save")["key"] == ["emil"]
