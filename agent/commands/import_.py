@@ -62,7 +62,8 @@ def import_(  # noqa: PLR0917 # click passes them by name
     recovery.catch_up(place)
     catch_up_records(place)
     if as_exported:
-        _as_exported(place, files)
+        with ExitStack() as stack:
+            _as_exported(place, sources.files_of(files, place.log, stack))
         return
     with ExitStack() as stack, Display(console) as display:
         given = sources.chosen(files, place.log, stack, display)
@@ -101,6 +102,8 @@ def _as_exported(place: Archive, files: tuple[Path, ...]) -> None:
         _log.warning("%s", line)
     for tag in done.published:
         click.echo(tag)
+    for line in done.remarks:
+        _log.warning("%s", line)
     _log.info("%d snapshots made, %d were there already", len(done.published), len(done.there))
     if done.refused:
         raise Damaged("\n".join(done.refused))

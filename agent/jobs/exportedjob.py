@@ -25,7 +25,6 @@ from agent.importing.exported.rows import Rows, by_snapshot
 from agent.importing.exported.trees import Built, build
 from agent.importing.sources import Source, chosen
 from agent.indexing.recovery import catch_up_domain, catch_up_links
-from agent.jobfolder.folders import alone
 from agent.jobfolder.job import Progress
 from webarcfs.archive.catalogue.captures import captures
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -52,13 +51,14 @@ _OTHER_TREE = "a snapshot of that time is there already, with another tree"
 class MadeAgain:
     """What came of it: snapshots published now, those that were there, and a line for each refused one.
 
-    `faults` are lines on records that could not be read.
+    `faults` are lines on records that could not be read, `remarks` on what else to know.
     """
 
     published: tuple[CommitTag, ...]
     there: tuple[CommitTag, ...]
     refused: tuple[str, ...]
     faults: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
 
 def run(
@@ -73,7 +73,8 @@ def run(
     Raises UsageError if a path is nothing of that, Damaged if no record names a snapshot, Interrupted, OSError on a
     full disk; the same command goes on then.
     """
-    with alone(archive, _LOCK), ExitStack() as stack:
+    busy = "another import of exported files is at work in this archive"
+    with locks.exclusive_or_busy(archive.publication_lock(_LOCK), busy), ExitStack() as stack:
         sources = chosen(files, archive.log, stack, progress).sources
         return _Run(archive, sources, stop or threading.Event(), progress).all()
 
@@ -97,6 +98,7 @@ class _Run:
 
     def all(self) -> MadeAgain:
         intake, published = self._intake, list[CommitTag]()
+        named: dict[str, set[CommitTag]] = defaultdict(set)
         try:
             with intake:
                 self._read()
@@ -105,6 +107,7 @@ class _Run:
                     self._ask()
                     if self._publish(each):
                         published.append(each.named.tag)
+                        named[each.named.tag.domain] |= each.built.stored_by
                     self._progress("publish snapshots", number, len(ready))
         except Interrupted:
             self._tidy()
@@ -117,7 +120,20 @@ class _Run:
         self._tidy()
         self._follow(published)
         refused = tuple(f"{tag}: {why}; it was not imported" for tag, why in sorted(intake.refused.items()))
-        return MadeAgain(tuple(published), tuple(sorted(intake.there)), refused, tuple(intake.faults))
+        remarks = [line for domain in sorted(named) if (line := self._unknown(domain, named[domain]))]
+        there = tuple(sorted(intake.there))
+        return MadeAgain(tuple(published), there, refused, tuple(intake.faults), tuple(remarks))
+
+    def _unknown(self, domain: str, named: set[CommitTag]) -> str:
+        """Return a line on snapshots that documents name, and that are not there; empty if all are."""
+        store = Repository(self._archive.repository(domain))
+        lacking = sorted(tag for tag in named if store.ref(tag.ref) is None)
+        if not lacking:
+            return ""
+        return (
+            f"{domain}: documents name {len(lacking)} snapshots that are not here, the first {lacking[0]}; `verify`"
+            " will say so, until their export is imported as well"
+        )
 
     def _tidy(self) -> None:
         """Remove the repositories of domains of which nothing was published."""

@@ -43,7 +43,7 @@ from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.history.sequence import PublicationSlot
 from webarcfs.archive.model.arc_paths import HEADERS, data_name
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
-from webarcfs.archive.model.errors import Damaged, Interrupted
+from webarcfs.archive.model.errors import Busy, Damaged, Interrupted
 from webarcfs.archive.model.metadata import CommitTag, MetaData
 from webarcfs.archive.model.redirects import Redirect, place_of, write_list
 from webarcfs.exchange import warc
@@ -208,6 +208,26 @@ def test_a_span_comes_on_top_of_what_it_is_told_of(origin: Archive, empty: Archi
     done = exportedjob.run(empty, files)
     assert (done.published[-1], done.refused) == (last, ())
     assert trees(empty) == trees(origin)
+
+
+def test_what_a_state_alone_lacks_is_told(origin: Archive, tmp_path: Path) -> None:
+    archive, selection = directory.create(tmp_path / "alone"), select(origin, Asked())
+    last = exportedrecords.write(tmp_path / "last.warc.gz", made_of(origin, 3, whole=True))
+    (remark,) = exportedjob.run(archive, [last]).remarks
+    assert "documents name 2 snapshots that are not here" in remark and str(next(iter(selection)).tag) in remark
+    assert {"which is not there" in line for line in map(str, verify(archive))} == {True}
+    exportedjob.run(archive, exported(selection, tmp_path / "out"))
+    assert list(verify(archive)) == [] and trees(archive) == trees(origin)
+
+
+def test_one_such_import_at_a_time(origin: Archive, empty: Archive, tmp_path: Path) -> None:
+    files = exported(select(origin, Asked()), tmp_path / "out")
+
+    def progress(*_: object) -> None:
+        with pytest.raises(Busy, match="another import of exported files"):
+            exportedjob.run(empty, files)
+
+    exportedjob.run(empty, files, progress=progress)
 
 
 def test_a_record_without_its_snapshot_is_refused(origin: Archive, empty: Archive, tmp_path: Path) -> None:

@@ -33,10 +33,14 @@ _OWN = (DATA_XML, HEADERS)
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A snapshot's trees: `seen` is what its publication saw, empty for all of it."""
+    """A snapshot's trees: `seen` is what its publication saw, empty for all of it.
+
+    `stored_by` are the snapshots that its new documents name as those that stored them.
+    """
 
     tree: str
     seen: str
+    stored_by: frozenset[CommitTag] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +69,19 @@ def build(store: Repository, named: NamedSnapshot, before: str | None, rows: Row
         return work.finish()
 
 
-def document_fault(raw: bytes, tag: CommitTag, arc: str) -> str:
-    """Return why a data.xml cannot be that of an ARC of a snapshot; empty for a sound one."""
+def stored_by(raw: bytes, tag: CommitTag, arc: str) -> CommitTag:
+    """Return the snapshot that stored a document, by its data.xml. Raises Damaged if that cannot be of this place."""
     try:
         data_xml.validate(raw)
         meta = data_xml.metadata(raw)
         place = f"/{arc_path(meta.url)}"
-    except (InvalidDocument, Damaged, UrlRefused) as error:
-        return str(error)
+    except (InvalidDocument, UrlRefused) as error:
+        raise Damaged(str(error)) from None
     if {meta.path, place} != {f"/{tag.domain}/{arc}"} or meta.domain != tag.domain:
-        return f"it is the data.xml of {meta.path}"
+        raise Damaged(f"it is the data.xml of {meta.path}")
     if meta.commit_tag.domain != tag.domain or meta.commit_tag > tag:
-        return f"it names the crawl {meta.commit_tag}"
-    return ""
+        raise Damaged(f"it names the crawl {meta.commit_tag}")
+    return meta.commit_tag
 
 
 class _Work:
@@ -89,6 +93,7 @@ class _Work:
         self._tree = stack.enter_context(store.rewriting(before))
         self._seen: Rewriting | None = stack.enter_context(store.rewriting(before)) if named.seen else None
         self._faults: list[str] = []
+        self._stored_by: set[CommitTag] = set()
         self._alone = ""  # a place of additions whose document no record names
         #: Folders of additions that changed: none may be, or lead to, an ARC.
         self._folders = stack.enter_context(Sorter(store.path / "objects" / "pack"))
@@ -153,9 +158,10 @@ class _Work:
         documents = {file.blob for name, file in files.items() if name == DATA_XML} | {*named.seen_files.values()}
         for blob in documents - {None, old.get(DATA_XML)}:
             assert blob is not None
-            why = document_fault(self._store.read(blob), self._named.tag, named.path)
-            if why:
-                self._fault(f"/{self._named.tag.domain}/{named.path}/{DATA_XML}: {why}")
+            try:
+                self._stored_by.add(stored_by(self._store.read(blob), self._named.tag, named.path))
+            except Damaged as error:
+                self._fault(f"/{self._named.tag.domain}/{named.path}/{DATA_XML}: {error}")
         for folder in {name.partition("/")[0] for name in files if "/" in name and name not in old}:
             self._folders.add(os.fsencode(f"{named.path}/{folder}"))
 
@@ -210,7 +216,7 @@ class _Work:
             entry = self._store.find(tree, path)
             if entry is not None and entry.is_tree and leads_to_arcs(self._store, entry.oid):
                 raise Damaged(f"/{self._named.tag.domain}/{path} leads to ARCs, and no addition can be in it")
-        return Built(tree, seen)
+        return Built(tree, seen, frozenset(self._stored_by))
 
 
 def _as_seen(named: Arc | None, new: Mapping[str, File]) -> dict[str, str]:
