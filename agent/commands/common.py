@@ -41,7 +41,10 @@ def opened(archive: str | None) -> Archive:
 
 def settings_of(place: Archive) -> Settings:
     """Return the settings of webarc.toml; log a warning if it exists and cannot be read (/Cr-1/)."""
-    settings, warning = settings_file.load(place.settings)
+    apart: dict[str, list[str]] = {}
+    settings, warning = settings_file.load(place.settings, apart=apart)
+    for fault in (fault for told in apart.values() for fault in told):
+        _log.warning("%s; that publication is passed over", fault)
     if warning is not None and place.settings.exists():
         _log.warning("%s", warning)
     return settings

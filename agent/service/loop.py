@@ -81,7 +81,7 @@ class Service:
             self._take_settings()
             self._bring_in_step(signals)
             self.dispatch = Dispatch(self.archive)  # read again under the lock: the previous agent has ended
-            self._take_settings()
+            self._tell_faults(self._take_settings())
             self.chores.every(10).seconds.do(self._tell_state)
             self.chores.every(1).minutes.do(self.maintain)
             self.chores.every(_SECONDS_BETWEEN_INDEXING).seconds.do(self.index)
@@ -105,8 +105,10 @@ class Service:
         systemd.reloading()
         faults: tuple[str, ...] = ()
         try:
-            self._take_settings()
+            faults = self._take_settings()
             _log.info("settings read again: %s", self._state())
+            for fault in faults:
+                _log.error("%s; that publication stays as it was", fault)
         except (SettingsError, OSError) as error:
             faults = error.faults if isinstance(error, SettingsError) else (str(error),)
             for fault in faults:
@@ -185,18 +187,22 @@ class Service:
         """Return whether webarc.toml or a file of publications.d is another one than when the settings were read."""
         return settings_file.identity(self.archive.settings) != self._settings_read
 
-    def _take_settings(self) -> None:
-        """Apply webarc.toml. Publications of the command line replace those of the same name."""
+    def _take_settings(self) -> tuple[str, ...]:
+        """Apply webarc.toml. Publications of the command line replace those of the same name.
+
+        Return the faults of publications in files of their own: these stay as they were, the others are as they are.
+        """
         self._settings_read = settings_file.identity(self.archive.settings)
-        settings, warning = settings_file.load(self.archive.settings)
+        apart: dict[str, list[str]] = {}
+        settings, warning = settings_file.load(self.archive.settings, apart=apart)
         if warning is not None and self.archive.settings.exists():
             _log.warning("%s", warning)
         names = {each.name for each in self.given}
         self.dispatch.settings = settings
-        self.dispatch.publications = (
-            *self.given,
-            *(each for each in settings.publications if each.name not in names and not each.retired),
-        )
+        kept = [each for each in self.dispatch.publications if each.name in apart and each.name not in names]
+        known = [each for each in settings.publications if each.name not in names and not each.retired]
+        self.dispatch.publications = (*self.given, *known, *kept)
+        return tuple(fault for faults in apart.values() for fault in faults)
 
     def _tell_faults(self, faults: tuple[str, ...]) -> None:
         if self.agent is not None and self.agent.faults != faults:

@@ -28,7 +28,9 @@ def overview(archive: Archive) -> dict[str, Any]:
     agent = agentlock.running(archive)
     faults: list[str] = list(agent.faults) if agent else []
     try:
-        settings = settings_file.load(archive.settings)[0]
+        apart: dict[str, list[str]] = {}
+        settings = settings_file.load(archive.settings, apart=apart)[0]
+        faults = [fault for told in apart.values() for fault in told] or faults
     except SettingsError as error:
         settings, faults = Settings(), list(error.faults)
     past = history.read(archive)

@@ -220,6 +220,30 @@ def endless() -> Iterator[Site]:
         yield site
 
 
+def test_a_faulty_file_faults_its_publication_alone(archive: Archive, site: Site) -> None:
+    """It goes on as it was; others come, change, and run."""
+    site.add_html("/", "home")
+    configure(archive)
+    folder = archive.root / "publications.d"
+    folder.mkdir()
+    one = '[[publication]]\nname = "{}"\nurls = ["{}"]\ninterval = "{}"\n'
+    (folder / "a.toml").write_text(one.format("a", site.url(), "2 seconds"))
+    (folder / "b.toml").write_text("[[publication")
+    with agent(archive) as running:
+        until(lambda: reports(archive, "a"), "a runs")
+        assert any("b.toml: not TOML" in each for each in status(archive)["settings_faults"])
+        (folder / "a.toml").write_text(one.format("a", site.url(), "soon"))
+        (folder / "c.toml").write_text(one.format("c", site.url(), "1 day"))
+        until(lambda: reports(archive, "c"), "c runs")
+        before = len(reports(archive, "a"))
+        until(lambda: len(reports(archive, "a")) > before, "a goes on as it was")
+        (folder / "b.toml").write_text(one.format("b", site.url(), "1 day"))
+        until(lambda: reports(archive, "b"), "b is mended, and runs")
+        assert running.stop() == 0
+    done = run_command("crawl", "--archive", archive.root, "--publication", "c")
+    assert done.code == 0 and "that publication is passed over" in done.err
+
+
 @pytest.mark.parametrize("how", ["renamed", "retired", "deleted"])
 def test_a_publication_that_changes_while_it_runs(archive: Archive, endless: Site, how: str) -> None:
     """Its job goes on to its end, also over a restart; then nothing more comes of it."""

@@ -34,22 +34,25 @@ PUBLICATIONS = "publications.d"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def load(path: Path, instead: Mapping[str, str] | None = None) -> tuple[Settings, str | None]:
+def load(
+    path: Path, instead: Mapping[str, str] | None = None, apart: dict[str, list[str]] | None = None
+) -> tuple[Settings, str | None]:
     """Return the settings of a file, and a warning if it is missing or unreadable and the defaults hold (/Cr-1/).
 
     Beside it may lie `publications.d/`: a publication each, in a file of its name; `instead` has other texts for some.
-    Raises SettingsError for readable files with faults.
+    Raises SettingsError for readable files with faults. With `apart`, a publication whose own file has faults is left
+    out, and they are added there under its name: the others have none of it.
     """
     more = {**_beside(path.with_name(PUBLICATIONS)), **(instead or {})}
     try:
         text = path.read_text("utf-8-sig")  # some editors begin a file with a byte order mark
     except OSError as error:
-        return parse("", str(path), more), f"{path}: {error.strerror}; the built-in defaults are used"
+        return parse("", str(path), more, apart), f"{path}: {error.strerror}; the built-in defaults are used"
     except UnicodeDecodeError as error:
         if error.object.startswith(_UTF_16):
             raise SettingsError(str(path), ["it is UTF-16, as some editors save a file; save it as UTF-8"]) from None
         raise SettingsError(str(path), [f"not UTF-8 at byte {error.start}"]) from None
-    return parse(text, str(path), more), None
+    return parse(text, str(path), more, apart), None
 
 
 def identity(path: Path) -> tuple[object, ...]:
@@ -75,8 +78,10 @@ def _beside(folder: Path) -> dict[str, str]:
     return found
 
 
-def parse(text: str, source: str, more: Mapping[str, str] | None = None) -> Settings:
-    """Return settings from TOML; `more` are the texts of further publications, by name.
+def parse(
+    text: str, source: str, more: Mapping[str, str] | None = None, apart: dict[str, list[str]] | None = None
+) -> Settings:
+    """Return settings from TOML; `more` are the texts of further publications, by name; `apart` is as in `load`.
 
     Raises SettingsError with all faults.
     """
@@ -95,7 +100,9 @@ def parse(text: str, source: str, more: Mapping[str, str] | None = None) -> Sett
         for name, table in as_table(tables.pop("profile", {}), "profile", faults).items()
     }
     listed = _publications(tables.pop("publication", []), above, faults)
-    listed += _further(more or {}, {each.name for each in listed}, above, faults)
+    listed += _further(
+        more or {}, {each.name for each in listed}, (above, profiles), faults if apart is None else apart
+    )
     settings = Settings(
         release=release,
         crawl=crawl,
@@ -139,28 +146,44 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
     return tuple(result)
 
 
-def _further(texts: Mapping[str, str], known: set[str], above: Settings, faults: list[str]) -> tuple[Publication, ...]:
+def _further(
+    texts: Mapping[str, str],
+    known: set[str],
+    above: tuple[Settings, Mapping[str, Profile]],
+    faults: list[str] | dict[str, list[str]],
+) -> tuple[Publication, ...]:
     """Return the publications of files of their own: one each, of the file's name, which webarc.toml has not."""
     result: list[Publication] = []
     for name, text in texts.items():
-        where = f"{PUBLICATIONS}/{name}.toml"
-        wrong: list[str] = []
-        try:
-            tables = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            faults.append(f"{where}: not TOML: {error}")
-            continue
-        wrong += [f"{key}: only one [[publication]] may be here" for key in tables if key != "publication"]
-        found = _publications(tables.get("publication", []), above, wrong)
-        if len(found) != 1:
-            wrong.append(f"it has {len(found)} [[publication]]; there must be one")
-        elif found[0].name != name:
-            wrong.append(f"its publication is called {found[0].name}, not {name} as the file")
-        elif name in known:
-            wrong.append("webarc.toml has a publication of that name, too")
-        faults += [f"{where}: {each}" for each in wrong]
+        found, wrong = _one_file(name, text, known, *above)
+        told = [f"{PUBLICATIONS}/{name}.toml: {each}" for each in wrong]
+        if isinstance(faults, list):
+            faults += told
+        elif told:
+            faults[name] = told
         result += found if not wrong else ()
     return tuple(result)
+
+
+def _one_file(
+    name: str, text: str, known: set[str], above: Settings, profiles: Mapping[str, Profile]
+) -> tuple[tuple[Publication, ...], list[str]]:
+    """Return the publication of a file, and what is wrong with it."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return (), [f"not TOML: {error}"]
+    wrong = [f"{key}: only one [[publication]] may be here" for key in tables if key != "publication"]
+    found = _publications(tables.get("publication", []), above, wrong)
+    if len(found) != 1:
+        wrong.append(f"it has {len(found)} [[publication]]; there must be one")
+    elif found[0].name != name:
+        wrong.append(f"its publication is called {found[0].name}, not {name} as the file")
+    elif name in known:
+        wrong.append("webarc.toml has a publication of that name, too")
+    elif found[0].profile is not None and found[0].profile not in profiles:
+        wrong.append(f"publication {name}.profile: there is no [profile.{found[0].profile}]")
+    return found, wrong
 
 
 def _cross_check(settings: Settings) -> list[str]:
