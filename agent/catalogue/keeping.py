@@ -16,7 +16,7 @@ from agent.jobfolder.job import Job
 from webarcfs.archive.catalogue.captures import Capture, captures
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
-from webarcfs.archive.catalogue.steps import Step, Way, next_by_itself, progress_of
+from webarcfs.archive.catalogue.steps import HELD, Step, Way, next_by_itself, progress_of
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import Database
@@ -114,7 +114,10 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
             before, blob = waiting.get(capture.job, (None, None))
             records.append(record if before is None else into(before, record))
             expected[records[-1].id] = blob
-        catalogue.save(records, SYSTEM, f"{len(records)} captures from git", expected=expected)
+        saved = catalogue.save(records, SYSTEM, f"{len(records)} captures from git", expected=expected)
+        for each in saved:
+            if each.state in HELD:  # what readers see already is left as it is
+                ask_next(archive, each)
     if last > known:
         catalogue.save([], SYSTEM, f"all captures up to {last} have records", described=last)
     return len(missing)

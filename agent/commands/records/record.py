@@ -347,5 +347,5 @@ def _head(record: Record) -> dict[str, Any]:
         "domains": list(record.domains),
         "commit_tags": [str(part.tag) for part in record.parts],
         "complete": record.complete,
-        "import": "+" in record.id,
+        "import": names.is_import(record.id),
     }
