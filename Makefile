@@ -88,7 +88,8 @@ $(VENV)/.installed: pyproject.toml | system-packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[test]'
 	touch $@
 
-# A program of its own (GPL), which nothing of ours imports; its libraries would get into the way of ours.
+# Programs of their own (GPL; cdxj-indexer, of tests, needs a library under the AGPL), which nothing of ours imports; their
+# libraries would get into the way of ours.
 .venv-pywb/.installed: Makefile | system-packages
 	@[ -x .venv-pywb/bin/python ] || $(PYTHON) -m venv .venv-pywb
 	echo "installing pywb into .venv-pywb"

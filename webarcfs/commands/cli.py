@@ -78,7 +78,7 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
       webarc query --archive ~/webarc "url = 'http://www.example.org/'" --format json
       webarc query --mount ~/web "mimeType = 'text/html'" --format paths
 
-    Each command has more with --help. Exit codes: 0 done, 1 usage, 2 failed.
+    Each command has more with --help. Exit codes: 0 done, 1 usage, 2 failed, 3 done in part.
     """
 
 
