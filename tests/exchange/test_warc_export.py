@@ -255,7 +255,7 @@ def test_it_goes_on_where_it_was_stopped(
         with pytest.raises(Interrupted):
             warc.export(selection, out, lambda *_: None, lambda asked=asked, number=number: next(asked) >= number)  # type: ignore[misc] # of a default
         with (tmp_path / "out.notes").open("ab") as notes:
-            notes.write(b'{"snapshot": 9')  # as a power cut may leave it
+            notes.write(b'{"snapshot": -1}\n{"unit": "x"}\n[]\n{"snapshot": 9')  # whatever a broken disk leaves there
         for path in out.iterdir():
             with path.open("ab") as file:
                 file.write(b"never a record")

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Final
 
@@ -239,6 +239,8 @@ def _last(notes: Path) -> Mark | None:
         return None
     for line in reversed(lines):
         with suppress(ValueError, TypeError):
-            if line.endswith(b"\n"):
-                return Mark(**json.loads(line))
+            found = Mark(**json.loads(line))
+            numbers = (getattr(found, each.name) for each in fields(found) if each.name != "left_out")
+            if line.endswith(b"\n") and all(isinstance(each, int) and each >= 0 for each in numbers):
+                return found
     return None
