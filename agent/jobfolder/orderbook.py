@@ -86,6 +86,14 @@ class OrderBook:
         self._read()
         self.tell()
 
+    def let_go(self) -> None:
+        """Hold the job no longer: it has fetched all that it will."""
+        if self.held is not None:
+            with self._frontier.changes():
+                self._go_on()
+            self._read()
+            self.tell()
+
     def tell(self) -> None:
         """Write into the item what the job took, and what holds now."""
         self._job.note(orders=self._taken, held=str(self.held or ""), latest_end=format_time(self.latest_end))

@@ -141,8 +141,9 @@ def _captured(job: Job, seconds: report.Seconds, book: OrderBook) -> Captured:
     overlap.note_begin(job)
     with seconds.of("capture"):
         captured = capture(job, ArchivedPages(job.archive), book)
-    if book.held or (job.stop.is_set() and not captured.complete):
+    if captured.reason == str(book.held) or (job.stop.is_set() and not captured.complete):
         raise Interrupted("stopped while it was fetching")
+    book.let_go()  # an order to pause came too late
     end: CaptureEnd = {"complete": captured.complete, "reason": captured.reason}
     with job.frontier.changes():
         job.frontier.set(facts.CAPTURED, end)

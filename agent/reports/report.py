@@ -13,6 +13,7 @@ from typing import Any
 from agent.frontier import facts
 from agent.frontier.facts import PublishedDomain
 from agent.frontier.store import Frontier
+from agent.jobfolder import orders
 from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import JobState, save
 from agent.jobfolder.loglines import line
@@ -81,6 +82,10 @@ def summary(job: Job, complete: bool, parts: list[PublishedDomain], seconds: dic
         "bytes": job.frontier.counts()["bytes"],
         "arcs": {key: sum(part["arcs"][key] for part in parts) for key in ARC_COUNTS},
         "redirects": {key: sum(part.get("redirects", {}).get(key, 0) for part in parts) for key in REDIRECT_COUNTS},
+        "orders": [
+            {"order": str(each.word), "value": each.value, "by": each.by, "at": each.at}
+            for each in orders.after(job.folder, 0)
+        ],
         "filter_errors": job.frontier.get(facts.FILTER_ERRORS) or {},
     }
 

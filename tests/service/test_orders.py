@@ -149,6 +149,7 @@ def test_stop_publishes_what_there_is_as_incomplete(archive: Archive, site: Site
     log = crawls.log_lines(archive, name)
     cut = [line for line in log.values() if "stopped" in line.notes]
     assert not summary["complete"] and summary["arcs"]["removed"] == 0
+    assert [each["order"] for each in summary["orders"]] == ["stop"] and summary["orders"][0]["by"]
     assert summary["arcs"]["changed"] == len(asked(site)) - 1 < _PAGES, "each page that was asked for is published"
     assert len(cut) == _PAGES - summary["arcs"]["changed"]
     assert {line.annotations[0] for line in cut} == {"seed3:-6"}
