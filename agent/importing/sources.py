@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +34,20 @@ Progress = Callable[[str, int, int], object]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to be imported, the SHA-256 of its content, its size in bytes, and what messages call it."""
+    """A file to be imported, the SHA-256 of its content, its size in bytes, and what messages call it.
+
+    `inner` are the SHA-256 of the WARC files in a WACZ, as far as it says what they are.
+    """
 
     path: Path
     digest: str
     size: int
     name: str
+    inner: frozenset[str] = frozenset()
+
+    def is_among(self, digests: Collection[str]) -> bool:
+        """Return whether these have its content, or that of all WARC files in it."""
+        return self.digest in digests or (bool(self.inner) and all(each in digests for each in self.inner))
 
     @property
     def place(self) -> str:
@@ -74,13 +82,18 @@ def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progr
                 digest.update(data)
                 done += len(data)
                 progress("check files (bytes)", done, whole)
-        source = Source(path, digest.hexdigest(), path.stat().st_size, name)
+        source = Source(path, digest.hexdigest(), path.stat().st_size, name, frozenset(packed[path]))
         sources.setdefault(source.digest, source)
     for source in list(sources.values()):
-        if packed[source.path] and packed[source.path] <= sources.keys():
+        if source.is_among(sources.keys() - {source.digest}):
             del sources[source.digest]
             remarks.append(f"{source.name} is left out: its WARC files are among the others")
     return Chosen(tuple(sources.values()), tuple(remarks))
+
+
+def files_of(paths: Sequence[Path], spool: Path, stack: ExitStack) -> tuple[Path, ...]:
+    """Return the files that paths stand for, as `chosen` finds them. Raises UsageError."""
+    return tuple(path for each in paths for path, _ in _files(each, spool, stack, []))
 
 
 def sources_of(paths: Sequence[Path]) -> list[Source]:
@@ -158,6 +171,7 @@ def _name(path: Path) -> str:
 
 
 def _spooled(folder: Path, stack: ExitStack) -> Path:
-    file = stack.enter_context(tempfile.TemporaryFile(dir=folder, buffering=0))  # noqa: SIM115 # as long as `stack`
+    file = stack.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115 # as long as `stack`
     shutil.copyfileobj(sys.stdin.buffer, file, _CHUNK)
+    file.flush()
     return Path(f"/proc/self/fd/{file.fileno()}")

@@ -38,6 +38,9 @@ _RECORDS = re.compile(r"archive/.*\.w?arc(\.gz|\.zst)?", re.IGNORECASE | re.DOTA
 _NESTED = re.compile(r".*\.wacz", re.IGNORECASE | re.DOTALL)
 _CLIMBS = re.compile(r"[/\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\].*)?\Z", re.DOTALL)
 _CHUNK = 1 << 18
+#: Of a ZIP, in bytes, some 50 a file: `zipfile` keeps ten times as much in memory. And where its size is.
+_LARGEST_DIRECTORY = 1 << 24
+_END, _LARGE_END, _LONGEST_END = b"PK\x05\x06", b"PK\x06\x06", (1 << 16) + 128
 _ENCRYPTED = 1
 
 
@@ -57,6 +60,8 @@ class Wacz:
         self._size = size
         self._nested = nested
         try:
+            if _directory_size(file, size) > _LARGEST_DIRECTORY:
+                raise Damaged(f"{name} is a ZIP of far more files than a WACZ has")
             self._zip = zipfile.ZipFile(file)
             self._entries = {each.filename: each for each in self._zip.infolist() if not each.is_dir()}
         except ZIP_FAULTS as error:
@@ -161,3 +166,13 @@ def _resources(package: dict[str, Any] | None) -> Iterator[_Resource]:
             yield _Resource(
                 printable(str(PurePosixPath(each["path"]))), declared_digest(said if isinstance(said, str) else "")
             )
+
+
+def _directory_size(file: IO[bytes], size: int) -> int:
+    """Return the size that the end of a ZIP says its directory has; 0 where it says nothing."""
+    file.seek(max(size - _LONGEST_END, 0))
+    tail = file.read(_LONGEST_END)
+    for magic, place, width in ((_LARGE_END, 40, 8), (_END, 12, 4)):
+        if (found := tail.rfind(magic)) >= 0:
+            return int.from_bytes(tail[found + place : found + place + width], "little")
+    return 0

@@ -70,8 +70,8 @@ def run(
         name = _job_name(publication, sources)
         folder = folders.interrupted(archive, name)
         known = known_sources(archive) if folder is None else set[str]()
-        told = tuple(source for source in sources if source.digest in known)
-        fresh = [source for source in sources if source.digest not in known]
+        told = tuple(source for source in sources if source.is_among(known))
+        fresh = [source for source in sources if source not in told]
         if not fresh:
             return Imported(None, told)
         folder = folder or folders.new_folder(archive, name)

@@ -127,6 +127,15 @@ def test_its_warc_files_beside_it_are_read_once(tmp_path: Path) -> None:
     assert len(sources_of([tmp_path])) == 2
 
 
+def test_a_wacz_of_what_was_imported_before_changes_nothing(archive: Archive, tmp_path: Path) -> None:
+    (tmp_path / "a.warc.gz").write_bytes(packed("a"))
+    imported(archive, tmp_path / "a.warc.gz")
+    assert import_files(archive, write_wacz(tmp_path / "a.wacz", {"archive/a.warc.gz": packed("a")})).outcome is None
+    more = {"archive/a.warc.gz": packed("a"), "archive/b.warc.gz": packed("b")}
+    imported(archive, write_wacz(tmp_path / "b.wacz", more))
+    assert arcs(archive, HOST) == {"a", "b"}
+
+
 def test_a_large_record_stays_out_of_memory(archive: Archive, tmp_path: Path) -> None:
     """Of 100 MB, packed by zstd, and once more by the ZIP."""
     size, block = 100 << 20, bytes(range(256)) * 4096
@@ -177,6 +186,15 @@ def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     file = write_wacz(tmp_path / "x.wacz", {"archive/a.warc": bytes(4 << 20)}, deflate=True)
     with pytest.raises(Damaged, match="an attack on the disk"):
         sources_of([file])
+
+
+def test_a_zip_of_very_many_files_is_refused_before_its_directory_is_read(tmp_path: Path) -> None:
+    entry = zipfile.ZipInfo("archive/a.warc")
+    with zipfile.ZipFile(tmp_path / "x.wacz", "w") as out:
+        out.writestr(entry, b"")
+        out.filelist.extend([entry] * 300_000)
+    with pytest.raises(Damaged, match="far more files"):
+        sources_of([tmp_path / "x.wacz"])
 
 
 def test_an_entry_that_lies_about_its_size_gives_no_more_than_it_says(archive: Archive, tmp_path: Path) -> None:

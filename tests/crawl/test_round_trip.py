@@ -1,4 +1,4 @@
-"""What others wrote, and what real sites gave, imported, exported and imported again is the same (#22)."""
+"""What others wrote, imported, exported and imported again is the same (#22); `tests/exchange` has real sites."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import pytest
 
 from tests.crawl.test_import_tools import warcprox
 from tests.support import foreignfiles, nasty
-from tests.support.crawls import crawl
 from tests.support.imports import import_files, imported
 from tests.support.readercommand import webarc
-from tests.support.realsites import HANDBOOK, POSTGRESQL, PYTHON, RealSite
 from tests.support.site import Site, redirect
 from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.document import data_xml
@@ -118,16 +116,4 @@ def test_the_files_of_other_writers(archive: Archive, pages: Site, tmp_path: Pat
     wanted = {"/", "/b.html", "/gz", "/chunked", "/q?a=1&b", "/a%20b", "/i.png", "/gone"}
     assert urls == wanted - ({"/gone"} if writer is by_httrack else set())
     assert len([row for row in rows if len(row) == 1]) == 1, "the redirect"
-    assert list(told(again).values()) == [rows]
-
-
-@pytest.mark.parametrize("real", [PYTHON, POSTGRESQL, HANDBOOK], ids=lambda real: real.package)
-def test_real_sites(archive: Archive, site: Site, tmp_path: Path, real: RealSite) -> None:
-    """A page and what it leads to, of documentation that Debian has."""
-    site.mount(real.root)
-    crawl(archive, site.url(real.starts[0]), depth=1, max_file_size=1 << 20)
-    again = create(tmp_path / "again")
-    imported(again, exported(archive, tmp_path / "out"))
-    (rows,) = told(archive).values()
-    assert len(rows) > 10
     assert list(told(again).values()) == [rows]
