@@ -592,6 +592,8 @@ HOSTILE: dict[str, tuple[Callable[[list[Made]], list[Made]], str]] = {
     "a redirect without a status": (_redirect(f"http://HOST/%09abc%09http://e.org/x%09{_TIME}Z"), "no URL, status"),
     "a redirect to no URL": (_redirect(f"http://HOST/%09301%09javascript:x%09{_TIME}Z"), "no URL, status"),
     "a redirect with a tab": (_redirect(f"http://HOST/%09301%09http://e.org/x%09{_TIME}Z%09more"), "no redirect of"),
+    "a redirect with a NUL": (_redirect(f"http://HOST/%09301%09http://e.org/\0%09{_TIME}Z"), "no redirect of"),
+    "a time of the future for its commit": (_said(time="9" * 11), "time 99999999999"),
     "a redirect more": (_redirect(f"http://HOST/x%09301%09http://e.org/x%09{_TIME}Z"), "its records make the tree"),
     "a body that its digest is not of": (
         _first("response", lambda each: each.having(WARC_Block_Digest="sha1:" + "A" * 32)),

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import IO
 
 from agent.importing.exported import records as exported
@@ -172,12 +172,12 @@ class _Blobs:
 
 def drop_empty(archive: Archive, domain: str) -> None:
     """Remove the repository of a domain that has no ref: of an import that published nothing."""
-    with locks.exclusive(archive.publishing_lock(domain)):
-        try:
-            if not Repository(archive.repository(domain)).ref_names("refs/"):
-                shutil.rmtree(archive.repository(domain))
-        except NotFound:
-            return
+    path = archive.repository(domain)
+    if not path.is_dir() or Repository(path).ref_names("refs/"):
+        return
+    with locks.exclusive(archive.publishing_lock(domain)), suppress(NotFound):
+        if not Repository(path).ref_names("refs/"):  # nobody began to crawl it meanwhile
+            shutil.rmtree(path)
 
 
 def _block(record: ForeignRecord) -> bytes:

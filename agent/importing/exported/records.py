@@ -125,6 +125,8 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         *(f"source {each!r}" for each in sources if not _SOURCE.fullmatch(each)),
         *_strange_names(said.get("publication", ""), said.get("job", "")),
     ]
+    if not faults and int(said["time"]) > (now() + _SKEW).timestamp():
+        faults.append(f"time {said['time']}")
     if faults:
         raise Damaged(f"{tag}: its record cannot be right: {', '.join(faults)}")
     return NamedSnapshot(
@@ -238,7 +240,7 @@ def _redirect(tag: CommitTag, url: str, text: str) -> Redirect:
     """Return a redirect from its line, in which `%09` stands for tabs; `url` is its first field."""
     rest = text.removeprefix(f"{url}{_TAB}")
     status, target, time = rest[:3], rest[6 : -_TIME - 3], rest[-_TIME:]
-    if text == rest or rest != _TAB.join((status, target, time)):
+    if "\0" in text or text == rest or rest != _TAB.join((status, target, time)):
         raise Damaged(f"{tag}: {text[:200]!r} is no redirect of {url}")
     found = read_list(f"{url}\t{status}\t{target}\t{time}\n".encode("ascii", "replace"), place_of(url))[0]
     if domain_of(found.url) != tag.domain:
