@@ -13,6 +13,7 @@ from agent.service import history
 from tests.support import crawls
 from tests.support.agents import agent, status
 from tests.support.crawls import run_command
+from tests.support.nasty import slow
 from tests.support.site import Site
 from tests.support.waiting import until
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -101,3 +102,29 @@ def test_a_record_is_cancelled_before_its_capture(archive: Archive, site: Site) 
         done = run_command("record", *words, "--archive", archive.root)
         assert done.code == 1 and "it is cancelled" in done.err, done
     assert not list(archive.jobs.iterdir())
+
+
+def test_a_capture_of_a_record_outlives_the_agent(archive: Archive, site: Site) -> None:
+    """kill -9 of the agent and the step's process while pages are fetched: one job, one record, captured once."""
+    _configure(archive, site, 'release = "by-hand"\nstep_by_step = true\n')
+    site.add_nasty("/slow", slow(4.0))
+    site.add_html("/", '<a href="/a">a</a><a href="/slow">s</a>')
+    assert run_command("start", "--once", "--archive", archive.root, timeout=120).code == 0
+    words = ("--publication", "p", "--type", "occasion", "--reason", "election", "--archive", archive.root)
+    name = run_command("record", "new", *words).out.strip()
+    with agent(archive) as running:
+        done = run_command("record", "step", name, "capture", "--no-wait", "--archive", archive.root)
+        assert done.code == 0, done
+        until(lambda: Catalogue(archive).read(name)[0].job, "the capture has begun")
+        job = Catalogue(archive).read(name)[0].job
+        done = run_command("record", "cancel", name, "--archive", archive.root)
+        assert done.code == 1 and "has begun" in done.err
+        running.kill()
+    assert (archive.jobs / job).is_dir() and Catalogue(archive).read(name)[0].state is State.OPEN
+    with agent(archive):
+        until(lambda: Catalogue(archive).read(name)[0].state is State.CAPTURED, "the record is captured")
+        until(lambda: not list(stepfolders.waiting(archive)), "the step has ended")
+    found, _ = Catalogue(archive).read(name)
+    assert found.job == job and [each.what for each in found.events] == ["new", "begun", "captured"]
+    assert [each.id for each in Catalogue(archive).records("p")][1:] != [job] and not list(archive.jobs.iterdir())
+    assert len(list(Catalogue(archive).ids("p"))) == 2
