@@ -19,8 +19,7 @@ from agent.steps import checking, converting, plugin, running
 from agent.steps.running import run_step, run_waiting
 from agent.upkeep.verification import verify
 from tests.support.archives import DOMAIN
-from tests.support.crawls import run_command
-from tests.support.stepped import captured, now_of, page, set_up
+from tests.support.stepped import captured, now_of, page, set_up, told
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
 from webarcfs.archive.catalogue.steps import Step
@@ -105,27 +104,27 @@ def test_bounds_beside_the_snapshot_before(archive: Archive, tmp_path: Path) -> 
     assert run_waiting(archive, record.id) == []
     found = now_of(archive, record)
     assert "documents: failed: 1, -83% beside 6 before" in found.text(63) and found.events[-2].text.startswith("2 of ")
-    done = run_command("record", "release", record.id, "--archive", archive.root)
+    done = told(archive, "record", "release", record.id)
     assert done.code == 1 and "reason" in done.err
-    words = ("release", record.id, "--reason", "the site was cut", "--archive", archive.root)
-    assert run_command("record", *words).code == 0 and now_of(archive, record).state is State.RELEASED
-    measured = ("measure", record.id, "--kind", "migration", "--readers-see", "--archive", archive.root)
-    assert run_command("record", *measured).code == 0 and now_of(archive, record).state is State.CHECKED
+    words = ("release", record.id, "--reason", "the site was cut")
+    assert told(archive, "record", *words).code == 0 and now_of(archive, record).state is State.RELEASED
+    measured = ("measure", record.id, "--kind", "migration", "--readers-see")
+    assert told(archive, "record", *measured).code == 0 and now_of(archive, record).state is State.CHECKED
 
 
 def test_registers(archive: Archive) -> None:
     """BT-pres-6: formats that nothing is known to read."""
     captured(archive, _SITE | {"a.wk4": b"123"})
     for words in (("html", "--read-by", "Firefox 115"), ("text/html", "--description", "pages", "--extension", "html")):
-        assert run_command("register", "set", *words, "--archive", archive.root).code == 0
-    rows = [line.split("\t") for line in run_command("register", "formats", "--archive", archive.root).out.splitlines()]
+        assert told(archive, "register", "set", *words).code == 0
+    rows = [line.split("\t") for line in told(archive, "register", "formats").out.splitlines()]
     assert ["html", "6", "-", "Firefox 115"] in rows
-    risky = run_command("register", "formats", "--at-risk", "--json", "--archive", archive.root).out.splitlines()
+    risky = told(archive, "register", "formats", "--at-risk", "--json").out.splitlines()
     assert [json.loads(line)["extension"] for line in risky] == ["wk4"]
-    assert "text/html\thtml\tpages" in run_command("register", "types", "--archive", archive.root).out
-    assert "HTML Tidy" in run_command("register", "programs").out
+    assert "text/html\thtml\tpages" in told(archive, "register", "types").out
+    assert "HTML Tidy" in told(None, "register", "programs").out
     archive.formats.write_text("[format.html]\nread = 1\n")
-    assert "there is no such key" in run_command("register", "formats", "--archive", archive.root).err
+    assert "there is no such key" in told(archive, "register", "formats").err
     captured(archive, {"1.html": page("a faulty register keeps no record from being written")})
 
 
@@ -156,19 +155,19 @@ def test_a_record_that_is_worked_on_takes_no_step_and_no_decision(archive: Archi
         assert running.is_locked(archive, record.id)
         with pytest.raises(Busy, match="another process"):
             run_step(archive, asked.folder)
-        shown = run_command("record", "list", "--archive", archive.root).out
+        shown = told(archive, "record", "list").out
         assert "counted, locked: convert" in shown
         for words in (("reject", record.id, "--reason", "x"), ("step", record.id, "index")):
-            done = run_command("record", *words, "--archive", archive.root)
+            done = told(archive, "record", *words)
             assert done.code != 0 and "worked on" in done.err, done
     assert not running.is_locked(archive, record.id)
-    assert "counted, convert asked for" in run_command("record", "list", "--archive", archive.root).out
+    assert "counted, convert asked for" in told(archive, "record", "list").out
 
 
 def test_the_wrong_person_takes_no_step(archive: Archive, tmp_path: Path) -> None:
     set_up(archive, tmp_path / "backup")
     record = captured(archive, _SITE)
-    run_command("people", "add", "adam", "--role", "administrator", "--unix", "root", "--archive", archive.root)
+    told(archive, "people", "add", "adam", "--role", "administrator", "--unix", "root")
     for words in (
         ("step", record.id, "convert"),
         ("new", "--publication", "test"),
@@ -176,7 +175,7 @@ def test_the_wrong_person_takes_no_step(archive: Archive, tmp_path: Path) -> Non
         ("look", record.id, "First"),
         ("measure", record.id, "--kind", "x"),
     ):
-        done = run_command("record", *words, "--archive", archive.root)
+        done = told(archive, "record", *words)
         assert done.code != 0 and "does not have the right to" in done.err, done
     assert not list(archive.jobs.iterdir())
 
@@ -218,7 +217,7 @@ def test_a_step_that_fails_stays_is_tried_again_and_not_for_ever(archive: Archiv
         known = stepfolders.failed(archive, folder, "again")
     assert not known.again  # from now on it waits for a person
     archive.converter_settings.write_text("wrap: 0\n")
-    done = run_command("record", "step", record.id, "convert", "--archive", archive.root, timeout=120)
+    done = told(archive, "record", "step", record.id, "convert")
     assert done.code == 0 and now_of(archive, record).state is State.CHECKED, done
     assert not list(archive.jobs.iterdir())
 

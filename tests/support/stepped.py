@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import logging
 from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 
 from agent.catalogue.keeping import catch_up_records
+from agent.cli import cli
 from agent.indexing import recovery
 from tests.support.archives import publish
+from tests.support.crawls import Done
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import WebarcError, exit_code_of
 
 #: Settings with all steps set up; `test` is the publication of `publish`.
 SETTINGS = """
@@ -51,6 +57,24 @@ def set_up(archive: Archive, backup: object, more: str = "") -> None:
     archive.settings.write_text(SETTINGS.format(backup=backup, more=more))
     archive.converter_settings.parent.mkdir(exist_ok=True)
     archive.converter_settings.write_text("wrap: 0\n")
+
+
+def told(archive: Archive | None, *words: str) -> Done:
+    """A command of `webarc-agent` in this process: its exit code, and what it printed. Quick, where many are tried."""
+    out, err = io.StringIO(), io.StringIO()
+    before = logging.getLogger().handlers[:]
+    code = 0
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            cli([*words, *(["--archive", str(archive.root)] if archive else [])], standalone_mode=False)
+    except SystemExit as error:
+        code = int(error.code or 0)
+    except WebarcError as error:
+        code = exit_code_of(error)
+        err.write(str(error))
+    finally:
+        logging.getLogger().handlers[:] = before
+    return Done(code, out.getvalue(), err.getvalue())
 
 
 def now_of(archive: Archive, record: Record) -> Record:
