@@ -82,7 +82,7 @@ def test_who_lacks_the_right_is_refused(world: World, route: Route) -> None:
             session = client.cookies[world.served.desk.sessions.cookie]
             known = world.served.desk.sessions.find(session)
             assert known is not None
-            token = world.served.desk.tokens.form(known.public, route.action or example(route, world), "counted")
+            token = world.served.desk.tokens.form(known.public, route.action_of(example(route, world)), "counted")
             body = f"token={token}&reason=x".encode()
         answer = client.ask(method, example(route, world), body, _KIND if body else {})
         assert answer.status == 403
@@ -100,7 +100,7 @@ def test_a_form_without_our_token_does_nothing(world: World, route: Route) -> No
     mine = world.served.desk.sessions.find(client.cookies[world.served.desk.sessions.cookie])
     assert foreign is not None and mine is not None
     tokens = world.served.desk.tokens
-    wrong = ("", "x", tokens.form(foreign.public, route.action or path), tokens.form(mine.public, "/elsewhere"))
+    wrong = ("", "x", tokens.form(foreign.public, route.action_of(path)), tokens.form(mine.public, "/elsewhere"))
     for token in wrong:
         answer = client.ask("POST", path, f"token={token}&reason=x&release=1".encode(), _KIND)
         assert answer.status == 403, token

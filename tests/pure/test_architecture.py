@@ -57,7 +57,8 @@ ORDER = (
         for name in (
             "system", "policy", "frontier", "jobfolder", "capture", "importing", "importing.exported", "pipeline",
             "filters", "indexing", "stages", "reports", "converting", "catalogue", "jobs", "upkeep", "steps", "service",
-            "acts", "desk", "desk.login", "desk.shared", "desk.look", "desk.pages", "desk.preview", "desk.server",
+            "acts", "desk", "desk.login", "desk.shared", "desk.look", "desk.pages", "desk.office", "desk.preview",
+            "desk.server",
             "commands", "commands.control", "commands.records",
         )
     ),
@@ -131,9 +132,9 @@ ARCHIVE_NEVER = {"fuse", "warcio", "protego", "magic", "click", "rich"}
 #: Program → our modules that may start it.
 PROGRAMS = {
     # The register of programs asks for their versions; vocabulary has a word for wget.
-    "git": {"webarcfs.archive.git.git_command", "agent.commands.records.registers"},
-    "tidy": {"agent.converting.tidy", "agent.commands.records.registers"},
-    "wget": {"agent.capture.wgetcommand", "agent.policy.vocabulary", "agent.commands.records.registers"},
+    "git": {"webarcfs.archive.git.git_command", "agent.acts.registers"},
+    "tidy": {"agent.converting.tidy", "agent.acts.registers"},
+    "wget": {"agent.capture.wgetcommand", "agent.policy.vocabulary", "agent.acts.registers"},
 }
 #: Pure modules: they read and write nothing and start nothing (errors and unpickling aside).
 PURE = (

@@ -64,7 +64,7 @@ class Answer:
 
     def form(self, action: str) -> dict[str, list[str]]:
         """The fields of the form with an action, as a browser would send them."""
-        (found,) = self.page.xpath(f'//form[@action="{action}"][1]') or [None]
+        found = next(iter(self.page.xpath(f'//form[@action="{action}"]')), None)
         assert found is not None, (action, [each.get("action") for each in self.page.xpath("//form")])
         own = found.get("id")
         elements = found.xpath(".//input|.//select|.//textarea")

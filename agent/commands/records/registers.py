@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
-import platform
-import shutil
-import subprocess
-from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import click
 
-from agent.catalogue import counting
+from agent.acts import registers
 from agent.commands.common import archive_option, opened
-from webarcfs import __version__
 from webarcfs.archive.catalogue import formats as register_of_formats
 from webarcfs.archive.catalogue import people
-from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.formats import Format, Type
 from webarcfs.archive.catalogue.workflow import Right
-from webarcfs.archive.config.directory import Archive
-
-_SECONDS = 5.0
-#: The programs that make, read or keep an archive: name, maker, how they tell their version.
-_PROGRAMS = (
-    ("git", "the Git project", ("--version",)),
-    ("wget", "GNU", ("--version",)),
-    ("tidy", "HTACG", ("-version",)),
-    ("fusermount3", "libfuse", ("--version",)),
-)
-_LIBRARIES = (("tantivy", "Quickwit"), ("pypdfium2", "Google, pypdfium2-team"), ("lxml", "lxml"), ("pygit2", "libgit2"))
 
 
 @click.group()
@@ -50,7 +32,7 @@ def formats(archive: str | None, at_risk: bool, as_json: bool) -> None:
     """List the extensions of the newest captures, with the programs that make and read such files."""
     place = opened(archive)
     known = register_of_formats.load(place)
-    counted = _newest_counts(place)
+    counted = registers.newest_counts(place)
     risky = set(register_of_formats.unreadable({**known, "": Format()}, counted))
     for extension in sorted(counted.keys() | known.keys(), key=lambda each: (-counted[each], each)):
         if at_risk and extension not in risky:
@@ -67,17 +49,6 @@ def formats(archive: str | None, at_risk: bool, as_json: bool) -> None:
         else:
             read_by = found.read_by or ("nothing known reads it" if extension in risky else "")
             click.echo(f"{extension}\t{counted[extension]}\t{found.made_by or '-'}\t{read_by or '-'}")
-
-
-def _newest_counts(place: Archive) -> Counter[str]:
-    """Return the number of documents by extension, in the newest capture of each publication."""
-    counted: Counter[str] = Counter()
-    seen: set[str] = set()
-    for each in Catalogue(place).records():
-        if each.publication not in seen and each.text(25):
-            seen.add(each.publication)
-            counted.update(counting.parsed(each.text(25)))
-    return counted
 
 
 @register.command()
@@ -120,44 +91,12 @@ def set_(archive: str | None, name: str, **said: str | None) -> None:
         register_of_formats.keep(place, name, changes)
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A program as it is found on this machine."""
-
-    name: str
-    maker: str
-    version: str
-    path: str
-
-
 @register.command()
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 def programs(as_json: bool) -> None:
     """List the programs and libraries that work here, with their versions: found, never typed."""
-    for each in _programs():
+    for each in registers.programs():
         if as_json:
             click.echo(json.dumps(asdict(each), ensure_ascii=False))
         else:
             click.echo(f"{each.name}\t{each.version}\t{each.maker}\t{each.path}")
-
-
-def _programs() -> list[Program]:
-    found = [Program("webarcfs", "webarcfs", __version__, ""), Program("Python", "PSF", platform.python_version(), "")]
-    for name, maker, ask in _PROGRAMS:
-        path = shutil.which(name)
-        if path is not None:
-            found.append(Program(name, maker, _version([path, *ask]), path))
-    for name, maker in _LIBRARIES:
-        try:
-            found.append(Program(name, maker, importlib.metadata.version(name), ""))
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _version(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return "it does not answer"
-    return (done.stdout or done.stderr).decode("utf-8", "replace").strip().partition("\n")[0]

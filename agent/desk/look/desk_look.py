@@ -7,7 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from agent.desk import office_views, views
+from agent.desk import office_views, publication_views, register_views, views
 from agent.desk.forms import TOKEN
 from agent.desk.look import words
 from agent.desk.shared.visit import DeskVisit
@@ -33,6 +33,10 @@ _TEMPLATES: dict[type, str] = {
     office_views.PasswordPage: "password.html",
     office_views.OptionsPage: "options.html",
     views.RunningPage: "running.html",
+    publication_views.PublicationsPage: "publications.html",
+    publication_views.PublicationPage: "publication_form.html",
+    publication_views.TrialPage: "trial.html",
+    register_views.RegistersPage: "registers.html",
     views.ReportPage: "report.html",
 }
 #: The pages of the head, in their order: path, words (a msgid), and the right without which it is not shown.
@@ -40,6 +44,8 @@ _NAVIGATION: tuple[tuple[str, str, Right | None], ...] = (
     ("/", words.msgid("Today"), None),
     ("/snapshots", words.msgid("Snapshots"), None),
     ("/running", words.msgid("Running"), None),
+    ("/publications", words.msgid("Publications"), None),
+    ("/registers", words.msgid("Registers"), None),
     ("/access", words.msgid("Access"), None),
     ("/options", words.msgid("Options"), None),
     ("/people", words.msgid("People"), Right.PEOPLE),

@@ -10,13 +10,14 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from agent.acts import ordering
 from agent.catalogue import stepfolders
 from agent.desk.look import words
 from agent.desk.shared.visit import DeskVisit
 from agent.desk.views import JobCard, ReportPage, ReportTable, RunningPage
-from agent.jobfolder import jobstate
+from agent.jobfolder import jobstate, orders
 from agent.jobfolder.jobstate import JobState
-from agent.jobfolder.names import is_import, publication_of, step_of
+from agent.jobfolder.names import publication_of, step_of
 from agent.reports import crawllog, tables
 from agent.service import agentlock, scheduler
 from agent.service.statusview import shown_state
@@ -83,13 +84,10 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
         latest_end=_time(job.latest_end),
         held=job.held,
         urls=tuple(sorted(job.urls.items())),
-        orders=frozenset() if is_import(job.job) else _orders(job),
-        given=0,
+        orders=frozenset(map(str, ordering.words_for(job))),
+        given=orders.last(visit.desk.archive.jobs / job.job),
+        waiting=tuple(str(each) for each in orders.after(visit.desk.archive.jobs / job.job, job.orders)),
     )
-
-
-def _orders(_: JobState) -> frozenset[str]:
-    return frozenset()
 
 
 def _begun(job: str) -> datetime | None:

@@ -6,6 +6,7 @@ the right is asked for, then the form's token. So no handler decides about any o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -40,6 +41,8 @@ _KEPT, _BACK = "kept-", "back"
 _WRONG = "The name or the password is wrong."
 _LATE = "This form was not sent: it was made before you logged in, or by another session. What you typed is still here."
 _TWICE = "This form was sent already. Nothing was done again; this is how things are now."
+#: The files that a fault of settings names before its key.
+_FILES = re.compile(r"^(?:\S+\.toml: )+")
 _MEANWHILE = "Your session was over. What you typed is still here; nothing was sent yet."
 
 
@@ -88,7 +91,7 @@ class DeskApp:
         refused = self._refused(route.acts, visit)
         if refused is not None:
             return refused
-        token = self.desk.tokens.read(visit.form.raw(forms.TOKEN), visit.session.public, route.action or visit.path)
+        token = self.desk.tokens.read(visit.form.raw(forms.TOKEN), visit.session.public, route.action_of(visit.path))
         visit = replace(visit, form=replace(visit.form, token=token))
         if not token.is_ours:
             return self._again(route, said, visit, Problem(self._said(visit, _LATE), status=403))
@@ -284,9 +287,8 @@ def _problem(error: Exception) -> Problem:
     if isinstance(error, SettingsError):
         status = HTTPStatus.BAD_REQUEST
         for each in error.faults:
-            name, colon, text = each.partition(": ")
-            if colon:
-                faults[name.rpartition(".")[2]] = text
+            name, _, text = _FILES.sub("", each).partition(": ")
+            faults[name.rpartition(".")[2]] = text
     return Problem(str(error), faults, int(status))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent.desk.pages import access, comparing, jobs, logs, new, options, people, snapshot, snapshots, today
+from agent.desk.office import access, options, people, publications, registers
+from agent.desk.pages import comparing, jobs, logs, new, orders, snapshot, snapshots, today
 from agent.desk.preview import replay
 from agent.desk.server.routing import Route, route
 from webarcfs.archive.catalogue.workflow import Right
@@ -51,6 +52,24 @@ ROUTES: Final[tuple[Route, ...]] = (
     route("compare", r"/compare/(?P<pair>[^/]+)", "/compare/a..b", get=comparing.compare),
     route("compare with any", r"/compare", "/compare", get=comparing.choose),
     route("running", r"/running", "/running", get=jobs.running),
+    route("order", r"/job/(?P<job>[^/]+)/order", "/job/20260101T000000-p/order", post=orders.give, acts=Right.CAPTURE,
+          again=jobs.running),
+    route("publications", r"/publications", "/publications", get=publications.listed),
+    route("new publication", r"/publications/\+new", "/publications/+new", get=publications.new, post=publications.save,
+          looks=Right.PUBLICATIONS, acts=Right.PUBLICATIONS, again=publications.new),
+    route("try a new publication", r"/publications/\+try", "/publications/+try", post=publications.try_,
+          acts=Right.PUBLICATIONS, again=publications.new, action="/publications/+new"),
+    route("trial", r"/publications-trial/(?P<mark>[^/]+)", "/publications-trial/x", get=publications.trial,
+          looks=Right.PUBLICATIONS),
+    route("publication", r"/publications/(?P<name>[^/+]+)", "/publications/p", get=publications.show,
+          post=publications.save, acts=Right.PUBLICATIONS, again=publications.show),
+    route("try a publication", r"/publications/(?P<name>[^/+]+)/try", "/publications/p/try", post=publications.try_,
+          acts=Right.PUBLICATIONS, again=publications.show, suffix="/try"),
+    route("retire", r"/publications/(?P<name>[^/+]+)/retire", "/publications/p/retire", post=publications.retire,
+          acts=Right.PUBLICATIONS, again=publications.show),
+    route("registers", r"/registers", "/registers", get=registers.show),
+    route("keep in a register", r"/registers/save", "/registers/save", post=registers.save, acts=Right.PUBLICATIONS,
+          again=registers.show),
     route("report", r"/report/(?P<job>[^/]+)", "/report/20260101T000000-p", get=jobs.report),
     route("access", r"/access", "/access", get=access.show),
     route("withhold", r"/access/withhold", "/access/withhold", post=access.withhold, acts=Right.WITHDRAW,

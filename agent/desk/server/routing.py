@@ -21,7 +21,7 @@ class Route:
 
     `looks` and `acts` are the rights of GET and POST; None: every person of the archive. `again` shows the page of a
     form with what was typed: after a fault, or a login. `example` is a path, for tests. `action` is what tokens of the
-    form are made for; empty: the path.
+    form are made for; empty: the path, without `suffix` where two buttons send one form to two places.
     """
 
     name: str
@@ -33,6 +33,11 @@ class Route:
     acts: Right | None = None
     again: Handler | None = None
     action: str = ""
+    suffix: str = ""
+
+    def action_of(self, path: str) -> str:
+        """Return for which action a token must be made that is sent to a path."""
+        return self.action or path.removesuffix(self.suffix)
 
 
 def route(name: str, pattern: str, example: str, **more: object) -> Route:

@@ -142,6 +142,12 @@ class CatalogueDatabase(SqliteFile):
         with self._translated():
             return {name: (int(count), int(date)) for name, count, date in self._run("catalogue/list_publications")}
 
+    def newest(self, publication: str) -> tuple[int, int]:
+        """Return how many records a publication has, and the time of its newest in seconds; 0 without any."""
+        with self._translated():
+            count, date = self._run("catalogue/find_newest", publication=publication).fetchone()
+        return int(count), int(date or 0)
+
     def count(self) -> int:
         """Return the number of records."""
         with self._translated():

@@ -99,11 +99,18 @@ def plain(value: Any) -> Any:
 
 
 def new_text(archive: Archive, name: str, values: Mapping[str, Any]) -> str:
-    """Return the text of a new publication. Raises UsageError if there is one, SettingsError for faults."""
+    """Return the text of a new publication; `describe.…` are keys of its table.
+
+    Raises UsageError if there is one, SettingsError for faults.
+    """
     settings, _ = settings_file.load(archive.settings)
     if file_of(archive, name).exists() or any(each.name == name for each in settings.publications):
         raise UsageError(f"there is a publication {name} already; `webarc-agent publication edit {name}` changes it")
-    text = toml_file.text_of({"publication": [{"name": name, **values}]})
+    table: dict[str, Any] = {"name": name}
+    for key, value in sorted(values.items(), key=lambda each: "." in each[0]):  # tables come last
+        inner, name_ = _inner(table, key)
+        inner[name_] = value
+    text = toml_file.text_of({"publication": [table]})
     with_text(archive, name, text)
     return text
 
@@ -117,14 +124,26 @@ def edited_text(archive: Archive, name: str, values: Mapping[str, Any], removed:
     document = toml_file.parsed(path.read_text("utf-8-sig"), str(path))
     table: Any = document["publication"][0]
     for key in removed:
-        if key not in table:
+        inner, name_ = _inner(table, key)
+        if name_ not in inner:
             raise UsageError(f"{PUBLICATIONS}/{path.name} does not say {key}")
-        del table[key]
+        del inner[name_]
     for key, value in values.items():
-        table[key] = value
+        inner, name_ = _inner(table, key)
+        inner[name_] = value
     text = document.as_string()
     with_text(archive, name, text)
     return text
+
+
+def _inner(table: Any, key: str) -> tuple[Any, str]:
+    """Return the table that a key is in, and its name there: `describe.project` is in the table `describe`."""
+    head, dot, tail = key.partition(".")
+    if not dot:
+        return table, key
+    if head not in table:
+        table[head] = {}
+    return table[head], tail
 
 
 def with_text(archive: Archive, name: str, text: str) -> tuple[Settings, Publication]:
