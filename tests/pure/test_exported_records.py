@@ -52,7 +52,7 @@ def test_what_a_record_names_is_nothing_or_has_a_place(fields: dict[str, str]) -
         return
     assert str(found.tag) == fields["webarcfs-commit-tag"]
     if isinstance(found, NamedRedirect):
-        assert arc_path(found.redirect.url).startswith("www.example.org/")
+        assert arc_path(found.redirect.url).startswith("www.example.org/") and "\0" not in str(found.redirect)
         return
     parts = f"{found.arc}/{found.name}".split("/")
     assert not {"", ".", ".."}.intersection(parts) and "\0" not in found.name
@@ -68,7 +68,21 @@ def test_what_a_record_names_is_nothing_or_has_a_place(fields: dict[str, str]) -
 _lines = st.lists(
     st.tuples(
         st.sampled_from(
-            ["commitTag", "publication", "job", "complete", "held", "tree", "seen", "time", "sequence", "x"]
+            [
+                "commitTag",
+                "publication",
+                "job",
+                "complete",
+                "held",
+                "tree",
+                "seen",
+                "before",
+                "time",
+                "sequence",
+                "source",
+                "errors",
+                "x",
+            ]
         ),
         st.sampled_from([_TAG, "yes", "no", "7", "0" * 40, "p", "20261121T030000-p", "-1", "9" * 12]) | _texts,
     ).map(": ".join),
