@@ -1,8 +1,8 @@
 """WARC: a selection as WARC/1.1 files, each record a member of gzip, or plain (ISO 28500:2017).
 
 `out` is a folder of files of about a gigabyte, or one file if its name ends in .warc or .warc.gz, or `-` for standard
-output. The same selection gives the same bytes. Records are written here, and not by warcio, whose writer would take most
-of the time that an export takes; the tests have it read them.
+output. The same selection gives the same bytes. Records are written here, and not by warcio, whose writer would take
+most of the time that an export takes; the tests have it read them.
 """
 
 from __future__ import annotations
