@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.support import archives, rooms
 from tests.support.browsers import TOLERANCE, Sink, can_bind, chromium, difference, needs_chromium, shot
 from tests.support.hostilepages import HOSTILE
-from tests.support.livesites import CAPTURED, live, sample
+from tests.support.livesites import CAPTURED, live, sample, served
 from tests.support.realsites import PYTHON
 from tests.support.rooms import Page
 from webarcfs.content.rewriting.attribute_table import LOADED_RELS
@@ -30,6 +30,7 @@ pytestmark = [
 
 _HOST = "python.test"
 _HOSTILE = "hostile.test"
+_PLAIN = "plain.test"
 #: Of so many pages all references are followed; 0: of all.
 _LINKED = int(os.environ.get("STATIC_LINKED", "60"))
 #: Pages that are compared with the live ones, and that the browser looks at with all names counted.
@@ -64,12 +65,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     rooms.published(archive, _HOST, pages, CAPTURED)
     hostile = {f"http://{_HOSTILE}/{name}": Page(body, kind) for name, (kind, body) in HOSTILE.items()}
     rooms.published(archive, _HOSTILE, hostile, CAPTURED)
+    plain = b"<!DOCTYPE html><link rel=stylesheet href=s.css><noscript><p>without scripts</noscript><script>1</script>"
+    sheet = Page(b"p{color:rgb(1,2,3)}", "text/css")
+    rooms.published(archive, _PLAIN, {f"http://{_PLAIN}/": Page(plain), f"http://{_PLAIN}/s.css": sheet}, CAPTURED)
     export(select(archive, Asked()), folder / "out", lambda *_: None, lambda: False)
     return World(folder / "out", pages)
 
 
 def references(path: Path) -> Iterator[tuple[str, str, str]]:
-    """What a page of the folder refers to: element, reference, original; without links that browsers do nothing with."""
+    """What a page refers to: element, reference, original; without links that browsers do nothing with."""
     for node in LexborHTMLParser(path.read_text("utf-8", "replace")).css("[href], [src], [action]"):
         if node.tag == "link" and LOADED_RELS.isdisjoint((node.attributes.get("rel") or "").split()):
             continue
@@ -152,6 +156,17 @@ def test_nothing_is_asked_for_and_hostile_pages_reach_nothing(world: World, tmp_
         tab.wait_for_timeout(500)
         assert sink.asked
         context.close()
+
+
+def test_from_a_file_and_from_a_web_server_it_is_the_same(world: World, tmp_path: Path) -> None:
+    with served(world.out) as origin, chromium(tmp_path) as browser:
+        for root in (world.url(world.out), origin):
+            tab = browser.new_page()
+            tab.goto(f"{root}/{_PLAIN}/index.html")
+            assert tab.locator("p:visible").inner_text() == "without scripts"
+            assert tab.evaluate("getComputedStyle(document.querySelector('p')).color") == "rgb(1, 2, 3)"
+            tab.goto(f"{root}/{_HOST}/index.html")
+            assert tab.evaluate("document.styleSheets.length") > 1
 
 
 def test_a_reader_comes_from_the_list_to_a_page_and_from_a_link_out_to_the_notice(world: World, tmp_path: Path) -> None:

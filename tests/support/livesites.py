@@ -6,7 +6,7 @@ import mimetypes
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -91,15 +91,18 @@ class _Quiet(SimpleHTTPRequestHandler):
 @contextmanager
 def live() -> Iterator[dict[str, str]]:
     """Serve the sites; return where each host is found, for a browser."""
-    servers = {
-        host: ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(site.root)))
-        for host, site in SITES.items()
-    }
-    for server in servers.values():
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with ExitStack() as stack:
+        origins = {host: stack.enter_context(served(site.root)) for host, site in SITES.items()}
+        yield {host: origin.removeprefix("http://") for host, origin in origins.items()}
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder; return its origin."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield {host: f"127.0.0.1:{server.server_address[1]}" for host, server in servers.items()}
+        yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
-        for server in servers.values():
-            server.shutdown()
-            server.server_close()
+        server.shutdown()
+        server.server_close()
