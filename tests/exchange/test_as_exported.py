@@ -48,6 +48,8 @@ from webarcfs.archive.model.metadata import CommitTag, MetaData
 from webarcfs.archive.model.redirects import Redirect, place_of, write_list
 from webarcfs.exchange import warc
 from webarcfs.exchange.selection import Asked, Chosen, Selection, select
+from webarcfs.gate.gate import Gate, Reader
+from webarcfs.gate.reader_repositories import ReaderRepositories
 
 pytestmark = pytest.mark.crawl
 
@@ -218,6 +220,20 @@ def test_what_a_state_alone_lacks_is_told(origin: Archive, tmp_path: Path) -> No
     assert {"which is not there" in line for line in map(str, verify(archive))} == {True}
     exportedjob.run(archive, exported(selection, tmp_path / "out"))
     assert list(verify(archive)) == [] and trees(archive) == trees(origin)
+
+
+def test_what_a_publication_saw_and_what_readers_see_come_back(origin: Archive, tmp_path: Path) -> None:
+    with ReaderRepositories(Gate(origin, Reader())) as reader:
+        chosen = {
+            "publication": select(origin, Asked(publication="part")),
+            "reader": select(origin, Asked(), reader),
+        }
+        for name, selection in chosen.items():
+            warc.export(selection, tmp_path / f"{name}.warc.gz", lambda *_: None, lambda: False)
+            archive = directory.create(tmp_path / name)
+            done = exportedjob.run(archive, [tmp_path / f"{name}.warc.gz"])
+            assert (done.refused, done.faults, len(done.published)) == ((), (), len(selection))
+            assert [each.tree for each in select(archive, Asked())] == [each.tree for each in selection]
 
 
 def test_one_such_import_at_a_time(origin: Archive, empty: Archive, tmp_path: Path) -> None:
