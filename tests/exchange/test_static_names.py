@@ -168,7 +168,7 @@ def as_systems_see_it(name: str) -> set[str]:
     }  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_SITES)
 @example({("a",): HTML, ("a.html",): HTML, ("A",): PNG, ("a", "b"): HTML, ("a.html", "b"): HTML})
 @example({("a.html",): HTML, ("a.html", "a.html"): HTML, ("a.html.html",): PNG})
@@ -188,7 +188,7 @@ def test_no_two_documents_share_a_file_and_no_file_is_a_folder(site: dict[tuple[
                 assert taken.setdefault(key, (owner, path))[0] == owner, (taken[key], path)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_SITES)
 def test_every_system_takes_every_name(site: dict[tuple[str, ...], FileType]) -> None:
     for arc, path in paths_of(site).items():
