@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from agent.desk.look.words import msgid
 from webarcfs.archive.catalogue.fields import BY_NUMBER, Field
 
-ABOUT = "Title and access"
+ABOUT = msgid("Title and access")
 #: Number of a field → what it is for, in English and German.
 _HELP: dict[int, tuple[str, str]] = {
     1: ("Names the snapshot for good.", "Benennt die Momentaufnahme auf Dauer."),
@@ -104,9 +105,9 @@ _HELP: dict[int, tuple[str, str]] = {
 }  # fmt: skip
 #: Name of what is no field of the 81 → label and help (msgids).
 _ABOUT: dict[str, tuple[str, str]] = {
-    "title": ("Title", "How lists and readers call the snapshot."),
-    "language": ("Language", "Of most of its pages, as de or en."),
-    "access": ("Access statement", "Who may see it, in words for readers."),
+    "title": (msgid("Title"), msgid("How lists and readers call the snapshot.")),
+    "language": (msgid("Language"), msgid("Of most of its pages, as de or en.")),
+    "access": (msgid("Access statement"), msgid("Who may see it, in words for readers.")),
 }
 
 

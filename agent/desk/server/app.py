@@ -21,6 +21,7 @@ from agent.desk.forms import Form
 from agent.desk.login import passwords, persons
 from agent.desk.login.sessions import Session
 from agent.desk.look.desk_look import DeskLook, Saying
+from agent.desk.look.words import msgid
 from agent.desk.preview import replay
 from agent.desk.server.bodies import BODY
 from agent.desk.server.routes import ROUTES
@@ -38,12 +39,14 @@ from webarcfs.room.visit import Origins
 _YEAR = 365 * 24 * 3600
 #: Fields of the form of a login that keep another form.
 _KEPT, _BACK = "kept-", "back"
-_WRONG = "The name or the password is wrong."
-_LATE = "This form was not sent: it was made before you logged in, or by another session. What you typed is still here."
-_TWICE = "This form was sent already. Nothing was done again; this is how things are now."
+_WRONG = msgid("The name or the password is wrong.")
+_LATE = msgid(
+    "This form was not sent: it was made before you logged in, or by another session. What you typed is still here."
+)
+_TWICE = msgid("This form was sent already. Nothing was done again; this is how things are now.")
 #: The files that a fault of settings names before its key.
 _FILES = re.compile(r"^(?:\S+\.toml: )+")
-_MEANWHILE = "Your session was over. What you typed is still here; nothing was sent yet."
+_MEANWHILE = msgid("Your session was over. What you typed is still here; nothing was sent yet.")
 
 
 class DeskApp:
@@ -60,7 +63,7 @@ class DeskApp:
             return static
         is_post = request.method == "POST"
         if is_post and not self._is_own_origin(request):
-            return self._message(request, HTTPStatus.FORBIDDEN, "This form is not of this desk")
+            return self._message(request, HTTPStatus.FORBIDDEN, msgid("This form is not of this desk"))
         form = forms.parse(request.scope.get(BODY, b""), request.headers.get("content-type", "")) if is_post else Form()
         if path == "/login":
             return self._login(request, form)
@@ -82,12 +85,12 @@ class DeskApp:
 
     def _looked(self, route: Route, said: Mapping[str, str], visit: DeskVisit) -> Response:
         if route.get is None:
-            return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, "This cannot be asked here")
+            return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, msgid("This cannot be asked here"))
         return self._refused(route.looks, visit) or route.get(visit, said)
 
     def _acted(self, route: Route, said: Mapping[str, str], visit: DeskVisit) -> Response:
         if route.post is None:
-            return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, "This cannot be asked here")
+            return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, msgid("This cannot be asked here"))
         refused = self._refused(route.acts, visit)
         if refused is not None:
             return refused
@@ -107,7 +110,9 @@ class DeskApp:
         if right is None or visit.may(right):
             return None
         text = f"{visit.person.name}: {visit.person.role}, {right}"
-        return self._message(visit.request, HTTPStatus.FORBIDDEN, "You do not have the right to do this", text, visit)
+        return self._message(
+            visit.request, HTTPStatus.FORBIDDEN, msgid("You do not have the right to do this"), text, visit
+        )
 
     def _again(
         self, route: Route, said: Mapping[str, str], visit: DeskVisit, problem: Problem | None, *, is_typed: bool = True
@@ -117,7 +122,7 @@ class DeskApp:
         if again is None or not (route.looks is None or visit.may(route.looks)):
             status = HTTPStatus(problem.status if problem is not None else 403)
             text = problem.text if problem is not None else ""
-            return self._message(visit.request, status, "This form was not taken", text, visit)
+            return self._message(visit.request, status, msgid("This form was not taken"), text, visit)
         return again(replace(visit.with_problem(problem), is_typed=is_typed), said)
 
     # -- who asks ----------------------------------------------------------------------------------------------------
@@ -175,7 +180,7 @@ class DeskApp:
             return self._login_page(request, back=back, kept=kept, name=name, said=_WRONG, status=HTTPStatus.FORBIDDEN)
         self.desk.guesses.was_right(name, address)
         session, cookie = self.desk.sessions.begin(person)
-        session.language = self._language(request, None)
+        session.language = request.query_params.get("lang", "")
         response = self._back(request, session, person, back, kept)
         self._set_cookie(response, cookie)
         return response
@@ -268,15 +273,15 @@ class DeskApp:
         with suppress(WebarcError, OSError):
             is_known = self.is_known(request)
         text = str(error) if error is not None and is_known else ""
-        return self._message(request, status, _HEADINGS.get(status, "Something is wrong"), text)
+        return self._message(request, status, _HEADINGS.get(status, msgid("Something is wrong")), text)
 
 
 _HEADINGS = {
-    HTTPStatus.NOT_FOUND: "There is no such page",
-    HTTPStatus.BAD_REQUEST: "This cannot be asked",
-    HTTPStatus.FORBIDDEN: "You do not have the right to do this",
-    HTTPStatus.CONFLICT: "Somebody else was faster",
-    HTTPStatus.SERVICE_UNAVAILABLE: "The archive is busy, or something in it is damaged",
+    HTTPStatus.NOT_FOUND: msgid("There is no such page"),
+    HTTPStatus.BAD_REQUEST: msgid("This cannot be asked"),
+    HTTPStatus.FORBIDDEN: msgid("You do not have the right to do this"),
+    HTTPStatus.CONFLICT: msgid("Somebody else was faster"),
+    HTTPStatus.SERVICE_UNAVAILABLE: msgid("The archive is busy, or something in it is damaged"),
 }
 
 
