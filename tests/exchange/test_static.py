@@ -184,6 +184,7 @@ def test_a_page_says_from_when_and_of_which_publication_it_is(made: tuple[Path, 
     out, _ = made
     lines = text(out, "https://b.test/x").split("\n")
     row = listing(out)["https://b.test/x"]
+    assert row["captureTime"] == "2026-11-23T03:00:00+01:00"
     for line in (
         "url: https://b.test/x", f"commitTag: {row['commitTag']}", f"captured: {row['captureTime']}",
         f"blob: {row['blob']}", "publication: two", "record: 20261123T030000-two",

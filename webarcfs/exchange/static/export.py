@@ -22,7 +22,7 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.errors import Interrupted
-from webarcfs.archive.model.metadata import MetaData, format_time
+from webarcfs.archive.model.metadata import MetaData
 from webarcfs.content.rewriting.references import LONGEST_BODY
 from webarcfs.exchange import documents
 from webarcfs.exchange.bodies import SMALL
@@ -211,7 +211,7 @@ class _Export:
         store, blob = exported.store, found.files[found.data]
         row: dict[str, Any] = {
             "file": path, "url": meta.url, "commitTag": str(meta.commit_tag), "blob": blob, "mimeType": meta.mime_type,
-            "captureTime": format_time(meta.capture_time),
+            "captureTime": meta.capture_time.isoformat(),
         }  # fmt: skip
         changed = []
         new = self.out / _NEW
@@ -232,7 +232,7 @@ class _Export:
     ) -> pages.Document:
         """Return what is known of a document that is rewritten."""
         said = {
-            "url": meta.url, "captured": format_time(meta.capture_time), "commitTag": str(meta.commit_tag),
+            "url": meta.url, "captured": meta.capture_time.isoformat(), "commitTag": str(meta.commit_tag),
             "snapshot": str(exported.tag), "publication": exported.message.publication,
             "record": exported.message.job, "blob": found.files[found.data],
         }  # fmt: skip
