@@ -71,7 +71,7 @@ def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progr
     """
     remarks: list[str] = []
     files = [found for path in paths for found in _files(path, spool, stack, remarks)]
-    packed = {path: check(path, name if name == _STDIN_NAME else shown(path)) for path, name in files}
+    packed = {path: _checked(path, name) for path, name in files}
     whole = sum(path.stat().st_size for path, _ in files)
     sources: dict[str, Source] = {}
     done = 0
@@ -122,6 +122,14 @@ def name_of(sources: Sequence[Source]) -> str:
 def digest_of(sources: Sequence[Source]) -> str:
     """Return a short hash of all contents."""
     return hashlib.sha256("\n".join(sorted(source.digest for source in sources)).encode()).hexdigest()[:8]
+
+
+def _checked(path: Path, name: str) -> set[str]:
+    place = name if name == _STDIN_NAME else shown(path)
+    try:
+        return check(path, place)
+    except OSError as error:
+        raise UsageError(f"{place}: {error.strerror}") from None
 
 
 def _files(path: Path, spool: Path, stack: ExitStack, remarks: list[str]) -> Iterator[tuple[Path, str]]:

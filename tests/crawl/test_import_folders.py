@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.importing.sources import STDIN, chosen, listed, sources_of
+from agent.importing.sources import STDIN, chosen, files_of, listed, sources_of
 from agent.jobs import ending, importjob
 from tests.support import warcs
 from tests.support.crawls import Done, arcs
@@ -74,6 +74,23 @@ def test_formats_beside_each_other(archive: Archive, tmp_path: Path) -> None:
     put(tmp_path / "single.warc", "d")
     imported(archive, tmp_path / "top", tmp_path / "single.warc", tmp_path / "top" / "a.warc.gz")
     assert arcs(archive, HOST) == {"a", "b", "c", "d"}
+
+
+def test_a_file_that_cannot_be_read_is_named() -> None:
+    """As of a disk that fails; the kernel has a file that nobody can read from its start."""
+    with pytest.raises(UsageError, match=r"/proc/\d+/mem: Input/output error"):
+        sources_of([Path("/proc/self/mem")])
+
+
+def test_exported_files_may_be_given_by_their_folder(tmp_path: Path) -> None:
+    put(tmp_path / "out" / "webarc-00001.warc.gz", "a")
+    put(tmp_path / "out" / "webarc-00000.warc.gz", "b")
+    with ExitStack() as stack:
+        names = [
+            path.name
+            for path in files_of([tmp_path / "out", tmp_path / "out" / "webarc-00000.warc.gz"], tmp_path, stack)
+        ]
+    assert names == ["webarc-00000.warc.gz", "webarc-00001.warc.gz", "webarc-00000.warc.gz"]
 
 
 def test_a_file_that_is_still_written_is_left_out(tmp_path: Path) -> None:
