@@ -98,7 +98,9 @@ class Service:
                     break
                 signals.wait(self.dispatch.seconds_to_next(min(_LONGEST_SLEEP, systemd.watchdog_seconds() or 1.0)))
             self._drain(signals)
-            return _exit(self.dispatch.ended) if self.once else Exit.DONE
+            if not self.once:
+                return Exit.DONE
+            return Exit.FAILED if self.steps.failed else _exit(self.dispatch.ended)
 
     def reload(self) -> None:
         """Read webarc.toml again. If it is wrong, the old settings stay in force and status shows the errors."""

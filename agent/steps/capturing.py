@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from pathlib import Path
 
-from agent.catalogue import ways
 from agent.catalogue.describing import SYSTEM
 from agent.jobfolder import definition, folders
 from agent.jobfolder.definition import Definition
@@ -17,7 +17,8 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Occasion, Record
 from webarcfs.archive.config import settings_file
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Interrupted, UsageError
+from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.model.errors import Damaged, Interrupted, UsageError
 
 
 def capture(archive: Archive, record: Record, stop: threading.Event, progress: Progress) -> JobOutcome | None:
@@ -30,21 +31,7 @@ def capture(archive: Archive, record: Record, stop: threading.Event, progress: P
     if folder is None or not folder.is_dir():
         if record.job and (archive.reports / record.job).is_dir():
             return None  # its record is written by the next start
-        with folders.alone(archive, record.publication):
-            kind = record.publication + (OCCASION if record.id.endswith(OCCASION) else "")
-            folder = folders.new_folder(archive, kind)
-            asked = Definition(
-                publication=publication,
-                profile=settings.profiles.get(publication.profile or ""),
-                instances=settings.crawl.max_instances,
-                record=record.id,
-                occasion=record.text(5) if record.occasion is Occasion.OCCASION else "",
-            )
-            definition.save(folder, asked)
-            begun = dataclasses.replace(record, job=folder.name).with_event("begun", SYSTEM, folder.name)
-            catalogue = Catalogue(archive)
-            _, blob = catalogue.read(record.id)
-            catalogue.save([begun], SYSTEM, f"{record.id}: begun", expected={record.id: blob})
+        folder = _begun(archive, record, publication, settings)
     outcome = crawljob.run(
         archive,
         publication,
@@ -59,6 +46,30 @@ def capture(archive: Archive, record: Record, stop: threading.Event, progress: P
     return outcome
 
 
-def way_is_plain(archive: Archive, record: Record) -> bool:
-    """Return whether nothing follows a capture."""
-    return ways.is_plain(ways.of_record(archive, record))
+def _begun(archive: Archive, record: Record, publication: Publication, settings: Settings) -> Path:
+    """Return the folder of the record's job, which is noted in the record; one that a killed process left is taken."""
+    kind = record.publication + (OCCASION if record.id.endswith(OCCASION) else "")
+    with folders.alone(archive, record.publication):
+        left = (each for each in folders.folders_of(archive, kind) if _is_of(each, record))
+        folder = next(left, None) or folders.new_folder(archive, kind)
+        asked = Definition(
+            publication=publication,
+            profile=settings.profiles.get(publication.profile or ""),
+            instances=settings.crawl.max_instances,
+            record=record.id,
+            occasion=record.text(5) if record.occasion is Occasion.OCCASION else "",
+        )
+        definition.save(folder, asked)
+        catalogue = Catalogue(archive)
+        current, blob = catalogue.read(record.id)
+        begun = dataclasses.replace(current, job=folder.name).with_event("begun", SYSTEM, folder.name)
+        catalogue.save([begun], SYSTEM, f"{record.id}: begun", expected={record.id: blob})
+    return folder
+
+
+def _is_of(folder: Path, record: Record) -> bool:
+    try:
+        asked = definition.load(folder)
+    except Damaged:
+        return False
+    return asked is not None and asked.record == record.id

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent.catalogue import stepfolders
+from agent.jobfolder import definition, folders
+from agent.jobfolder.definition import Definition
 from agent.service import history
 from tests.support import crawls
 from tests.support.agents import agent, status
@@ -18,6 +20,7 @@ from tests.support.site import Site
 from tests.support.waiting import until
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.config import settings_file
 from webarcfs.archive.config.directory import Archive
 
 archive = crawls.archive
@@ -128,3 +131,16 @@ def test_a_capture_of_a_record_outlives_the_agent(archive: Archive, site: Site) 
     assert found.job == job and [each.what for each in found.events] == ["new", "begun", "captured"]
     assert [each.id for each in Catalogue(archive).records("p")][1:] != [job] and not list(archive.jobs.iterdir())
     assert len(list(Catalogue(archive).ids("p"))) == 2
+
+
+def test_a_job_that_was_begun_and_not_noted_is_taken(archive: Archive, site: Site) -> None:
+    """kill -9 between the folder of the job and the record's note of it."""
+    _configure(archive, site, 'release = "by-hand"\nstep_by_step = true\n')
+    words = ("--publication", "p", "--archive", archive.root)
+    name = run_command("record", "new", *words).out.strip()
+    left = folders.new_folder(archive, "p")
+    publication = settings_file.load(archive.settings)[0].publications[0]
+    definition.save(left, Definition(publication=publication, record=name))
+    assert run_command("record", "step", name, "capture", "--archive", archive.root, timeout=120).code == 0
+    (found,) = Catalogue(archive).records("p")
+    assert (found.id, found.job, found.state) == (name, left.name, State.CAPTURED) and not list(archive.jobs.iterdir())

@@ -72,6 +72,8 @@ def test_the_whole_procedure_fills_the_record(archive: Archive, site: Site, tmp_
     assert {number for number, text in texts.items() if not text} <= _EMPTY
     assert [found.measures[0][number].text for number in range(76, 80)] == ["migration", "d", "s", "p"]
     assert set(found.measures[0]) == set(range(74, 82))
+    shown = agent("record", "show", name).out
+    assert "migration" in shown and "CMS 4" in shown
     assert texts[26] == "html: CMS 4; pdf: Acrobat 6" and texts[27] == "html: Firefox 1.5"
     assert texts[44] == "1" and texts[46] == "5" and (texts[50], texts[51]) == ("7", "0")
     assert (texts[2], texts[3], texts[71]) == ("5100", "Press office", "disk 7")

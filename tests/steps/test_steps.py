@@ -14,6 +14,7 @@ from agent.catalogue import stepfolders
 from agent.catalogue.keeping import ask_next
 from agent.converting import tidy
 from agent.converting.derived_forms import Forms
+from agent.jobfolder import definition
 from agent.service.history import read
 from agent.steps import checking, converting, plugin, running
 from agent.steps.running import run_step, run_waiting
@@ -23,6 +24,7 @@ from tests.support.stepped import captured, now_of, page, set_up, told
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
 from webarcfs.archive.catalogue.steps import Step
+from webarcfs.archive.config import settings_file
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, ReferencePage
 from webarcfs.archive.git.repository import Repository
@@ -262,3 +264,18 @@ def test_reference_pages_have_their_time(archive: Archive) -> None:
     later, since = (ReferencePage(url="http://e.org/", since=record.date + days) for days in (day, -day))
     publication = Publication(name="p", urls=(), check=(old, new, later, since))
     assert checking.pages_in_force(publication, record) == [new, since]
+
+
+def test_a_publication_that_is_deleted_goes_on_as_it_was(archive: Archive, tmp_path: Path) -> None:
+    marks = '[[publication.error_page]]\ncontains = "page 3"\nfrom = 2020-01-01T00:00:00\n'
+    set_up(archive, tmp_path / "backup", more=f"{marks}[[publication.exclude]]\nmatch = 'a.example'\nreason = 'r'\n")
+    record = captured(archive, _SITE)
+    publication = settings_file.load(archive.settings)[0].publications[0]
+    kept = json.dumps(definition.settings_of(publication, None)).encode()
+    assert definition.parsed(kept).publication == publication
+    Catalogue(archive).save([], "test", "settings", files={"publications/test.json": kept})
+    archive.settings.write_text("")  # it is gone, while its steps are to come
+    ask_next(archive, record)
+    assert run_waiting(archive, record.id) == []
+    found = now_of(archive, record)
+    assert found.text(44) == "1" and found.text(62) == "First: good" and found.state is State.CHECKED

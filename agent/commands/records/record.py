@@ -21,7 +21,7 @@ from agent.commands.common import archive_option, follow, opened, settings_of
 from agent.jobfolder import names
 from agent.steps import running
 from webarcfs.archive.catalogue import dublin_core, people, record_xml
-from webarcfs.archive.catalogue.fields import FIELDS, Edit, Field, step_of
+from webarcfs.archive.catalogue.fields import BY_NUMBER, FIELDS, Edit, Field, step_of
 from webarcfs.archive.catalogue.record import Record, State
 from webarcfs.archive.catalogue.workflow import RULES, Decision, Right
 from webarcfs.archive.config.directory import Archive
@@ -129,6 +129,9 @@ def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -
             table.add_row(str(field.number), field.en, text)
         elif with_empty:
             table.add_row(str(field.number), field.en, f"- ({step_of(field)})", style="dim")
+    for measure in found.measures:
+        for number, value in measure.items():
+            table.add_row(str(number), BY_NUMBER[number].en, value.text)
     console.print(table)
 
 
