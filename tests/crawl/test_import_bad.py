@@ -27,6 +27,7 @@ from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.config.settings import Profile
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.metadata import format_time
+from webarcfs.warc import gzipstream
 from webarcfs.warc.fields import digest_key, parse_date
 from webarcfs.warc.foreignfile import records, stream_of
 
@@ -110,6 +111,22 @@ def test_a_damaged_member_costs_its_record() -> None:
         assert complaints or len(found) == 3
     found, complaints = split(members[0] + b"rubbish" * 20 + members[2] + b"rubbish")
     assert ([block[-1:] for block in found], len(complaints)) == ([b"1", b"3"], 2)
+
+
+def test_a_member_that_grows_beyond_measure_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is damage: its neighbours are read, and of it no more than the bound."""
+    monkeypatch.setattr(gzipstream, "BOMB_SIZE", 1 << 22)
+    good = [gzip.compress(warcs.record("resource", url(name), name.encode())) for name in ("one", "two", "three")]
+    bomb = gzip.compress(warcs.record("resource", url("bomb"), bytes(40 << 20)))
+    stream = stream_of(BytesIO(good[0] + bomb + b"".join(good[1:])))
+    sizes, complaints = [], list[str]()
+    for record in records(stream, lambda what, _: complaints.append(what)):
+        size = 0
+        while data := record.read(1 << 16):
+            size += len(data)
+        sizes.append((size, record.whole()))
+    assert [size for size, whole in sizes if whole] == [3, 3, 5]
+    assert complaints and max(sizes)[0] < 6 << 20
 
 
 def test_what_is_no_warc(archive: Archive, tmp_path: Path) -> None:
