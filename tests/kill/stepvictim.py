@@ -23,11 +23,11 @@ from webarcfs.archive.config.directory import open_archive
 
 #: Name → the function before whose call the process dies, and how many of its calls a chain of steps has.
 POINTS: dict[str, tuple[Any, str, int]] = {
-    "save": (webarcfs.archive.catalogue.catalogue.Catalogue, "save", 4),
+    "save": (webarcfs.archive.catalogue.catalogue.Catalogue, "save", 5),
     "refs": (webarcfs.archive.git.repository.Repository, "update_refs", 4),
-    "next": (agent.steps.running, "ask_next", 4),
-    "done": (agent.catalogue.stepfolders, "done", 4),
-    "ask": (agent.catalogue.stepfolders, "ask", 3),
+    "next": (agent.steps.running, "ask_next", 5),
+    "done": (agent.catalogue.stepfolders, "done", 5),
+    "ask": (agent.catalogue.stepfolders, "ask", 4),
     "put": (agent.converting.derived_forms.FormsWriter, "put", 6),
     "flush": (agent.converting.derived_forms.FormsWriter, "flush", 2),
     "tidy": (agent.converting.tidy.Tidy, "_ended", 1),

@@ -34,15 +34,17 @@ name = "First"
 """
 
 
-def captured(archive: Archive, pages: Mapping[str, bytes | None], state: State = State.COUNTED) -> Record:
-    """Publish pages, and return the record of that capture in a state."""
+def captured(
+    archive: Archive, pages: Mapping[str, bytes | None], state: State = State.COUNTED, release: str = "by-hand"
+) -> Record:
+    """Publish pages, and return the record of that capture in a state, with the way of its release."""
     publish(archive, pages=pages)
     recovery.catch_up(archive)
     catch_up_records(archive)
     catalogue = Catalogue(archive)
     newest, blob = catalogue.read(next(catalogue.ids("test")))
     events = [replace(each, state=state) for each in newest.events]
-    waiting = replace(newest, state=state, release="by-hand", events=tuple(events))
+    waiting = replace(newest, state=state, release=release, events=tuple(events))
     catalogue.save([waiting], "test", "waits", expected={newest.id: blob})
     return catalogue.read(newest.id)[0]
 
