@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from markupsafe import Markup
 
@@ -74,7 +75,7 @@ class DeskLook:
 
         def token(action: str, state: str = "") -> Markup:
             assert visit is not None, "a form needs a session"
-            made = visit.desk.tokens.form(visit.session.public, action, state)
+            made = visit.desk.tokens.form(visit.session.public, unquote(action), state)
             return Markup('<input type="hidden" name="{}" value="{}">').format(TOKEN, made)
 
         more = {

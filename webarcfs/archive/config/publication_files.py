@@ -128,12 +128,51 @@ def edited_text(archive: Archive, name: str, values: Mapping[str, Any], removed:
         if name_ not in inner:
             raise UsageError(f"{PUBLICATIONS}/{path.name} does not say {key}")
         del inner[name_]
+    new = {key: value for key, value in values.items() if key not in table and "." not in key}
     for key, value in values.items():
-        inner, name_ = _inner(table, key)
-        inner[name_] = value
-    text = document.as_string()
+        if key not in new:
+            inner, name_ = _inner(table, key)
+            inner[name_] = value
+    text = _with_keys(document.as_string(), new)
     with_text(archive, name, text)
     return text
+
+
+def _with_keys(text: str, new: Mapping[str, Any]) -> str:
+    """Return the text with keys added to its publication, behind its last key: comments stay above what they are about.
+
+    Tables come behind all that there is.
+    """
+    document = toml_file.parsed(text, PUBLICATIONS)
+    table: Any = document["publication"][0]
+    for key, value in new.items():
+        table[key] = value
+    plain_ = {key: value for key, value in new.items() if not _is_table(value)}
+    lines = text.splitlines(keepends=True)
+    begin = next((at for at, line in enumerate(lines) if line.lstrip().startswith("[[publication]]")), None)
+    if not plain_ or len(plain_) < len(new) or begin is None:
+        return document.as_string()
+    ends = (at for at in range(begin + 1, len(lines)) if lines[at].lstrip().startswith("["))
+    end = next(ends, len(lines))
+    while end > begin + 1 and lines[end - 1].strip()[:1] in ("", "#"):
+        end -= 1
+    before = "".join(lines[:end])
+    before += "" if before.endswith("\n") else "\n"
+    made = before + toml_file.text_of(plain_) + "".join(lines[end:])
+    # A line that begins as a table, or a comment, may be part of a long value; then the library finds the place.
+    is_same = _parsed(made) == tomllib.loads(document.as_string())
+    return made if is_same else document.as_string()
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(each, Mapping) for each in value))
 
 
 def _inner(table: Any, key: str) -> tuple[Any, str]:

@@ -1,0 +1,363 @@
+"""Forms of the desk: what they do, sent twice, late, without a session, by two at once; texts in every script."""
+
+from __future__ import annotations
+
+import threading
+from urllib.parse import quote
+
+import pytest
+
+from agent.acts import deciding
+from agent.desk import forms, limits, ticks
+from agent.jobfolder import jobstate, orders
+from agent.jobfolder.jobstate import JobState, Phase
+from agent.jobfolder.names import step_folder
+from tests.desk.conftest import DOMAIN, World
+from tests.support.desks import PASSWORD, Answer, Client
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.people import Acting
+from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.steps import Step
+from webarcfs.archive.catalogue.workflow import Decision, Role
+from webarcfs.gate import access_file
+
+pytestmark = pytest.mark.store
+SCRIPTS = (
+    "\u4f8b\u5b50 \u0627\u0644\u0639\u0631\u0628\u064a\u0629 \u05e2\u05d1\u05e8\u05d9\u05ea \u0937\u093f \U0001f4da "
+    "<b>&amp; 100 % %(what)s {{ 7*7 }} \"'`"
+)
+BERT = Acting("Bert", Role.ARCHIVIST)
+
+
+def state(world: World, at: int) -> State:
+    return Catalogue(world.archive).read(world.ids[at])[0].state
+
+
+def text(world: World, at: int, number: int) -> str:
+    return Catalogue(world.archive).read(world.ids[at])[0].text(number)
+
+
+def path(world: World, at: int, word: str = "") -> str:
+    return f"/snapshot/{world.ids[at]}" + (f"/{word}" if word else "")
+
+
+# -- one snapshot ------------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_released_rejected_taken_back_and_withdrawn_by_its_buttons(own: World) -> None:
+    anna = own.served.client("anna")
+    page = anna.submit(anna.get(path(own, 1)), path(own, 1, "release"))
+    assert state(own, 1) is State.RELEASED and "Readers see it" in page.words
+    page = anna.submit(page, path(own, 1, "withdraw"), {"reason": f"wrong {SCRIPTS}"})
+    assert state(own, 1) is State.CHECKED and SCRIPTS in page.words
+    assert anna.submit(anna.get(path(own, 2)), path(own, 2, "reject")).status == 400, "a rejection needs a reason"
+    anna.submit(anna.get(path(own, 2)), path(own, 2, "reject"), {"reason": "half of it is missing"})
+    assert state(own, 2) is State.REJECTED
+    anna.submit(anna.get(path(own, 2)), path(own, 2, "reopen"))
+    assert state(own, 2) is State.CAPTURED, "of what it was before, its record says nothing"
+    assert Catalogue(own.archive).read(own.ids[2])[0].events[-1].by == "Anna \u4f8b"
+
+
+def test_a_form_that_is_sent_twice_or_late_does_nothing_and_says_what_is_so_now(own: World) -> None:
+    anna = own.served.client("anna")
+    page = anna.get(path(own, 1))
+    other = anna.get(path(own, 1))
+    assert anna.submit(page, path(own, 1, "release")).status == 200
+    events = len(Catalogue(own.archive).read(own.ids[1])[0].events)
+    twice = anna.submit(page, path(own, 1, "release"))
+    assert twice.status == 409 and "sent already" in twice.words and "released" in twice.words
+    late = anna.submit(other, path(own, 1, "reject"), {"reason": "late"})
+    assert late.status == 409 and "released by now" in late.words
+    deciding.decide(own.archive, own.ids[1], Decision.WITHDRAW, BERT, "again")
+    assert len(Catalogue(own.archive).read(own.ids[1])[0].events) == events + 1
+    very_late = anna.submit(other, path(own, 1, "release"))
+    assert very_late.status == 409 and state(own, 1) is State.CHECKED
+
+
+def test_what_was_typed_survives_the_end_of_a_session(own: World) -> None:
+    anna = own.served.client("anna")
+    page = anna.get(path(own, 1))
+    anna.cookies.clear()
+    lapsed = anna.submit(page, path(own, 1, "describe"), {"remarks": SCRIPTS + "\nsecond line"})
+    assert lapsed.status == 403 and "session was over" in lapsed.words
+    wrong = anna.submit(lapsed, "/login", {"name": "anna", "password": "wrong"})
+    back = anna.submit(wrong, "/login", {"name": "anna", "password": PASSWORD})
+    assert back.status == 200
+    assert back.form(path(own, 1, "describe"))["remarks"] == [SCRIPTS + "\nsecond line"]
+    assert text(own, 1, 6) == "", "nothing was sent yet"
+    saved = anna.submit(back, path(own, 1, "describe"))
+    assert saved.status == 200 and text(own, 1, 6) == SCRIPTS + "\nsecond line"
+    anna.cookies.clear()
+    page = anna.submit(anna.submit(saved, path(own, 1, "describe"), {"remarks": "mine"}), "/login", {
+        "name": "anna", "password": PASSWORD})  # fmt: skip
+    deciding.edit(own.archive, own.ids[1], {"remarks": "Bert's"}, BERT)
+    late = anna.submit(page, path(own, 1, "describe"))
+    assert late.status == 409 and text(own, 1, 6) == "Bert's", "the state that it was made for came along"
+
+
+def test_two_editors_lose_nothing(own: World) -> None:
+    anna, bert = own.served.client("anna"), own.served.client("bert")
+    ours, theirs = anna.get(path(own, 1)), bert.get(path(own, 1))
+    assert bert.submit(theirs, path(own, 1, "describe"), {"remarks": "Bert's", "signature": "77"}).status == 200
+    conflict = anna.submit(ours, path(own, 1, "describe"), {"remarks": "Anna's"})
+    assert conflict.status == 409
+    assert conflict.form(path(own, 1, "describe"))["remarks"] == ["Anna's"]
+    assert "It is now: Bert's" in conflict.words and "It is now: 77" in conflict.words
+    assert text(own, 1, 6) == "Bert's"
+    saved = anna.submit(conflict, path(own, 1, "describe"), {"signature": "77"})
+    assert saved.status == 200 and (text(own, 1, 6), text(own, 1, 2)) == ("Anna's", "77")
+    results: list[int] = []
+
+    def edit(client: Client, page: Answer, text: str) -> None:
+        results.append(client.submit(page, path(own, 2, "describe"), {"remarks": text}).status)
+
+    pages = [client.get(path(own, 2)) for client in (anna, bert)]
+    both = [threading.Thread(target=edit, args=each) for each in zip((anna, bert), pages, ("one", "two"), strict=True)]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    assert sorted(results) == [200, 409]
+
+
+def test_fields_that_are_not_for_a_role_are_told_and_not_taken(own: World) -> None:
+    adam = own.served.client("adam")
+    page = adam.get(path(own, 1))
+    fields = page.form(path(own, 1, "describe"))
+    assert "bytes" in fields and "person" not in fields
+    forged = adam.submit(page, path(own, 1, "describe"), {"person": "somebody else"})
+    assert forged.status == 403 and text(own, 1, 8) == ""
+    rita = own.served.client("rita")
+    assert f'action="{path(own, 1, "describe")}"' not in rita.get(path(own, 1)).text
+
+
+def test_steps_are_asked_for_and_looks_and_measures_kept(own: World) -> None:
+    anna = own.served.client("anna")
+    page = anna.get(path(own, 1))
+    page = anna.submit(page, path(own, 1, "measure"), {
+        "measureKind": "migration", "measureDescription": SCRIPTS, "measureBytes": "12"})  # fmt: skip
+    assert page.status == 200 and Catalogue(own.archive).read(own.ids[1])[0].measures
+    assert anna.submit(anna.get(path(own, 1)), path(own, 1, "measure"), {"measureKind": ""}).status == 400
+    assert (
+        anna.submit(anna.get(path(own, 1)), path(own, 1, "measure"), {"measureKind": "x", "measureBytes": "-1"}).status
+        == 400
+    )
+    again = anna.submit(anna.get(path(own, 1)), path(own, 1, "step"), {"step": "count", "again": "yes"})
+    assert again.status == 200 and "waits for an agent" in again.words
+    assert (own.archive.jobs / step_folder(own.ids[1], Step.COUNT)).is_dir()
+    assert (
+        anna.submit(
+            anna.get(path(own, 1)), path(own, 1, "measure"), {"measureKind": "x"}, to=path(own, 1, "step")
+        ).status
+        == 403
+    )
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+def test_all_that_passed_are_released_each_judged_alone(own: World) -> None:
+    anna = own.served.client("anna")
+    page = anna.get("/snapshots?waits=yes&tick=passed")
+    assert page.form("/snapshots/ticks")["t"] == ["5", "3", "2"]
+    deciding.decide(own.archive, own.ids[2], Decision.REJECT, BERT, "meanwhile")
+    done = anna.submit(page, "/snapshots/ticks", to="/snapshots/release")
+    assert "Released: 2. Not released: 1." in done.words and "it is rejected" in done.words
+    assert [state(own, at) for at in (1, 2, 4)] == [State.RELEASED, State.REJECTED, State.RELEASED]
+
+
+def test_ticks_are_kept_over_pages_and_changed_alike(own: World) -> None:
+    anna = own.served.client("anna")
+    page = anna.get("/snapshots")
+    fields = {"t": ["1", "3"]}
+    led = anna.submit(page, "/snapshots/ticks", {**fields, "go": "1"}, follow=False)
+    assert led.headers["location"] == "/snapshots?ticked=1%2C3"
+    kept = anna.get(led.headers["location"])
+    assert sorted(kept.form("/snapshots/ticks")["t"]) == ["1", "3"]
+    form = anna.submit(kept, "/snapshots/ticks", to="/snapshots/several")
+    done = anna.submit(form, "/snapshots/edit", {"project": SCRIPTS})
+    assert "Changed: 2 snapshots." in done.words
+    assert [text(own, at, 4) for at in (0, 1, 2)] == [SCRIPTS, "Internet", SCRIPTS]
+    assert anna.submit(anna.get("/snapshots"), "/snapshots/ticks", to="/snapshots/release").status == 400
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "state=counted", "q=example+2026", "year=2026", "publication=p&complete=yes", "order=oldest", "q=%00%ff",
+        "page=9999", "page=-1", "year=9999", "ticked=1-999999999", "state=%27", "tick=x",
+    ],
+)  # fmt: skip
+def test_filters_are_in_the_url_and_broken_ones_harm_nothing(world: World, query: str) -> None:
+    page = world.served.client("rita").get(f"/snapshots?{query}")
+    assert page.status == 200
+    table = world.served.client("rita").get(f"/snapshots.csv?{query}")
+    assert table.status == 200 and table.text.startswith("number,snapshot")
+
+
+def test_ticks_are_written_short_and_bounded() -> None:
+    assert ticks.written([1, 2, 3, 7, 9, 10]) == "1-3,7,9-10"
+    assert ticks.read("1-3,7,9-10") == {1, 2, 3, 7, 9, 10}
+    assert len(ticks.read("1-99999999")) == limits.AT_ONCE
+    assert ticks.read("x,-1,1-,--,\u0661,3") == {3}
+
+
+# -- access, options, publications, jobs -------------------------------------------------------------------------------
+
+
+def test_a_page_is_withheld_and_given_back(own: World) -> None:
+    anna = own.served.client("anna")
+    url = f"http://{DOMAIN}/b.html"
+    page = anna.get(f"/access?url={quote(url, safe='')}")
+    assert page.form("/access/withhold")["url"] == [url]
+    without = anna.submit(page, "/access/withhold", {"reason": ""})
+    assert without.status == 400 and without.form("/access/withhold")["url"] == [url]
+    wrong = anna.submit(without, "/access/withhold", {"reason": SCRIPTS, "captured": "yesterday"})
+    assert wrong.status == 400 and wrong.form("/access/withhold")["reason"] == [SCRIPTS]
+    done = anna.submit(wrong, "/access/withhold", {"captured": "2026-01-01..", "url": f"{url}\nhttp://{DOMAIN}/old/*"})
+    assert done.status == 200 and SCRIPTS in done.words
+    rules = access_file.load(own.archive).rules
+    assert {each.url for each in rules} == {url, f"http://{DOMAIN}/old/*"} and rules[0].by == "Anna \u4f8b"
+    anna.submit(done, "/access/lift")
+    assert len(access_file.load(own.archive).rules) == 1
+    own.archive.access_rules.write_text("broken\n")
+    assert "have a fault" in anna.get("/access").words
+
+
+def test_options_are_saved_beside_the_comments_and_faults_keep_what_was_typed(own: World) -> None:
+    adam = own.served.client("adam")
+    before = own.archive.settings.read_text()
+    page = adam.get("/options")
+    wrong = adam.submit(page, "/options", {"crawl.depth": "deep", "crawl.wait": "2.5"})
+    assert wrong.status == 400 and own.archive.settings.read_text() == before
+    assert wrong.form("/options")["crawl.depth"] == ["deep"]
+    assert wrong.page.xpath('//span[@id="f-crawl-depth-fault"]')
+    done = adam.submit(
+        wrong, "/options", {"crawl.depth": "4", "describe.institution": SCRIPTS, "closed_for": "30 years"}
+    )
+    after = own.archive.settings.read_text()
+    assert done.status == 200
+    assert "# people write comments here" in after and "depth = 4 # not more" in after and "wait = 2.5" in after
+    assert own.served.desk.settings().describe.institution == SCRIPTS
+    late = adam.get("/options")
+    own.archive.settings.write_text(after + "# by hand\n")
+    assert adam.submit(late, "/options", {"crawl.depth": "5"}).status == 409
+    assert 'name="crawl.depth"' not in own.served.client("anna").get("/options").text, "shown, not changed"
+    own.archive.settings.write_text("broken = [")
+    assert "have faults" in adam.get("/options").words and adam.get("/").status == 200
+
+
+def test_comments_in_publications_d_are_kept_byte_for_byte(own: World) -> None:
+    folder = own.archive.settings.with_name("publications.d")
+    folder.mkdir()
+    written = (
+        "# \u4f8b kept by hand\n\n[[publication]]\nname = 'q'   # the name\n"
+        "urls = [\n  'http://www.example.test/', # start\n]\ndepth = 2 # two\n\n"
+        "# why this is out\n[[publication.exclude]]\nmatch = 'dip.example.test'\nreason = 'own system'\n"
+    )
+    (folder / "q.toml").write_text(written)
+    carl = own.served.client("carl")
+    page = carl.get("/publications/q")
+    assert carl.submit(page, "/publications/q").status == 200
+    assert (folder / "q.toml").read_text() == written, "nothing was different"
+    page = carl.get("/publications/q")
+    done = carl.submit(page, "/publications/q", {"interval": "1 week"})
+    assert done.status == 200
+    assert (folder / "q.toml").read_text() == written.replace(
+        "depth = 2 # two\n", 'depth = 2 # two\ninterval = "1 week"\n'
+    )
+    late, other = carl.get("/publications/q"), carl.get("/publications/q")
+    assert carl.submit(late, "/publications/q", {"depth": "3"}).status == 200
+    conflict = carl.submit(other, "/publications/q", {"depth": "4"})
+    assert conflict.status == 409 and "It is now: 3" in conflict.words
+    assert conflict.form("/publications/q")["depth"] == ["4"]
+    retired = carl.submit(carl.get("/publications/q"), "/publications/q/retire")
+    assert retired.status == 200 and "retired = true" in (folder / "q.toml").read_text()
+    kept = carl.get("/publications/p")
+    assert 'action="/publications/p"' not in kept.text and "kept in webarc.toml" in kept.words
+    (folder / "q.toml").write_text("broken = [")
+    assert "fault" in carl.get("/publications").words
+    assert carl.get("/publications/q").status in (400, 503)
+
+
+def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:
+    folder = own.archive.jobs / "20261010T030000-p"
+    folder.mkdir()
+    jobstate.save(folder, JobState(job=folder.name, publication="p", state=Phase.COLLECTING, documents=12))
+    anna = own.served.client("anna")
+    page, other = anna.get("/running"), anna.get("/running")
+    action = f"/job/{folder.name}/order"
+    done = anna.submit(page, action, {"word": "pause"})
+    assert done.status == 200 and "nobody runs the job" in done.words
+    (given,) = orders.after(folder, 0)
+    assert (given.word, given.by) == ("pause", "Anna \u4f8b")
+    assert anna.submit(other, action, {"word": "stop"}).status == 409
+    assert anna.submit(anna.get("/running"), action, {"word": "discard"}).status == 400
+    assert anna.submit(anna.get("/running"), action, {"word": "deadline", "value": "yesterday"}).status == 400
+    assert anna.submit(anna.get("/running"), action, {"word": "exclude", "value": "cal.example.test"}).status == 200
+    assert len(orders.after(folder, 0)) == 2
+    page = anna.get("/running")
+    jobstate_file = folder / jobstate.FILE
+    jobstate_file.unlink()
+    for each in (folder / "orders").iterdir():
+        each.unlink()
+    (folder / "orders").rmdir()
+    folder.rmdir()
+    assert anna.submit(page, action, {"word": "stop"}).status == 404, "the job ended while its page was open"
+
+
+def test_a_capture_is_begun_on_an_occasion(own: World) -> None:
+    anna = own.served.client("anna")
+    page = anna.get("/new?publication=p")
+    assert anna.submit(page, "/new", {"publication": "nothing", "reason": "x"}).status == 400
+    done = anna.submit(anna.get("/new"), "/new", {"publication": "p", "reason": f"election {SCRIPTS}", "remarks": "r"})
+    assert done.status == 200 and SCRIPTS in done.words
+    (made,) = (each for each in Catalogue(own.archive).records() if each.state is State.OPEN)
+    assert made.text(5) == f"election {SCRIPTS}" and made.text(6) == "r"
+    assert (own.archive.jobs / step_folder(made.id, Step.CAPTURE)).is_dir()
+    for each in (own.archive.jobs / step_folder(made.id, Step.CAPTURE)).iterdir():
+        each.unlink()
+    (own.archive.jobs / step_folder(made.id, Step.CAPTURE)).rmdir()
+    place = f"/snapshot/{quote(made.id, safe='')}"
+    cancelled = anna.submit(anna.get(place), f"{place}/cancel", {"reason": "not now"})
+    assert cancelled.status == 200 and "cancelled" in cancelled.words
+
+
+# -- preview -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_preview_shows_what_is_unreleased_to_one_person_and_one_record(own: World) -> None:
+    anna = own.served.client("anna")
+    frame = anna.get(path(own, 4, "preview"))
+    assert frame.status == 200 and "NOT RELEASED" in frame.words and frame.path.startswith("/s/")
+    source = frame.page.xpath("//iframe/@src")[0]
+    nobody = Client(own.served.port)
+    part = nobody.ask("GET", source)
+    assert part.status == 200 and b"Hello 4" in part.body and part.headers["cache-control"] == "private, no-store"
+    assert (
+        "sandbox" in part.headers["content-security-policy"]
+        and "script-src 'none'" in part.headers["content-security-policy"]
+    )
+    assert nobody.ask("GET", frame.path).status == 403, "the frame is for the person of the session"
+    assert own.served.client("bert").get(frame.path).status == 404, "and for no other"
+    token = source.split("/")[2]
+    for forged in (token[:-1], token + "x", token.replace(".", "", 1), "x"):
+        assert nobody.ask("GET", source.replace(token, forged)).status in (403, 404)
+    hidden = anna.get(frame.path.replace("20261005", "20261003"))
+    assert "Hello 2" not in hidden.text, "another unreleased snapshot is not shown in it"
+    link = next(each for each in part.text.split('"') if each.endswith("/b.html"))
+    assert "NOT RELEASED" in anna.get(link).words
+    away = next(each for each in part.text.split('"') if "/notice/external" in each)
+    assert "leads out of the snapshot" in anna.get(away.replace("&amp;", "&")).words
+    anna.submit(anna.get("/"), "/logout")
+    assert nobody.ask("GET", source).status in (403, 404), "it ends with its session"
+
+
+def test_forms_keep_their_texts_and_lose_what_no_file_can_hold() -> None:
+    form = forms.parse(
+        ("a=%00x%0D%0Ay%E4%BE%8B&a=" + quote("\ud7ff\x0b\ufffe z")).encode(),
+        "application/x-www-form-urlencoded; charset=utf-8",
+    )
+    assert form.all("a") == ("x\ny\u4f8b", "\ud7ff z")
+    assert form.typed() == [("a", "x\ny\u4f8b"), ("a", "\ud7ff z")]
+    assert forms.of_pairs([("password", "x"), ("token", "y"), ("b", "c")]).typed() == [("b", "c")]
