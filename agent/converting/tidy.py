@@ -53,6 +53,8 @@ PROCESSES = min(2, os.cpu_count() or 1)
 _MEMORY, _FILE, PATIENCE = 1 << 30, 128 << 20, 20.0
 #: Messages of a page that are kept; all are counted.
 MOST_MESSAGES = 200
+#: Tidy reads no settings but ours, and speaks English.
+_ENVIRONMENT = {"PATH": os.defpath, "HOME": "/nonexistent", "LC_ALL": "C"}
 _MESSAGE = re.compile(rb"[^:\n]*:(\d+):(\d+): (\w+): ([^\n]*)")
 _BETWEEN_LOOKS = 0.05
 
@@ -126,7 +128,7 @@ def converter(settings: Path) -> Converter:
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
+        return subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False, env=_ENVIRONMENT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise WebarcError(f"{command[0]} does not answer: {error}") from None
 
@@ -202,7 +204,7 @@ class Tidy(Generic[T]):
         try:
             batch.process = subprocess.Popen(
                 command, cwd=batch.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL, start_new_session=True,
+                stderr=subprocess.DEVNULL, env=_ENVIRONMENT, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
             raise WebarcError(f"{self._how.program} cannot be started: {error}") from None

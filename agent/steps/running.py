@@ -24,13 +24,15 @@ from agent.steps.checking import check
 from agent.steps.context import Progress, StepContext, StepResult
 from agent.steps.converting import convert
 from agent.steps.indexing import index
+from agent.system import jsonfile
 from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.fields import BY_NUMBER
 from webarcfs.archive.catalogue.record import Record, State
 from webarcfs.archive.catalogue.steps import CHECKING, TABLE, Step, judged, progress_of, with_status
 from webarcfs.archive.catalogue.workflow import Decision, decided
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, NotFound, StepRefused, WebarcError
-from webarcfs.archive.model.metadata import now
+from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system import locks
 
 _log = logging.getLogger("webarc")
@@ -168,6 +170,7 @@ def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> 
         progress=how.progress,
     )
     result = _WORK[asked.step](context)
+    _note(context, result)
     event = CHECKING if result.waits else TABLE[asked.step].event
     state = None if result.waits else verdict.state
 
@@ -176,6 +179,16 @@ def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> 
         return filled.with_event(event, who, result.remark, state if each.state is record.state else None)
 
     return _saved(catalogue, record, asked, changed)
+
+
+def _note(step: StepContext, result: StepResult) -> None:
+    """Write what came of a step beside its report, for people who look for it without the catalogue."""
+    folder = step.archive.reports / step.record.job_name / str(step.asked.step)
+    folder.mkdir(parents=True, exist_ok=True)
+    fields = {BY_NUMBER[number].name: text for number, text in sorted(result.texts.items()) if text}
+    told = {"record": step.record.id, "step": str(step.asked.step), "asked": step.asked.asked, "by": step.person}
+    told |= {"finished": format_time(now()), "remark": result.remark}
+    jsonfile.write(folder / "step.json", {**told, "fields": fields})
 
 
 def _saved(catalogue: Catalogue, record: Record, asked: AskedStep, change: Callable[[Record], Record]) -> Record:

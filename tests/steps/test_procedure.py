@@ -84,6 +84,8 @@ def test_the_whole_procedure_fills_the_record(archive: Archive, site: Site, tmp_
     assert int(texts[68]) > 10_000 and (target / "catalogue.git").is_dir()
     job = archive.reports / found.job_name
     assert "CMS" not in (job / "convert" / "conversion.html").read_text() and (job / "check" / "checks.json").is_file()
+    for step in ("count", "convert", "index", "check", "backup"):
+        assert json.loads((job / step / "step.json").read_text())["record"] == name
     assert [each.what for each in found.events] == [
         "new", "begun", "captured", "counted", "converted", "indexed", "checking", "looked", "checked", "released",
         "backup", "measure",

@@ -71,6 +71,14 @@ def test_tags_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
     assert good.xhtml and not good.failed
 
 
+def test_settings_and_languages_of_the_machine_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = _converted(tmp_path, [f"{_HEAD}<p>x</div>".encode()])
+    (tmp_path / ".tidyrc").write_text("uppercase-tags: yes\nindent: yes\n")
+    for name, value in (("HOME", tmp_path), ("HTML_TIDY", tmp_path / ".tidyrc"), ("LANG", "de_DE.UTF-8")):
+        monkeypatch.setenv(name, str(value))
+    assert _converted(tmp_path, [f"{_HEAD}<p>x</div>".encode()]) == plain and plain[0].warnings == 1
+
+
 def test_many_warnings_are_counted_and_few_kept(tmp_path: Path) -> None:
     (found,) = _converted(tmp_path, [f"{_HEAD}{'</div>' * 900}<blah>".encode()])
     assert found.warnings >= 900 and len(found.messages) == tidy.MOST_MESSAGES and found.failed
