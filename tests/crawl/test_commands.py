@@ -64,7 +64,10 @@ def test_all_faults_of_options_are_told(archive: Archive, site: Site) -> None:
 
 def test_an_option_that_is_no_number(archive: Archive, site: Site) -> None:
     done = run_command("crawl", "--archive", archive.root, "--depth", "deep", site.url())
-    assert done.code == 1 and "--depth" in done.err and "deep" in done.err
+    assert done.code == 1
+    assert "command line: depth: 'deep' is not a whole number from 0 on, nor 'unlimited'" in done.err
+    done = run_command("crawl", "--archive", archive.root, "--max-hosts", "many", site.url())
+    assert done.code == 1 and "--max-hosts" in done.err and "many" in done.err
 
 
 @pytest.mark.parametrize("url", ["ftp://e.example/", "mailto:a@e.example", "http://", "http://a b/", "http://e.org:x/"])
@@ -181,7 +184,7 @@ def test_reports(archive: Archive, site: Site) -> None:
     content = json.loads((folder / "summary.json").read_text("utf-8"))
     assert set(content) == {
         "job", "publication", "commit_tags", "complete", "started", "finished", "seconds", "urls", "documents", "bytes",
-        "arcs", "redirects", "filter_errors",
+        "arcs", "redirects", "orders", "filter_errors",
     }  # fmt: skip
     assert content["job"] == outcome.job and content["job"].endswith(f"-{content['publication']}")
     assert content["commit_tags"] == list(outcome.tags) and content["complete"] is True

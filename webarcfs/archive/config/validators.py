@@ -77,7 +77,12 @@ def whole_or_unlimited(least: int, unlimited: int) -> Check:
     """Return a check for a whole number from `least` on, or the word for none, which is the number `unlimited`."""
 
     def check(value: Any) -> int:
-        return unlimited if value == UNLIMITED_WORD else int(whole(least)(value))
+        if value == UNLIMITED_WORD:
+            return unlimited
+        try:
+            return int(whole(least)(value))
+        except ValueError as error:
+            raise ValueError(f"{error}, nor {UNLIMITED_WORD!r}") from None
 
     return check
 
