@@ -168,13 +168,13 @@ def _members(path: Path, begin: int) -> Iterator[tuple[int, int, bytes]]:
             while not member.eof:
                 data = left or file.read(_READ_AT_ONCE)
                 try:
-                    found = member.decompress(data)
+                    found = member.decompress(data, _READ_AT_ONCE)  # a record of zeros grows a thousandfold
                 except zlib.error as error:
                     raise Damaged(f"{path}: what is at byte {offset} cannot be read: {error}") from None
-                if not data:
+                if not data and not found and not member.eof:
                     raise Damaged(f"{path} is cut off in the record at byte {offset}")
                 head += found[: max(_HEADS - len(head), 0)]
-                left = member.unused_data
+                left = member.unused_data if member.eof else member.unconsumed_tail
                 length += len(data) - len(left)
             yield offset, length, bytes(head)
             offset += length
