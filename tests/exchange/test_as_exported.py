@@ -26,7 +26,7 @@ from agent.jobs import exportedjob
 from agent.upkeep.verification import verify
 from tests.support import archives, exportedrecords
 from tests.support.archives import rows_of
-from tests.support.crawls import crawl
+from tests.support.crawls import count, crawl
 from tests.support.disks import small_disk
 from tests.support.exportedrecords import Made
 from tests.support.imports import command, killed_in
@@ -234,6 +234,25 @@ def test_what_a_publication_saw_and_what_readers_see_come_back(origin: Archive, 
             done = exportedjob.run(archive, [tmp_path / f"{name}.warc.gz"])
             assert (done.refused, done.faults, len(done.published)) == ((), (), len(selection))
             assert [each.tree for each in select(archive, Asked())] == [each.tree for each in selection]
+
+
+def test_crawls_go_on_as_they_would_have_there(empty: Archive, tmp_path: Path) -> None:
+    """What is gone is removed, what is the same is not stored again: by refs/publications and the tree."""
+    other = directory.create(tmp_path / "other")
+    with Site() as site:
+        site.add_html("/", '<a href="/a">a</a><a href="/b">b</a><a href="/old">o</a>')
+        site.add_html("/a", "This is a.")
+        site.add_html("/b", "This is b.")
+        site.add_nasty("/old", redirect("/a"))
+        crawl(other, site.url(), name="site")
+        exportedjob.run(empty, exported(select(other, Asked()), tmp_path / "out"))
+        site.add_html("/a", "Changed.")
+        site.gone("/b")
+        site.add_html("/old", "No redirect any more.")
+        outcomes = [crawl(archive, site.url(), name="site") for archive in (other, empty)]
+    told = [(count(outcome), outcome.summary["redirects"], outcome.complete) for outcome in outcomes]
+    assert told[0] == told[1] and told[0][0] == (1, 1, 1, 1)
+    shutil.rmtree(other.root)
 
 
 def test_one_such_import_at_a_time(origin: Archive, empty: Archive, tmp_path: Path) -> None:
