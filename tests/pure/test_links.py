@@ -1,6 +1,9 @@
 """What a crawl goes on with (/Cr-1.1/, /Cr-8/): links and requisites of pages, style sheets and feeds."""
 
+import os
+import threading
 import time
+from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
@@ -131,6 +134,22 @@ def test_css(css: str, links: list[str]) -> None:
 @pytest.mark.parametrize("mime_type", ["application/rss+xml", "text/xml"])
 def test_feeds(xml: str, links: list[str], mime_type: str) -> None:
     assert found(xml, mime_type) == [f"L http://e.org{link}" for link in links]
+
+
+def test_a_feed_has_no_file_of_this_machine_read(tmp_path: Path) -> None:
+    """A DTD that a document names is not opened: whoever opens this pipe waits for ever."""
+    pipe = tmp_path / "pipe.dtd"
+    os.mkfifo(pipe)
+    feed = f'<?xml version="1.0"?><!DOCTYPE rss SYSTEM "{pipe.as_uri()}"><rss><link>http://e.org/</link></rss>'.encode()
+    found: list[Link] = []
+    reader = threading.Thread(
+        target=lambda: found.extend(links_of(feed, "http://e.org/feed", "application/rss+xml", "utf-8")), daemon=True
+    )
+    reader.start()
+    reader.join(20)
+    if reader.is_alive():
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    assert [each.url for each in found] == ["http://e.org/"]
 
 
 @pytest.mark.parametrize("mime_type", ["text/plain", "image/png", "application/pdf", ""])

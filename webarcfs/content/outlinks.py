@@ -112,7 +112,8 @@ def _html(text: str, bases: list[str]) -> Iterator[Raw]:
 
 def _feed(data: bytes, bases: list[str]) -> Iterator[Raw]:
     """Yield the links of RSS, Atom and sitemaps; the root's xml:base is appended to `bases`."""
-    root = _parse(data, etree.XMLParser(collect_ids=False, **CAREFUL_XML))
+    # Without collect_ids=False: with it lxml reads the DTD that a document names, though load_dtd is off.
+    root = _parse(data, etree.XMLParser(**CAREFUL_XML))
     if root is None:
         return iter(())
     with suppress(UnicodeDecodeError):

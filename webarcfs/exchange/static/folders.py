@@ -1,6 +1,6 @@
 """Folders of snapshots as git's bytes, in which names are looked up, with the names that need a mark.
 
-Links lead to the same folders over and over. pygit2's own look-up makes objects, and loses 64 bytes each time (1.21).
+Links lead to the same folders over and over; pygit2's own look-up would make an object each time.
 """
 
 from __future__ import annotations
