@@ -36,7 +36,7 @@ def split(data: bytes) -> tuple[list[str], list[str]]:
     complaints: list[str] = []
     stream = stream_of(BytesIO(data))
     found = records(stream, lambda what, _: complaints.append(what))
-    return [each.fields["warc-target-uri"] for each in found if each.whole()], complaints
+    return [each.fields.get("warc-target-uri", "") for each in found if each.whole()], complaints
 
 
 ALL = split(b"".join(PAGES))
@@ -48,7 +48,7 @@ FORMS = {
     "with other frames behind the dictionary": skippable(DICTIONARY, WORDS)
     + skippable(SKIPPED, b"")
     + zst(PAGES, WORDS)[len(skippable(DICTIONARY, WORDS)) :],
-    "one frame": zstandard.ZstdCompressor(write_content_size=False).compress(b"".join(PAGES)),
+    "one frame": zstandard.ZstdCompressor(write_content_size=False, write_checksum=True).compress(b"".join(PAGES)),
     "two frames a record": zst([part for each in PAGES for part in (each[:100], each[100:])]),
 }
 
