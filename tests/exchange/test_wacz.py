@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from agent.jobs import exportedjob
+from tests.support import archives
 from tests.support.crawls import crawl
 from tests.support.disks import small_disk
 from tests.support.imports import command, killed_in
@@ -184,6 +187,21 @@ def test_a_full_disk_is_told_and_it_goes_on(archive: Archive, exported: Path, tm
             (disk / "ballast").unlink()
         export(archive, disk / "x.wacz")
         assert (disk / "x.wacz").read_bytes() == exported.read_bytes()
+
+
+def test_memory_is_flat_whatever_a_record_grows_to(tmp_path: Path) -> None:
+    """A body of zeros is a thousandth of its size in the file; each way it is taken piece by piece."""
+    archive, other = (directory.create(tmp_path / name) for name in ("archive", "other"))
+    archives.publish(archive, pages={"x": b"x"})
+    archives.add(archive, "x/large.bin", bytes(48 << 20))
+    tracemalloc.start()
+    try:
+        export(archive, tmp_path / "x.wacz")
+        assert exportedjob.run(other, [tmp_path / "x.wacz"]).refused == ()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 24 << 20
 
 
 @dataclass(frozen=True)
