@@ -35,6 +35,6 @@ def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         if row is None:
             raise NotFound(f"there is no snapshot {other}")
         if not one:
-            same = tables.listed(Chosen(publication=row.publication), limit=2)
-            one = row.before or next((each.id for each in same if each.id != other), other)
+            same = tables.listed(Chosen(publication=row.publication), limit=limits.ROWS)
+            one = row.before or next((each.id for each in same if each.id != other and each.has_parts), other)
     return RedirectResponse(f"/compare/{quote(one, safe='')}..{quote(other, safe='')}", 303, dict(NO_STORE))

@@ -1,0 +1,337 @@
+"""The desk in Chromium: a week's twelve tasks within their clicks, nobody kept out, scripts off, live figures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page
+
+from agent.jobfolder import jobstate, orders
+from agent.jobfolder.jobstate import JobState, Phase
+from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id
+from tests.support import desks
+from tests.support.browsers import chromium, needs_chromium
+from tests.support.desks import PASSWORD
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import State
+from webarcfs.gate import access_file
+
+pytestmark = [pytest.mark.store, needs_chromium()]
+JOB = "20261010T030000-p"
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A desk with snapshots, a publication of its own file, and a job that fetches."""
+    archive = make_archive(tmp_path_factory.mktemp("busy") / "archive", STATES * 2)
+    folder = archive.settings.with_name("publications.d")
+    folder.mkdir()
+    (folder / "q.toml").write_text('[[publication]]\nname = "q"\nurls = ["http://www.example.test/"]\n')
+    (archive.jobs / JOB).mkdir()
+    jobstate.save(archive.jobs / JOB, job(10))
+    (archive.reports / JOB.replace("10T", "05T")).mkdir()
+    with desks.served(archive) as served:
+        yield World(archive, served, tuple(record_id(at) for at in range(2 * len(STATES))))
+
+
+def job(documents: int) -> JobState:
+    return JobState(
+        job=JOB, publication="p", state=Phase.COLLECTING, stage="capture", done=documents, known=100,
+        documents=documents, bytes=documents * 1000, urls={"done": documents, "waiting": 100 - documents},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+@dataclass
+class Hand:
+    """A person at the browser, whose clicks are counted after the login."""
+
+    tab: Page
+    origin: str
+    clicks: int = field(default=0)
+
+    def login(self, name: str) -> None:
+        self.tab.goto(f"{self.origin}/")
+        self.tab.fill("#name", name)
+        self.tab.fill("#password", PASSWORD)
+        self.tab.click("main button")
+        self.tab.wait_for_selector(".who")
+
+    def click(self, place: str | Locator) -> None:
+        found = self.tab.locator(place).first if isinstance(place, str) else place
+        found.click()
+        self.tab.wait_for_load_state()
+        self.clicks += 1
+
+    def at_home(self) -> None:
+        self.tab.goto(f"{self.origin}/")
+        self.clicks = 0
+
+    @property
+    def words(self) -> str:
+        return self.tab.locator("main").inner_text()
+
+
+@pytest.fixture
+def hand(busy: World, browser: Browser) -> Iterator[Hand]:
+    context = browser.new_context(viewport={"width": 1300, "height": 900}, locale="en")
+    context.set_default_timeout(15_000)
+    made = Hand(context.new_page(), busy.served.origin)
+    made.login("carl")
+    yield made
+    context.close()
+
+
+def state(busy: World, at: int) -> State:
+    return Catalogue(busy.archive).read(busy.ids[at])[0].state
+
+
+def row(hand: Hand, at: int) -> Locator:
+    return hand.tab.locator(f"tr:has(a[href='/snapshot/{record_id(at)}'])")
+
+
+def test_what_needs_me_is_seen_at_once(hand: Hand) -> None:
+    assert "Waiting for a release" in hand.words and "No agent runs" in hand.words
+    assert row(hand, 9).is_visible() and "example.test, 10 Oct 2026, 03:00 CET" in row(hand, 9).inner_text()
+    assert hand.clicks == 0
+
+
+def test_a_snapshot_is_looked_at_and_released_in_three_clicks(hand: Hand, busy: World) -> None:
+    hand.click(row(hand, 9).locator("th a"))
+    hand.click("main >> text=Preview")
+    assert hand.tab.frame_locator("iframe").locator("p").first.inner_text().startswith("Hello 9")
+    hand.click("header button")
+    assert state(busy, 9) is State.RELEASED and hand.clicks == 3
+
+
+def test_links_of_a_preview_stay_in_it(hand: Hand) -> None:
+    hand.tab.goto(f"{hand.origin}/snapshot/{record_id(7)}/preview")
+    hand.tab.frame_locator("iframe").locator("a").first.click()
+    hand.tab.wait_for_url("**/b.html")
+    assert "NOT RELEASED" in hand.tab.locator("header").inner_text()
+    hand.tab.go_back()
+    hand.tab.frame_locator("iframe").locator("a").nth(1).click()
+    hand.tab.wait_for_load_state()
+    assert "leads out of the snapshot" in hand.words
+
+
+def test_why_one_is_incomplete_and_going_on_take_two_and_one(hand: Hand) -> None:
+    hand.click("nav >> text=Snapshots")
+    hand.click(row(hand, 6).locator("th a"))
+    assert "Steps" in hand.words and "History" in hand.words and hand.clicks == 2
+    hand.tab.click("summary:has-text('Reject')")
+    assert hand.tab.locator("input[name=reason]").first.is_visible()
+
+
+def test_a_capture_on_an_occasion_takes_three(hand: Hand) -> None:
+    hand.click("main >> text=New snapshot")
+    hand.tab.select_option("#f-publication", "p")
+    hand.clicks += 1
+    hand.tab.fill("#f-reason", "election")
+    hand.click("main button:text-is('Start')")
+    assert "election" in hand.words and hand.clicks == 3
+
+
+def test_a_job_is_paused_and_a_server_left_out_in_two(hand: Hand, busy: World) -> None:
+    hand.click("nav >> text=Running")
+    hand.click("main >> text=Pause")
+    assert hand.clicks == 2
+    hand.at_home()
+    hand.click("nav >> text=Running")
+    hand.tab.fill(f"#exclude-{JOB}", "calendar.example.test")
+    hand.click("main button:has-text('Leave out')")
+    assert hand.clicks == 2
+    assert [str(each) for each in orders.after(busy.archive.jobs / JOB, 0)][:2] == [
+        "pause",
+        "exclude calendar.example.test",
+    ]
+
+
+def test_a_deadline_is_extended_in_two(hand: Hand, busy: World) -> None:
+    hand.click("nav >> text=Running")
+    hand.tab.fill(f"#deadline-{JOB}", "2 hours")
+    hand.click("main button:has-text('Set')")
+    assert hand.clicks == 2
+    assert orders.after(busy.archive.jobs / JOB, 0)[-1].word == "deadline"
+
+
+def test_a_publication_is_written_and_saved_from_its_form(hand: Hand, busy: World) -> None:
+    hand.click("main >> text=Add a publication")
+    assert hand.clicks == 1
+    hand.tab.fill("#f-name", "new-one")
+    hand.tab.fill("#f-urls", "http://www.example.test/")
+    hand.tab.fill("#f-interval", "1 week")
+    assert hand.tab.locator("button:has-text('Try it')").is_visible()
+    hand.click("main button:has-text('Save')")
+    assert busy.archive.settings.with_name("publications.d").joinpath("new-one.toml").exists()
+
+
+def test_the_cycle_and_an_exclusion_take_two_and_save(hand: Hand, busy: World) -> None:
+    hand.click("nav >> text=Publications")
+    hand.click("main a[href='/publications/q']")
+    assert hand.clicks == 2
+    hand.tab.fill("#f-interval", "2 weeks")
+    hand.tab.fill("#f-exclude", "www.example.test/bic/* # secondary information")
+    hand.click("main button:text-is('Save')")
+    text = busy.archive.settings.with_name("publications.d").joinpath("q.toml").read_text()
+    assert 'interval = "2 weeks"' in text and 'reason = "secondary information"' in text
+    hand.click("main button:has-text('Retire it')")
+    assert "retired" in hand.words
+
+
+def test_snapshots_are_compared_with_the_one_before_and_with_any(hand: Hand) -> None:
+    hand.click("nav >> text=Snapshots")
+    hand.click(row(hand, 8).locator("th a"))
+    hand.click("main >> text=Compare with any")
+    assert "Comparison" in hand.words and hand.tab.locator("select#from").is_visible()
+
+
+def test_a_description_is_corrected_in_two_and_several_in_three(hand: Hand, busy: World) -> None:
+    hand.click(row(hand, 6).locator("th a"))
+    hand.tab.fill("#f-remarks", "the search does not work \u4f8b")
+    hand.click("main >> text=Save the description")
+    assert hand.clicks == 2
+    assert Catalogue(busy.archive).read(busy.ids[6])[0].text(6) == "the search does not work \u4f8b"
+    hand.at_home()
+    hand.click("nav >> text=Snapshots")
+    for at in (6, 7):
+        row(hand, at).locator("input[type=checkbox]").check()
+    hand.click("main >> text=Change the ticked")
+    hand.tab.fill("#f-project", "Intranet")
+    hand.click("main button:text-is('Save')")
+    assert hand.clicks == 3
+    assert [Catalogue(busy.archive).read(busy.ids[at])[0].text(4) for at in (6, 7)] == ["Intranet"] * 2
+
+
+def test_a_page_is_withheld_in_two_from_the_replayed_page(hand: Hand, busy: World) -> None:
+    hand.tab.goto(f"{hand.origin}/snapshot/{record_id(7)}/preview")
+    hand.clicks = 0
+    hand.click("header >> text=Withhold this page")
+    hand.tab.fill("#f-reason", "court order")
+    hand.click("main button:text-is('Withhold')")
+    assert hand.clicks == 2
+    assert [each.reason for each in access_file.load(busy.archive).rules] == ["court order"]
+    hand.click("main button:has-text('Lift')")
+    assert access_file.load(busy.archive).rules == ()
+
+
+def test_all_that_passed_are_released_in_two(hand: Hand, busy: World) -> None:
+    hand.click("main >> text=Tick all that passed")
+    hand.click("main >> text=Release the ticked")
+    assert hand.clicks == 2 and "Released:" in hand.words
+    assert state(busy, 7) is State.RELEASED
+
+
+def pages(busy: World) -> list[str]:
+    """A page of each kind."""
+    record = f"/snapshot/{busy.ids[7]}"
+    return [
+        "/", "/snapshots", "/snapshots?q=nothing-fits", "/snapshots/edit?ticked=1,2", "/new", record,
+        f"{record}/preview", f"/compare/{busy.ids[6]}..{busy.ids[7]}", "/running", "/publications", "/publications/q",
+        "/publications/p", "/publications/+new", "/registers", "/access", "/options", "/password", "/nothing",
+    ]  # fmt: skip
+
+
+#: Each look of each page, or each page in one of them.
+_ALL_LOOKS = bool(os.environ.get("DESK_LOOK"))
+_LOOKS: list[dict[str, Any]] = [
+    {"color_scheme": "light", "locale": "en", "viewport": {"width": 1200, "height": 900}},
+    {"color_scheme": "dark", "locale": "de-DE", "viewport": {"width": 360, "height": 740}},
+]
+
+
+@pytest.mark.parametrize("at", range(len(_LOOKS)))
+def test_no_page_of_the_desk_is_closed_to_anybody(busy: World, browser: Browser, at: int) -> None:
+    found, wide = {}, []
+    for name, paths in (("", ["/login"]), ("carl", pages(busy)), ("adam", ["/people", "/people?key=anna"])):
+        context = browser.new_context(bypass_csp=True, **_LOOKS[at])
+        hand = Hand(context.new_page(), busy.served.origin)
+        if name:
+            hand.login(name)
+        for path in paths if _ALL_LOOKS or not name else paths[at :: len(_LOOKS)]:
+            hand.tab.goto(hand.origin + path)
+            results = Axe().run(hand.tab, options={"iframes": False})
+            if results.violations_count:
+                found[path] = [
+                    (each["id"], [node["html"] for node in each["nodes"]][:3])
+                    for each in results.response["violations"]
+                ]
+            if not hand.tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth"):
+                wide.append(path)
+        context.close()
+    assert found == {}
+    assert wide == []
+
+
+def test_the_keyboard_reaches_all_that_a_page_offers(busy: World, hand: Hand) -> None:
+    query = "a[href], button, input:not([type=hidden]), select, textarea, summary"
+    seen_of = (
+        f"[...document.querySelectorAll('{query}')].filter(each => each.offsetParent !== null)"
+        ".filter(each => !each.closest('details:not([open])') || each.tagName === 'SUMMARY')"
+        ".filter(each => !each.closest('footer'))"
+    )
+    for path in ("/", "/snapshots", f"/snapshot/{busy.ids[8]}", "/running", "/publications/q", "/access", "/options"):
+        hand.tab.goto(hand.origin + path)
+        for _ in range(hand.tab.evaluate(f"{seen_of}.length") + 15):
+            hand.tab.keyboard.press("Tab")
+            hand.tab.evaluate("document.activeElement.dataset.seen = '1'")
+        missed = hand.tab.evaluate(f"{seen_of}.filter(each => !each.dataset.seen).map(each => each.outerHTML)")
+        assert missed == [], path
+
+
+def test_figures_change_in_their_places_while_a_page_is_open(busy: World, hand: Hand) -> None:
+    hand.tab.goto(f"{hand.origin}/running")
+    figure = hand.tab.locator(f"dl[data-job='{JOB}'] [data-figure=documents]")
+    assert figure.inner_text() == "10"
+    jobstate.save(busy.archive.jobs / JOB, job(57))
+    figure.filter(has_text="57").wait_for()
+    assert hand.tab.locator("[data-ended]").is_hidden()
+    other = JOB.replace("10T", "11T")
+    (busy.archive.jobs / other).mkdir()
+    jobstate.save(busy.archive.jobs / other, replace(job(1), job=other))
+    hand.tab.locator("[data-ended]").wait_for(state="visible")
+    for each in (busy.archive.jobs / other).iterdir():
+        each.unlink()
+    (busy.archive.jobs / other).rmdir()
+
+
+def test_all_works_without_scripts(busy: World, browser: Browser) -> None:
+    context = browser.new_context(java_script_enabled=False, locale="en")
+    tab = context.new_page()
+    tab.goto(f"{busy.served.origin}/snapshots?waits=yes")
+    tab.fill("#name", "carl")
+    tab.fill("#password", PASSWORD)
+    tab.click("main button")
+    tab.wait_for_selector("table.snapshots")
+    assert "Snapshots" in tab.title()
+    jobstate.save(busy.archive.jobs / JOB, job(63))
+    tab.goto(f"{busy.served.origin}/running")
+    assert tab.locator(f"dl[data-job='{JOB}'] [data-figure=documents]").inner_text() == "63"
+    jobstate.save(busy.archive.jobs / JOB, job(64))
+    tab.reload()
+    assert tab.locator(f"dl[data-job='{JOB}'] [data-figure=documents]").inner_text() == "64"
+    tab.goto(f"{busy.served.origin}/snapshot/{busy.ids[0]}/preview")
+    assert tab.locator("iframe").count() == 1
+    tab.goto(f"{busy.served.origin}/access?url=http://{DOMAIN}/")
+    tab.fill("#f-reason", "without scripts")
+    tab.click("main button:text-is('Withhold')")
+    assert "without scripts" in tab.locator("main").inner_text()
+    context.close()
+
+
+def test_nothing_of_the_desk_is_asked_elsewhere(busy: World, hand: Hand) -> None:
+    asked: list[str] = []
+    hand.tab.on("request", lambda request: asked.append(request.url))
+    for path in pages(busy)[:6]:
+        hand.tab.goto(hand.origin + path)
+    assert [each for each in asked if not each.startswith(busy.served.origin)] == []
