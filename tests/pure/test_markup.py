@@ -28,7 +28,7 @@ def links(page: bytes) -> list[Link]:
 
 
 def anchors(page: bytes) -> list[str]:
-    return [target for _, target, _ in anchors_of([page], BASE, "utf-8")]
+    return [link.target for link in anchors_of([page], BASE, "utf-8")]
 
 
 def title(page: bytes) -> str:
@@ -96,7 +96,7 @@ def test_links_of_all_kinds_are_found_below_many_levels() -> None:
 
 def test_words_of_links_below_many_levels() -> None:
     page = b"<b>" * 1000 + b"<a href=x>one &amp; <i>two</i></a> three <a href=y title=four></a>"
-    found = [(target, said) for _, target, said in anchors_of([page], BASE, "utf-8")]
+    found = [(link.target, link.text) for link in anchors_of([page], BASE, "utf-8")]
     assert found == [(f"{BASE}x", "one & two"), (f"{BASE}y", "four")]
 
 

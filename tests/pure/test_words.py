@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from webarcfs.search.words import LONGEST_WORD, natural, terms_of, words_of
@@ -40,6 +40,7 @@ def test_texts_as_terms(text: str, terms: str) -> None:
 
 
 @given(st.text())
+@example("\u3200 x\u2122 \u2116")
 def test_a_text_has_the_terms_of_its_words(text: str) -> None:
     words = list(words_of(text))
     assert [term for word in words for term in word.terms] == terms_of(text).split()

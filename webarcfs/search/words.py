@@ -55,7 +55,7 @@ def terms_of(text: str) -> str:
 
 def words_of(text: str) -> Iterator[Word]:
     """Yield the words of a text with their places, to mark them in it."""
-    for found in _pattern().finditer(text):
+    for found in _written().finditer(text):
         terms = terms_of(found[0]).split()
         if terms:
             yield Word(tuple(terms), found.start(), found.end())
@@ -95,7 +95,18 @@ def _terms(run: str) -> Iterator[str]:
 @lru_cache(maxsize=1)
 def _pattern() -> re.Pattern[str]:
     """Return the pattern of a run of word characters. Python's \\w has no marks, and the underscore."""
-    marks = []
+    return re.compile(f"(?:[^\\W_]|[{_marks()}])+")
+
+
+@lru_cache(maxsize=1)
+def _written() -> re.Pattern[str]:
+    """Return the same for a text that is not folded yet: also signs that become letters, as № and ㈀ do."""
+    signs = "".join(chr(each) for span in _SIGNS for each in span if _is_sign(chr(each)))
+    return re.compile(f"(?:[^\\W_]|[{_marks()}{signs}])+")
+
+
+def _marks() -> str:
+    marks = ["\u00ad"]
     first = None
     for number in range(0x300, 0x11A00):
         is_mark = unicodedata.category(chr(number))[0] == "M" or number in (0x200C, 0x200D)
@@ -104,4 +115,13 @@ def _pattern() -> re.Pattern[str]:
         elif not is_mark and first is not None:
             marks.append(f"{chr(first)}-{chr(number - 1)}")
             first = None
-    return re.compile(f"(?:[^\\W_]|[\u00ad{''.join(marks)}])+")
+    return "".join(marks)
+
+
+#: Where Unicode has signs that stand for letters.
+_SIGNS = (range(0x80, 0x3400), range(0xF900, 0x10000), range(0x1F100, 0x1F300))
+
+
+def _is_sign(char: str) -> bool:
+    """Return whether a character is no letter, and becomes letters or digits when it is folded."""
+    return re.match(r"\w", char) is None and re.search(r"[^\W_]", unicodedata.normalize("NFKD", char)) is not None
