@@ -51,7 +51,6 @@ class AskedStep:
     again: bool = False
     before: int = 0
     asked: str = ""
-    options: tuple[tuple[str, str], ...] = ()
 
     @property
     def folder(self) -> str:
@@ -124,7 +123,6 @@ def load(archive: Archive, name: str) -> AskedStep | None:
         raise Damaged(f"{folder} is of another version of webarcfs; it is left alone, remove it by hand")
     try:
         content["step"] = Step(content["step"])
-        content["options"] = tuple((str(key), str(value)) for key, value in content["options"])
         return AskedStep(**content)
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{folder / _FILE} is no step: {error}; it is left alone, remove it by hand") from None

@@ -6,8 +6,6 @@ and error pages for `convert`, checks for `check`, `[backup]` for `backup`. `ind
 
 from __future__ import annotations
 
-import dataclasses
-
 from agent.indexing import fulltext
 from agent.jobfolder import definition
 from agent.jobfolder.definition import Definition
@@ -70,8 +68,3 @@ def of_record(archive: Archive, record: Record) -> Way:
     """Return the way of a record."""
     settings = settings_now(archive)
     return way_of(archive, publication_of(archive, record, settings), settings, record.release)
-
-
-def is_plain(way: Way) -> bool:
-    """Return whether nothing is to be done before a release."""
-    return dataclasses.replace(way, backs_up=False, backs_up_late=False) == Way(release=way.release)
