@@ -356,7 +356,8 @@ class _Capture:
         self.end()
         self.turns.waiting = None
         if self.job.by_agent:  # which begins the job again, once it has an order
-            return None if self.book.take(at_once=True) else Captured(False, str(self.book.held))
+            self.book.take(at_once=True)
+            return Captured(False, str(self.book.held)) if self.book.held else None
         _log.warning("%s is held (%s); `webarc-agent job` lets it go on", self.job.name, self.book.held)
         while self.book.held and not self.book.stopped and not self.job.stop.wait(_WATCH):
             self.book.take()

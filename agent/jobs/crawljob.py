@@ -141,7 +141,7 @@ def _captured(job: Job, seconds: report.Seconds, book: OrderBook) -> Captured:
     overlap.note_begin(job)
     with seconds.of("capture"):
         captured = capture(job, ArchivedPages(job.archive), book)
-    if captured.reason == str(book.held) or (job.stop.is_set() and not captured.complete):
+    if (book.held and captured.reason == book.held) or (job.stop.is_set() and not captured.complete):
         raise Interrupted("stopped while it was fetching")
     book.let_go()  # an order to pause came too late
     end: CaptureEnd = {"complete": captured.complete, "reason": captured.reason}

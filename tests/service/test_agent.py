@@ -576,7 +576,7 @@ def test_status_follows_a_job_through_its_states(archive: Archive, site: Site) -
     expected = {"archive", "agent", "settings_faults", "settings_warnings", "publications", "jobs", "refused"}
     assert set(told) == expected
     one = told["publications"][0]
-    assert set(one) == {"name", "urls", "interval", "next", "jobs", "last"}
+    assert set(one) == {"name", "urls", "interval", "next", "retired", "jobs", "last"}
     assert (one["name"], one["interval"], one["jobs"]) == ("p", "1 day", [])
     assert one["last"]["state"] == "archived" and one["last"]["complete"] is True
     assert parse_time(one["next"]) == begun(one["last"]["job"]) + timedelta(days=1)

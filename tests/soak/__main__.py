@@ -141,6 +141,11 @@ SOAKS: dict[str, Soak] = {
         "a document of a gigabyte leaves an archive and comes back, in flat memory",
         ("-m", "tests.soak.largerecord"),
     ),
+    "kill-orders": Soak(
+        "kill -9 of a job amid each order, again and again; nothing is lost, nothing taken twice",
+        ("-m", "pytest", "tests/service/test_orders.py", "-k", "kill"),
+        {"ORDER_KILLS": "pause stop discard exclude"},
+    ),
     "kill-agent": Soak(
         "kill -9 of an agent's job in every stage; the next start finishes it",
         ("-m", "pytest", "tests/kill/test_kill_agent.py"),
