@@ -1,13 +1,15 @@
--- The numbers of the records that a list chooses, newest first.
-SELECT r.number FROM record AS r
- WHERE (:publication = '' OR r.publication = :publication)
-   AND (:state = '' OR r.state = :state)
-   AND (:waits = 0 OR r.waits = 1)
-   AND (:complete = -1 OR r.complete = :complete)
-   AND (:passed = -1 OR r.passed = :passed)
-   AND r.date >= :since AND r.date < :until
-   AND (:word1 = '' OR instr(r.words, :word1))
-   AND (:word2 = '' OR instr(r.words, :word2))
-   AND (:word3 = '' OR instr(r.words, :word3))
- ORDER BY r.date DESC, r.number DESC
- LIMIT :limit;
+-- The numbers of the records that a list chooses, newest first, as one text.
+SELECT group_concat(number) FROM (
+  SELECT r.number FROM record AS r
+   WHERE (:publication = '' OR r.publication = :publication)
+     AND (:state = '' OR r.state = :state)
+     AND (:waits = 0 OR r.waits = 1)
+     AND (:complete = -1 OR r.complete = :complete)
+     AND (:passed = -1 OR r.passed = :passed)
+     AND r.date >= :since AND r.date < :until
+     AND (:word1 = '' OR instr(r.words, :word1))
+     AND (:word2 = '' OR instr(r.words, :word2))
+     AND (:word3 = '' OR instr(r.words, :word3))
+   ORDER BY r.date DESC, r.number DESC
+   LIMIT :limit
+);

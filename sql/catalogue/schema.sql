@@ -27,7 +27,7 @@ CREATE TABLE record (
     passed      INTEGER NOT NULL,           -- 0: its last check found something
     progress    TEXT NOT NULL,              -- the steps that are done, and what decisions need to know; JSON
     words       TEXT NOT NULL               -- what a search in the catalogue looks at, case folded
-) WITHOUT ROWID;
+);
 
 CREATE INDEX record_by_number ON record (number);
 CREATE INDEX record_of_publication ON record (publication, date);
@@ -47,6 +47,6 @@ CREATE TABLE part (                         -- what a capture published on one d
 
 CREATE INDEX part_of_record ON part (record);
 
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 COMMIT;

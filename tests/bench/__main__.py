@@ -11,6 +11,7 @@ from tests.bench import (
     additions,
     asking,
     crawl,
+    desk,
     export,
     folder,
     fulltext,
@@ -42,6 +43,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "links": lambda given: links.links(10_000_000 if given.large else 300_000),
     "steps": lambda given: steps.steps(65_000 if given.large else 5_000),
     "export": lambda given: export.export((1_000, 10_000, 100_000) if given.large else (1_000, 10_000)),
+    "desk": lambda _: desk.desk(),
     "room": lambda given: room.room(large=bool(given.large)),
 }
 

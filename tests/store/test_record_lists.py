@@ -52,7 +52,8 @@ def test_lists_choose_sort_and_count(archive: Archive) -> None:
         assert [each.number for each in tables.listed(Chosen(year="2025"))] == [5, 4, 3]
         assert tables.count_of(Chosen(year="2024")) == 2
         assert tables.states()[State.COUNTED] == 2
-        assert tables.publications()["a"][0] == 4
+        assert tables.newest("a") == (4, int(every[0].date.timestamp()))
+        assert tables.newest("none") == (0, 0)
         third = every[2]
         assert (third.before, third.documents, third.documents_before, third.bytes_before) == (
             every[4].id,

@@ -54,7 +54,6 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
         last_page = max(-(-total // limits.ROWS), 1)
         page = min(_page(said.get("page", "")), last_page)
         found = tables.listed(chosen, offset=(page - 1) * limits.ROWS, limit=limits.ROWS, oldest=oldest)
-        publications = tables.publications()
         newest = tables.listed(Chosen(), limit=1)
     kept = {name: value for name, value in said.items() if name in (*_FILTERS, "order") and value}
     first = (page - 1) * limits.ROWS
@@ -68,7 +67,7 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
         pages=pages,
         page=page,
         last_page=last_page,
-        filters=tuple(_filters(visit, said, list(publications))),
+        filters=tuple(_filters(visit, said)),
         has_filters=any(name in kept for name in _FILTERS),
         quick=_quick(said),
         orders=(
@@ -122,9 +121,12 @@ def _quick(said: Mapping[str, str]) -> tuple[Link, ...]:
     return tuple(Link(_href(each, frozenset()), text, each == now) for text, each in wanted)
 
 
-def _filters(visit: DeskVisit, said: Mapping[str, str], publications: list[str]) -> list[FormField]:
+def _filters(visit: DeskVisit, said: Mapping[str, str]) -> list[FormField]:
     text = visit.desk.look_up(visit.language)
     any_ = ("", text(words.msgid("any")))
+    names = [each.name for each in visit.desk.settings().publications]
+    chosen = said.get("publication", "")
+    publications = [*([chosen] if chosen and chosen not in names else []), *names]
     states = [(str(state), f"{sign} {text(word)}") for state, (word, sign) in words.STATES.items()]
     yes_no = (any_, ("yes", text(words.msgid("yes"))), ("no", text(words.msgid("no"))))
     return [

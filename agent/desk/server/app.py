@@ -61,6 +61,7 @@ class DeskApp:
         path = request.scope["path"]
         if (static := self._static(path)) is not None:
             return static
+        self.desk.look()
         is_post = request.method == "POST"
         if is_post and not self._is_own_origin(request):
             return self._message(request, HTTPStatus.FORBIDDEN, msgid("This form is not of this desk"))

@@ -50,7 +50,9 @@ class Desk:
         self._past = Past(archive)
         self._lock = threading.Lock()
         self._settings: tuple[object, Settings, tuple[str, ...]] = (None, Settings(), ())
+        self._settings_number = 0
         self._kept: Cache[object, object] = Cache(_KEPT)
+        self.look()
 
     def services(self, record: str | None = None) -> Services:
         """Return the archive as staff see it; with a record, as readers would if that alone were released."""
@@ -60,21 +62,26 @@ class Desk:
         """Return webarc.toml and publications.d as they are now; with faults, as they were last."""
         return self.settings_and_faults()[0]
 
-    def settings_and_faults(self) -> tuple[Settings, tuple[str, ...]]:
-        """Return the settings, and their faults: then the settings are those from before."""
+    def look(self) -> None:
+        """Read the settings again if their files changed: once for each request, since these may be hundreds."""
         state = settings_file.identity(self.archive.settings)
         with self._lock:
-            if state != self._settings[0]:
-                try:
-                    self._settings = state, settings_file.load(self.archive.settings)[0], ()
-                except SettingsError as error:
-                    self._settings = state, self._settings[1], error.faults
+            if state == self._settings[0]:
+                return
+            try:
+                self._settings = state, settings_file.load(self.archive.settings)[0], ()
+            except SettingsError as error:
+                self._settings = state, self._settings[1], error.faults
+            self._settings_number += 1
+
+    def settings_and_faults(self) -> tuple[Settings, tuple[str, ...]]:
+        """Return the settings, and their faults: then the settings are those from before."""
+        with self._lock:
             return self._settings[1], self._settings[2]
 
-    def settings_state(self) -> object:
-        """Return a value that changes with the settings."""
-        self.settings_and_faults()
-        return self._settings[0]
+    def settings_state(self) -> int:
+        """Return a number that changes with the settings."""
+        return self._settings_number
 
     def said(self, text: str, language: str) -> str:
         """Return a text of ours in a language."""

@@ -18,7 +18,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.sqlite_file import SqliteFile, remove
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged
 
-_VERSION = 2
+_VERSION = 3
 _MEMORY = Path(":memory:")
 
 
@@ -125,22 +125,20 @@ class CatalogueDatabase(SqliteFile):
     def count_of(self, chosen: Chosen) -> int:
         """Return how many records a list has."""
         with self._translated():
+            if chosen.words.strip():
+                return int(self._run("catalogue/count_found", **chosen.parameters()).fetchone()[0])
             return int(self._run("catalogue/count_listed", **chosen.parameters()).fetchone()[0])
 
     def numbers(self, chosen: Chosen, limit: int) -> list[int]:
         """Return the numbers of the records of a list, newest first."""
         with self._translated():
-            return [int(each) for (each,) in self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit)]
+            found = self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit).fetchone()[0]
+        return [int(each) for each in found.split(",")] if found else []
 
     def states(self) -> dict[State, int]:
         """Return how many records each state has."""
         with self._translated():
             return {State(state): int(count) for state, count in self._run("catalogue/count_states")}
-
-    def publications(self) -> dict[str, tuple[int, int]]:
-        """Return how many records each publication has, and the time of its newest in seconds."""
-        with self._translated():
-            return {name: (int(count), int(date)) for name, count, date in self._run("catalogue/list_publications")}
 
     def newest(self, publication: str) -> tuple[int, int]:
         """Return how many records a publication has, and the time of its newest in seconds; 0 without any."""

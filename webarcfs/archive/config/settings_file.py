@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import dataclasses
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,11 +59,19 @@ def load(
 def identity(path: Path) -> tuple[object, ...]:
     """Return a value that changes when webarc.toml at `path`, or a publication's file beside it, does."""
     found: list[object] = []
-    for each in (path, *sorted(path.with_name(PUBLICATIONS).glob("*.toml"))):
-        with contextlib.suppress(OSError):
-            status = each.stat()
-            found.append((each.name, status.st_ino, status.st_size, status.st_mtime_ns))
-    return tuple(found)
+    with contextlib.suppress(OSError):
+        found.append((path.name, *_changes(path.stat())))
+    beside: list[tuple[object, ...]] = []
+    with contextlib.suppress(OSError), os.scandir(path.with_name(PUBLICATIONS)) as entries:
+        for each in entries:
+            if each.name.endswith(".toml"):
+                with contextlib.suppress(OSError):
+                    beside.append((each.name, *_changes(each.stat())))
+    return (*found, *sorted(beside))
+
+
+def _changes(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _beside(folder: Path) -> dict[str, str]:
