@@ -30,9 +30,11 @@ from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
 
 _SIZES = ((100, 10), (10_000, 300))
 _ROUNDS = 9
-_PAGES = ("/", "/snapshots", "/snapshots?state=counted", "/snapshots?q=example&page=2",
-          "/snapshots?waits=yes&tick=passed", "/snapshot/{record}", "/snapshots/edit?ticked=1-5", "/new", "/running", "/publications", "/publications/p3",
-          "/publications/+new", "/registers", "/access", "/options", "/password")  # fmt: skip
+_PAGES = (
+    "/", "/snapshots", "/snapshots?state=counted", "/snapshots?q=example&page=2", "/snapshots?waits=yes&tick=passed",
+    "/snapshot/{record}", "/snapshots/edit?ticked=1-5", "/new", "/running", "/publications", "/publications/p3",
+    "/publications/+new", "/registers", "/access", "/options", "/password",
+)  # fmt: skip
 _BEGIN = parse_time("2026-01-01T00:00:00")
 _WATCHERS, _SECONDS = 100, 10.0
 
@@ -166,9 +168,7 @@ def watchers(archive: Archive, served: ServedDesk) -> None:
         assert len(each.sock.recv(1 << 16)) > 100 * (_SECONDS - 3), "each watcher hears of each change"
         each.close()
     share = spent / (time.monotonic() - clock)
-    print(
-        f"desk: {_WATCHERS} live pages cost the desk {share:.1%} of a processor, and the agent nothing: it writes anyway"
-    )
+    print(f"desk: {_WATCHERS} live pages cost the desk {share:.1%} of a processor, the agent nothing: it writes anyway")
 
 
 def _watch(port: int, cookie: str) -> http.client.HTTPConnection:

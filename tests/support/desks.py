@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
@@ -104,7 +104,10 @@ class Client:
         if self.cookies:
             sent.setdefault("Cookie", "; ".join(f"{name}={value}" for name, value in self.cookies.items()))
         try:
-            connection.request(method, path, body, sent)
+            with suppress(
+                BrokenPipeError, ConnectionResetError
+            ):  # refused before all of it was sent: the answer is there
+                connection.request(method, path, body, sent)
             response = connection.getresponse()
             content = response.read()
             for name, value in response.getheaders():
