@@ -2,7 +2,8 @@
 
 It lies in the job's folder, in plain text, and is for people and for `report`. The report has its own crawl.log, which
 is written from the frontier when the job ends and says what the archive made of each document. So a line that is
-missing here after a kill is no loss; a job that goes on writes the file anew.
+missing here is no loss: after a kill, a job that goes on writes the file anew; what waits on a server that is given up,
+or cut off at the end, stands in the report's alone.
 """
 
 from __future__ import annotations
