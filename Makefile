@@ -32,7 +32,7 @@ JOBS ?= 2
 # Further words for pytest, as in `make test ARGS="-k robots"`, or for the benchmarks.
 ARGS ?=
 
-.PHONY: help demo test lint bench bench-large soak compiled man install pywb clean
+.PHONY: help demo desk test lint bench bench-large soak compiled man install pywb clean
 .PHONY: system-packages demo-packages test-packages bench-packages compile-packages
 
 help: ## Say what there is to make
@@ -40,6 +40,9 @@ help: ## Say what there is to make
 
 demo: install demo-packages ## Crawl a real site, mount the archive and walk through it; URL=http://… takes yours
 	@$(BIN)/python examples/demo.py $(if $(URL),'$(URL)')
+
+desk: install demo-packages ## The curators' desk: an archive with two people, until the Enter key; prints how to log in
+	@$(BIN)/python examples/desk_demo.py
 
 test: install test-packages lint compiled pywb ## Lint, types and all tests; ARGS="-k robots" picks some
 	@echo "pytest: the tests, real git, wget and mounts among them"

@@ -1,0 +1,162 @@
+"""`webarc-agent desk` and `people password` as programs; a new publication from its trial to its first release."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent.desk.login import passwords
+from tests.support import desks
+from tests.support.agents import agent
+from tests.support.crawls import COMMAND, end, run_command, start_command
+from tests.support.desks import PASSWORD, Client
+from tests.support.site import Site
+from tests.support.sources import ROOT
+from tests.support.waiting import until
+from webarcfs.archive.catalogue import people
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.room.server.options import UNIX_PREFIX
+
+pytestmark = pytest.mark.crawl
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    made = directory.create(tmp_path / "archive")
+    desks.with_people(made)
+    return made
+
+
+def test_the_desk_serves_on_its_own_address_until_it_is_ended(archive: Archive, tmp_path: Path) -> None:
+    desk = start_command("desk", "--archive", archive.root, "--listen", "127.0.0.1:0", "--access-log", tmp_path / "log")
+    try:
+        assert desk.stdout is not None
+        told = desk.stdout.readline()
+        port = int(told.strip().rpartition(":")[2])
+        client = Client(port)
+        assert client.login("anna").status == 200
+        busy = run_command("desk", "--archive", archive.root, "--listen", f"127.0.0.1:{port}")
+        assert busy.code != 0 and "address in use" in busy.err
+        desk.send_signal(signal.SIGTERM)
+        assert desk.wait(20) == 0
+        assert '"POST /login HTTP/1.1" 303' in (tmp_path / "log").read_text()
+        assert PASSWORD not in (tmp_path / "log").read_text()
+    finally:
+        end(desk)
+
+
+def test_a_unix_socket_is_served_and_removed(archive: Archive, tmp_path: Path) -> None:
+    place = tmp_path / "desk"
+    desk = start_command("desk", "--archive", archive.root, "--listen", f"{UNIX_PREFIX}{place}", "--origin",
+                         "https://desk.example.org", "--access-log", "off")  # fmt: skip
+    try:
+        assert desk.stdout is not None and "https://desk.example.org" in desk.stdout.readline()
+        with socket.socket(socket.AF_UNIX) as own:
+            own.connect(str(place))
+            own.sendall(b"GET /login HTTP/1.1\r\nHost: desk.example.org\r\nConnection: close\r\n\r\n")
+            assert b"200 OK" in own.recv(100)
+        desk.send_signal(signal.SIGINT)
+        assert desk.wait(20) == 0
+        assert not place.exists()
+    finally:
+        end(desk)
+
+
+def test_a_password_is_read_from_stdin_and_only_its_hash_is_kept(archive: Archive) -> None:
+    own = f'role = "administrator"\nunix = "{getpass.getuser()}"'
+    archive.people.write_text(archive.people.read_text().replace('role = "administrator"', own))
+    words = [*COMMAND, "people", "password", "bert", "--archive", str(archive.root)]
+    done = subprocess.run(words, input="a new good password\n", text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    known = people.load(archive)
+    assert known is not None and passwords.matches(known["bert"].password, "a new good password")
+    assert "a new good password" not in archive.people.read_text()
+    assert archive.people.stat().st_mode & 0o777 == 0o600
+    short = subprocess.run(words, input="short\n", text=True, capture_output=True, check=False)
+    assert short.returncode == 1 and "characters" in short.stderr
+
+
+def test_a_new_publication_gets_from_its_trial_to_its_first_release(archive: Archive) -> None:
+    archive.settings.write_text('release = "by-hand"\n[crawl]\nwait = 0.0\n[index]\nsearch = false\n')
+    with Site() as site, desks.served(archive) as served, agent(archive):
+        site.add_html("/", '<title>Start</title><a href="/a.html">a</a><a href="/b.html">b</a>')
+        site.add_html("/a.html", "<p>a")
+        site.add_html("/b.html", "<p>b")
+        carl = served.client("carl")
+        page = carl.get("/publications/+new")
+        typed = {"name": "first", "urls": f"http://{site.host}/", "interval": "1 month", "note": "\u4f8b"}
+        trial = carl.submit(page, "/publications/+new", typed, to="/publications/+try")
+        assert trial.status == 200, trial.words
+        place = trial.path
+        trial = until(lambda: found if "being tried" not in (found := carl.get(place)).words else None)
+        assert "Each start address leads to a document" in trial.words and f"http://{site.host}/a.html" in trial.words
+        assert not archive.settings.with_name("publications.d").exists(), "a trial saves nothing"
+        saved = carl.submit(trial, "/publications/+new")
+        assert saved.status == 200 and "saved" in saved.words, saved.words
+        record = until(lambda: next((each for each in Catalogue(archive).records() if each.parts), None))
+        assert record.state is not State.RELEASED
+        today = carl.get("/")
+        assert f"/snapshot/{record.id}" in today.text
+        done = carl.submit(carl.get(f"/snapshot/{record.id}"), f"/snapshot/{record.id}/release")
+        assert done.status == 200 and "Readers see it" in done.words
+        assert Catalogue(archive).read(record.id)[0].state is State.RELEASED
+
+
+def test_the_unit_and_the_proxy_of_the_desk_are_sound(tmp_path: Path) -> None:
+    copy = tmp_path / "webarc-desk.service"
+    unit = (ROOT / "examples" / copy.name).read_text("utf-8").replace("/usr/local/bin/webarc-agent", "/bin/true")
+    copy.write_text(unit, "utf-8")
+    for command in (["verify", "--man=no"], ["security", "--offline=true", "--threshold=30", "--no-pager"]):
+        done = subprocess.run(
+            ["systemd-analyze", *command, str(copy)], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "Unknown" not in done.stderr, done.stderr
+
+
+def test_behind_nginx_the_desk_works_and_believes_no_client(archive: Archive, tmp_path: Path) -> None:
+    settings = '[desk]\nheader = "X-Staff"\nproxies = ["unix"]\n'
+    archive.settings.write_text(settings)
+    place = tmp_path / "socket"
+    place.mkdir(mode=0o755)
+    desk = start_command("desk", "--archive", archive.root, "--listen", f"{UNIX_PREFIX}{place}/desk", "--origin",
+                         "https://desk.example.org", "--access-log", "off")  # fmt: skip
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    text = (ROOT / "examples/nginx-desk.conf").read_text("utf-8").replace("/run/webarc-desk/desk", f"{place}/desk")
+    text = "\n".join(line for line in text.splitlines() if "ssl_" not in line).replace("443 ssl", f"127.0.0.1:{port}")
+    top = f"pid {tmp_path}/pid;\ndaemon off;\nerror_log stderr;\nevents {{}}\nhttp {{ access_log off;\n{text}\n}}\n"
+    if os.geteuid() == 0:
+        top = f"user root;\n{top}"
+    (tmp_path / "nginx.conf").write_text(top)
+    proxy = None
+    try:
+        assert desk.stdout is not None and desk.stdout.readline()
+        proxy = subprocess.Popen(["nginx", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")])
+        client = Client(port, headers={"X-Staff": "adam", "Host": "desk.example.org"})
+        until(lambda: _is_up(port), "nginx is up")
+        assert client.get("/").status == 403, "what a client sends is replaced"
+        page = client.get("/login")
+        done = client.submit(page, "/login", {"name": "anna", "password": PASSWORD}, follow=False)
+        assert done.status == 303 and "Secure" in done.headers["set-cookie"]
+        assert client.get("/").status == 200
+    finally:
+        if proxy is not None:
+            proxy.terminate()
+            proxy.wait(20)
+        end(desk)
+
+
+def _is_up(port: int) -> bool:
+    with socket.socket() as own:
+        return own.connect_ex(("127.0.0.1", port)) == 0
