@@ -37,7 +37,7 @@ def keep_capture(job: Job, tags: Iterable[str]) -> None:
         catalogue = Catalogue(job.archive)
         about = of_job(job)
         name = about.record if about.record and catalogue.has(about.record) else job.name
-        if name != job.name or not catalogue.has(name):
+        if about.record or not catalogue.has(name):  # a record that was entered may have the job's name
             _keep(catalogue, job, about, tags)
         ask_next(job.archive, catalogue.read(name)[0], about.way)
     except (WebarcError, OSError) as error:
