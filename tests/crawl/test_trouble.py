@@ -290,3 +290,14 @@ def test_decompression_bombs(archive: Archive, site: Site, monkeypatch: pytest.M
         assert (log[site.url(path)].status, log[site.url(path)].notes) == (Status.QUOTA, ("decompression-bomb",))
     assert crawls.read(archive, site.host, "fine") == zeros[: 1 << 21]
     assert crawls.arcs(archive, site.host) == {"index.html", "fine"}
+
+
+def test_what_is_no_http_and_what_was_not_asked_for_have_seed3s_codes(archive: Archive, site: Site) -> None:
+    """-1 and -6; -3 is in test_parts.py. The rest are those of HTTP, of the scope and of the system."""
+    site.add_html("/", '<a href="/huge">h</a><a href="/a">a</a><a href="/b">b</a>')
+    site.add_nasty("/huge", nasty.huge_header())
+    for path in ("/a", "/b"):
+        site.add(path, bytes(3000), "application/octet-stream")
+    log = crawls.log_lines(archive, crawls.crawl(archive, site.url(), max_host_documents=3))
+    assert log[site.url("/huge")].annotations[0] == "seed3:-1"
+    assert log[site.url("/b")].annotations == ("seed3:-6", "max-documents", "depth:1")
