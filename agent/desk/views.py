@@ -246,6 +246,7 @@ class SnapshotPage:
     has_agent: bool
     job: str
     again: str
+    handover: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -71,16 +72,26 @@ STATES = (State.RELEASED, State.COUNTED, State.COUNTED, State.REJECTED, State.CO
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    """An archive that tests copy."""
+    return make_archive(tmp_path_factory.mktemp("template") / "archive", STATES)
+
+
+@pytest.fixture(scope="session")
+def world(template: Archive, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The shared desk."""
-    archive = make_archive(tmp_path_factory.mktemp("desk") / "archive", STATES)
+    place = tmp_path_factory.mktemp("desk") / "archive"
+    shutil.copytree(template.root, place)
+    archive = directory.open_archive(place)
     with desks.served(archive) as served:
         yield World(archive, served, tuple(record_id(at) for at in range(len(STATES))))
 
 
 @pytest.fixture
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def own(template: Archive, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A desk of its own, for a test that changes much."""
-    archive = make_archive(tmp_path_factory.mktemp("own") / "archive", STATES)
+    place = tmp_path_factory.mktemp("own") / "archive"
+    shutil.copytree(template.root, place)
+    archive = directory.open_archive(place)
     with desks.served(archive) as served:
         yield World(archive, served, tuple(record_id(at) for at in range(len(STATES))))

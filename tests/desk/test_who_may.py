@@ -9,6 +9,7 @@ import pytest
 
 from agent.desk import limits
 from agent.desk.login.guesses import Guesses
+from agent.desk.login.passwords import hashed
 from agent.desk.login.sessions import Sessions
 from agent.desk.server.routes import ROUTES
 from agent.desk.server.routing import Route
@@ -148,7 +149,7 @@ def words_of_wrong(answer: Answer) -> str:
 
 def test_a_wrong_name_and_a_wrong_password_are_told_alike_and_take_as_long(own: World) -> None:
     client = Client(own.served.port)
-    desks.hashed("warm the hash of nobody up")
+    hashed("warm the hash of nobody up")
     spans: dict[str, float] = {}
     said = {}
     for name in ("anna", "nobody"):
@@ -241,9 +242,7 @@ def test_sessions_end_when_idle_and_in_any_case_after_a_day() -> None:
 
 def test_who_is_removed_or_gets_another_password_is_out_at_once(own: World) -> None:
     anna, adam = own.served.client("anna"), own.served.client("adam")
-    people.set_password(
-        own.archive, "anna", desks.hashed("another good password"), people.Acting("Adam", Role.ADMINISTRATOR)
-    )
+    people.set_password(own.archive, "anna", hashed("another good password"), people.Acting("Adam", Role.ADMINISTRATOR))
     assert anna.get("/").status == 403
     bert = own.served.client("bert")
     done = adam.submit(adam.get("/people?key=bert"), "/people/remove", {"was": "bert"})

@@ -33,9 +33,9 @@ STEPS: dict[str, str] = {
     Step.CAPTURE: msgid("Fetch"),
     Step.COUNT: msgid("Count"),
     Step.CONVERT: msgid("Convert"),
-    Step.INDEX: msgid("Index"),
+    Step.INDEX: msgid("Index it"),
     Step.CHECK: msgid("Check"),
-    Step.RELEASE: msgid("Release"),
+    Step.RELEASE: msgid("Release it"),
     Step.REJECT: msgid("Reject"),
     Step.REOPEN: msgid("Take the rejection back"),
     Step.WITHDRAW: msgid("Withdraw"),
@@ -62,12 +62,16 @@ ROLES: dict[str, str] = {
     "archivist": msgid("archivist"), "administrator": msgid("administrator"), "reviewer": msgid("reviewer"),
     "curator": msgid("curator"),
 }  # fmt: skip
-#: Phase of a job → its words.
+#: Phase of a job, or why it is held → its words.
 PHASES: dict[str, str] = {
-    "waiting": msgid("waits"), "running": msgid("fetches"), "capturing": msgid("fetches"),
-    "captured": msgid("fetched"), "publishing": msgid("publishes"), "archived": msgid("archived"),
-    "failed": msgid("failed"), "interrupted": msgid("interrupted"), "discarded": msgid("discarded"),
-    "held": msgid("held"), "paused": msgid("paused"), "deadline": msgid("its time is over"),
+    "waiting": msgid("waits"), "collecting": msgid("fetches"), "converting": msgid("publishes"),
+    "archived": msgid("archived"), "failed": msgid("failed"), "interrupted": msgid("interrupted"),
+    "paused": msgid("paused"), "deadline": msgid("its time is over"),
+}  # fmt: skip
+#: State of a URL in a job → what its number is called.
+URLS: dict[str, str] = {
+    "waiting": msgid("waiting"), "fetching": msgid("being asked for"), "done": msgid("done"), "failed": msgid("failed"),
+    "refused": msgid("refused"),
 }  # fmt: skip
 
 

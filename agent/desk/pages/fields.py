@@ -14,12 +14,10 @@ from webarcfs.archive.catalogue.record import Record
 from webarcfs.archive.catalogue.workflow import ABOUT, may_edit
 from webarcfs.room.pages.records import GROUPS
 
-_AREAS = frozenset({"occasion"})
-
 
 def of_field(visit: DeskVisit, each: Field, value: str, *, is_told: bool = False, now: str | None = None) -> FormField:
     """Return a field of a record. The English help names seed 2's German term, by which archivists know it."""
-    is_area = each.name.casefold().endswith("remarks") or each.name in _AREAS or "\n" in value
+    is_area = each.name.casefold().endswith("remarks") or "\n" in value
     label, help_text = help_texts.of_field(each, visit.language)
     faults = visit.problem.faults if visit.problem is not None else {}
     return FormField(

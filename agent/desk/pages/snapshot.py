@@ -79,9 +79,17 @@ def show(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         command=f"webarc-agent start --archive {archive.root}",
         has_agent=agentlock.running(archive) is not None,
         job=record.job_name if (archive.jobs / record.job_name).is_dir() else "",
+        handover=_handover(visit, record),
         again=f"/new?{urlencode({'publication': record.publication})}" if visit.may(Right.CAPTURE) else "",
     )  # fmt: skip
     return visit.page(view)
+
+
+def _handover(visit: DeskVisit, record: Record) -> str:
+    """Return the command that writes a snapshot for others to keep; empty for one without pages."""
+    if not record.parts:
+        return ""
+    return f"webarc export --archive {visit.desk.archive.root} --record {record.id} --format bagit OUT"
 
 
 def _is_past(step: Step, record: Record) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import secrets
 import signal
@@ -19,11 +20,14 @@ from pathlib import Path
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agent.acts.records import catalogue_of
 from agent.desk.server.app import DeskApp
 from agent.desk.server.bodies import Bodies
 from agent.desk.server.watching import PATH, Watching
 from agent.desk.shared.desk import Desk
 from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.system import privileges, systemd
 from webarcfs.room.answering import Answering
 from webarcfs.room.server import listeners
@@ -33,6 +37,7 @@ from webarcfs.room.server.listeners import Listener
 from webarcfs.room.server.options import Address
 from webarcfs.room.server.security_headers import SecurityHeaders, room_headers
 
+_log = logging.getLogger("webarc")
 #: Seconds between two looks at the connections.
 _LOOK = 1.0
 
@@ -89,11 +94,20 @@ def serve(options: DeskOptions, say: Callable[[str], None] = print) -> None:
         place = options.origin or str(listener.address)
         archive = directory.open_archive(options.archive)
         desk = Desk(archive, secrets.token_bytes(32), origin=origin, place=place)
+        threading.Thread(target=_complete, args=(archive,), name="records", daemon=True).start()
         log = AccessLog(options.access_log)
         asyncio.run(_serve(desk, log, listener, options, say))
         log.close()
     finally:
         listener.close()
+
+
+def _complete(archive: Archive) -> None:
+    """Write the records that captures have not got: those of archives that had no agent for a while."""
+    try:
+        catalogue_of(archive)
+    except (WebarcError, OSError) as error:
+        _log.warning("%s", error)
 
 
 async def _serve(

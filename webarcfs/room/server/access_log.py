@@ -31,8 +31,8 @@ _BATCH = 3_000
 #: Longest value of a request in a line.
 _LONGEST = 8_192
 _UNSAFE = re.compile(r'[^\x20-\x7e]|["\\]')
-#: What stands for a reader with rights (`/~<token>/…`), in a path or a referrer.
-_TOKEN = re.compile(r"/~[^/?\s]+")
+#: What stands for a reader with rights (`/~<token>/…`) or for a preview of the desk (`/s/…`), in a path or a referrer.
+_TOKEN = re.compile(r"/(~|s/)[^/?\s]+")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -66,7 +66,7 @@ def line(access: Access) -> str:
 
 def escaped(text: str) -> str:
     r"""Return a value in which quotes, backslashes, control characters and all but ASCII are `\xHH`; without tokens."""
-    text = _TOKEN.sub("/~-", text[:_LONGEST])
+    text = _TOKEN.sub(r"/\1-", text[:_LONGEST])
     return _UNSAFE.sub(lambda found: "".join(f"\\x{byte:02x}" for byte in found[0].encode("latin-1", "replace")), text)
 
 
