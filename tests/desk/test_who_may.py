@@ -291,3 +291,22 @@ def test_people_are_added_and_change_their_passwords(own: World) -> None:
     stale = adam.submit(late, "/people/save", {"key": "emil", "role": "reviewer"})
     assert stale.status == 409 and "emil" not in own.archive.people.read_text()
     assert stale.form("/people/save")["key"] == ["emil"]
+
+
+def test_a_login_name_that_is_there_already_locks_nobody_out(own: World) -> None:
+    adam = own.served.client("adam")
+    first = adam.submit(adam.get("/people?key=anna"), "/people/save", {"unix": "staff1"})
+    assert first.status == 200
+    before = own.archive.people.read_text()
+    again = adam.submit(adam.get("/people?key=bert"), "/people/save", {"unix": "staff1"})
+    assert again.status == 400 and "there twice" in again.words
+    assert own.archive.people.read_text() == before
+    named = adam.submit(adam.get("/people?key=bert"), "/people/save", {"unix": "anna"})
+    assert named.status == 200
+    assert Client(own.served.port).login("anna").status == 200, "the short name comes first"
+    own.archive.settings.write_text(
+        own.archive.settings.read_text() + '\n[desk]\nheader = "X-Staff"\nproxies = ["127.0.0.1"]\n'
+    )
+    assert Client(own.served.port, headers={"X-Staff": "anna"}).get("/").status == 403, "of two it is nobody"
+    own.archive.people.write_text(before.replace('role = "reviewer"', 'role = "king"'))
+    assert adam.get("/").status == 503 and Client(own.served.port).get("/").status == 503

@@ -38,9 +38,15 @@ class Persons:
         self.all()
         return self._known[0]
 
-    def find(self, name: str) -> Person | None:
-        """Return the person of a key or login name; None without one, or where two persons have it."""
-        found = [each for each in self.all().values() if name and name in (each.key, each.unix)]
+    def find(self, name: str, *, is_told: bool = False) -> Person | None:
+        """Return the person of a short name, else of a login name; None without one.
+
+        `is_told`: a proxy says who it is, and means one of the two; then a name that two persons have is nobody's.
+        """
+        known = self.all()
+        if name in known and not is_told:
+            return known[name]
+        found = [each for each in known.values() if name and name in (each.key, each.unix)]
         return found[0] if len(found) == 1 else None
 
 

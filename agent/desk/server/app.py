@@ -134,7 +134,7 @@ class DeskApp:
         told = persons.told_by_proxy(settings, peer(request), request.headers)
         session = self.desk.sessions.find(request.cookies.get(self.desk.sessions.cookie, ""))
         if told:
-            person = self.desk.persons.find(told)
+            person = self.desk.persons.find(told, is_told=True)
             if person is None:
                 return None
             if session is None or session.proxy != told or session.person != person.key:

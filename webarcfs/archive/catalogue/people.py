@@ -135,6 +135,7 @@ def save(archive: Archive, person: Person, by: Acting | None = None) -> None:
         _must_stay_open(known | {person.key: person})
         fields = {"name": person.name, "role": str(person.role), "unix": person.unix, "password": person.password}
         _write(document.setdefault("person", {}), person.key, fields)
+        _parse(document.as_string(), str(archive.people))  # a login name that is there twice would lock everybody out
 
 
 def set_password(archive: Archive, key: str, password: str, by: Acting | None = None) -> None:
