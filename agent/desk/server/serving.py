@@ -83,6 +83,8 @@ def serve(options: DeskOptions, say: Callable[[str], None] = print) -> None:
 
     Raises Busy for an address in use, and what opening the archive raises.
     """
+    # It tells of its own begin and end, and warns of each broken request, which anybody may send.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
     given = listeners.inherited(os.environ, os.getpid())
     listener = next(iter(given.values())) if given else listeners.bind(options.listen)
     try:
