@@ -162,7 +162,7 @@ class _Rest:
                 before = (found.before or {}).get(DATA_XML)
                 if meta is not None and (before is None or _page(each.store.read, before) != meta):
                     when = date_of(meta.capture_time)
-                    page = {"id": record_id("page", meta.url, when)[-36:], "url": meta.url, "ts": when}
+                    page = {"id": record_id("page", str(each.tag), meta.url, when)[-36:], "url": meta.url, "ts": when}
                     yield _json(page | ({"title": meta.title} if meta.title else {})) + b"\n"
         self._progress("pages", known, known)
 
