@@ -26,8 +26,8 @@ BENCH := gcc libc6-dev libfuse3-dev pkg-config
 # What compiles the modules that a mount runs most.
 COMPILE := gcc libc6-dev python3-dev
 
-# How many files of tests run at a time.
-JOBS ?= 2
+# How many files of tests run at a time: many wait for servers and pauses more than for a processor.
+JOBS ?= 4
 
 # Further words for pytest, as in `make test ARGS="-k robots"`, or for the benchmarks.
 ARGS ?=
