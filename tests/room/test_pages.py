@@ -108,6 +108,18 @@ def test_search_is_reached_from_the_overview_and_from_archived_pages(room: Serve
     assert "search of the archived site itself is not here" in room.get(link.attributes["href"] or "").text
 
 
+def test_hits_have_signature_and_dates_and_open_in_their_snapshot(room: Served) -> None:
+    """BT-search-7, BT-search-9; BT-search-2 and BT-search-3: what the form chooses."""
+    found = tree(room, f"/search?q=line&type=html&record={RECORDS[1]}")
+    (hit,) = found.css("article.hit")
+    assert hit.css_first("h2 a, h3 a").attributes["href"] == f"/web/{digits(TIMES[1])}/{HOME}"  # type: ignore[union-attr]
+    facts = hit.css_first("p.facts").text()  # type: ignore[union-attr]
+    assert "5100" in facts and "text/html" in facts and "2020" in facts
+    names = {node.attributes["name"] for node in found.css("form.big [name]")}
+    assert names >= {"q", "site", "type", "language", "after", "before", "publication", "record", "all"}
+    assert tree(room, f"/search?q=line&type=pdf&record={RECORDS[1]}").css_first("article.hit") is None
+
+
 def test_a_publication_has_its_snapshots_newest_first_and_by_year(room: Served) -> None:
     found = tree(room, "/publication/p")
     assert [node.attributes["href"] for node in found.css("table.snapshots th a")] == [
