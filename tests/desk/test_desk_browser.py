@@ -13,30 +13,51 @@ from playwright.sync_api import Browser, Locator, Page
 
 from agent.jobfolder import jobstate, orders
 from agent.jobfolder.jobstate import JobState, Phase
-from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id
+from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id, when
 from tests.support import desks
 from tests.support.browsers import chromium, needs_chromium
 from tests.support.desks import PASSWORD
+from tests.support.site import Site
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.config.directory import Archive
 from webarcfs.gate import access_file
 
 pytestmark = [pytest.mark.store, needs_chromium()]
 JOB = "20261010T030000-p"
+#: The snapshot that did not get all, the newest.
+INCOMPLETE = 2 * len(STATES)
 
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A desk with snapshots, a publication of its own file, and a job that fetches."""
-    archive = make_archive(tmp_path_factory.mktemp("busy") / "archive", STATES * 2)
+    archive = make_archive(tmp_path_factory.mktemp("busy") / "archive", (*STATES, *STATES, State.COUNTED))
     folder = archive.settings.with_name("publications.d")
     folder.mkdir()
     (folder / "q.toml").write_text('[[publication]]\nname = "q"\nurls = ["http://www.example.test/"]\n')
     (archive.jobs / JOB).mkdir()
     jobstate.save(archive.jobs / JOB, job(10))
     (archive.reports / JOB.replace("10T", "05T")).mkdir()
+    for at in range(INCOMPLETE + 1):
+        make_counted(archive, at)
     with desks.served(archive) as served:
-        yield World(archive, served, tuple(record_id(at) for at in range(2 * len(STATES))))
+        yield World(archive, served, tuple(record_id(at) for at in range(INCOMPLETE + 1)))
+
+
+def make_counted(archive: Archive, at: int) -> None:
+    """Let a snapshot be counted, as it is at the end of its job; the newest did not get all, as its report says."""
+    catalogue, record = Catalogue(archive), record_id(at)
+    found, blob = catalogue.read(record)
+    found = replace(
+        found.with_values({22: "2000", 23: str(2 + at), 24: "1"}, "test", when(at)), complete=at != INCOMPLETE
+    )
+    if at == INCOMPLETE:
+        found = found.with_event("counted", "test", "", State.COUNTED)
+        (archive.reports / record).mkdir()
+        ended = replace(job(100), job=record, state=Phase.ARCHIVED, warnings=("calendar.example.test did not answer",))
+        jobstate.save(archive.reports / record, ended)
+    catalogue.save([found], "test", record, expected={record: blob})
 
 
 def job(documents: int) -> JobState:
@@ -107,7 +128,7 @@ def test_what_needs_me_is_seen_at_once(hand: Hand) -> None:
 
 
 def test_a_snapshot_is_looked_at_and_released_in_three_clicks(hand: Hand, busy: World) -> None:
-    hand.click(row(hand, 9).locator("th a"))
+    hand.click(row(hand, 9).locator("th a").first)
     hand.click("main >> text=Preview")
     assert hand.tab.frame_locator("iframe").locator("p").first.inner_text().startswith("Hello 9")
     hand.click("header button")
@@ -125,12 +146,21 @@ def test_links_of_a_preview_stay_in_it(hand: Hand) -> None:
     assert "leads out of the snapshot" in hand.words
 
 
-def test_why_one_is_incomplete_and_going_on_take_two_and_one(hand: Hand) -> None:
+def test_why_one_is_incomplete_and_going_on_or_rejecting_take_two_and_one(hand: Hand, busy: World) -> None:
     hand.click("nav >> text=Snapshots")
-    hand.click(row(hand, 6).locator("th a"))
+    hand.click(row(hand, INCOMPLETE).locator("th a").first)
+    assert "Why it is incomplete" in hand.words and "calendar.example.test did not answer" in hand.words
     assert "Steps" in hand.words and "History" in hand.words and hand.clicks == 2
-    hand.tab.click("summary:has-text('Reject')")
-    assert hand.tab.locator("input[name=reason]").first.is_visible()
+    hand.tab.fill("details[open] input[name=reason]", "half of it is missing")
+    hand.click("details[open] button:text-is('Reject')")
+    assert state(busy, INCOMPLETE) is State.REJECTED and hand.clicks == 3
+    hand.click("main button:has-text('Take the rejection back')")
+    assert state(busy, INCOMPLETE) is State.COUNTED
+    hand.at_home()
+    hand.click("nav >> text=Snapshots")
+    hand.click(row(hand, INCOMPLETE).locator("th a").first)
+    hand.click(".acts >> button:text-is('Release it')")
+    assert state(busy, INCOMPLETE) is State.RELEASED and hand.clicks == 3
 
 
 def test_a_capture_on_an_occasion_takes_three(hand: Hand) -> None:
@@ -165,15 +195,21 @@ def test_a_deadline_is_extended_in_two(hand: Hand, busy: World) -> None:
     assert orders.after(busy.archive.jobs / JOB, 0)[-1].word == "deadline"
 
 
-def test_a_publication_is_written_and_saved_from_its_form(hand: Hand, busy: World) -> None:
-    hand.click("main >> text=Add a publication")
-    assert hand.clicks == 1
-    hand.tab.fill("#f-name", "new-one")
-    hand.tab.fill("#f-urls", "http://www.example.test/")
-    hand.tab.fill("#f-interval", "1 week")
-    assert hand.tab.locator("button:has-text('Try it')").is_visible()
-    hand.click("main button:has-text('Save')")
-    assert busy.archive.settings.with_name("publications.d").joinpath("new-one.toml").exists()
+def test_a_new_publication_is_tried_and_saved_in_three(hand: Hand, busy: World) -> None:
+    file = busy.archive.settings.with_name("publications.d") / "new-one.toml"
+    with Site() as site:
+        site.add_html("/", '<title>Start</title><a href="/a.html">a</a>')
+        hand.click("main >> text=Add a publication")
+        hand.tab.fill("#f-name", "new-one")
+        hand.tab.fill("#f-urls", f"http://{site.host}/")
+        hand.tab.fill("#f-interval", "1 week")
+        hand.click("main button:has-text('Try it')")
+        hand.tab.wait_for_selector(".trial", timeout=60_000)
+        assert "Each start address leads to a document" in hand.words
+        assert f"http://{site.host}/a.html" in hand.words and not file.exists()
+        hand.click("main button:text-is('Save')")
+    assert hand.clicks == 3
+    assert f"http://{site.host}/" in file.read_text() and 'interval = "1 week"' in file.read_text()
 
 
 def test_the_cycle_and_an_exclusion_take_two_and_save(hand: Hand, busy: World) -> None:
@@ -189,15 +225,17 @@ def test_the_cycle_and_an_exclusion_take_two_and_save(hand: Hand, busy: World) -
     assert "retired" in hand.words
 
 
-def test_snapshots_are_compared_with_the_one_before_and_with_any(hand: Hand) -> None:
-    hand.click("nav >> text=Snapshots")
-    hand.click(row(hand, 8).locator("th a"))
-    hand.click("main >> text=Compare with any")
-    assert "Comparison" in hand.words and hand.tab.locator("select#from").is_visible()
+def test_a_snapshot_is_compared_with_the_one_before_in_one_and_with_any_in_two(hand: Hand) -> None:
+    hand.click(row(hand, 7).locator("text=Compare"))
+    assert "Comparison" in hand.words and hand.clicks == 1
+    assert hand.tab.url.endswith(f"/compare/{record_id(6)}..{record_id(7)}")
+    hand.click(hand.tab.get_by_role("link", name="3 Oct 2026", exact=False))
+    assert hand.clicks == 2 and hand.tab.url.endswith(f"/compare/{record_id(2)}..{record_id(7)}")
+    assert "3 Oct 2026" in hand.tab.locator(".lead").inner_text()
 
 
 def test_a_description_is_corrected_in_two_and_several_in_three(hand: Hand, busy: World) -> None:
-    hand.click(row(hand, 6).locator("th a"))
+    hand.click(row(hand, 6).locator("th a").first)
     hand.tab.fill("#f-remarks", "the search does not work \u4f8b")
     hand.click("main >> text=Save the description")
     assert hand.clicks == 2
