@@ -29,7 +29,7 @@ from webarcfs.archive.history.feed import Feed
 pytestmark = pytest.mark.crawl
 
 _ALL = [*POINTS, *(f"{name}:25" for name, _ in STAGES), "publish:25"]
-_SOME = ["later-batch-read", "commit-written", "refs-moved", "report-written"]
+_SOME = ["commit-written", "refs-moved"]
 
 
 def start(archive: Archive) -> None:

@@ -1,6 +1,6 @@
 """Crawls killed at each step, one after the other in one archive: each state is what the site said, and can be rebuilt.
 
-Six kills here, `KILLS` in `make soak`. The site has pages and redirects, which come, go and become each other.
+Three kills here, `KILLS` in `make soak`. The site has pages and redirects, which come, go and become each other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from webarcfs.archive.index.database import Database
 
 pytestmark = pytest.mark.crawl
 
-KILLS = int(os.environ.get("KILLS", "6"))
+KILLS = int(os.environ.get("KILLS", "3"))
 _URLS = 40
 _STEPS = (*POINTS, *(f"{name}:3" for name, _ in STAGES), "publish:3")
 #: What a URL may be: page or redirect with its text or target, or nothing.

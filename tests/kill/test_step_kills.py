@@ -1,6 +1,6 @@
 """Steps killed at each point, one snapshot after the other: nothing is lost, no step is done twice, `verify` is clean.
 
-Six kills here, `KILLS` in `make soak`.
+Four kills here, `KILLS` in `make soak`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from webarcfs.archive.index.captures import CaptureIndex
 
 pytestmark = [pytest.mark.crawl, pytest.mark.timeout(3600)]
 
-KILLS = int(os.environ.get("KILLS", "6"))
+KILLS = int(os.environ.get("KILLS", "4"))
 _EVENTS = ["captured", "counted", "converted", "indexed", "checked", "backup"]
 _ALL = [f"{name}:{call}" for name, (_, _, calls) in POINTS.items() for call in range(1, calls + 1)]
 

@@ -270,7 +270,7 @@ class Stage:
 
 
 _DESK, _PHONE = {"width": 1280, "height": 900}, {"width": 320, "height": 640}
-_LOOKS = [("en", "light", _DESK), ("de", "dark", _PHONE), ("de", "light", _PHONE), ("en", "dark", _DESK)]
+_LOOKS = [("en", "light", _DESK), ("de", "dark", _PHONE), ("de", "light", _PHONE)]
 _MORE = [
     (code, scheme, size) for code in ("en", "de") for scheme in ("light", "dark") for size in (_DESK, _PHONE)
 ]  # fmt: skip

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.store
 _HOSTILE = "hostile.test"
 _PYWB = ROOT / ".venv-pywb" / "bin" / "wayback"
 #: Hostile pages in CI; the soak has all of them.
-_PAGES = int(os.environ.get("PYWB_HOSTILE", "40"))
+_PAGES = int(os.environ.get("PYWB_HOSTILE", "25"))
 
 #: Pages of these tests: ways that a reader or a script takes.
 _OWN = {

@@ -120,7 +120,7 @@ SOAKS: dict[str, Soak] = {
     "room": Soak(
         "200 pages of four real sites beside the live ones, links of 50, 0 requests of hostile pages in both engines",
         ("-m", "pytest", "--timeout=3000", "-s", "tests/room/test_browser.py", "tests/room/test_pywb.py"),
-        {"ROOM_PAGES": "50", "ROOM_LINKED": "50", "PYWB_HOSTILE": "400"},
+        {"ROOM_PAGES": "50", "ROOM_LINKED": "50", "PYWB_HOSTILE": "400", "ROOM_HOSTILE": "400"},
     ),
     "static": Soak(
         "all of Python's documentation as a folder: all links, 50 pages beside the live ones, all hostile pages",
