@@ -96,11 +96,21 @@ class Button:
     more: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A step that works on a snapshot (a msgid), for whom (empty: it came by itself), and since it was asked for."""
+
+    step: str
+    by: str
+    since: datetime | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotLine:
     """A snapshot, as every list shows it. `name` is how people call it; `next` the one step that leads on.
 
-    `waits_for` says in words (a msgid) why no button leads on. `compare` leads to the comparison with the one before.
+    `work` is what a locked one is locked for, None in the moment of a decision. `waits_for` says in words (a msgid) why
+    no button leads on. `compare` leads to the comparison with the one before.
     """
 
     id: str
@@ -121,6 +131,7 @@ class SnapshotLine:
     compare: str
     has_warning: bool
     is_locked: bool
+    work: Work | None
     closed_for: str
     next: Button | None
     waits_for: str = ""

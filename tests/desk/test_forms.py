@@ -8,10 +8,12 @@ from urllib.parse import quote
 import pytest
 
 from agent.acts import deciding
+from agent.catalogue import stepfolders
 from agent.desk import forms, limits, ticks
 from agent.jobfolder import jobstate, orders
 from agent.jobfolder.jobstate import JobState, Phase
 from agent.jobfolder.names import step_folder
+from agent.steps import running
 from tests.desk.conftest import DOMAIN, World
 from tests.support.desks import PASSWORD, Answer, Client
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -19,7 +21,9 @@ from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.catalogue.steps import Step
 from webarcfs.archive.catalogue.workflow import Decision, Role
+from webarcfs.archive.model.metadata import parse_time
 from webarcfs.gate import access_file
+from webarcfs.room.look import language as languages
 
 pytestmark = pytest.mark.store
 SCRIPTS = (
@@ -42,6 +46,50 @@ def path(world: World, at: int, word: str = "") -> str:
 
 
 # -- one snapshot ------------------------------------------------------------------------------------------------------
+
+
+def test_a_locked_snapshot_says_for_whom_and_since_when(own: World) -> None:
+    found = Catalogue(own.archive).read(own.ids[1])[0]
+    asked = stepfolders.ask(own.archive, found, Step.CONVERT, by="Anna \u4f8b")
+    since = parse_time(asked.asked)
+    english, german = own.served.client("carl"), own.served.client("carl")
+    german.headers["Accept-Language"] = "de"
+    assert "Convert for Anna" not in english.get("/snapshots").words, "it waits, and nobody is at it"
+    with running.locked(own.archive, own.ids[1]):
+        for place in ("/snapshots", path(own, 1)):
+            told = f"being worked on Convert for Anna \u4f8b, since {languages.moment(since, 'en')}"
+            assert told in english.get(place).words, place
+            told = f"wird bearbeitet Konvertieren f\u00fcr Anna \u4f8b, seit {languages.moment(since, 'de')}"
+            assert told in german.get(place).words, place
+    stepfolders.done(own.archive, asked.folder)
+    stepfolders.ask(own.archive, found, Step.INDEX)
+    with running.locked(own.archive, own.ids[1]):
+        assert "being worked on Index it, by itself, since" in english.get(path(own, 1)).words
+    assert "being worked on" not in english.get("/snapshots").words
+
+
+def test_of_two_persons_who_checks_may_not_release(own: World) -> None:
+    own.archive.settings.write_text(own.archive.settings.read_text() + "two_persons = true\n")
+    anna, bert = own.served.client("anna"), own.served.client("bert")
+    for who, step in ((bert, "index"), (anna, "check")):
+        asked = who.submit(who.get(path(own, 4)), path(own, 4, "step"), {"step": step})
+        assert asked.status == 200, asked.words
+        assert running.run_waiting(own.archive, own.ids[4]) == []
+    assert state(own, 4) is State.CHECKED
+    page = anna.get(path(own, 4))
+    assert f'action="{path(own, 4, "release")}"' not in page.text, "no button that would be refused"
+    other = anna.get(path(own, 1)).form(path(own, 1, "reject"))
+    assert anna.post(path(own, 4, "release"), other).status == 403, "a form of another snapshot does nothing"
+    session = own.served.desk.sessions.find(anna.cookies[own.served.desk.sessions.cookie])
+    assert session is not None
+    token = own.served.desk.tokens.form(session.public, path(own, 4, "release"), str(State.CHECKED))
+    refused = anna.post(path(own, 4, "release"), {"token": token})
+    assert refused.status == 400 and "two_persons wants another person" in refused.words
+    assert state(own, 4) is State.CHECKED
+    done = bert.submit(bert.get(path(own, 4)), path(own, 4, "release"))
+    assert done.status == 200 and state(own, 4) is State.RELEASED
+    last = Catalogue(own.archive).read(own.ids[4])[0].events[-1]
+    assert (last.what, last.by) == ("released", "Bert")
 
 
 def test_a_snapshot_is_released_rejected_taken_back_and_withdrawn_by_its_buttons(own: World) -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import quote
 
-from agent.catalogue import ways
+from agent.catalogue import stepfolders, ways
 from agent.desk.look import words
 from agent.desk.shared.visit import DeskVisit
-from agent.desk.views import Button, SnapshotLine
+from agent.desk.views import Button, SnapshotLine, Work
+from agent.jobfolder.names import step_folder
 from agent.steps import running
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.catalogue_database import CatalogueDatabase, opened
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.catalogue.record_rows import RecordRow
-from webarcfs.archive.catalogue.steps import TABLE, Step, Way, judged, next_of_person
-from webarcfs.archive.model.metadata import now
+from webarcfs.archive.catalogue.steps import RUNS, TABLE, Step, Way, judged, next_of_person
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import now, parse_time
 from webarcfs.room.look import language as languages
 
 
@@ -82,11 +84,27 @@ def line(visit: DeskVisit, row: RecordRow, *, is_ticked: bool = False) -> Snapsh
         compare=compared,
         has_warning=not row.progress.passed,
         is_locked=is_locked,
+        work=_work(visit, row.id) if is_locked else None,
         closed_for=row.closed_for,
         next=button,
         waits_for=waits_for,
         is_ticked=is_ticked,
     )
+
+
+def _work(visit: DeskVisit, record_id: str) -> Work | None:
+    """Return the step that a snapshot is locked for, as its folder tells; None without one."""
+    for step in RUNS:
+        asked = None
+        with suppress(Damaged):
+            asked = stepfolders.load(visit.desk.archive, step_folder(record_id, step))
+        if asked is None:
+            continue
+        since = None
+        with suppress(Damaged):
+            since = parse_time(asked.asked)
+        return Work(words.STEPS[step], asked.by, since)
+    return None
 
 
 def _next(visit: DeskVisit, row: RecordRow, *, is_locked: bool) -> tuple[Button | None, str]:
