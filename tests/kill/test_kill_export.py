@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -26,11 +28,18 @@ from webarcfs.exchange.selection import Asked, select
 pytestmark = [pytest.mark.crawl, pytest.mark.timeout(600)]
 
 _ROUNDS = int(os.environ.get("EXPORT_KILLS", "3"))
-#: The command, with a checkpoint every twentieth of a second.
+#: The command, with a checkpoint every twentieth of a second, and slow enough to be met before its end.
 _COMMAND = """
+import time
 from webarcfs.commands.cli import main
+from webarcfs.exchange.growing import Growing
 from webarcfs.exchange import growing
 growing._SECONDS = 0.05
+end_piece = Growing.end_piece
+def slowly(files):
+    end_piece(files)
+    time.sleep(0.002)
+Growing.end_piece = slowly
 main()
 """
 
@@ -87,18 +96,27 @@ def test_a_crawl_and_upkeep_beside_it_change_nothing(archive: Archive, tmp_path:
     warc.export(selection, whole, lambda *_: None, lambda: False)
     with _started(archive, "warc", out) as process:
         until((tmp_path / "out.part" / "out.notes").exists, every=0.01)
-        process.send_signal(signal.SIGSTOP)
-        packs = set(archive.repository(DOMAIN).glob("objects/pack/*.pack"))
-        archives.publish(archive, pages={"0/0.html": b"changed"})
-        crawl(archive, site.url("/"))
-        maintenance.maintain(archive)
-        assert not packs & set(archive.repository(DOMAIN).glob("objects/pack/*.pack"))
-        process.send_signal(signal.SIGCONT)
+        with _standing(process):
+            packs = set(archive.repository(DOMAIN).glob("objects/pack/*.pack"))
+            archives.publish(archive, pages={"0/0.html": b"changed"})
+            crawl(archive, site.url("/"))
+            maintenance.maintain(archive)
+            assert not packs & set(archive.repository(DOMAIN).glob("objects/pack/*.pack"))
         said = process.communicate(timeout=300)[1]
     assert process.returncode == 0, said
     assert {path.name: path.read_bytes() for path in out.iterdir()} == {
         path.name: path.read_bytes() for path in whole.iterdir()
     }
+
+
+@contextmanager
+def _standing(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Stop a process for a while; it goes on whatever happens, so that nobody waits for it for ever."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 def _went_on(process: subprocess.Popen[bytes], notes: Path, before: int) -> bool:
@@ -111,12 +129,11 @@ def test_a_signal_ends_it_at_a_checkpoint(archive: Archive, tmp_path: Path) -> N
     notes = tmp_path / "out.warc.part" / "out.warc.notes"
     with _started(archive, "warc", out) as process:
         until(notes.exists, every=0.01)
-        process.send_signal(signal.SIGSTOP)
-        other = _started(archive, "warc", out)
-        said = other.communicate(timeout=60)[1]
-        assert other.returncode == 2 and b"another export is writing" in said
-        process.terminate()
-        process.send_signal(signal.SIGCONT)
+        with _standing(process):
+            other = _started(archive, "warc", out)
+            said = other.communicate(timeout=60)[1]
+            assert other.returncode == 2 and b"another export is writing" in said
+            process.terminate()
         said = process.communicate(timeout=60)[1]
     assert process.returncode == 2 and b"the same command goes on" in said
     with _started(archive, "warc", out) as process:
