@@ -57,7 +57,8 @@ def archive(archive: Archive) -> Archive:
 
 def _started(archive: Archive, form: str, out: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", _COMMAND, "export", "--format", form, "--archive", str(archive.root), str(out)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    environment = {**os.environ, "TMPDIR": str(out.parent)}  # what a killed process leaves goes with the test
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
 
 
 @pytest.mark.parametrize("form", ["warc", "cdxj"])
