@@ -127,6 +127,7 @@ def general() -> Iterator[str]:
         "/about",
         "/status.json",
         "/news.atom",
+        "/news.atom?page=2",
         "/opensearch.xml",
         "/robots.txt",
     )

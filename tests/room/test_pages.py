@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote, urljoin
 
 import pytest
+from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
 from agent.indexing import fulltext
@@ -14,6 +18,7 @@ from tests.support import archives
 from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.archive.model.metadata import CET
 from webarcfs.room.look.language import negotiated
+from webarcfs.room.pages import about
 from webarcfs.room.pages.differences import compared
 from webarcfs.room.views import Marked
 
@@ -236,6 +241,54 @@ def test_feeds_and_status(room: Served) -> None:
     assert "/search?q={searchTerms}" in room.get("/opensearch.xml").text
     for kind in ("csv", "json"):
         assert room.get(f"/search.{kind}?q=line").status == 200
+
+
+def named(room: Served, path: str, rel: str, kind: str) -> str:
+    """Where a page of the room leads programs to, by the relation and the type alone."""
+    found = tree(room, path).css_first(f"link[rel={rel}][type='{kind}']")
+    return urljoin(room.origin + path, found.attributes["href"] or "") if found is not None else ""
+
+
+def asked(room: Served, url: str) -> bytes:
+    assert url.startswith(room.origin)
+    answer = room.get(url.removeprefix(room.origin))
+    assert answer.status == 200, url
+    return answer.body
+
+
+def test_a_strange_program_finds_all_records_and_gets_each_as_xml(
+    room: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BT-plan-1. It knows the overview, Atom with its pages, and the schema of records."""
+    monkeypatch.setattr(about, "_ENTRIES", 3)
+    atom = "{http://www.w3.org/2005/Atom}"
+    schema = etree.XMLSchema(etree.parse(str(Path(__file__).parents[2] / "xsd" / "record.xsd")))
+    found = {}
+    place: str | None = named(room, "/", "alternate", "application/atom+xml")
+    while place:
+        feed = etree.fromstring(asked(room, place))
+        for entry in feed.iter(f"{atom}entry"):
+            (link,) = (each for each in entry.iter(f"{atom}link") if each.get("type") == "application/xml")
+            record = etree.fromstring(asked(room, link.get("href") or ""))
+            schema.assertValid(record)
+            found[record.get("id")] = record
+        place = next((each.get("href") for each in feed.iter(f"{atom}link") if each.get("rel") == "next"), None)
+    assert sorted(found) == sorted([*RECORDS, f"{FIRST:%Y%m%dT%H%M%S}-q"])
+
+
+def test_a_strange_program_searches_by_the_description_alone(room: Served) -> None:
+    """BT-plan-2. It knows the overview, OpenSearch, and that a hit says where it is read."""
+    kind = "application/opensearchdescription+xml"
+    said = etree.fromstring(asked(room, named(room, "/", "search", kind)))
+    urls = {each.get("type"): each.get("template") or "" for each in said if each.tag.endswith("}Url")}
+    answer = json.loads(asked(room, urls["application/json"].replace("{searchTerms}", quote("Far"))))
+    assert answer["total"] == 1
+    (hit,) = answer["hits"]
+    assert hit["url"] == "http://other.example.org/"
+    assert b"http://other.example.org/" in asked(room, hit["archived"])
+    assert json.loads(asked(room, urls["application/json"].replace("{searchTerms}", "nowhere")))["hits"] == []
+    page = LexborHTMLParser(asked(room, urls["text/html"].replace("{searchTerms}", "Far")))
+    assert len(page.css("article.hit")) == 1
 
 
 def test_lines_are_compared_by_words() -> None:

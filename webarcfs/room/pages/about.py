@@ -16,7 +16,7 @@ from webarcfs.room.views import AboutPage
 from webarcfs.room.visit import Visit
 
 _ATOM = "http://www.w3.org/2005/Atom"
-#: Entries of the feed.
+#: Entries of a page of the feed.
 _ENTRIES = 50
 _NOT_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535))
 _INTERFACES = (
@@ -75,16 +75,25 @@ def status(services: Services) -> tuple[dict[str, object], bool]:
 
 
 def news(visit: Visit) -> bytes:
-    """Return the newest released snapshots as an Atom feed (RFC 4287). Its order and ids follow the releases."""
+    """Return the released snapshots as an Atom feed (RFC 4287), newest first. Its order and ids follow the releases.
+
+    A page has 50 of them and the address of the next (RFC 5005), so that a program finds all records from here.
+    """
     services = visit.services
     shown = (each for each in services.records.all() if each.closed_until is None)
-    heads = sorted(shown, key=lambda each: (each.released, each.number), reverse=True)[:_ENTRIES]
+    released = sorted(shown, key=lambda each: (each.released, each.number), reverse=True)
+    pages, part = rows.pages_of(visit, len(released), _ENTRIES)
+    heads = released[part]
     base = visit.origins.base or str(visit.request.base_url).rstrip("/")
     feed = etree.Element(f"{{{_ATOM}}}feed", nsmap={None: _ATOM})  # type: ignore[dict-item] # lxml takes None for the default
     _add(feed, "id", f"{base}/news.atom")
     _add(feed, "title", "Web archive")
     _add(feed, "updated", _time(heads[0].released if heads else None))
     _link(feed, f"{base}/news.atom", "self")
+    _link(feed, f"{base}/opensearch.xml", "search", "application/opensearchdescription+xml")
+    for place, rel in ((pages.previous, "previous"), (pages.following, "next")):
+        if place:
+            _link(feed, f"{base}{place}", rel)
     for head in heads:
         _entry(feed, base, head)
     return etree.tostring(feed, xml_declaration=True, encoding="utf-8")
@@ -98,15 +107,18 @@ def _entry(feed: etree._Element, base: str, head: RecordHead) -> None:
     author = etree.SubElement(entry, f"{{{_ATOM}}}author")
     _add(author, "name", head.provenance or head.publication)
     _add(entry, "summary", f"{head.domain}, {format_time(head.date)} CET")
-    _link(entry, f"{base}{rows.record_href(head.id)}", "alternate")
+    href = f"{base}{rows.record_href(head.id)}"
+    _link(entry, href, "alternate", "text/html")
+    _link(entry, f"{href}.xml", "alternate", "application/xml")
+    _link(entry, f"{href}.json", "alternate", "application/json")
 
 
 def _add(parent: etree._Element, name: str, text: str) -> None:
     etree.SubElement(parent, f"{{{_ATOM}}}{name}").text = text.translate(_NOT_XML)
 
 
-def _link(parent: etree._Element, href: str, rel: str) -> None:
-    etree.SubElement(parent, f"{{{_ATOM}}}link", href=href, rel=rel)
+def _link(parent: etree._Element, href: str, rel: str, kind: str = "") -> None:
+    etree.SubElement(parent, f"{{{_ATOM}}}link", {"href": href, "rel": rel} | ({"type": kind} if kind else {}))
 
 
 def _time(time: datetime | None) -> str:

@@ -228,12 +228,20 @@ def _facets(visit: Visit, found: dict[str, list[tuple[str, int]]]) -> Iterator[F
 
 
 def exported(visit: Visit, kind: str) -> tuple[bytes, str]:
-    """Return the hits as `csv` or `json`, 1,000 at most, and the type. Raises BadCondition, NotFound, Busy."""
+    """Return the hits as `csv` or `json`, 1,000 at most, and the type. `archived` is where each is read.
+
+    Raises BadCondition, NotFound, Busy.
+    """
     if not visit.services.has_search:
         raise Busy("there is no full-text index")
     question = replace(question_of(visit), limit=_TABLE)
     answer = visit.services.searcher().ask(question)
-    found = [asdict(each) | {"snippet": each.snippet.text} for each in answer.hits]
+    base = _base(visit)
+    found = [
+        asdict(each)
+        | {"snippet": each.snippet.text, "archived": base + rows.frame_of(CommitTag.parse(each.commitTag), each.url)}
+        for each in answer.hits
+    ]
     if kind == "json":
         said = {"total": answer.total, "hits": found, "suggestion": answer.suggestion}
         return json.dumps(said, ensure_ascii=False, indent=1).encode(), "application/json"
@@ -247,8 +255,7 @@ def exported(visit: Visit, kind: str) -> tuple[bytes, str]:
 
 def description(visit: Visit) -> bytes:
     """Return the OpenSearch description, by which browsers add the search to theirs."""
-    base = visit.origins.base or str(visit.request.base_url).rstrip("/")
-    address = quote(base, safe=":/[]")
+    address = quote(_base(visit), safe=":/[]")
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">'
@@ -258,3 +265,8 @@ def description(visit: Visit) -> bytes:
         f'<Url type="application/json" template="{address}/search.json?q={{searchTerms}}"/>'
         "</OpenSearchDescription>\n"
     ).encode()
+
+
+def _base(visit: Visit) -> str:
+    """Return the address of the room, for programs that follow what an answer says."""
+    return visit.origins.base or str(visit.request.base_url).rstrip("/")
