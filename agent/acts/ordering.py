@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import unicodedata
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.archive.model.metadata import CET, format_time, now
+
+#: Most characters of the reason of an order.
+LONGEST_REASON = 500
 
 
 def find(archive: Archive, name: str) -> Path:
@@ -65,10 +69,20 @@ def state_of(folder: Path) -> JobState:
     return jobstate.load(folder) or JobState(job=folder.name, publication=publication_of(folder.name))
 
 
-def give(folder: Path, word: str, values: tuple[str, ...], by: str) -> Order:
+def give(folder: Path, word: str, values: tuple[str, ...], by: str, reason: str = "") -> Order:
     """Give an order to a job; it is on the disk on return. Raises UsageError, NotFound if the job ended, OSError."""
     wanted, value = judged(state_of(folder), word, values)
-    return orders.give(folder, wanted, value, by=by)
+    return orders.give(folder, wanted, value, by=by, reason=reason_of(reason))
+
+
+def reason_of(text: str) -> str:
+    """Return the reason of an order as one line. Raises UsageError for a long one, or one with control characters."""
+    line = " ".join(text.split())
+    if len(line) > LONGEST_REASON:
+        raise UsageError(f"a reason has {LONGEST_REASON} characters at most; this one has {len(line)}")
+    if any(unicodedata.category(each) in ("Cc", "Cs") for each in line):
+        raise UsageError("a reason is a line of text, without control characters")
+    return line
 
 
 def is_taken(folder: Path, order: Order, seconds: float) -> str:

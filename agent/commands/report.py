@@ -16,7 +16,7 @@ from rich.table import Table
 
 from agent.commands.common import archive_option, opened
 from agent.indexing import fulltext
-from agent.jobfolder import jobstate
+from agent.jobfolder import jobstate, orders
 from agent.jobfolder.jobstate import JobState
 from agent.jobfolder.names import kind_of
 from agent.policy.vocabulary import IN_CRAWL_LOG
@@ -164,6 +164,7 @@ def _summary_so_far(folder: Path) -> dict[str, Any]:
         "latest_end": known.latest_end,
         "bytes": known.bytes,
         "arcs": {},
+        "orders": orders.told(folder),
     }
 
 
@@ -187,6 +188,10 @@ def _show(summary: dict[str, Any], found: Tables, top: int) -> None:
             f"  filter {name} failed on {failure['documents']} documents, {failure['first']} first: {failure['error']}"
         )
         console.print(text, markup=False)
+    for order in summary.get("orders", []):
+        what = f"{order['order']} {order['value']}".strip()
+        why = f": {order['reason']}" if order.get("reason") else ""
+        console.print(f"  {what}, {order['at']} by {order['by'] or 'somebody'}{why}", markup=False)
     for name, rows in found.sorted():
         if rows:
             console.print()

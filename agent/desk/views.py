@@ -5,6 +5,7 @@ Texts are plain and are escaped by the templates. An `href` or `action` is a pat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -227,6 +228,18 @@ class CheckRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OrderRow:
+    """An order that a job was given: its words (a msgid), who gave it and why. `is_taken`: the job knows of it."""
+
+    what: str
+    value: str
+    at: datetime | None
+    by: str
+    reason: str
+    is_taken: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotPage:
     """`/snapshot/<id>`: all that is known of a snapshot, and what can be done with it."""
 
@@ -250,6 +263,7 @@ class SnapshotPage:
     others: str
     logs: tuple[Link, ...]
     events: tuple[EventRow, ...]
+    orders: tuple[OrderRow, ...]
     exports: tuple[Link, ...]
     report: str
     measure: tuple[FormField, ...]
@@ -315,7 +329,9 @@ class ComparedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCard:
-    """An open job. `orders` are the words that it takes now, `state` the number of its last order."""
+    """An open job. `orders` are the words that it takes now, `given` those that it was given, the last one's number
+    is `last_order`. `typed` is what was typed into a form that was not taken.
+    """
 
     job: str
     name: str
@@ -336,8 +352,9 @@ class JobCard:
     held: str
     urls: tuple[tuple[str, int], ...]
     orders: frozenset[str]
-    given: int
-    waiting: tuple[str, ...] = ()
+    last_order: int
+    given: tuple[OrderRow, ...] = ()
+    typed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def share(self) -> int:
@@ -367,6 +384,7 @@ class ReportPage:
     snapshot: str
     facts: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
+    orders: tuple[OrderRow, ...]
     tables: tuple[ReportTable, ...]
     log: str
 

@@ -71,7 +71,8 @@ class OrderBook:
             return False
         with self._frontier.changes():
             for order in new:
-                _log.info("%s: %s, by %s", self._job.name, order, order.by or "somebody")
+                why = f": {order.reason}" if order.reason else ""
+                _log.info("%s: %s, by %s%s", self._job.name, order, order.by or "somebody", why)
                 self._apply(order)
                 self._read()
             self._taken = new[-1].number

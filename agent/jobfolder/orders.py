@@ -38,25 +38,30 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One order. `value` is the time of a deadline (`yyyy-mm-ddThh:mm:ss`, CET) or the host to exclude."""
+    """One order. `value` is the time of a deadline (`yyyy-mm-ddThh:mm:ss`, CET) or the host to exclude.
+
+    `reason` is a line that a person gave with it; empty in orders of older versions.
+    """
 
     number: int
     word: Word
     value: str = ""
     by: str = ""
     at: str = ""
+    reason: str = ""
 
     def __str__(self) -> str:
         return f"{self.word} {self.value}".strip()
 
 
-def give(folder: Path, word: Word, value: str = "", *, by: str = "") -> Order:
+def give(folder: Path, word: Word, value: str = "", *, by: str = "", reason: str = "") -> Order:
     """Write an order into the folder of a job, durably. Raises NotFound if the job has ended, OSError."""
     orders = folder / FOLDER
     try:
         orders.mkdir(exist_ok=True)
         sync_folder(folder)
-        order = _numbered(orders, {"word": word, "value": value, "by": by, "at": format_time(now())})
+        content = {"word": word, "value": value, "by": by, "at": format_time(now()), "reason": reason}
+        order = _numbered(orders, content)
     except (FileNotFoundError, NotADirectoryError):
         raise ended(folder.name) from None
     if not (orders / f"{order.number}.json").exists():
@@ -73,6 +78,15 @@ def after(folder: Path, number: int) -> list[Order]:
     """Return the orders of a job with a greater number than this, in order. One that cannot be read is passed over."""
     found = (_read(folder / FOLDER, each) for each in sorted(_numbers(folder)) if each > number)
     return [each for each in found if each is not None]
+
+
+def told(folder: Path) -> list[dict[str, Any]]:
+    """Return the orders of a job as its report tells them."""
+    return [
+        {"number": each.number, "order": str(each.word), "value": each.value, "by": each.by, "at": each.at,
+         "reason": each.reason}
+        for each in after(folder, 0)
+    ]  # fmt: skip
 
 
 def last(folder: Path) -> int:
@@ -114,7 +128,7 @@ def _read(orders: Path, number: int) -> Order | None:
     path = orders / f"{number}.json"
     try:
         content = jsonfile.read(path) or {}
-        said = {name: str(content.get(name, "")) for name in ("value", "by", "at")}
+        said = {name: str(content.get(name, "")) for name in ("value", "by", "at", "reason")}
         return Order(number=number, word=Word(str(content.get("word"))), **said)
     except (Damaged, ValueError) as error:
         _log.warning("%s is no order, and is passed over: %s", path, error)

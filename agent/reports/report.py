@@ -82,10 +82,7 @@ def summary(job: Job, complete: bool, parts: list[PublishedDomain], seconds: dic
         "bytes": job.frontier.counts()["bytes"],
         "arcs": {key: sum(part["arcs"][key] for part in parts) for key in ARC_COUNTS},
         "redirects": {key: sum(part.get("redirects", {}).get(key, 0) for part in parts) for key in REDIRECT_COUNTS},
-        "orders": [
-            {"order": str(each.word), "value": each.value, "by": each.by, "at": each.at}
-            for each in orders.after(job.folder, 0)
-        ],
+        "orders": orders.told(job.folder),
         "filter_errors": job.frontier.get(facts.FILTER_ERRORS) or {},
     }
 

@@ -14,6 +14,7 @@ from agent.jobfolder import jobstate, orders
 from agent.jobfolder.jobstate import JobState, Phase
 from agent.jobfolder.names import step_folder
 from agent.steps import running
+from agent.system import jsonfile
 from tests.desk.conftest import DOMAIN, World
 from tests.support.desks import PASSWORD, Answer, Client
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -43,6 +44,12 @@ def text(world: World, at: int, number: int) -> str:
 
 def path(world: World, at: int, word: str = "") -> str:
     return f"/snapshot/{world.ids[at]}" + (f"/{word}" if word else "")
+
+
+def orders_of(page: Answer) -> list[list[str]]:
+    """What the page tells of orders to a job: what, by whom, why."""
+    lines = page.page.xpath('//table[caption="Orders to the job"]/tbody/tr')
+    return [[" ".join(cell.text_content().split()) for cell in line.xpath("td")[1:]] for line in lines]
 
 
 # -- one snapshot ------------------------------------------------------------------------------------------------------
@@ -335,14 +342,19 @@ def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:
     anna = own.served.client("anna")
     page, other = anna.get("/running"), anna.get("/running")
     action = f"/job/{folder.name}/order"
-    done = anna.submit(page, action, {"word": "pause"})
+    done = anna.submit(page, action, {"word": "pause", "reason": f" until\r\nthe {SCRIPTS}"})
     assert done.status == 200 and "nobody runs the job" in done.words
     (given,) = orders.after(folder, 0)
-    assert (given.word, given.by) == ("pause", "Anna \u4f8b")
+    assert (given.word, given.by, given.reason) == ("pause", "Anna \u4f8b", f"until the {SCRIPTS}")
+    assert orders_of(anna.get("/running")) == [["Pause not taken yet", "Anna \u4f8b", f"until the {SCRIPTS}"]]
     assert anna.submit(other, action, {"word": "stop"}).status == 409
     assert anna.submit(anna.get("/running"), action, {"word": "discard"}).status == 400
-    assert anna.submit(anna.get("/running"), action, {"word": "deadline", "value": "yesterday"}).status == 400
-    assert anna.submit(anna.get("/running"), action, {"word": "exclude", "value": "cal.example.test"}).status == 200
+    wrong = anna.submit(anna.get("/running"), action, {"word": "deadline", "deadline": "yesterday", "reason": "late"})
+    assert wrong.status == 400
+    assert (wrong.form(action)["deadline"], wrong.form(action)["reason"]) == (["yesterday"], ["late"])
+    long = {"word": "stop", "reason": "x" * 501}
+    assert "500 characters at most" in anna.submit(anna.get("/running"), action, long).words
+    assert anna.submit(anna.get("/running"), action, {"word": "exclude", "exclude": "cal.example.test"}).status == 200
     assert len(orders.after(folder, 0)) == 2
     page = anna.get("/running")
     jobstate_file = folder / jobstate.FILE
@@ -352,6 +364,25 @@ def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:
     (folder / "orders").rmdir()
     folder.rmdir()
     assert anna.submit(page, action, {"word": "stop"}).status == 404, "the job ended while its page was open"
+
+
+def test_what_a_job_was_told_stands_with_its_snapshot(own: World) -> None:
+    folder = own.archive.reports / own.ids[1]
+    folder.mkdir(exist_ok=True)
+    told = [
+        {"order": "deadline", "value": "2026-12-01T22:00:00", "by": "Anna", "at": "2026-10-02T04:00:00"},
+        {"order": "stop", "value": "", "by": "Bert", "at": "2026-10-02T05:00:00", "reason": f"enough {SCRIPTS}"},
+        "no order",
+    ]
+    jsonfile.write(folder / "summary.json", {"orders": told})
+    client = own.served.client("carl")
+    for place in (path(own, 1), f"/report/{own.ids[1]}"):
+        assert orders_of(client.get(place)) == [
+            ["May fetch until: 1 Dec 2026, 22:00 CET", "Anna", ""],
+            ["Stop and publish", "Bert", f"enough {SCRIPTS}"],
+        ]
+    jsonfile.write(folder / "summary.json", {"orders": 3})
+    assert orders_of(client.get(path(own, 1))) == []
 
 
 def test_a_capture_is_begun_on_an_occasion(own: World) -> None:

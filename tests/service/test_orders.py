@@ -150,7 +150,8 @@ def test_stop_publishes_what_there_is_as_incomplete(archive: Archive, site: Site
     with agent(archive) as running:
         fetches(site)
         configure(archive, publication(site))
-        assert "taken" in order(archive, "p", "stop") or reports(archive, "p") != [whole]
+        said = order(archive, "p", "stop", "--reason", "  it has\n enough ")
+        assert "taken" in said or reports(archive, "p") != [whole]
         until(lambda: len(reports(archive, "p")) == 2 and not list(archive.jobs.iterdir()), "it has ended")
         assert running.stop() == 0
     name = reports(archive, "p")[-1]
@@ -158,7 +159,9 @@ def test_stop_publishes_what_there_is_as_incomplete(archive: Archive, site: Site
     log = crawls.log_lines(archive, name)
     cut = [line for line in log.values() if "stopped" in line.notes]
     assert not summary["complete"] and summary["arcs"]["removed"] == 0
-    assert [each["order"] for each in summary["orders"]] == ["stop"] and summary["orders"][0]["by"]
+    assert [(each["order"], each["reason"]) for each in summary["orders"]] == [("stop", "it has enough")]
+    assert summary["orders"][0]["by"]
+    assert ": it has enough" in run_command("report", "--archive", archive.root, name).out
     assert summary["arcs"]["changed"] == len(asked(site)) - 1 < _PAGES, "each page that was asked for is published"
     assert len(cut) == _PAGES - summary["arcs"]["changed"]
     assert {line.annotations[0] for line in cut} == {"seed3:-6"}
@@ -298,7 +301,10 @@ def test_a_job_that_nobody_runs_is_discarded_by_the_command(archive: Archive, si
     with agent(archive) as running:
         fetches(site)
         assert running.stop() == 0
-    assert "takes it when it goes on" in order(archive, "p", "exclude", "other.example")
+    assert "takes it when it goes on" in order(archive, "p", "exclude", "other.example", "--reason", "a trap")
+    assert ": a trap (not taken yet)" in order(archive, "show", "p")
+    (given,) = json.loads(order(archive, "show", "p", "--json"))["given"]
+    assert (given["order"], given["reason"], given["taken"]) == ("exclude", "a trap", False)
     order(archive, "p", "discard")
     assert finished(archive)["commit_tags"] == []
     assert list(archive.domains()) == []
@@ -321,6 +327,9 @@ def test_orders_to_a_job_that_ended_or_that_makes_no_sense_are_refused(archive: 
         (("x", "deadline", "2020-01-01T00:00:00"), "is over already"),
         (("x", "exclude", "http://a/"), "is no host"),
         (("x", "exclude", "a.example/old/*"), "leaves out whole hosts"),
+        (("x", "pause", "--reason", "x" * 501), "500 characters at most"),
+        (("x", "pause", "--reason", "\x1b[2J"), "without control characters"),
+        (("list", "--reason", "because"), "a reason goes with an order"),
     ):
         with pytest.raises(UsageError, match=why):
             cli(["job", "--archive", str(archive.root), *words], standalone_mode=False)
@@ -333,7 +342,9 @@ def test_orders_get_numbers_of_their_own_and_one_that_cannot_be_read_is_passed_o
     (tmp_path / "orders" / "3.json").write_text('{"word": "dance"}')
     (tmp_path / "orders" / "7.json").write_text("{")
     (tmp_path / "orders" / "notes.txt").write_text("")
-    assert [each.number for each in orders.after(tmp_path, 1)] == [2, 4, 5, 6]
+    (tmp_path / "orders" / "2.json").write_text('{"word": "stop", "by": "me"}')
+    found = orders.after(tmp_path, 1)
+    assert [each.number for each in found] == [2, 4, 5, 6] and found[0].reason == "", "as older versions wrote it"
     assert orders.give(tmp_path, Word.STOP).number == 8
     assert [path.name for path in (tmp_path / "orders").glob(".*")] == []
     with pytest.raises(NotFound, match="has ended already"):

@@ -27,8 +27,9 @@ _SOON, _LATER = 3.0, 8.0
 @click.command()
 @click.argument("words", nargs=-1, metavar="[list | show JOB | JOB ORDER [VALUE]]")
 @archive_option
+@click.option("--reason", default="", metavar="TEXT", help="Why the order is given; the report of the job keeps it.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
-def job(words: tuple[str, ...], archive: str | None, as_json: bool) -> None:
+def job(words: tuple[str, ...], archive: str | None, reason: str, as_json: bool) -> None:
     """List the open jobs, show one, or tell one what to do.
 
     \b
@@ -36,7 +37,7 @@ def job(words: tuple[str, ...], archive: str | None, as_json: bool) -> None:
     webarc-agent job show example
     webarc-agent job example pause
     webarc-agent job example deadline '2 hours'
-    webarc-agent job example exclude 'calendar.example.org'
+    webarc-agent job example exclude 'calendar.example.org' --reason 'an endless calendar'
 
     A job is named as its folder in jobs/, or by its publication. An order is on the disk before the command ends,
     and is taken within two seconds, whoever runs the job: the agent, or `crawl` in another terminal. A job that
@@ -51,12 +52,14 @@ def job(words: tuple[str, ...], archive: str | None, as_json: bool) -> None:
     exclude HOST    leave out what waits of a host, or of hosts with *
     """
     place = opened(archive)
+    if reason and (len(words) < 2 or words[0] in ("list", "show")):
+        raise UsageError("a reason goes with an order: webarc-agent job JOB ORDER --reason TEXT")
     if words in ((), ("list",)):
         _list(place, as_json=as_json)
     elif words[0] == "show" and len(words) == 2:
         _show(place, ordering.find(place, words[1]), as_json=as_json)
     elif len(words) >= 2:
-        _order(place, ordering.find(place, words[0]), *words[1:])
+        _order(place, ordering.find(place, words[0]), reason, *words[1:])
     else:
         raise UsageError(f"say what to do with {words[0]}: {', '.join(Word)}; or `job show {words[0]}`")
 
@@ -78,17 +81,7 @@ def _show(archive: Archive, folder: Path, *, as_json: bool) -> None:
     told = next((each for each in overview(archive)["jobs"] if each["job"] == folder.name), None)
     if told is None:
         raise orders.ended(folder.name)
-    given = [
-        {
-            "number": each.number,
-            "order": str(each.word),
-            "value": each.value,
-            "by": each.by,
-            "at": each.at,
-            "taken": each.number <= told["orders"],
-        }
-        for each in orders.after(folder, 0)
-    ]
+    given = [{**each, "taken": each["number"] <= told["orders"]} for each in orders.told(folder)]
     if as_json:
         click.echo(json.dumps({**told, "given": given}, indent=2, ensure_ascii=False))
         return
@@ -100,16 +93,17 @@ def _show(archive: Archive, folder: Path, *, as_json: bool) -> None:
     for order in given:
         taken = "" if order["taken"] else " (not taken yet)"
         words = f"{order['order']} {order['value']}".strip()
-        click.echo(f"order {order['number']}: {words}, {order['at']} by {order['by']}{taken}")
+        why = f": {order['reason']}" if order["reason"] else ""
+        click.echo(f"order {order['number']}: {words}, {order['at']} by {order['by']}{why}{taken}")
 
 
 # -- orders ------------------------------------------------------------------------------------------------------------
 
 
-def _order(archive: Archive, folder: Path, word: str, *values: str) -> None:
+def _order(archive: Archive, folder: Path, reason: str, word: str, *values: str) -> None:
     person = people.acting(archive, Right.CAPTURE)
     runs = ordering.state_of(folder).runs
-    order = ordering.give(folder, word, values, person.name)
+    order = ordering.give(folder, word, values, person.name, reason)
     if runs or agentlock.running(archive) is not None:
         click.echo(f"{folder.name}: {order}, {ordering.is_taken(folder, order, _SOON if runs else _LATER)}")
     else:

@@ -68,6 +68,11 @@ PHASES: dict[str, str] = {
     "archived": msgid("archived"), "failed": msgid("failed"), "interrupted": msgid("interrupted"),
     "paused": msgid("paused"), "deadline": msgid("its time is over"),
 }  # fmt: skip
+#: Order to a job → its words, which take a value behind them.
+ORDERS: dict[str, str] = {
+    "pause": msgid("Pause"), "resume": msgid("Go on"), "stop": msgid("Stop and publish"), "discard": msgid("Discard"),
+    "deadline": msgid("May fetch until"), "exclude": msgid("Leave out a server"),
+}  # fmt: skip
 #: State of a URL in a job → what its number is called.
 URLS: dict[str, str] = {
     "waiting": msgid("waiting"), "fetching": msgid("being asked for"), "done": msgid("done"), "failed": msgid("failed"),

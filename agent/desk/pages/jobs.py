@@ -13,6 +13,7 @@ from starlette.responses import Response
 from agent.acts import ordering
 from agent.catalogue import stepfolders
 from agent.desk.look import words
+from agent.desk.pages import given as orders_given
 from agent.desk.shared.visit import DeskVisit
 from agent.desk.views import JobCard, ReportPage, ReportTable, RunningPage
 from agent.jobfolder import jobstate, orders
@@ -63,6 +64,7 @@ def cards(visit: DeskVisit) -> Iterator[JobCard]:
 def card(visit: DeskVisit, job: JobState) -> JobCard:
     """Return an open job as pages show it."""
     publication = job.publication or publication_of(job.job)
+    given = orders.told(visit.desk.archive.jobs / job.job)
     begun = _begun(job.job)
     when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
     return JobCard(
@@ -85,9 +87,17 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
         held=job.held,
         urls=tuple(sorted(job.urls.items())),
         orders=frozenset(map(str, ordering.words_for(job))),
-        given=orders.last(visit.desk.archive.jobs / job.job),
-        waiting=tuple(str(each) for each in orders.after(visit.desk.archive.jobs / job.job, job.orders)),
+        last_order=given[-1]["number"] if given else 0,
+        given=orders_given.of_open(given, job.orders, visit.language),
+        typed=_typed(visit, job.job),
     )
+
+
+def _typed(visit: DeskVisit, job: str) -> Mapping[str, str]:
+    """Return what was typed into the form of a job, where it comes back."""
+    if not visit.is_typed or visit.path != f"/job/{job}/order":
+        return {}
+    return {name: visit.form.raw(name) for name in ("reason", "deadline", "exclude")}
 
 
 def _begun(job: str) -> datetime | None:
@@ -183,6 +193,7 @@ def report(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
         facts=tuple(_facts(summary)),
         warnings=known.warnings if known is not None else (),
+        orders=orders_given.of_report(summary, visit.language),
         tables=visit.desk.kept(("report", job, (folder / "summary.json").stat().st_mtime_ns), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawllog.COMPRESSED}"
         if has_record and (folder / crawllog.COMPRESSED).exists() else "",

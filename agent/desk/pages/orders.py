@@ -34,10 +34,9 @@ def give(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     if word == Word.DISCARD and visit.form.one("sure") != "yes":
         sure = words.msgid("What a discarded job fetched is lost. Tick that you want this.")
         raise UsageError(visit.desk.said(sure, visit.language))
-    value = visit.form.one("value")
-    has_value = word in (Word.DEADLINE, Word.EXCLUDE)
+    values = (visit.form.one(word),) if word in (Word.DEADLINE, Word.EXCLUDE) else ()
     is_run = ordering.state_of(folder).runs
-    order = ordering.give(folder, word, (value,) if has_value else (), visit.acting.name)
+    order = ordering.give(folder, word, values, visit.acting.name, visit.form.one("reason"))
     if not is_run and agentlock.running(visit.desk.archive) is None:
         return visit.led(
             "/running", words.msgid("The order was given; nobody runs the job, and it takes it when it goes on.")
