@@ -91,6 +91,9 @@ def test_other_forms_of_a_word_are_found(archive: Archive) -> None:
     assert _urls(archive, "haus", exact=True) == []
     assert _urls(archive, "streets order") == [f"{_OTHER}/d/report.html"]
     assert _urls(archive, '"order"') == []  # in quotes it is the word itself
+    # A word that is its own stem is found by other forms of it, in documents of that language alone.
+    assert _urls(archive, "reporting") == _urls(archive, "report") == [f"{_OTHER}/d/report.html"]
+    assert _urls(archive, "reporting", exact=True) == _urls(archive, "reporting", language="de") == []
 
 
 def test_what_narrows_a_search(archive: Archive) -> None:

@@ -12,8 +12,9 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -28,7 +29,7 @@ from webarcfs.search.query_language import Part
 from webarcfs.search.words import natural, terms_of
 
 #: Raised with each change of the fields: an index of another version is made anew.
-VERSION = 1
+VERSION = 2
 #: The languages in which other forms of a word are found, with the stemmer of each.
 STEMMERS = {
     "de": "german", "en": "english", "es": "spanish", "fr": "french", "it": "italian", "nl": "dutch",
@@ -48,7 +49,11 @@ _META = "meta.json"
 #: Seconds that a reader waits for a writer that replaces files.
 _PATIENCE = 5.0
 _ANEW = "`webarc-agent index --anew` makes it anew"
-_WORDS, _STEMS = "words", "stems"
+_WORDS = "words"
+#: The field of other forms of words: stems, each with its language (`de:haus`), where they are not the word itself.
+STEMS = "stems"
+#: Words whose stems are remembered.
+_KNOWN = 1 << 17
 
 
 def _schema() -> tantivy.Schema:
@@ -59,8 +64,7 @@ def _schema() -> tantivy.Schema:
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic", fast=True)
     for name in FIELDS.values():
         builder.add_text_field(name, tokenizer_name=_WORDS)
-    for language in STEMMERS:
-        builder.add_text_field(f"{_STEMS}_{language}", tokenizer_name=f"{_STEMS}_{language}", index_option="freq")
+    builder.add_text_field(STEMS, tokenizer_name=_WORDS, index_option="freq")
     for name in ("since", "until", "captured", "size"):
         builder.add_integer_field(name, fast=True)
     for name in ("about", "content", "tag"):
@@ -79,20 +83,36 @@ _ANALYZERS: dict[str, TextAnalyzer] = {}
 
 def stem(word: str, language: str) -> str:
     """Return the stem of a word in a language that has a stemmer, as the index has it."""
+    return _stem(natural(word), language)
+
+
+@lru_cache(maxsize=_KNOWN)
+def _stem(word: str, language: str) -> str:
     if language not in _ANALYZERS:
         _ANALYZERS[language] = _analyzer(language)
-    return str(next(iter(_ANALYZERS[language].analyze(natural(word))), ""))
+    return str(next(iter(_ANALYZERS[language].analyze(word)), ""))
 
 
-def stem_field(language: str) -> str:
-    """Return the field of the stems of a language."""
-    return f"{_STEMS}_{language}"
+def stem_term(language: str, root: str) -> str:
+    """Return the term of a stem in the field of stems."""
+    return f"{language}:{root}"
+
+
+@lru_cache(maxsize=_KNOWN)
+def _other_form(word: str, language: str) -> str:
+    """Return the term of a word's stem; empty where that is the word itself, which its own field has."""
+    root, terms = _stem(word, language), terms_of(word)
+    return stem_term(language, root) if root not in ("", terms) and " " not in terms else ""
+
+
+def _other_forms(texts: Iterable[str], language: str) -> str:
+    """Return the stems of texts, with spaces between."""
+    found = (_other_form(word, language) for text in texts for word in natural(text).split())
+    return " ".join(each for each in found if each)
 
 
 def _with_tokenizers(index: tantivy.Index) -> tantivy.Index:
     index.register_tokenizer(_WORDS, TextAnalyzerBuilder(Tokenizer.whitespace()).build())
-    for language in STEMMERS:
-        index.register_tokenizer(f"{_STEMS}_{language}", _analyzer(language))
     return index
 
 
@@ -127,9 +147,9 @@ class IndexWriter:
         """Add a version, in place of the same one if it is there."""
         said = document.extracted
         title = document.title or said.title
-        stems = {}
+        stems = ""
         if said.language in STEMMERS:
-            stems[stem_field(said.language)] = " ".join(natural(each) for each in (title, said.description, said.body))
+            stems = _other_forms((title, said.description, said.body), said.language)
         with _translated(self._folder):
             self._writer.delete_documents_by_term("key", document.key)
             self._writer.add_document(
@@ -155,7 +175,7 @@ class IndexWriter:
                     size=document.size,
                     about=document.about(),
                     content=document.content(),
-                    **stems,
+                    stems=stems,
                 )
             )
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from webarcfs.content.extractors.extracted import Extracted
 from webarcfs.gate.access_rules import key_of
@@ -20,6 +19,8 @@ CURRENT = 1 << 40
 #: Most folders of a URL that `site:` finds.
 _DEEPEST_SITE = 24
 _SEPARATOR = "\t"
+#: Of texts: deflate alone, since most are short.
+_WITHOUT_HEAD = -15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,25 +71,46 @@ class IndexedDocument:
         return key_of(self.url)
 
     def about(self) -> bytes:
-        """Return all but the text as bytes."""
-        said = {name: value for name, value in asdict(self).items() if name != "extracted"}
-        return json.dumps(said | {"language": self.extracted.language, "fault": self.extracted.fault}).encode()
+        """Return all but the text as bytes: short, since they are of each version."""
+        text = self.extracted
+        place = ["", ""] if _place(self.url) == (self.path, self.domain) else [self.path, self.domain]
+        said = [
+            self.url, *place, self.publication, self.since, self.until, self.captured, self.mime_type, self.title,
+            self.status, self.size, text.language, text.fault, len(text.headings), len(text.description),
+        ]  # fmt: skip
+        return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" + bytes.fromhex(self.blob)
 
     def content(self) -> bytes:
-        """Return the text as bytes."""
-        said = self.extracted
-        return zlib.compress(json.dumps([said.headings, said.description, said.body], ensure_ascii=False).encode())
+        """Return the text as bytes; empty without one."""
+        text = "".join((self.extracted.headings, self.extracted.description, self.extracted.body))
+        return zlib.compress(text.encode(), wbits=_WITHOUT_HEAD) if text else b""
 
 
 def from_bytes(about: bytes, content: bytes = b"") -> IndexedDocument:
     """Return the document of `about()` and `content()`; without a text if that is empty."""
-    said: dict[str, Any] = json.loads(about)
-    headings, description, body = json.loads(zlib.decompress(content)) if content else ("", "", "")
-    language, fault = said.pop("language"), said.pop("fault")
+    line, _, blob = about.partition(b"\n")
+    (
+        url, path, domain, publication, since, until, captured, mime_type, title,
+        status, size, language, fault, headings, description,
+    ) = json.loads(line)  # fmt: skip
+    if not path:
+        path, domain = _place(url)
+    text = zlib.decompress(content, wbits=_WITHOUT_HEAD).decode() if content else ""
+    description += headings  # where each ends
     extracted = Extracted(
-        body=body, headings=headings, description=description, language=language, fault=fault, title=said["title"]
-    )
-    return IndexedDocument(**said, extracted=extracted)
+        body=text[description:], headings=text[:headings], description=text[headings:description],
+        language=language, fault=fault, title=title,
+    )  # fmt: skip
+    return IndexedDocument(
+        url=url, path=path, domain=domain, publication=publication, since=since, until=until, captured=captured,
+        mime_type=mime_type, title=title, status=status, size=size, blob=blob.hex(), extracted=extracted,
+    )  # fmt: skip
+
+
+def _place(url: str) -> tuple[str, str]:
+    """Return path and domain of a document, as they are of most URLs."""
+    rest = url.partition("://")[2]
+    return f"/{rest}", rest.partition("/")[0]
 
 
 def key(path: str, since: int) -> str:

@@ -14,7 +14,7 @@ from webarcfs.gate.access_rules import AccessRule
 from webarcfs.gate.gate import Gate
 from webarcfs.gate.visibility import Saw, Scope, Snapshot, Standing, Version
 from webarcfs.search.indexed_document import key
-from webarcfs.search.visible import Moment, Named, Shown, in_force
+from webarcfs.search.visible import Moment, Named, Remembered, Shown, in_force
 
 _NEVER = 1 << 62
 #: Moments whose named versions are remembered.
@@ -29,6 +29,7 @@ class _Known:
     saw: dict[str, Saw]
     named: OrderedDict[Moment, tuple[Named, ...]] = field(default_factory=OrderedDict)
     shown: dict[tuple[Moment, tuple[AccessRule, ...]], Shown] = field(default_factory=dict)
+    remembered: Remembered = field(default_factory=Remembered)
 
     @property
     def ends(self) -> float:
@@ -64,7 +65,9 @@ class ReadersView:
         others = sorted(each.seq for domain, found in known.snapshots.items() if domain not in plain for each in found)
         if len(known.shown) >= _MOMENTS:
             known.shown.clear()
-        found = known.shown[key] = Shown(plain, others, known.named[moment], rules, self._gate.reader.name)
+        found = known.shown[key] = Shown(
+            plain, others, known.named[moment], rules, self._gate.reader.name, known.remembered
+        )  # fmt: skip
         return found
 
     def snapshots(self, domain: str, standing: Standing = Standing.OPEN) -> Sequence[Snapshot]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tantivy import FieldType, Occur, Query, Schema
 
-from webarcfs.search.index import FIELDS, STEMMERS, stem, stem_field
+from webarcfs.search.index import FIELDS, STEMMERS, STEMS, stem, stem_term
 from webarcfs.search.kinds import KINDS
 from webarcfs.search.query_language import (
     After,
@@ -25,6 +25,8 @@ from webarcfs.search.query_language import (
 #: The weight of a word in each part; of another form of it, half of that.
 _WEIGHTS = {Part.TITLE: 4.0, Part.HEADINGS: 2.0, Part.TEXT: 1.0, Part.DESCRIPTION: 1.0, Part.URL: 0.5}
 _STEM_WEIGHT = 0.5
+#: The parts of which other forms are found.
+_STEMMED = (Part.TEXT, Part.TITLE, Part.DESCRIPTION)
 #: More values than this are one query of a set, which looks each up once.
 _FEW = 4
 
@@ -70,11 +72,23 @@ class Translator:
         parts = list(_WEIGHTS) if words.part is Part.ANYWHERE else [words.part]
         found = [Query.boost_query(self._in_field(FIELDS[part], words), _WEIGHTS[part]) for part in parts]
         if words.natural and words.part in (Part.ANYWHERE, Part.TEXT):
-            for language in self._languages:
-                if root := stem(words.natural, language):
-                    field = stem_field(language)
-                    found.append(Query.boost_query(Query.term_query(self._schema, field, root, "freq"), _STEM_WEIGHT))
+            found += [Query.boost_query(each, _STEM_WEIGHT) for each in self._other_forms(words)]
         return found[0] if len(found) == 1 else self.any(*found)
+
+    def _other_forms(self, words: Words) -> Iterator[Query]:
+        """Yield the queries of other forms of a word, by the languages of documents.
+
+        A word that is its own stem is in its own fields alone, so a stem is looked for there, too.
+        """
+        roots: dict[str, list[str]] = {}
+        for language in self._languages:
+            if root := stem(words.natural, language):
+                roots.setdefault(root, []).append(language)
+                yield Query.term_query(self._schema, STEMS, stem_term(language, root), "freq")
+        for root, languages in roots.items():
+            if words.terms != (root,):
+                places = [Query.term_query(self._schema, FIELDS[part], root) for part in _STEMMED]
+                yield self.all(self.any(*places), self.terms("language", languages))
 
     def _in_field(self, field: str, words: Words) -> Query:
         terms = words.terms

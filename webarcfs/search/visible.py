@@ -12,8 +12,9 @@ or a page withheld, since a filter names snapshots and keys of URLs:
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tantivy import Query
@@ -56,6 +57,27 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
+class Between:
+    """The hidden snapshots before open ones: marks of the spans of versions, and of long runs domain, begin and end.
+
+    The end is the open snapshot that follows.
+    """
+
+    marks: tuple[str, ...]
+    runs: tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(slots=True)
+class Remembered:
+    """What is found out about snapshots once, and asked with each search; shared by all that show the same ones."""
+
+    late: dict[tuple[int, tuple[Standing, ...]], Late] = field(default_factory=dict)
+    between: dict[tuple[Standing, ...], Between] = field(default_factory=dict)
+    #: The times of all snapshots, in order, and the number of snapshots at each.
+    times: tuple[list[int], Counter[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """What a reader sees: the snapshots of the domains where something is hidden, and versions by name.
 
@@ -68,8 +90,7 @@ class Shown:
     shared: tuple[Named, ...] = ()
     rules: tuple[AccessRule, ...] = ()
     reader: str = ""
-    #: What states hide, found once: it is asked with each search, and reads the snapshots of all domains.
-    late: dict[tuple[int, tuple[Standing, ...]], Late] = field(default_factory=dict, repr=False, compare=False)
+    remembered: Remembered = field(default_factory=Remembered, repr=False, compare=False)
 
     @property
     def is_all(self) -> bool:
@@ -127,54 +148,80 @@ class Filter:
 
     def _late(self, last: int, visible: tuple[Standing, ...]) -> Late:
         """Return the hidden snapshots at the end of the state `last`: what ended there is shown, what began not."""
-        known = self._shown.late.get((last, visible))
+        remembered = self._shown.remembered.late
+        known = remembered.get((last, visible))
         if known is not None:
             return known
         late: list[tuple[str, int]] = []
         for domain, snapshots in self._shown.snapshots.items():
-            for each in reversed([each for each in snapshots if each.seq <= last]):
-                if each.standing in visible:
+            for at in range(bisect_right(snapshots, last, key=_seq) - 1, -1, -1):
+                if snapshots[at].standing in visible:
                     break
-                late.append((domain, each.seq))
-        spans = self._times({seq for _, seq in late}, len(late))
-        found = Late(tuple(late), None if spans is None else tuple(spans))
-        if len(self._shown.late) < _STATES:
-            self._shown.late[last, visible] = found
+                late.append((domain, snapshots[at].seq))
+        found = Late(tuple(late), self._spans(Counter(seq for _, seq in late)))
+        if len(remembered) < _STATES:
+            remembered[last, visible] = found
         return found
 
-    def _times(self, hidden: set[int], count: int) -> list[tuple[int, int]] | None:
-        """Return spans of time in which all snapshots of all domains are hidden ones of `count`; None if they are many.
+    def _spans(self, hidden: Counter[int]) -> tuple[tuple[int, int], ...] | None:
+        """Return spans of time in which all snapshots of all domains are these hidden ones; None if they are many.
 
         Numbers are compared faster than marks are looked up: snapshots that wait were mostly made one after the other.
         """
-        every = [each.seq for found in self._shown.snapshots.values() for each in found]
-        if sum(seq in hidden for seq in every) != count or not hidden.isdisjoint(self._shown.others):
+        times, counts = self._times()
+        if any(counts[seq] != count for seq, count in hidden.items()):
             return None  # another snapshot was made at the same time
         spans: list[tuple[int, int]] = []
-        between = sorted({*every, *self._shown.others} - hidden)
+        last = None
         for seq in sorted(hidden):
-            if spans and bisect_left(between, spans[-1][1]) == bisect_left(between, seq):
+            place = bisect_left(times, seq)
+            if last is not None and place == last + 1:
                 spans[-1] = (spans[-1][0], seq)
+            elif len(spans) == _SPANS:
+                return None
             else:
                 spans.append((seq, seq))
-        return spans if len(spans) <= _SPANS else None
+            last = place
+        return tuple(spans)
+
+    def _times(self) -> tuple[list[int], Counter[int]]:
+        remembered = self._shown.remembered
+        if remembered.times is None:
+            counts = Counter(each.seq for found in self._shown.snapshots.values() for each in found)
+            counts.update(self._shown.others)
+            remembered.times = sorted(counts), counts
+        return remembered.times
 
     def _ever(self, query: Query, visible: tuple[Standing, ...]) -> Query:
         make = self._make
-        marks: list[str] = []
-        spans: list[Query] = []
-        for domain, snapshots in self._shown.snapshots.items():
-            for run, following in _hidden_runs(snapshots, visible):
-                if following is None:  # all that began there
-                    marks += [began(domain, each) for each in run]
-                elif len(run) <= _LISTED:
-                    ends = [*run, following]
-                    marks += [span(domain, each, end) for at, each in enumerate(run) for end in ends[at + 1 :]]
-                else:
-                    inside = make.number("since", run[0], run[-1]), make.number("until", None, following)
-                    spans.append(make.all(make.term("domain", domain), *inside))
-        unwanted = [*([make.terms("mark", marks)] if marks else []), *spans]
-        return make.but(query, *unwanted)
+        late, between = self._late(CURRENT - 1, visible), self._between(visible)
+        unwanted = [
+            make.all(
+                make.term("domain", domain), make.number("since", begin, end), make.number("until", None, following)
+            )
+            for domain, begin, end, following in between.runs
+        ]
+        marks = [*between.marks]
+        if late.spans is None:
+            marks += [began(*each) for each in late.snapshots]
+        else:
+            unwanted += [make.number("since", *each) for each in late.spans]
+        return make.but(query, *([make.terms("mark", marks)] if marks else []), *unwanted)
+
+    def _between(self, visible: tuple[Standing, ...]) -> Between:
+        remembered = self._shown.remembered.between
+        if visible not in remembered:
+            marks: list[str] = []
+            long: list[tuple[str, int, int, int]] = []
+            for domain, snapshots in self._shown.snapshots.items():
+                for run, following in _hidden_runs(snapshots, visible):
+                    if len(run) <= _LISTED:
+                        ends = [*run, following]
+                        marks += [span(domain, each, end) for at, each in enumerate(run) for end in ends[at + 1 :]]
+                    else:
+                        long.append((domain, run[0], run[-1], following))
+            remembered[visible] = Between(tuple(marks), tuple(long))
+        return remembered[visible]
 
     # -- access rules ------------------------------------------------------------------------------------------------
 
@@ -204,17 +251,19 @@ class Filter:
         return Query.const_score_query(found, 0.0)
 
 
-def _hidden_runs(snapshots: Sequence[Snapshot], visible: tuple[Standing, ...]) -> list[tuple[list[int], int | None]]:
-    """Return the runs of hidden snapshots, each with the open one that follows."""
-    runs: list[tuple[list[int], int | None]] = []
+def _seq(snapshot: Snapshot) -> int:
+    return snapshot.seq
+
+
+def _hidden_runs(snapshots: Sequence[Snapshot], visible: tuple[Standing, ...]) -> Iterator[tuple[list[int], int]]:
+    """Yield the runs of hidden snapshots, each with the open one that follows."""
     run: list[int] = []
     for each in snapshots:
         if each.standing not in visible:
             run.append(each.seq)
         elif run:
-            runs.append((run, each.seq))
+            yield run, each.seq
             run = []
-    return [*runs, (run, None)] if run else runs
 
 
 def in_force(rules: AccessRules, reader: str, now: float) -> tuple[AccessRule, ...]:
