@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator
 
 from agent.jobfolder import jobstate, orders
 from agent.jobfolder.jobstate import JobState, Phase
 from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id, when
 from tests.support import desks
 from tests.support.browsers import chromium, needs_chromium
+from tests.support.deskhands import Hand, at_desk
 from tests.support.desks import PASSWORD
 from tests.support.site import Site
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -73,44 +74,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield found
 
 
-@dataclass
-class Hand:
-    """A person at the browser, whose clicks are counted after the login."""
-
-    tab: Page
-    origin: str
-    clicks: int = field(default=0)
-
-    def login(self, name: str) -> None:
-        self.tab.goto(f"{self.origin}/")
-        self.tab.fill("#name", name)
-        self.tab.fill("#password", PASSWORD)
-        self.tab.click("main button")
-        self.tab.wait_for_selector(".who")
-
-    def click(self, place: str | Locator) -> None:
-        found = self.tab.locator(place).first if isinstance(place, str) else place
-        found.click()
-        self.tab.wait_for_load_state()
-        self.clicks += 1
-
-    def at_home(self) -> None:
-        self.tab.goto(f"{self.origin}/")
-        self.clicks = 0
-
-    @property
-    def words(self) -> str:
-        return self.tab.locator("main").inner_text()
-
-
 @pytest.fixture
 def hand(busy: World, browser: Browser) -> Iterator[Hand]:
-    context = browser.new_context(viewport={"width": 1300, "height": 900}, locale="en")
-    context.set_default_timeout(15_000)
-    made = Hand(context.new_page(), busy.served.origin)
-    made.login("carl")
-    yield made
-    context.close()
+    with at_desk(browser, busy.served.origin, "carl") as made:
+        yield made
 
 
 def state(busy: World, at: int) -> State:
@@ -118,7 +85,7 @@ def state(busy: World, at: int) -> State:
 
 
 def row(hand: Hand, at: int) -> Locator:
-    return hand.tab.locator(f"tr:has(a[href='/snapshot/{record_id(at)}'])")
+    return hand.row(record_id(at))
 
 
 def test_what_needs_me_is_seen_at_once(hand: Hand) -> None:
