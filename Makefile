@@ -44,8 +44,9 @@ demo: install demo-packages ## Crawl a real site, mount the archive and walk thr
 desk: install demo-packages ## The curators' desk: an archive with two people, until the Enter key; prints how to log in
 	@$(BIN)/python examples/desk_demo.py
 
-test: install test-packages lint compiled pywb ## Lint, types and all tests; ARGS="-k robots" picks some
-	@echo "pytest: the tests, real git, wget and mounts among them"
+test: install test-packages compile-packages ## Lint, types and all tests; ARGS="-k robots" picks some
+	@$(MAKE) --no-print-directory -j3 --output-sync=target lint compiled pywb # side by side: each waits for one processor
+	echo "pytest: the tests, real git, wget and mounts among them"
 	rm -f .pytest_cache/v/cache/lastfailed # what failed in another run, and is not among these tests, is none of the second
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS) && exit 0 || status=$$?
 	@# What failed beside other tests is run once more, alone: on a shared machine a test may have got no time at all.
