@@ -30,8 +30,10 @@ _log = logging.getLogger(__name__)
 #: The setter of fields that nobody typed.
 SYSTEM = "webarcfs"
 _DAY = 86_400
-#: Fields that people set before the download.
-_TYPED = frozenset({2, 3, 4, 5, 6, 16, 20})
+#: The event of a record that was there before its job: the job has begun, for the person who asked for it.
+BEGUN = "begun"
+#: Fields that are set before the download, by people and for the person who entered the record.
+_TYPED = frozenset({2, 3, 4, 5, 6, 8, 16, 20})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ def into(record: Record, captured: Record) -> Record:
     `captured` is what `described` or `empty` returned.
     """
     typed = {number: value for number, value in record.values.items() if number in _TYPED}
+    who = next((each.by for each in reversed(record.events) if each.what == BEGUN), SYSTEM)
+    copied = {32: Value(who, SYSTEM, now())} if who != SYSTEM else {}
     return replace(
         captured,
         id=record.id,
@@ -101,8 +105,8 @@ def into(record: Record, captured: Record) -> Record:
         title=record.title if record.title.text else captured.title,
         language=record.language,
         access=record.access,
-        values=dict(sorted({**captured.values, **typed, 1: Value(record.id, SYSTEM, now())}.items())),
-        events=(*record.events, *captured.events),
+        values=dict(sorted({**captured.values, **typed, **copied, 1: Value(record.id, SYSTEM, now())}.items())),
+        events=(*record.events, *(replace(each, by=who) for each in captured.events)),
     )
 
 

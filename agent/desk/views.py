@@ -253,6 +253,7 @@ class SnapshotPage:
     why: tuple[str, ...]
     failures: tuple[tuple[str, str, str], ...]
     asked: tuple[str, ...]
+    asked_now: str
     sets: tuple[FieldSet, ...]
     blob: str
     may_edit: bool

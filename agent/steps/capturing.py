@@ -6,7 +6,7 @@ import dataclasses
 import threading
 from pathlib import Path
 
-from agent.catalogue.describing import SYSTEM
+from agent.catalogue.describing import BEGUN, SYSTEM
 from agent.jobfolder import definition, folders
 from agent.jobfolder.definition import Definition
 from agent.jobfolder.names import OCCASION
@@ -21,8 +21,13 @@ from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Damaged, Interrupted, UsageError
 
 
-def capture(archive: Archive, record: Record, stop: threading.Event, progress: Progress) -> JobOutcome | None:
-    """Capture an open record, or go on with its job; None if that has ended. Raises Interrupted, UsageError, Busy."""
+def capture(
+    archive: Archive, record: Record, stop: threading.Event, progress: Progress, *, by: str = ""
+) -> JobOutcome | None:
+    """Capture an open record for a person, or go on with its job; None if that has ended.
+
+    Raises Interrupted, UsageError, Busy.
+    """
     settings, _ = settings_file.load(archive.settings)
     publication = next((each for each in settings.publications if each.name == record.publication), None)
     if publication is None:
@@ -31,7 +36,7 @@ def capture(archive: Archive, record: Record, stop: threading.Event, progress: P
     if folder is None or not folder.is_dir():
         if record.job and (archive.reports / record.job).is_dir():
             return None  # its record is written by the next start
-        folder = _begun(archive, record, publication, settings)
+        folder = _begun(archive, record, publication, settings, by or SYSTEM)
     outcome = crawljob.run(
         archive,
         publication,
@@ -46,7 +51,7 @@ def capture(archive: Archive, record: Record, stop: threading.Event, progress: P
     return outcome
 
 
-def _begun(archive: Archive, record: Record, publication: Publication, settings: Settings) -> Path:
+def _begun(archive: Archive, record: Record, publication: Publication, settings: Settings, by: str) -> Path:
     """Return the folder of the record's job, which is noted in the record; one that a killed process left is taken."""
     kind = record.publication + (OCCASION if record.id.endswith(OCCASION) else "")
     with folders.alone(archive, record.publication):
@@ -62,8 +67,8 @@ def _begun(archive: Archive, record: Record, publication: Publication, settings:
         definition.save(folder, asked)
         catalogue = Catalogue(archive)
         current, blob = catalogue.read(record.id)
-        begun = dataclasses.replace(current, job=folder.name).with_event("begun", SYSTEM, folder.name)
-        catalogue.save([begun], SYSTEM, f"{record.id}: begun", expected={record.id: blob})
+        begun = dataclasses.replace(current, job=folder.name).with_event(BEGUN, by, folder.name)
+        catalogue.save([begun], by, f"{record.id}: begun", expected={record.id: blob})
     return folder
 
 

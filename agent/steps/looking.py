@@ -23,9 +23,12 @@ def waiting(record: Record, publication: Publication) -> list[ReferencePage]:
 
 
 def looked(record: Record, page: ReferencePage, wait: Sequence[ReferencePage], person: str, outcome: Outcome) -> Record:
-    """Return a record after a person looked at one of the pages that `wait`; the last look ends the check."""
+    """Return a record after a person looked at one of the pages that `wait`; the last look ends the check.
+
+    The person is told by the event: readers see field 62.
+    """
     told = [line for line in record.text(62).split(_BETWEEN) if not line.startswith(_waits(page))]
-    changed = record.with_values({62: _BETWEEN.join([*told, f"{outcome.told}, by {person}"])}, person, now())
+    changed = record.with_values({62: _BETWEEN.join([*told, outcome.told])}, person, now())
     changed = changed.with_event(LOOKED, person, outcome.told)
     if len(wait) > 1:
         return changed

@@ -133,7 +133,7 @@ def _of(archive: Archive, record: str) -> list[str]:
 def _captured(archive: Archive, asked: AskedStep, stop: threading.Event | None, progress: Progress) -> Record | None:
     record, _ = Catalogue(archive).read(asked.record)
     if record.state is State.OPEN:
-        capture(archive, record, stop or threading.Event(), progress)
+        capture(archive, record, stop or threading.Event(), progress, by=asked.by)
         record, _ = Catalogue(archive).read(asked.record)
     stepfolders.done(archive, asked.folder)
     return record

@@ -1,11 +1,14 @@
 """A made-up office's site with what seed 2 says of its own: six kinds of reference pages, an error page, a search form.
 
-`settings` is the webarc.toml of its archive: seed 2's procedure, each step by hand.
+`settings` is the webarc.toml of its archive: seed 2's procedure, each step by hand. `must_be_filled` says what the
+record of a snapshot tells that went through it, by whatever means.
 """
 
 from __future__ import annotations
 
 from tests.support.site import Site
+from webarcfs.archive.catalogue.fields import FIELDS
+from webarcfs.archive.catalogue.record import Record
 
 #: Name → path of the six kinds of reference pages (seed 2, section 3.4.8).
 PAGES = {
@@ -16,6 +19,14 @@ PAGES = {
     "Minutes": "/minutes/",
     "Contact": "/contact",
 }
+#: Extension → the programs that made such files then, and that read them today.
+FORMATS = {"html": ("CMS 4", "Firefox 1.5"), "pdf": ("Acrobat 6", "")}
+#: What was done for the preservation of a snapshot: the fields 76 to 79.
+MEASURE = ("migration", "d", "s", "p")
+#: Fields for remarks where nobody made any, and nothing went wrong.
+REMARKS = frozenset({20, 30, 45, 47, 64, 73})
+#: Fields that name who did it.
+_PERSONS = (8, 32, 36, 54, 61, 66)
 ERROR_MARK = "<h1>Fehlermeldung</h1>"
 _MENU = "".join(f'<li><a href="{path}">{name}</a></li>' for name, path in PAGES.items())
 
@@ -90,3 +101,19 @@ does = "search"
 [[publication.error_page]]
 contains = "{ERROR_MARK}"
 """
+
+
+def must_be_filled(record: Record, person: str) -> None:
+    """Hold a record to what the whole procedure tells, which one person went through."""
+    texts = {each.number: record.text(each.number) for each in FIELDS if not each.repeats}
+    assert {number for number, text in texts.items() if not text} <= REMARKS, texts
+    assert {texts[number] for number in _PERSONS} == {person}, [texts[number] for number in _PERSONS]
+    assert [record.measures[0][number].text for number in range(75, 80)] == [person, *MEASURE]
+    assert set(record.measures[0]) == set(range(74, 82))
+    assert texts[26] == "html: CMS 4; pdf: Acrobat 6" and texts[27] == "html: Firefox 1.5"
+    assert (texts[2], texts[3], texts[5], texts[71]) == ("5100", "Press office", "new style", "disk 7")
+    assert (texts[44], texts[46], texts[50], texts[51]) == ("1", "5", "7", "0")
+    machine = [each for each in PAGES if each != "Minutes"]
+    assert [line.partition(":")[0] for line in texts[62].split("; ")] == [*machine, "Minutes"]
+    assert texts[62].count("good") == 6 and "search for 'paper': good" in texts[63]
+    assert int(texts[68]) > 10_000

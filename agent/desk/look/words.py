@@ -44,7 +44,8 @@ STEPS: dict[str, str] = {
 }
 #: Event of a record → its words.
 EVENTS: dict[str, str] = {
-    "new": msgid("entered"), "cancelled": msgid("cancelled"), "captured": msgid("fetched"),
+    "new": msgid("entered"), "cancelled": msgid("cancelled"), "begun": msgid("fetching began"),
+    "captured": msgid("fetched"),
     "counted": msgid("counted"), "converted": msgid("converted"), "indexed": msgid("indexed"),
     "checking": msgid("checks ran, somebody has to look"), "looked": msgid("looked at"),
     "checked": msgid("checked"), "released": msgid("released"), "rejected": msgid("rejected"),

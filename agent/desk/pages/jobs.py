@@ -155,7 +155,18 @@ def told(archive: Archive, jobs: tuple[JobState, ...]) -> dict[str, Any]:
             }
             for each in jobs
         },
+        "steps": asked(archive),
     }  # fmt: skip
+
+
+def asked(archive: Archive) -> dict[str, str]:
+    """Return the steps that wait or run, by snapshot: their names, those that failed with a mark."""
+    found: dict[str, list[str]] = {}
+    for name in stepfolders.waiting(archive):
+        record, step = step_of(name) or ("", "")
+        mark = "" if stepfolders.failure(archive, name) is None else "!"
+        found.setdefault(record, []).append(f"{step}{mark}")
+    return {record: " ".join(names) for record, names in found.items()}
 
 
 def _finished(visit: DeskVisit) -> Iterator[Link]:

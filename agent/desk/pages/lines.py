@@ -117,7 +117,16 @@ def _next(visit: DeskVisit, row: RecordRow, *, is_locked: bool) -> tuple[Button 
         return None, words.msgid("is being fetched") if row.progress.is_fetching else ""
     if step is Step.BACKUP:
         return None, ""
+    if _is_asked(visit, row.id, step):
+        return None, words.msgid("was asked for")
     return _judged(visit, row, step, way)
+
+
+def _is_asked(visit: DeskVisit, record_id: str, step: Step) -> bool:
+    """Return whether a step was asked for, and is to come: one that failed may be asked for again."""
+    folder = step_folder(record_id, step)
+    archive = visit.desk.archive
+    return (archive.jobs / folder).is_dir() and stepfolders.failure(archive, folder) is None
 
 
 def _judged(visit: DeskVisit, row: RecordRow, step: Step, way: Way) -> tuple[Button | None, str]:

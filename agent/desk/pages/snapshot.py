@@ -14,7 +14,7 @@ from agent.acts import deciding, entering, stepping
 from agent.acts.stepping import Measure
 from agent.catalogue import counting, stepfolders
 from agent.desk.look import words
-from agent.desk.pages import fields, given, lines, logs
+from agent.desk.pages import fields, given, jobs, lines, logs
 from agent.desk.shared.visit import NO_STORE, DeskVisit
 from agent.desk.views import Button, CheckRow, EventRow, FormField, SnapshotLine, SnapshotPage
 from agent.jobfolder import jobstate
@@ -62,6 +62,7 @@ def show(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         why=tuple(_why(visit, record)),
         failures=tuple(_failures(visit, record)),
         asked=tuple(words.STEPS[step] for step in RUNS if _is_asked(visit, record, step)),
+        asked_now=jobs.asked(archive).get(record.id, ""),
         sets=fields.sets_of(visit, record, _groups()),
         blob=blob if visit.problem is not None and visit.problem.status == 409 else state_of_form,
         may_edit=visit.may(Right.DESCRIBE),

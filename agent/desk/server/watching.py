@@ -39,9 +39,8 @@ class Watching:
     def __init__(self, desk: Desk, may_watch: Callable[[Request], bool]) -> None:
         self._desk = desk
         self._may_watch = may_watch
-        self._watchers: set[asyncio.Queue[str]] = set()
+        self._watchers: dict[asyncio.Queue[str], str] = {}  # with what each was told last
         self._looking: asyncio.Task[None] | None = None
-        self._last = ""
         self._looks = 0
         self._newest = 0
 
@@ -56,15 +55,13 @@ class Watching:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         own: asyncio.Queue[str] = asyncio.Queue(4)
         gone = asyncio.ensure_future(_gone(receive))
-        self._watchers.add(own)
-        if self._last:
-            own.put_nowait(self._last)
+        self._watchers[own] = ""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
         try:
             await self._tell(own, gone, scope, send)
         finally:
-            self._watchers.discard(own)
+            self._watchers.pop(own, None)
             gone.cancel()
 
     async def _tell(self, own: asyncio.Queue[str], gone: asyncio.Future[None], scope: Scope, send: Send) -> None:
@@ -87,16 +84,17 @@ class Watching:
     async def _look(self) -> None:
         """Look at the jobs as long as somebody watches."""
         while self._watchers:
+            watching = list(self._watchers)  # who comes meanwhile has a page that may be newer than this look
             with contextlib.suppress(WebarcError, OSError):
                 told = await asyncio.to_thread(self._now)
-                if told != self._last:
-                    self._last = told
-                    for each in self._watchers:
-                        if each.full():
-                            each.get_nowait()  # who is slow gets the newest state
-                        each.put_nowait(told)
+                for each in watching:
+                    if self._watchers.get(each, told) == told:  # it has gone, or knows it
+                        continue
+                    if each.full():
+                        each.get_nowait()  # who is slow gets the newest state
+                    each.put_nowait(told)
+                    self._watchers[each] = told
             await asyncio.sleep(limits.WATCH_SECONDS)
-        self._last = ""
 
     def _now(self) -> str:
         archive = self._desk.archive

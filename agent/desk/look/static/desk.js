@@ -31,6 +31,9 @@
       const known = [...document.querySelectorAll("[data-known]")].map((each) => each.dataset.known).sort().join(" ");
       ended.hidden = known === Object.keys(told.jobs).sort().join(" ");
     }
+    for (const own of document.querySelectorAll("[data-snapshot]")) {
+      own.hidden = (told.steps[own.dataset.snapshot] || "") === own.dataset.asked;
+    }
     const bar = document.querySelector("[data-newest]");
     if (bar) bar.hidden = !(told.newest > Number(bar.dataset.newest));
   };
