@@ -106,6 +106,7 @@ def into(record: Record, captured: Record) -> Record:
         language=record.language,
         access=record.access,
         values=dict(sorted({**captured.values, **typed, **copied, 1: Value(record.id, SYSTEM, now())}.items())),
+        attachments=record.attachments,
         events=(*record.events, *(replace(each, by=who) for each in captured.events)),
     )
 

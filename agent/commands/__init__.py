@@ -18,7 +18,7 @@ COMMANDS = Commands(
         "publication": "agent.commands.control.publication:publication",
         "status": "agent.commands.status:status",
         "report": "agent.commands.report:report",
-        "record": "agent.commands.records.steps:record",
+        "record": "agent.commands.records.attachments:record",
         "register": "agent.commands.records.registers:register",
         "backup": "agent.commands.backup:backup",
         "restore": "agent.commands.backup:restore",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import IOBase
 from urllib.parse import parse_qsl
 
 from agent.desk import limits
@@ -28,11 +29,20 @@ class FormToken:
 
 
 @dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that was sent with a form, under the name that the browser told. It is gone when the answer is made."""
+
+    name: str
+    body: IOBase
+
+
+@dataclass(frozen=True, slots=True)
 class Form:
     """The fields of a form, in their order. `token` is set when the form's token was read."""
 
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     token: FormToken = FormToken("", "", False)
+    file: SentFile | None = None
 
     def one(self, name: str) -> str:
         """Return the last value of a field, without blanks around it; empty without the field."""
@@ -68,12 +78,12 @@ def parse(body: bytes, kind: str) -> Form:
     return of_pairs(pairs)
 
 
-def of_pairs(pairs: list[tuple[str, str]]) -> Form:
-    """Return the form of names and values."""
+def of_pairs(pairs: list[tuple[str, str]], file: SentFile | None = None) -> Form:
+    """Return the form of names and values, and of a file."""
     found: dict[str, list[str]] = {}
     for name, value in pairs:
         found.setdefault(clean(name), []).append(clean(value))
-    return Form({name: tuple(values) for name, values in found.items()})
+    return Form({name: tuple(values) for name, values in found.items()}, file=file)
 
 
 def clean(text: str) -> str:

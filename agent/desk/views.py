@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from agent.desk.file_views import AttachedFiles
 from webarcfs.room.memento_views import FramePage
 from webarcfs.room.views import ComparePage, Link, Pages, Slice
 
@@ -273,19 +274,7 @@ class SnapshotPage:
     job: str
     again: str
     handover: str
-
-
-@dataclass(frozen=True, slots=True)
-class LogPage:
-    """A log of a snapshot, in pieces."""
-
-    title: str
-    back: Link
-    text: str
-    first: int
-    previous: str
-    following: str
-    raw: str
+    attachments: AttachedFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

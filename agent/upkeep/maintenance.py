@@ -64,7 +64,7 @@ def maintain(archive: Archive) -> Maintained:
                 done.failed.append(f"{domain}: {error}")
     if archive.catalogue.is_dir():
         try:
-            _maintain_catalogue(archive)
+            done.removed += _maintain_catalogue(archive)
         except (WebarcError, OSError) as error:
             done.failed.append(f"{archive.catalogue.name}: {error}")
     fulltext.remove_leftovers(archive)
@@ -73,10 +73,17 @@ def maintain(archive: Archive) -> Maintained:
     return done
 
 
-def _maintain_catalogue(archive: Archive) -> None:
-    """Pack the catalogue's objects: each record that is written makes some, and nobody fetches them."""
-    leftlocks.remove(archive.catalogue)
+def _maintain_catalogue(archive: Archive) -> list[str]:
+    """Pack the catalogue's objects: each record that is written makes some, and nobody fetches them.
+
+    Return what was removed: half-written attachments, too, can be large.
+    """
+    removed = [*leftlocks.remove(archive.catalogue)]
+    for path in repacking.stale_files(archive.catalogue):
+        path.unlink(missing_ok=True)
+        removed.append(path)
     repacking.repack(archive.catalogue)
+    return [str(path.relative_to(archive.root)) for path in removed]
 
 
 def _maintain_domain(archive: Archive, domain: str) -> list[str]:

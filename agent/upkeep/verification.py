@@ -42,6 +42,7 @@ LEFT_OUT = "objects (but for data.xml that is new), commit-graphs, the databases
 _RECOVER = "`webarc-agent recover` makes it anew"
 #: Records that the quick form reads.
 _QUICK_RECORDS = 50
+_KEPT = "a backup has it, and so may the history of catalogue.git"
 _EDITED = "a backup has it; without one, remove catalogue.git: records are made anew from git, edits are lost"
 
 
@@ -140,7 +141,8 @@ def catalogue_findings(archive: Archive, *, quick: bool) -> Iterator[str]:
             yield f"{archive.access_rules.name}: it is missing, and what it withheld is open; {name} has its last state"
         for record_id in islice(catalogue.ids(), _QUICK_RECORDS if quick else None):
             try:
-                catalogue.read(record_id)
+                record, _ = catalogue.read(record_id)
+                yield from (f"{name}: {line}; {_KEPT}" for line in catalogue.attachment_faults(record))
             except Damaged as error:
                 yield f"{name}: {error}; {_EDITED}"
     except WebarcError as error:

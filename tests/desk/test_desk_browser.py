@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator
 
+from agent.acts import attaching
 from agent.jobfolder import jobstate, orders
 from agent.jobfolder.jobstate import JobState, Phase
 from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id, when
@@ -20,6 +23,7 @@ from tests.support.deskhands import Hand, at_desk
 from tests.support.desks import PASSWORD
 from tests.support.site import Site
 from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config.directory import Archive
 from webarcfs.gate import access_file
@@ -42,6 +46,8 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     (archive.reports / JOB.replace("10T", "05T")).mkdir()
     for at in range(INCOMPLETE + 1):
         make_counted(archive, at)
+    file, note = BytesIO(b"%PDF"), "signed by the ministry, in two copies"
+    attaching.attach(archive, record_id(7), "Vertrag vom 3. März 2026.pdf", file, Acting("Anna", None), note=note)
     with desks.served(archive) as served:
         yield World(archive, served, tuple(record_id(at) for at in range(INCOMPLETE + 1)))
 
@@ -235,6 +241,21 @@ def test_all_that_passed_are_released_in_two(hand: Hand, busy: World) -> None:
     hand.click("main >> text=Release the ticked")
     assert hand.clicks == 2 and "Released:" in hand.words
     assert state(busy, 7) is State.RELEASED
+
+
+def test_a_letter_is_attached_and_saved_again(hand: Hand, busy: World, tmp_path: Path) -> None:
+    letter = tmp_path / "letter.pdf"
+    letter.write_bytes(os.urandom(3_000_000))
+    hand.tab.goto(f"{hand.origin}/snapshot/{busy.ids[6]}")
+    hand.click("main >> text=Attach a file")
+    hand.tab.set_input_files("#attach-file", letter)
+    hand.tab.fill("#attach-note", "of the ministry")
+    hand.click("main >> text=Attach it")
+    assert hand.clicks == 2 and "The file is attached." in hand.words
+    with hand.tab.expect_download() as saved:
+        hand.tab.click("main >> text=letter.pdf")
+    assert saved.value.suggested_filename == "letter.pdf"
+    assert saved.value.path().read_bytes() == letter.read_bytes()
 
 
 def pages(busy: World) -> list[str]:

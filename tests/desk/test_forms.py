@@ -186,6 +186,66 @@ def test_fields_that_are_not_for_a_role_are_told_and_not_taken(own: World) -> No
     assert f'action="{path(own, 1, "describe")}"' not in rita.get(path(own, 1)).text
 
 
+def test_a_file_is_attached_given_out_and_removed_with_a_reason(own: World) -> None:
+    """BT-scope-17. What it is does not matter: no browser shows or runs it."""
+    bert = own.served.client("bert")
+    place, name = path(own, 1, "attach"), 'C:\\files\\Vertrag "\u4f8b" 100%.html'
+    body = b"<script>alert(1)</script>\r\n" * 100_000
+    done = bert.send_file(bert.get(path(own, 1)), place, name.replace('"', "%22"), body, {"note": SCRIPTS})
+    assert done.status == 200 and "The file is attached." in done.words and SCRIPTS in done.words
+    (link,) = (each for each in done.page.xpath("//a/@href") if "/attachment/" in each)
+    assert "100%" in done.words
+    for client in (bert, own.served.client("rita")):  # who may not describe sees it, too
+        given = client.ask("GET", link)
+        assert given.status == 200 and given.body == body
+        assert given.headers["content-disposition"].startswith("attachment; filename=")
+        assert given.headers["content-type"] == "application/octet-stream"
+        assert given.headers["x-content-type-options"] == "nosniff"
+        assert given.headers["content-security-policy"].startswith("sandbox")
+        assert given.headers["cache-control"] == "private, no-store"
+    head = bert.ask("HEAD", link)
+    assert head.headers["content-length"] == str(len(body)) and head.body == b""
+    assert bert.ask("GET", path(own, 1, "attachment/nothing.pdf")).status == 404
+    rita = own.served.client("rita").get(path(own, 1))
+    assert "Vertrag" in rita.words and not rita.page.xpath(f"//form[@action='{path(own, 1, 'detach')}']")
+    # Another file of its name takes its place only where that is said; what was typed stays.
+    taken = bert.send_file(done, place, name.replace('"', "%22"), b"other", {"note": "again"})
+    assert taken.status == 400 and "has another file" in taken.words and taken.form(place)["note"] == ["again"]
+    fresh = bert.get(path(own, 1))
+    assert bert.send_file(fresh, place, name.replace('"', "%22"), b"other", {"replace": "yes"}).status == 200
+    assert bert.ask("GET", link).body == b"other"
+    gone = bert.submit(bert.get(path(own, 1)), path(own, 1, "detach"), {"reason": "a draft"})
+    assert "The history keeps it." in gone.words and bert.ask("GET", link).status == 404
+    events = [each.what for each in Catalogue(own.archive).read(own.ids[1])[0].events]
+    assert events == ["attached", "replaced", "detached"]
+
+
+def test_a_file_that_cannot_be_taken_changes_nothing(own: World) -> None:
+    bert, place = own.served.client("bert"), path(own, 1, "attach")
+    before = Catalogue(own.archive).state()
+    for name, body, changes, status, told in (
+        ("a.pdf", b"x" * 20_000_001, {"note": "kept"}, 400, "20 MB at most"),
+        ("", b"", {}, 400, "Choose a file"),
+        (".htaccess", b"x", {}, 400, "begins with a dot"),
+        ("a\u202e.pdf", b"x", {}, 400, "cannot be seen"),
+        ("a.pdf", b"x", {"token": "x"}, 403, "was not sent"),
+    ):
+        answer = bert.send_file(bert.get(path(own, 1)), place, name, body, changes)
+        assert answer.status == status and told in answer.words, name
+        assert answer.form(place)["note"] == [changes.get("note", "")]
+    page = bert.get(path(own, 1))
+    assert bert.send_file(page, place, "a.pdf", b"x" * (limits.UPLOAD_BYTES + 1)).status == 413
+    assert bert.send_file(page, place, "a.pdf", b"x", cut=20).status == 400
+    # Nobody else sends more than the form of a page, and no other form takes a file.
+    large = b"x" * (limits.BODY_BYTES + 1)
+    for client in (own.served.client("rita"), Client(own.served.port)):
+        assert client.send_file(page, place, "a.pdf", large).status == 403
+    assert Client(own.served.port).send_file(page, place, "a.pdf", b"x").status == 403
+    assert bert.send_file(page, path(own, 1, "describe"), "a.pdf", large).status == 413
+    assert bert.send_file(page, path(own, 1, "describe"), "a.pdf", b"x").status == 400
+    assert Catalogue(own.archive).state() == before
+
+
 def test_steps_are_asked_for_and_looks_and_measures_kept(own: World) -> None:
     anna = own.served.client("anna")
     page = anna.get(path(own, 1))

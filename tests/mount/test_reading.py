@@ -10,10 +10,13 @@ import mmap
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
+from agent.acts import attaching
+from agent.indexing.recovery import catch_up
 from tests.mount.conftest import ADDITIONS, BIG, PAGES, Mounter
 from tests.support import archives
 from tests.support.archives import CREATED, DOMAIN, FIRST
@@ -21,6 +24,7 @@ from tests.support.histories import History, Step
 from tests.support.mounts import Mounted, run
 from tests.support.recorded import published
 from tests.support.waiting import eventually
+from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.metadata import compact_time
@@ -99,6 +103,8 @@ def test_what_a_record_has_is_found_by_its_name(archive: Archive, mount: Mounter
     steps = [Step("p", {"a": "1"}), Step("q", {"b": "2"}), Step("p", {"a": "3"})]
     tags = published(archive, History(steps))
     ids = [f"{compact_time(tag.crawl_time)}-{step.publication}" for tag, step in zip(tags, steps, strict=True)]
+    catch_up(archive)
+    attaching.attach(archive, ids[0], "letter.pdf", BytesIO(b"x"), Acting("anna", None))
     mounted = mount(archive)
     folders = [mounted / f".snapshots/{each}" for each in ids]
     assert [os.listdir(each) for each in folders] == [[DOMAIN]] * 3

@@ -15,8 +15,9 @@ from agent.catalogue import counting
 from agent.catalogue.counting import Count
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.fields import BY_NUMBER, FIELDS, Edit, Kind, step_of
-from webarcfs.archive.catalogue.record import Event, Occasion, Part, Record, State, Value
-from webarcfs.archive.model.errors import InvalidDocument
+from webarcfs.archive.catalogue.record import Attachment, Event, Occasion, Part, Record, State, Value
+from webarcfs.archive.model import name_rules
+from webarcfs.archive.model.errors import InvalidDocument, NameTooLong, NotPermitted
 from webarcfs.archive.model.metadata import CET, CommitTag
 
 pytestmark = pytest.mark.pure
@@ -40,6 +41,18 @@ def _fields_of(group_of_measures: bool) -> st.SearchStrategy[dict[int, Value]]:
 _PARTS = st.builds(
     Part, st.builds(CommitTag, _TIMES, st.just("a.example")), st.booleans(), st.just("") | _OID, st.booleans()
 )
+_NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
+
+
+def _is_name(text: str) -> bool:
+    try:
+        name_rules.check_attachment(text)
+    except (NotPermitted, NameTooLong):
+        return False
+    return True
+
+
+_ATTACHMENTS = st.builds(Attachment, _NAMES.filter(_is_name), st.integers(0, 20_000_000), _TEXT, _TIMES, _TEXT)
 _RECORDS = st.builds(
     Record,
     id=st.just("20261121T030000-example"),
@@ -54,6 +67,7 @@ _RECORDS = st.builds(
     parts=st.lists(_PARTS, max_size=3).map(tuple),
     values=_fields_of(False),
     measures=st.lists(_fields_of(True), max_size=2).map(tuple),
+    attachments=st.lists(_ATTACHMENTS, max_size=2).map(tuple),
     events=st.lists(st.builds(Event, st.just("captured"), _TIMES, _TEXT, _TEXT), max_size=2).map(tuple),
 )
 
@@ -97,6 +111,17 @@ def test_a_record_is_read_as_it_was_written(record: Record) -> None:
     raw = record_xml.write(record)
     assert record_xml.read(raw) == record
     assert record_xml.write(record_xml.read(raw)) == raw
+
+
+@pytest.mark.parametrize(
+    ("name", "is_good"),
+    [("Vertrag vom 3. März.pdf", True), ("\u4f8b \u05e9.txt", True), ("a\u202f3 PM.png", True), ("data.xml", True),
+     ("", False), (" a", False), ("a/b", False), ("..", False), (".htaccess", False), (".git", False),
+     ("git~1", False), ("a\nb", False), ("a\x7f", False), ("gpj\u202efdp.exe", False), ("\udcff", False),
+     ("a" * 255, True), ("a" * 256, False), ("\u4f8b" * 86, False)],
+)  # fmt: skip
+def test_names_of_attachments(name: str, is_good: bool) -> None:
+    assert _is_name(name) is is_good
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,19 @@ import base64
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from agent.acts import attaching
 from agent.indexing import fulltext
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.rooms import Answer, Page, Served, digits, published, served, served_to_pywb
 from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.catalogue.workflow import Decision, decided
 from webarcfs.archive.config.directory import Archive
@@ -40,6 +43,7 @@ SECRETS = {
     "block": "zymurgical",
     "excl": "jabberwocky",
     "odom": "vexillology",
+    "attached": "floccinaucity",
 }
 #: URLs of the same length, so that answers can be compared.
 URLS = {name: f"http://{DOMAIN}/{name}-aaaa.html" for name in ("held", "excl", "nope")}
@@ -70,6 +74,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     published(
         made, "closed.example.org", {CLOSED: page(SECRETS["closed"])}, SECOND, publication="r", closed_for="100 years"
     )
+    for number in (0, 1):
+        name, note = f"{SECRETS['attached']}.pdf", SECRETS["attached"]
+        attaching.attach(made, RECORDS[number], name, BytesIO(note.encode()), Acting("anna", None), note=note)
     recover(made)
     access_file.withhold(made, URLS["excl"], "test", "no", access=Access.EXCLUDE)
     access_file.withhold(made, BLOCKED, "test", "no", access=Access.BLOCK)

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import shutil
+import signal
 import threading
+import time
 from datetime import datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from lxml import etree
 
+from agent.acts import attaching
 from agent.catalogue.keeping import catch_up_records
+from agent.cli import cli
 from agent.indexing.recovery import catch_up
 from agent.upkeep.backups import backup, restore
 from agent.upkeep.maintenance import maintain
 from agent.upkeep.verification import verify
 from tests.support import archives
 from tests.support.crawls import run_command
+from tests.support.disks import small_disk
 from tests.support.histories import DOMAIN, History, Step
 from tests.support.recorded import published
 from webarcfs.archive.catalogue import dublin_core, record_xml
@@ -31,7 +39,16 @@ from webarcfs.archive.catalogue.workflow import Right, Role
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.model.errors import Busy, Damaged, Forbidden, NotFound, SettingsError, UsageError
+from webarcfs.archive.model.errors import (
+    Busy,
+    Damaged,
+    Forbidden,
+    NotFound,
+    SettingsError,
+    UsageError,
+    WebarcError,
+    exit_code_of,
+)
 from webarcfs.archive.model.metadata import CET, CommitTag, compact_time, format_time
 
 pytestmark = pytest.mark.store
@@ -188,6 +205,10 @@ def test_backup_restore_maintain(archive: Archive, tmp_path: Path) -> None:
     ):
         done = run_command(*words, "--archive", archive.root)
         assert done.code == 0, done.err
+    acting = persons.Acting("anna", None)
+    for name, body in (("gone.pdf", b"gone"), ("kept.pdf", b"kept" * 100_000)):
+        attaching.attach(archive, "20200101T000000-p", name, BytesIO(body), acting, note="signed")
+    attaching.detach(archive, "20200101T000000-p", "gone.pdf", acting, "a draft")
     assert maintain(archive).failed == []
     assert backup(archive, tmp_path / "backup").failed == ()
     _, _, finished = restore(tmp_path / "backup", tmp_path / "again")
@@ -196,7 +217,13 @@ def test_backup_restore_maintain(archive: Archive, tmp_path: Path) -> None:
     assert [each.state for each in Catalogue(again).records()] == [State.RELEASED, State.CHECKED]
     assert again.access_rules.read_text() == archive.access_rules.read_text()
     assert again.people.stat().st_mode & 0o777 == 0o600
-    assert next(Catalogue(again).history("20200101T000000-p")).what == "20200101T000000-p: withdrawn"
+    told = [each.what for each in Catalogue(again).history("20200101T000000-p")]
+    assert told[0] == "20200101T000000-p: detached gone.pdf" and told[3] == "20200101T000000-p: withdrawn"
+    assert _attached(again, "20200101T000000-p") == {"kept.pdf": b"kept" * 100_000}
+    store = Repository(again.catalogue)
+    old = store.plain_commit(store.plain_commit(store.tree_of("refs/heads/main")[0]).parents[0])  # type: ignore[index] # it is there
+    entry = store.find(old.tree, "records/p/2020/20200101T000000-p/gone.pdf")
+    assert entry is not None and store.read(entry.oid) == b"gone", "the history keeps what was taken away"
     again.access_rules.unlink()
     assert any(line.startswith("access.aclj: it is missing") for line in verify(again))
 
@@ -280,6 +307,123 @@ def test_commands_of_records(archive: Archive) -> None:
         (("release",), 1),
     ):
         assert run_command("record", *words, "--archive", archive.root).code == code, words
+
+
+def _attached(archive: Archive, record_id: str) -> dict[str, bytes]:
+    """The attachments that a record names, with their bytes."""
+    catalogue = Catalogue(archive)
+    names = [each.name for each in catalogue.read(record_id)[0].attachments]
+    store = Repository(archive.catalogue)
+    return {name: store.read(catalogue.attachment(record_id, name)[0]) for name in names}
+
+
+def test_files_are_attached_listed_given_out_and_taken_away(archive: Archive, tmp_path: Path) -> None:
+    """BT-scope-17."""
+    published(archive, History([Step("p", {"a": "1"})]))
+    catch_up(archive)
+
+    def record(*words: str | Path, code: int = 0) -> str:
+        done = CliRunner().invoke(cli, ["record", *map(str, words), "--archive", str(archive.root)])
+        assert (exit_code_of(done.exception) if isinstance(done.exception, WebarcError) else done.exit_code) == code
+        return done.output
+
+    letter = tmp_path / "letter.pdf"
+    letter.write_bytes(b"%PDF\r\n\0" * 300_000)  # line ends, which no filter of git may change
+    assert "attached" in record("attach", "1", letter, "--note", "of the ministry", "--name", "a \u4f8b.pdf")
+    assert "nothing is different" in record("attach", "1", letter, "--name", "a \u4f8b.pdf")
+    (listed,) = (json.loads(line) for line in record("attachments", "1", "--json").splitlines())
+    assert listed.pop("at") and listed == {
+        "name": "a \u4f8b.pdf", "bytes": 2_100_000, "by": getpass.getuser(), "note": "of the ministry",
+    }  # fmt: skip
+    assert "of the ministry" in record("attachments", "1") and "a \u4f8b.pdf" in record("show", "1")
+    assert json.loads(record("show", "1", "--json"))["attachments"] == ["a \u4f8b.pdf"]
+    record("attachments", "1", "--get", "a \u4f8b.pdf", "--to", tmp_path)
+    assert (tmp_path / "a \u4f8b.pdf").read_bytes() == letter.read_bytes()
+    record("attachments", "1", "--get", "a \u4f8b.pdf", "--to", tmp_path, code=1)  # it is there already
+    letter.write_bytes(b"another")
+    record("attach", "1", letter, "--name", "a \u4f8b.pdf", code=1)
+    record("attach", "1", letter, "--name", ".hidden", code=1)
+    record("attach", "1", letter, "--name", "a \u4f8b.pdf", "--replace")
+    assert _attached(archive, "20200101T000000-p") == {"a \u4f8b.pdf": b"another"}
+    with letter.open("ab") as file:
+        file.truncate(20_000_001)
+    record("attach", "1", letter, code=1)
+    record("detach", "1", "a \u4f8b.pdf", "--reason", " ", code=1)
+    record("detach", "1", "a \u4f8b.pdf", "--reason", "it was a draft")
+    record("detach", "1", "a \u4f8b.pdf", "--reason", "again", code=2)
+    assert _attached(archive, "20200101T000000-p") == {}
+    told = [json.loads(line) for line in record("log", "1", "--json").splitlines()]
+    assert [each["what"] for each in told][:3] == ["detached", "replaced", "attached"]
+    assert list(Catalogue(archive).ids()) == ["20200101T000000-p"] and list(verify(archive)) == []
+
+
+def test_who_may_not_describe_may_not_attach(archive: Archive, tmp_path: Path) -> None:
+    Catalogue(archive).save([_record(1)], "anna", "new")
+    persons.save(archive, Person("adam", "Adam", Role.ADMINISTRATOR, unix="somebody-else"))
+    persons.save(archive, Person("rita", "Rita", Role.REVIEWER, unix=getpass.getuser()), persons.Acting("adam", None))
+    (tmp_path / "x").write_bytes(b"x")
+    for words in (("attach", "1", str(tmp_path / "x")), ("detach", "1", "x", "--reason", "y")):
+        done = CliRunner().invoke(cli, ["record", *words, "--archive", str(archive.root)])
+        assert isinstance(done.exception, Forbidden), words
+
+
+def test_files_of_several_persons_are_all_kept_and_a_lost_one_is_found(archive: Archive) -> None:
+    catalogue = Catalogue(archive)
+    (record,) = catalogue.save([_record(1)], "anna", "new")
+
+    def attach(name: str) -> None:
+        attaching.attach(archive, record.id, f"{name}.txt", BytesIO(name.encode()), persons.Acting(name, None))
+
+    threads = [threading.Thread(target=attach, args=(name,)) for name in "abcd"]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert _attached(archive, record.id) == {f"{each}.txt": each.encode() for each in "abcd"}
+    with opened(archive) as database:
+        assert database.count() == 1
+    catalogue.save([], "test", "lost", attached={(record.id, "a.txt"): None})
+    _save_raw(archive, f"records/p/2020/{record.id}/b.txt", b"changed")
+    _save_raw(archive, f"records/p/2020/{record.id}/z.xml", b"<record/>")  # no record, whatever it is called
+    told = "\n".join(verify(archive))
+    assert "'a.txt' is missing" in told and "'b.txt' has 7 bytes" in told and "'z.xml' lies beside it" in told
+    assert [each.id for each in catalogue.records()] == [record.id]
+
+
+def test_a_kill_or_a_full_disk_while_a_file_is_attached_loses_nothing(tmp_path: Path) -> None:
+    acting = persons.Acting("anna", None)
+    with small_disk(tmp_path / "disk", "24m") as disk:
+        archive = directory.create(disk / "archive")
+        (record,) = Catalogue(archive).save([_record(1)], "anna", "new")
+        attaching.attach(archive, record.id, "first.pdf", BytesIO(b"first"), acting)
+        large = os.urandom(4_000_000)
+        for delay in (0, 0.03, 0.06, 0.09):
+            begun = len(list(archive.catalogue.glob("objects/streamed_*")))
+            pid = os.fork()
+            if not pid:
+                try:
+                    attaching.attach(archive, record.id, "second.pdf", BytesIO(large), acting)
+                finally:
+                    os._exit(0)
+            has_ended = False
+            while not has_ended and len(list(archive.catalogue.glob("objects/streamed_*"))) == begun:
+                has_ended = os.waitpid(pid, os.WNOHANG)[0] == pid
+            if not has_ended:
+                time.sleep(delay)
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            found = _attached(archive, record.id)
+            assert found.pop("first.pdf") == b"first" and found in ({}, {"second.pdf": large})
+        with pytest.raises(OSError, match="space"):
+            for number in range(10):
+                attaching.attach(archive, record.id, f"{number}.pdf", BytesIO(os.urandom(4_000_000)), acting)
+        assert list(archive.catalogue.glob("objects/streamed_*")), "no kill met it"
+        kept = _attached(archive, record.id)
+        assert kept["first.pdf"] == b"first" and list(verify(archive)) == []
+        for each in archive.catalogue.glob("objects/streamed_*"):
+            os.utime(each, (0, 0))
+        maintain(archive)
+        assert not list(archive.catalogue.glob("objects/streamed_*")) and _attached(archive, record.id) == kept
 
 
 def test_an_automatic_archive_says_no_word_of_states(archive: Archive) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from agent.acts import deciding
@@ -115,7 +116,8 @@ def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -
     """
     found, _ = _found(archive, record_id)
     if as_json:
-        click.echo(json.dumps(found.as_fields(), indent=1, ensure_ascii=False))
+        told = found.as_fields() | {"attachments": [each.name for each in found.attachments]}
+        click.echo(json.dumps(told, indent=1, ensure_ascii=False))
         return
     console = Console(highlight=False, soft_wrap=True)
     state = "" if found.release == "automatic" and found.state is State.RELEASED else f" ({found.state})"
@@ -132,6 +134,8 @@ def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -
     for measure in found.measures:
         for number, value in measure.items():
             table.add_row(str(number), BY_NUMBER[number].en, value.text)
+    for each in found.attachments:
+        table.add_row("", "attached", escape(f"{each.name}, {each.bytes:,} bytes" + f": {each.note}" * bool(each.note)))
     console.print(table)
 
 

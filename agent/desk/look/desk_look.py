@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from markupsafe import Markup
 
-from agent.desk import office_views, publication_views, register_views, views
+from agent.desk import file_views, office_views, publication_views, register_views, views
 from agent.desk.forms import TOKEN
 from agent.desk.look import words
 from agent.desk.shared.visit import DeskVisit
@@ -25,7 +25,7 @@ _TEMPLATES: dict[type, str] = {
     views.SeveralPage: "several.html",
     views.NewPage: "new.html",
     views.SnapshotPage: "snapshot.html",
-    views.LogPage: "log.html",
+    file_views.LogPage: "log.html",
     views.PreviewPage: "preview.html",
     views.PreviewNote: "preview_note.html",
     views.ComparedPage: "compared.html",

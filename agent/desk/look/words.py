@@ -51,7 +51,8 @@ EVENTS: dict[str, str] = {
     "checked": msgid("checked"), "released": msgid("released"), "rejected": msgid("rejected"),
     "reopened": msgid("rejection taken back"), "withdrawn": msgid("withdrawn"), "backup": msgid("backed up"),
     "measure": msgid("measure"), "edited": msgid("description changed"), "interrupted": msgid("interrupted"),
-    "resumed": msgid("resumed"),
+    "resumed": msgid("resumed"), "attached": msgid("file attached"), "replaced": msgid("file replaced"),
+    "noted": msgid("note to a file changed"), "detached": msgid("file removed"),
 }  # fmt: skip
 #: Word of `release` in settings → what it means.
 RELEASES: dict[str, str] = {

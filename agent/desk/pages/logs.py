@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from agent.desk.file_views import LogPage
 from agent.desk.look import words
 from agent.desk.shared.visit import DeskVisit
-from agent.desk.views import LogPage
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record
 from webarcfs.archive.config.directory import Archive

@@ -14,7 +14,7 @@ from agent.acts import deciding, entering, stepping
 from agent.acts.stepping import Measure
 from agent.catalogue import counting, stepfolders
 from agent.desk.look import words
-from agent.desk.pages import fields, given, jobs, lines, logs
+from agent.desk.pages import attachments, fields, given, jobs, lines, logs
 from agent.desk.shared.visit import NO_STORE, DeskVisit
 from agent.desk.views import Button, CheckRow, EventRow, FormField, SnapshotLine, SnapshotPage
 from agent.jobfolder import jobstate
@@ -82,6 +82,7 @@ def show(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         has_agent=agentlock.running(archive) is not None,
         job=record.job_name if (archive.jobs / record.job_name).is_dir() else "",
         handover=_handover(visit, record),
+        attachments=attachments.shown(visit, record),
         again=f"/new?{urlencode({'publication': record.publication})}" if visit.may(Right.CAPTURE) else "",
     )  # fmt: skip
     return visit.page(view)

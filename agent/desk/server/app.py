@@ -23,7 +23,7 @@ from agent.desk.login.sessions import Session
 from agent.desk.look.desk_look import DeskLook, Saying
 from agent.desk.look.words import msgid
 from agent.desk.preview import replay
-from agent.desk.server.bodies import BODY
+from agent.desk.server.bodies import BODY, FORM
 from agent.desk.server.routes import ROUTES
 from agent.desk.server.routing import Route, found
 from agent.desk.shared.desk import Desk
@@ -65,7 +65,7 @@ class DeskApp:
         is_post = request.method == "POST"
         if is_post and not self._is_own_origin(request):
             return self._message(request, HTTPStatus.FORBIDDEN, msgid("This form is not of this desk"))
-        form = forms.parse(request.scope.get(BODY, b""), request.headers.get("content-type", "")) if is_post else Form()
+        form = _form(request) if is_post else Form()
         if path == "/login":
             return self._login(request, form)
         known = found(ROUTES, path)
@@ -152,6 +152,20 @@ class DeskApp:
     def is_known(self, request: Request) -> bool:
         """Return whether a person of the archive asks."""
         return self._who(request) is not None
+
+    @staticmethod
+    def takes_file(path: str) -> bool:
+        """Return whether a form that is sent to a path has a file."""
+        known = found(ROUTES, path)
+        return known is not None and known[0].takes_file
+
+    def may_send_file(self, request: Request) -> bool:
+        """Return whether a person asks who may act on a path."""
+        known = found(ROUTES, request.scope["path"])
+        with suppress(WebarcError, OSError):
+            who = self._who(request)
+            return who is not None and known is not None and (known[0].acts is None or who[1].may(known[0].acts))
+        return False
 
     def _ask(self, request: Request, form: Form) -> Response:
         """Ask who it is, and keep what was typed."""
@@ -284,6 +298,14 @@ _HEADINGS = {
     HTTPStatus.CONFLICT: msgid("Somebody else was faster"),
     HTTPStatus.SERVICE_UNAVAILABLE: msgid("The archive is busy, or something in it is damaged"),
 }
+
+
+def _form(request: Request) -> Form:
+    """Return what was sent. Raises UsageError for what is no form."""
+    read = request.scope.get(FORM)
+    if isinstance(read, Form):
+        return read
+    return forms.parse(request.scope.get(BODY, b""), request.headers.get("content-type", ""))
 
 
 def _problem(error: Exception) -> Problem:

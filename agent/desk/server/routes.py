@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agent.desk.office import access, options, people, publications, registers
-from agent.desk.pages import comparing, jobs, logs, new, orders, snapshot, snapshots, today
+from agent.desk.pages import attachments, comparing, jobs, logs, new, orders, snapshot, snapshots, today
 from agent.desk.preview import replay
 from agent.desk.server.routing import Route, route
 from webarcfs.archive.catalogue.workflow import Right
@@ -37,6 +37,11 @@ ROUTES: Final[tuple[Route, ...]] = (
     route("log", rf"{_RECORD}/log/(?P<log>.+)", f"{_EXAMPLE}/log/crawl.log.gz", get=logs.show),
     route("preview", rf"{_RECORD}/preview", f"{_EXAMPLE}/preview", get=replay.begin),
     _of_snapshot("description", "describe", snapshot.save, Right.DESCRIBE),
+    route("attach", f"{_RECORD}/attach", f"{_EXAMPLE}/attach", post=attachments.attach, acts=Right.DESCRIBE,
+          again=snapshot.show, takes_file=True),
+    _of_snapshot("detach", "detach", attachments.detach, Right.DESCRIBE),
+    route("attachment", rf"{_RECORD}/attachment/(?P<name>[^/]+)", f"{_EXAMPLE}/attachment/contract.pdf",
+          get=attachments.download),
     _of_snapshot("release", "release", snapshot.release, Right.RELEASE),
     _of_snapshot("reject", "reject", snapshot.reject, Right.REVIEW),
     _of_snapshot("reopen", "reopen", snapshot.reopen, Right.REVIEW),

@@ -21,7 +21,8 @@ class Route:
 
     `looks` and `acts` are the rights of GET and POST; None: every person of the archive. `again` shows the page of a
     form with what was typed: after a fault, or a login. `example` is a path, for tests. `action` is what tokens of the
-    form are made for; empty: the path, without `suffix` where two buttons send one form to two places.
+    form are made for; empty: the path, without `suffix` where two buttons send one form to two places. `takes_file`:
+    its form has a file.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Route:
     again: Handler | None = None
     action: str = ""
     suffix: str = ""
+    takes_file: bool = False
 
     def action_of(self, path: str) -> str:
         """Return for which action a token must be made that is sent to a path."""

@@ -74,7 +74,7 @@ def make(desk: Desk, log: AccessLog | None = None) -> tuple[ASGIApp, Answering]:
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
         await (watching if scope.get("path") == PATH else pages)(scope, receive, send)
 
-    ruled: ASGIApp = SecurityHeaders(Bodies(route), desk_headers())
+    ruled: ASGIApp = SecurityHeaders(Bodies(route, app.takes_file, app.may_send_file), desk_headers())
     return (Logged(ruled, log, "desk") if log is not None and log.is_on else ruled), answering
 
 

@@ -1,8 +1,8 @@
 """The catalogue: catalogue.git, with a record.xml for each capture, and a commit for each change, by its author.
 
-Not derived: edits, releases and withdrawals are here only. A record lies at `records/<publication>/<YYYY>/<id>.xml`.
-The files `number` (given last) and `described` (the number in the feed up to which each capture has a record) lie
-beside them. All methods raise Damaged if the repository cannot be read.
+Not derived: edits, releases and withdrawals are here only. A record lies at `records/<publication>/<YYYY>/<id>.xml`,
+its attachments in the folder `<id>` beside it. The files `number` (given last) and `described` (the number in the feed
+up to which each capture has a record) lie at the top. All methods raise Damaged if the repository cannot be read.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import heapq
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import IOBase
 
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.record import Event, Record, publication_of
@@ -26,6 +27,7 @@ RECORDS = "records"
 _NUMBER = "number"
 _DESCRIBED = "described"
 _ENDING = ".xml"
+_IS_RECORD = re.compile(rf"{RECORDS}/[^/]+/[^/]+/[^/]+\{_ENDING}", re.DOTALL)
 #: Characters that the name of a commit's author cannot have.
 _NOT_IN_AUTHORS = re.compile(r"[<>\x00-\x1f]+")
 
@@ -91,7 +93,7 @@ class Catalogue:
             return
         old = store.tree_at(since) if since is not None else None
         for each in store.differences(old, state.tree):
-            if each.path.startswith(f"{RECORDS}/") and each.path.endswith(_ENDING):
+            if _IS_RECORD.fullmatch(each.path):
                 record_id = each.path.rpartition("/")[2].removesuffix(_ENDING)
                 yield record_id, None if each.new is None else self._parsed(each.new, record_id)
 
@@ -113,7 +115,42 @@ class Catalogue:
                 yield Event(commit.subject, from_epoch(commit.time), commit.author)
             oid = parent
 
+    def attachment(self, record_id: str, name: str) -> tuple[str, int]:
+        """Return the blob of an attachment and its size. Raises NotFound."""
+        store, state = self._store(), self.state()
+        if store is not None and state is not None and "/" not in record_id and "/" not in name:
+            entry = store.find(state.tree, f"{_folder(record_id)}/{name}")
+            if entry is not None and not entry.is_tree:
+                return entry.oid, store.size(entry.oid)
+        raise NotFound(f"{record_id} has no attachment {name!r}; `webarc-agent record attachments` lists them")
+
+    def copy(self, blob: str, fd: int) -> None:
+        """Write an attachment to the descriptor `fd`, in constant memory."""
+        store = self._store()
+        assert store is not None
+        store.copy(blob, fd)
+
+    def attachment_faults(self, record: Record) -> Iterator[str]:
+        """Yield how the attachments that a record names differ from the files beside it."""
+        store, state = self._store(), self.state()
+        folder = store.find(state.tree, _folder(record.id)) if store is not None and state is not None else None
+        there = {} if store is None or folder is None else {each.name: each.oid for each in store.each(folder.oid)}
+        for each in record.attachments:
+            blob = there.pop(each.name, None)
+            if blob is None:
+                yield f"{record.id}: its attachment {each.name!r} is missing"
+            elif store is not None and store.size(blob) != each.bytes:
+                yield f"{record.id}: its attachment {each.name!r} has {store.size(blob)} bytes, and not {each.bytes}"
+        yield from (f"{record.id}: {name!r} lies beside it, and it does not name it" for name in there)
+
     # -- writing ---------------------------------------------------------------------------------------------------
+
+    def write_file(self, file: IOBase) -> str:
+        """Store the bytes of an attachment, as a stream; return its blob, which `save` then puts beside a record."""
+        store = self._store()
+        if store is None:
+            raise NotFound("the catalogue has no record yet")
+        return store.write_stream(file)
 
     def save(
         self,
@@ -124,11 +161,13 @@ class Catalogue:
         expected: Mapping[str, str | None] | None = None,
         described: int | None = None,
         files: Mapping[str, bytes] | None = None,
+        attached: Mapping[tuple[str, str], str | None] | None = None,
     ) -> list[Record]:
         """Write records in one commit, durably; return them with their numbers, which new ones get here.
 
         `described` is the number in the feed up to which each capture has a record from now on. `files` are copies of
-        settings, kept as they were. `expected` has the blob from which a record was edited, None for a new one. Raises
+        settings, kept as they were. `attached` has the blobs of attachments by record and name; None takes one away,
+        and the history keeps it. `expected` has the blob from which a record was edited, None for a new one. Raises
         Busy, and writes nothing, if the catalogue has another one by now.
         """
         self._raise_layout()
@@ -147,6 +186,7 @@ class Catalogue:
             last = max([last, *(each.number for each in numbered)])
             changes[_NUMBER] = store.write_blob(f"{last}\n".encode())
             changes |= {path: store.write_blob(content) for path, content in (files or {}).items()}
+            changes |= {f"{_folder(record_id)}/{name}": blob for (record_id, name), blob in (attached or {}).items()}
             if described is not None:
                 changes[_DESCRIBED] = store.write_blob(f"{described}\n".encode())
             edited = store.edit(tree, changes)
@@ -220,12 +260,17 @@ class Catalogue:
 
 def _newest_first(store: Repository, publication: str) -> Iterator[tuple[str, str]]:
     for year in sorted(store.each(publication), key=lambda each: each.name, reverse=True):
-        found = ((each.name.removesuffix(_ENDING), each.oid) for each in store.each(year.oid))
+        found = ((each.name.removesuffix(_ENDING), each.oid) for each in store.each(year.oid) if not each.is_tree)
         yield from sorted(found, reverse=True)
 
 
 def _path(record_id: str) -> str:
-    return f"{RECORDS}/{publication_of(record_id)}/{record_id[:4]}/{record_id}{_ENDING}"
+    return f"{_folder(record_id)}{_ENDING}"
+
+
+def _folder(record_id: str) -> str:
+    """Return the folder of a record's attachments."""
+    return f"{RECORDS}/{publication_of(record_id)}/{record_id[:4]}/{record_id}"
 
 
 def _numbered(records: Sequence[Record], last: int) -> Iterator[Record]:

@@ -63,6 +63,17 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that documents what was captured, such as a contract or a letter. The catalogue has its bytes."""
+
+    name: str
+    bytes: int
+    by: str
+    at: datetime
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened to a record: a step, an edit, a release, an interruption; `text` is the reason.
 
@@ -99,6 +110,7 @@ class Record:
     parts: tuple[Part, ...] = ()
     values: Mapping[int, Value] = field(default_factory=dict)
     measures: tuple[Mapping[int, Value], ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     events: tuple[Event, ...] = ()
 
     @property
@@ -134,7 +146,7 @@ class Record:
         return "" if value is None else value.text
 
     def for_readers(self) -> Record:
-        """Return what readers see of it: neither persons, nor the places of copies, nor its history."""
+        """Return what readers see of it: neither persons, nor places of copies, nor attachments, nor its history."""
         shown = [
             {n: value for n, value in each.items() if BY_NUMBER[n].is_public} for each in (self.values, *self.measures)
         ]
@@ -142,8 +154,19 @@ class Record:
         about = (replace(each, by="") for each in (self.title, self.language, self.access))
         title, language, access = about
         return replace(
-            self, title=title, language=language, access=access, values=values, measures=tuple(measures), events=()
-        )
+            self, title=title, language=language, access=access, values=values, measures=tuple(measures),
+            attachments=(), events=(),
+        )  # fmt: skip
+
+    def attachment(self, name: str) -> Attachment | None:
+        """Return the attachment of a name; None without one."""
+        return next((each for each in self.attachments if each.name == name), None)
+
+    def with_attachment(self, name: str, attachment: Attachment | None) -> Record:
+        """Return it with the attachment of this name, in place of one that it had; without it for None."""
+        others = [each for each in self.attachments if each.name != name]
+        found = sorted([*others, *([attachment] if attachment is not None else [])], key=lambda each: each.name)
+        return replace(self, attachments=tuple(found))
 
     def with_values(self, texts: Mapping[int, str], by: str, at: datetime) -> Record:
         """Return it with these fields set; a text that is there already keeps its setter, an empty one is no value."""

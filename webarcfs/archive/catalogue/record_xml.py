@@ -13,7 +13,7 @@ from datetime import datetime
 from lxml import etree
 
 from webarcfs.archive.catalogue.fields import BY_NAME, BY_NUMBER
-from webarcfs.archive.catalogue.record import Event, Occasion, Part, Record, State, Value
+from webarcfs.archive.catalogue.record import Attachment, Event, Occasion, Part, Record, State, Value
 from webarcfs.archive.config import packaged_files
 from webarcfs.archive.document.data_xml import clean, compiled
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
@@ -41,6 +41,9 @@ def write(record: Record) -> bytes:
     _add_fields(root, record.values)
     for measure in record.measures:
         _add_fields(_add(root, "measure"), measure)
+    for each in record.attachments:
+        element = _add(root, "attachment", each.note, bytes=str(each.bytes), at=_time(each.at), by=each.by)
+        element.set("name", clean(each.name))
     for event in record.events:
         at, state = format_time(event.at), str(event.state or "")
         _add(root, "event", event.text, what=event.what, at=at, by=event.by, state=state)
@@ -97,6 +100,7 @@ def _read(root: etree._Element) -> Record:
         parts=tuple(_part(each) for each in root.iterfind(_name("part"))),
         values=dict(_fields(root)),
         measures=tuple(dict(_fields(each)) for each in root.iterfind(_name("measure"))),
+        attachments=tuple(_attachment(each) for each in root.iterfind(_name("attachment"))),
         events=tuple(_event(each) for each in root.iterfind(_name("event"))),
     )
 
@@ -104,6 +108,11 @@ def _read(root: etree._Element) -> Record:
 def _part(element: etree._Element) -> Part:
     tag = CommitTag.parse(_get(element, "commitTag"))
     return Part(tag, _is_yes(element, "complete"), _get(element, "seen"), _is_yes(element, "held"))
+
+
+def _attachment(element: etree._Element) -> Attachment:
+    at, by = parse_time(_get(element, "at")), _get(element, "by")
+    return Attachment(_get(element, "name"), int(_get(element, "bytes")), by, at, element.text or "")
 
 
 def _event(element: etree._Element) -> Event:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from io import IOBase
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
@@ -29,6 +30,7 @@ from webarcfs.archive.model import commit_message
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, NotFound, OtherFormat
 from webarcfs.archive.model.metadata import CET
+from webarcfs.archive.system.whole_files import rewound
 
 _TRIES = 30  # to write an object
 _READ_AT_ONCE = 1 << 16
@@ -305,6 +307,10 @@ class Objects:
     def write_blob(self, body: bytes) -> str:
         """Store a blob; return its id."""
         return self._written(lambda: self._repo.create_blob(body))
+
+    def write_stream(self, file: IOBase) -> str:
+        """Store a whole file as a blob, in constant memory, with no filter of an attribute; return its id."""
+        return self._written(lambda: self._repo.create_blob_fromiobase(rewound(file)))
 
     def write_tree(self, entries: Sequence[Entry]) -> str:
         """Store a tree of these entries; return its id."""

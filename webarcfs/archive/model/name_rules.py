@@ -1,9 +1,10 @@
-"""The rules for names of additions. Pure."""
+"""The rules for names of additions, and of files that are attached to records. Pure."""
 
 from __future__ import annotations
 
 import os
 import re
+import unicodedata
 
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.errors import NameTooLong, NotPermitted
@@ -23,12 +24,10 @@ def check(folder: str, name: str) -> None:
     NameTooLong (ENAMETOOLONG) for one that is too long or too deep, NotPermitted (EPERM) for a name with a meaning to
     the archive or to git.
     """
-    if len(os.fsencode(name)) > LONGEST_NAME:
-        raise NameTooLong(f"a name of {len(os.fsencode(name))} bytes; at most {LONGEST_NAME} are possible")
+    _check_length(name)
     if folder and folder.count("/") + 1 >= DEEPEST:
         raise NameTooLong(f"{name!r} would lie more than {DEEPEST} folders deep in its ARC")
-    if arc_paths.is_git_name(name):
-        raise NotPermitted(f"git would take {name!r} for its own")
+    _check_git(name)
     if name == arc_paths.DATA_XML or (not folder and arc_paths.is_reserved(name)):
         raise NotPermitted(f"{name!r} is a name that ARCs keep for themselves")
 
@@ -42,3 +41,30 @@ def check_file(name: str) -> None:
         raise NotPermitted(
             f"{name!r} is what an editor leaves behind, and nothing is removed here; edit a copy elsewhere"
         )
+
+
+def check_attachment(name: str) -> None:
+    """Raise for a name that no file beside a record may have: NameTooLong, or NotPermitted.
+
+    People see it in lists and save it on other systems. So it is plain text: no path, not hidden, nothing that cannot
+    be seen, such as characters that turn the direction of writing.
+    """
+    _check_length(name)
+    _check_git(name)
+    if not name or "/" in name or name != name.strip():
+        raise NotPermitted(f"{name!r} is no name of a file; it has neither a slash nor blanks around it")
+    if name.startswith("."):
+        raise NotPermitted(f"{name!r} begins with a dot, so that folders hide it; give it another name")
+    wrong = next((each for each in name if not each.isprintable() and unicodedata.category(each) != "Zs"), None)
+    if wrong is not None:
+        raise NotPermitted(f"{name!r} has a character that cannot be seen, U+{ord(wrong):04X}; give it another name")
+
+
+def _check_length(name: str) -> None:
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        raise NameTooLong(f"a name of {len(os.fsencode(name))} bytes; at most {LONGEST_NAME} are possible")
+
+
+def _check_git(name: str) -> None:
+    if arc_paths.is_git_name(name):
+        raise NotPermitted(f"git would take {name!r} for its own")

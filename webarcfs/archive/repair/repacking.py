@@ -27,6 +27,7 @@ _SCRATCH = (
     "objects/pack/tmp_*",
     "objects/pack/.tmp-*",
     "objects/tmp_*",
+    "objects/streamed_*",
     "objects/??/tmp_obj_*",
     "fast_import_crash_*",
 )
