@@ -26,6 +26,9 @@ BENCH := gcc libc6-dev libfuse3-dev pkg-config
 # What compiles the modules that a mount runs most.
 COMPILE := gcc libc6-dev python3-dev
 
+# The tests start thousands of processes; without its bytecode kept each would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # How many files of tests run at a time: many wait for servers and pauses more than for a processor.
 JOBS ?= 4
 
