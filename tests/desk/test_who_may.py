@@ -11,16 +11,49 @@ from agent.desk import limits
 from agent.desk.login.guesses import Guesses
 from agent.desk.login.passwords import hashed
 from agent.desk.login.sessions import Sessions
+from agent.desk.server import watching
 from agent.desk.server.routes import ROUTES
-from agent.desk.server.routing import Route
+from agent.desk.server.routing import Route, found
 from tests.desk.conftest import World
 from tests.support import desks
 from tests.support.desks import PASSWORD, PEOPLE, Answer, Client
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Person
+from webarcfs.archive.catalogue.steps import RUNS, TABLE, Step
 from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
 
 pytestmark = pytest.mark.store
+#: Forms that need no right of their own, and why; a route that is added with a form needs one, or a reason here.
+FREE = {
+    "ticks": "they are kept in the URL alone",
+    "step": "each step has its own right, which is asked for where the step is known",
+    "password": "one's own",
+    "language": "one's own",
+    "logout": "one's own",
+}
+#: What every person of the archive may look at; a route that is added with a page needs a right, or its name here.
+LOOKS = {
+    "today", "snapshots as a table", "snapshots", "log", "preview", "attachment", "snapshot as a file", "snapshot",
+    "previewed page", "compare", "compare with any", "running", "publications", "publication", "registers", "report",
+    "access", "options", "password",
+}  # fmt: skip
+#: Forms of a role; a curator has them all but those about people.
+_OF_REVIEW = {"reject", "reopen", "look"}
+_OF_TEXTS = {"choose several", "change several", "description", "attach", "detach"}
+_OF_PEOPLE = {"save person", "remove person"}
+_OF_SETTINGS = {
+    "new publication", "try a new publication", "publication", "try a publication", "retire", "keep in a register",
+    "options",
+}  # fmt: skip
+_OF_SNAPSHOTS = {
+    "new snapshot", "cancel", "order", "measure", "release", "release the ticked", "withdraw", "withhold", "lift",
+}  # fmt: skip
+MAY = {
+    Role.ARCHIVIST: _OF_REVIEW | _OF_TEXTS | _OF_SNAPSHOTS,
+    Role.ADMINISTRATOR: _OF_TEXTS | _OF_SETTINGS | _OF_PEOPLE,
+    Role.REVIEWER: _OF_REVIEW,
+    Role.CURATOR: _OF_REVIEW | _OF_TEXTS | _OF_SNAPSHOTS | _OF_SETTINGS,
+}
 _KIND = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -43,8 +76,17 @@ def state_of(world: World) -> object:
     )
 
 
-def person_without(right: Right) -> str:
-    return next(key for key, (_, role) in PEOPLE.items() if right not in RIGHTS[Role(role)])
+def persons_without(right: Right) -> list[str]:
+    """A person of each role that lacks a right."""
+    of_roles = {Role(role): key for key, (_, role) in PEOPLE.items()}
+    return [key for role, key in of_roles.items() if right not in RIGHTS[role]]
+
+
+def token_of(world: World, client: Client, action: str, state: str = "") -> str:
+    """The token of a form that the desk made for a person."""
+    session = world.served.desk.sessions.find(client.cookies[world.served.desk.sessions.cookie])
+    assert session is not None
+    return world.served.desk.tokens.form(session.public, action, state)
 
 
 def person_with(right: Right | None) -> str:
@@ -53,9 +95,36 @@ def person_with(right: Right | None) -> str:
 
 def test_each_route_has_an_example_that_it_answers() -> None:
     for route in ROUTES:
-        assert route.pattern.fullmatch(route.example), route.name
+        known = found(ROUTES, route.example)
+        assert known is not None and known[0] is route, f"{route.name}: another route answers"
         assert route.get is not None or route.post is not None
         assert route.post is None or route.again is not None, f"{route.name}: what was typed would be lost"
+
+
+def test_each_route_has_its_right() -> None:
+    """What a role may do is written down here once more: a right that is changed, or forgotten, shows."""
+    assert len({route.name for route in ROUTES}) == len(ROUTES)
+    assert {route.name for route in ROUTES if route.post and route.acts is None} == FREE.keys()
+    assert {route.name for route in ROUTES if route.get and route.looks is None} == LOOKS
+    for role, rights in RIGHTS.items():
+        assert {route.name for route in ROUTES if route.post and route.acts in rights} == MAY[role], role
+
+
+@pytest.mark.parametrize("step", RUNS)
+def test_a_step_is_refused_to_who_lacks_its_right(world: World, step: Step) -> None:
+    before = state_of(world)
+    path = f"/snapshot/{world.ids[1]}/step"
+    for name in persons_without(TABLE[step].right):
+        client = world.served.client(name)
+        answer = client.post(path, {"token": token_of(world, client, path, "counted"), "step": step})
+        assert answer.status == 400 and f"it needs the right to {TABLE[step].right}" in answer.words, name
+    assert state_of(world) == before
+
+
+def test_what_runs_is_told_to_persons_of_the_archive_alone(world: World) -> None:
+    for method in ("GET", "HEAD", "POST"):
+        answer = Client(world.served.port).ask(method, watching.PATH)
+        assert (answer.status, answer.body) == (403, b"")
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda each: each.name)
@@ -74,20 +143,16 @@ def test_nobody_without_a_login_gets_anything(world: World, route: Route) -> Non
 @pytest.mark.parametrize("route", [each for each in ROUTES if each.looks or each.acts], ids=lambda each: each.name)
 def test_who_lacks_the_right_is_refused(world: World, route: Route) -> None:
     before = state_of(world)
+    path = example(route, world)
     for method, right in (("GET", route.looks if route.get else None), ("POST", route.acts if route.post else None)):
-        if right is None:
-            continue
-        client = world.served.client(person_without(right))
-        body = None
-        if method == "POST":
-            session = client.cookies[world.served.desk.sessions.cookie]
-            known = world.served.desk.sessions.find(session)
-            assert known is not None
-            token = world.served.desk.tokens.form(known.public, route.action_of(example(route, world)), "counted")
-            body = f"token={token}&reason=x".encode()
-        answer = client.ask(method, example(route, world), body, _KIND if body else {})
-        assert answer.status == 403
-        assert str(right) in answer.words
+        for name in persons_without(right) if right is not None else ():
+            client = world.served.client(name)
+            body = None
+            if method == "POST":
+                body = f"token={token_of(world, client, route.action_of(path), 'counted')}&reason=x".encode()
+            answer = client.ask(method, path, body, _KIND if body else {})
+            assert answer.status == 403, (method, name)
+            assert str(right) in answer.words
     assert state_of(world) == before
 
 
@@ -97,11 +162,8 @@ def test_a_form_without_our_token_does_nothing(world: World, route: Route) -> No
     name = person_with(route.acts)
     client, other = world.served.client(name), world.served.client(name)
     path = example(route, world)
-    foreign = world.served.desk.sessions.find(other.cookies[world.served.desk.sessions.cookie])
-    mine = world.served.desk.sessions.find(client.cookies[world.served.desk.sessions.cookie])
-    assert foreign is not None and mine is not None
-    tokens = world.served.desk.tokens
-    wrong = ("", "x", tokens.form(foreign.public, route.action_of(path)), tokens.form(mine.public, "/elsewhere"))
+    foreign = token_of(world, other, route.action_of(path))
+    wrong = ("", "x", foreign, token_of(world, client, "/elsewhere"))
     for token in wrong:
         answer = client.ask("POST", path, f"token={token}&reason=x&release=1".encode(), _KIND)
         assert answer.status == 403, token

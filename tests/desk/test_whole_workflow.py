@@ -208,10 +208,10 @@ def looked_at(office: Office, name: str) -> None:
 
 def described(anna: Hand, **texts: str) -> None:
     """Fields in one form, whose groups are folded."""
-    folded = anna.tab.locator("form.description details:not([open]) > summary")
-    while folded.count():
-        folded.first.click()
     for name, text in texts.items():
+        folded = anna.tab.locator(f"form.description details:not([open]):has(#f-{name}) > summary")
+        if folded.count():
+            folded.click()
         anna.tab.fill(f"#f-{name}", text)
     anna.click("main >> text=Save the description")
     assert "The description was saved." in anna.words
