@@ -13,7 +13,7 @@ from webarcfs.room.views import Pages
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationLine:
-    """A publication in the list. `place` is the file that says it; `count` and `last` are of its snapshots."""
+    """A publication in the list. `count` and `last` are of its snapshots."""
 
     name: str
     href: str
@@ -23,7 +23,6 @@ class PublicationLine:
     next: datetime | None
     retired: bool
     is_running: bool
-    place: str
     count: int
     last: datetime | None
 

@@ -30,7 +30,7 @@ _NAME = re.compile(r"(\d{8}T\d{6})-(.+)", re.ASCII)
 class History:
     """`runs`: publication → starts of its runs; `last`: publication → its newest report; `open`: jobs in jobs/."""
 
-    runs: dict[str, set[datetime]]
+    runs: dict[str, frozenset[datetime]]
     last: dict[str, str]
     open: tuple[JobState, ...]
     refused: tuple[str, ...] = ()
@@ -42,19 +42,35 @@ class Past:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._stamp = 0
-        self._last: Last = {}
+        self._reported = _Reported({}, {})
 
     def read(self, *, surely: bool = False) -> History:
         """Return the current history. `surely` lists reports/ again: its mtime misses changes within a clock tick."""
         stamp = self._archive.reports.stat().st_mtime_ns
         if surely or stamp != self._stamp:
-            self._stamp, self._last = stamp, _last_reports(self._archive)
-        return _with_jobs(self._archive, self._last)
+            self._stamp, self._reported = stamp, _reported(self._archive)
+        return _with_jobs(self._archive, self._reported)
 
 
 def read(archive: Archive) -> History:
     """Return the current history of the two folders. Folders without a job's name are ignored."""
-    return _with_jobs(archive, _last_reports(archive))
+    return _with_jobs(archive, _reported(archive))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reported:
+    """The history without the open jobs. It is kept, since the desk asks for it several times a page."""
+
+    runs: dict[str, frozenset[datetime]]
+    last: dict[str, str]
+
+
+def _reported(archive: Archive) -> _Reported:
+    last = _last_reports(archive)
+    return _Reported(
+        {publication: frozenset((begun,)) for publication, (begun, _) in last.items()},
+        {publication: name for publication, (_, name) in last.items()},
+    )
 
 
 def _last_reports(archive: Archive) -> Last:
@@ -73,11 +89,11 @@ def _last_reports(archive: Archive) -> Last:
     return last
 
 
-def _with_jobs(archive: Archive, last: Last) -> History:
-    runs = {publication: {begun} for publication, (begun, _) in last.items()}
+def _with_jobs(archive: Archive, reported: _Reported) -> History:
+    runs = dict(reported.runs)
     found, refused = [], []
     for name, begun, publication in _jobs(archive.jobs):
-        runs.setdefault(publication, set()).add(begun)
+        runs[publication] = runs.get(publication, frozenset()) | {begun}
         try:
             known = jobstate.load(archive.jobs / name)
         except Damaged as error:
@@ -87,9 +103,8 @@ def _with_jobs(archive: Archive, last: Last) -> History:
             continue  # the job is done, and its folder is being removed
         found.append(known or JobState(job=name, publication=publication))
         with contextlib.suppress(Damaged):
-            runs[publication].add(parse_time(found[-1].attempted))
-    names = {publication: name for publication, (_, name) in last.items()}
-    return History(runs, names, tuple(sorted(found, key=lambda each: each.job)), tuple(sorted(refused)))
+            runs[publication] |= {parse_time(found[-1].attempted)}
+    return History(runs, reported.last, tuple(sorted(found, key=lambda each: each.job)), tuple(sorted(refused)))
 
 
 def item_of(folder: Path, publication: str) -> JobState:

@@ -1,2 +1,5 @@
--- How many records a publication has, and the time of the newest.
-SELECT count(*), max(date) FROM record WHERE publication = :publication;
+-- How many records publications have, and the time of the newest; none of one without records.
+SELECT publication, count(*), max(date)
+  FROM record
+ WHERE publication IN (SELECT value FROM json_each(:names))
+ GROUP BY publication;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -63,6 +64,13 @@ class Saying:
     said: tuple[tuple[str, str], ...] = ()
 
 
+@lru_cache(maxsize=16)
+def options(choices: tuple[tuple[str, str], ...], chosen: str) -> Markup:
+    """Return the choices of a field; kept, since there are hundreds of publications to choose from."""
+    line, is_chosen = Markup('<option value="%s"%s>%s</option>'), Markup(" selected")
+    return Markup("").join(line % (value, is_chosen if value == chosen else "", text) for value, text in choices)
+
+
 class DeskLook:
     """Renders pages of the desk, and has its files."""
 
@@ -89,6 +97,7 @@ class DeskLook:
             "problem": None if visit is None else visit.problem,
             "by_proxy": visit is not None and bool(visit.session.proxy),
             "words": words,
+            "options": options,
         }
         return self._look.render(page, language=saying.language, path=saying.path, more=more)
 

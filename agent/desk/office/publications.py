@@ -50,13 +50,14 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     words_of = visit.parameter("q").casefold()
     known = [
         each for each in settings.publications
-        if words_of in f"{each.name} {each.description} {' '.join(each.urls)}".casefold()
+        if not words_of or words_of in f"{each.name} {each.description} {' '.join(each.urls)}".casefold()
     ]  # fmt: skip
     page = _page(visit.parameter("page"), len(known))
     first = (page - 1) * limits.ROWS
     shown = known[first : first + limits.ROWS]
     with lines.tables(visit) as tables:
-        newest = {each.name: tables.newest(each.name) for each in shown}
+        names = tuple(each.name for each in shown)
+        newest = desk.kept(("newest", tables.commit, names), lambda: tables.newest(names))
     past, at = desk.history(), now()
     running = {each.publication for each in past.open}
     rows = tuple(
@@ -69,9 +70,8 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
             next=None if each.retired else scheduler.next_due(each, past.runs.get(each.name, ()), at),
             retired=each.retired,
             is_running=each.name in running,
-            place=files.place_of(desk.archive, each.name) if visit.may(Right.PUBLICATIONS) else "",
-            count=newest[each.name][0],
-            last=from_epoch(newest[each.name][1]) if newest[each.name][0] else None,
+            count=newest[each.name][0] if each.name in newest else 0,
+            last=from_epoch(newest[each.name][1]) if each.name in newest else None,
         )
         for each in shown
     )

@@ -15,6 +15,7 @@ from agent.service import agentlock
 from webarcfs.archive.catalogue.fields import BY_NAME
 from webarcfs.archive.catalogue.record import Occasion
 from webarcfs.archive.catalogue.steps import Step
+from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import UsageError
 
 #: Fields of a record that are set before it is fetched.
@@ -26,11 +27,11 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     desk = visit.desk
     text = desk.look_up(visit.language)
     settings = desk.settings()
-    known = tuple((each.name, each.description or ", ".join(each.urls[:2])) for each in settings.publications)
+    known = desk.kept(("choices", desk.settings_state()), lambda: _choices(settings))
     chosen = visit.typed("publication", visit.parameter("publication"))
     first = (
         FormField(name="publication", label=text(words.msgid("Publication")), value=chosen, kind="choice",
-                  choices=tuple((name, f"{name} ({what})" if what else name) for name, what in known)),
+                  choices=known),
         FormField(name="reason", label=text(words.msgid("Occasion")), value=visit.typed("reason", ""),
                   help=text(words.msgid("Why it is fetched now; empty for a regular capture."))),
         FormField(name="shift", label=text(words.msgid("The schedule")), value=visit.typed("shift", ""), kind="choice",
@@ -49,6 +50,12 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         command=f"webarc-agent start --archive {desk.archive.root}",
     )
     return visit.page(view)
+
+
+def _choices(settings: Settings) -> tuple[tuple[str, str], ...]:
+    """Return the publications as a form offers them: name, and what it is."""
+    told = ((each.name, each.description or ", ".join(each.urls[:2])) for each in settings.publications)
+    return tuple((name, f"{name} ({what})" if what else name) for name, what in told)
 
 
 def start(visit: DeskVisit, _: Mapping[str, str]) -> Response:

@@ -27,6 +27,8 @@ from webarcfs.gate import access_file
 
 #: Free space below which a disk is told of: bytes, and share of the whole.
 _LITTLE, _SHARE = 2 << 30, 0.05
+#: Snapshots that wait for a release, and those of them that passed.
+_WAITING = Chosen(waits=True), Chosen(waits=True, complete=True, passed=True)
 #: Days after which a backup is overdue.
 _BACKUP_DAYS = 7
 
@@ -36,9 +38,8 @@ def today(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     desk = visit.desk
     since = int((now() - timedelta(days=limits.DAYS)).timestamp())
     with lines.tables(visit) as tables:
-        waiting = tables.listed(Chosen(waits=True), limit=limits.TODAY_ROWS)
-        total = tables.count_of(Chosen(waits=True)) if len(waiting) == limits.TODAY_ROWS else len(waiting)
-        passed = tables.count_of(Chosen(waits=True, complete=True, passed=True)) if waiting else 0
+        waiting = tables.listed(_WAITING[0], limit=limits.TODAY_ROWS)
+        total, passed = desk.kept(("waiting", tables.commit), lambda: tuple(map(tables.count_of, _WAITING)))
         troubled = tables.listed(Chosen(state=State.RELEASED, complete=False, since=since), limit=limits.TODAY_ROWS)
         troubled += tables.listed(Chosen(state=State.EMPTY, since=since), limit=limits.TODAY_ROWS)
         newest = tables.listed(Chosen(), limit=1)

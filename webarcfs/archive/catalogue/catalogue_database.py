@@ -6,7 +6,8 @@ gets tables of his own, in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ class CatalogueDatabase(SqliteFile):
     def __init__(self, path: Path, catalogue: Catalogue) -> None:
         """Open or make it, and bring it in step. Raises DatabaseDamaged, Busy, OSError; Damaged of the catalogue."""
         super().__init__(path, "IMMEDIATE")
+        #: The commit of the catalogue with which it is in step, or a later one; empty without any.
+        self.commit = ""
         try:
             with self._translated():
                 self._ready(_VERSION, "catalogue/schema")
@@ -51,6 +54,7 @@ class CatalogueDatabase(SqliteFile):
     def update(self, catalogue: Catalogue) -> bool:
         """Bring it in step with the catalogue; return whether it was behind."""
         state = catalogue.state()
+        self.commit = "" if state is None else state.commit
         with self._translated():
             known = self._run("catalogue/select_state").fetchone()
             if state is None or (known is not None and known[0] == state.commit):
@@ -140,11 +144,16 @@ class CatalogueDatabase(SqliteFile):
         with self._translated():
             return {State(state): int(count) for state, count in self._run("catalogue/count_states")}
 
-    def newest(self, publication: str) -> tuple[int, int]:
-        """Return how many records a publication has, and the time of its newest in seconds; 0 without any."""
+    def newest(self, publications: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Return how many records publications have, and the time of the newest in seconds, by their names.
+
+        One without records is not among them.
+        """
+        names = json.dumps(list(publications))
         with self._translated():
-            count, date = self._run("catalogue/find_newest", publication=publication).fetchone()
-        return int(count), int(date or 0)
+            return {
+                name: (int(count), int(date)) for name, count, date in self._run("catalogue/find_newest", names=names)
+            }
 
     def count(self) -> int:
         """Return the number of records."""

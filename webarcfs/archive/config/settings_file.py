@@ -61,13 +61,20 @@ def identity(path: Path) -> tuple[object, ...]:
     found: list[object] = []
     with contextlib.suppress(OSError):
         found.append((path.name, *_changes(path.stat())))
-    beside: list[tuple[object, ...]] = []
-    with contextlib.suppress(OSError), os.scandir(path.with_name(PUBLICATIONS)) as entries:
-        for each in entries:
-            if each.name.endswith(".toml"):
-                with contextlib.suppress(OSError):
-                    beside.append((each.name, *_changes(each.stat())))
-    return (*found, *sorted(beside))
+    beside: list[tuple[str, int, int, int]] = []
+    with contextlib.suppress(OSError):
+        folder = os.open(path.with_name(PUBLICATIONS), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:  # the desk asks this for each page, of hundreds of files: names in an open folder are found soonest
+            for name in sorted(os.listdir(folder)):  # noqa: PTH208
+                if name.endswith(".toml"):
+                    try:
+                        status = os.stat(name, dir_fd=folder)
+                    except OSError:
+                        continue
+                    beside.append((name, status.st_ino, status.st_size, status.st_mtime_ns))
+        finally:
+            os.close(folder)
+    return (*found, *beside)
 
 
 def _changes(status: os.stat_result) -> tuple[int, int, int]:

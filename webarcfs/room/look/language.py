@@ -135,11 +135,13 @@ def weekdays(language: str) -> tuple[str, ...]:
 # -- numbers and names -------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=_KEPT)
 def number(value: int, language: str) -> str:
     """Return a number with its separators."""
     return str(format_decimal(value, locale=_FORMATS[language]))
 
 
+@lru_cache(maxsize=_KEPT)
 def size(value: int, language: str) -> str:
     """Return a size in bytes as people read it: `3.2 MB`."""
     amount, unit = float(value), 0

