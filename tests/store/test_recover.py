@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from webarcfs.archive.git.repository import MAIN, RefUpdate
 from webarcfs.archive.history import sequence
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.index.database import Database
+from webarcfs.archive.index.query import connected
+from webarcfs.archive.index.sqlite_file import as_told_to_readers, journal
 from webarcfs.archive.model.errors import Damaged
 
 pytestmark = pytest.mark.store
@@ -193,6 +196,21 @@ def test_the_journal_of_a_killed_writer_does_not_spoil_the_new_database(publishe
     assert not [path.name for path in published.root.iterdir() if "journal" in path.name and path.is_file()]
     recover(published)
     assert rows_of(published) == found
+
+
+def test_who_may_write_reads_behind_a_killed_writer(published: Archive) -> None:
+    """SQLite rolls back what it left, once; a reader who may not write is told what does that."""
+    rows = rows_of(published)
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(published.database)], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == b"half\n"
+        os.kill(writer.pid, signal.SIGKILL)
+    with closing(sqlite3.connect(f"{published.database.as_uri()}?mode=ro", uri=True)) as connection:
+        with pytest.raises(sqlite3.OperationalError) as caught:
+            connection.execute("SELECT * FROM version").fetchall()
+        assert "webarc-agent verify" in str(as_told_to_readers(published.database, caught.value))
+    with closing(connected(published.database)) as connection:
+        assert connection.execute("SELECT count(*) FROM metadata").fetchone() == (len(rows),)
+    assert rows_of(published) == rows and not journal(published.database).exists()
 
 
 def test_what_is_indexed_is_not_read_again(published: Archive, caplog: pytest.LogCaptureFixture) -> None:

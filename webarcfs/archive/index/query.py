@@ -17,7 +17,7 @@ from typing import Any
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.condition import Condition
 from webarcfs.archive.index.condition_errors import QUOTED, explain, unbalanced
-from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, as_told_to_readers
+from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, as_told_to_readers, rolled_back
 from webarcfs.archive.model.errors import BadCondition, Busy, DatabaseDamaged, NotFound, TookTooLong
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
 
@@ -126,7 +126,10 @@ def _statement(name: str, condition: Condition) -> str:
 
 
 def connected(database: Path, *, of_one_thread: bool = True) -> sqlite3.Connection:
-    """Open webarc.db for reading. Raises NotFound, Busy, DatabaseDamaged."""
+    """Open webarc.db for reading; roll back what a killed writer left, where this process may write.
+
+    Raises NotFound, Busy, DatabaseDamaged.
+    """
     if not database.is_file():
         raise NotFound(f"there is no {database} yet; a crawl makes it, or `webarc-agent recover`")
     place = f"{database.absolute().as_uri()}?mode=ro"
@@ -139,6 +142,8 @@ def connected(database: Path, *, of_one_thread: bool = True) -> sqlite3.Connecti
             raise DatabaseDamaged(f"{database} is of a newer webarcfs; use that, or `webarc-agent recover`")
     except sqlite3.DatabaseError as error:
         connection.close()
+        if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK and rolled_back(database):
+            return connected(database, of_one_thread=of_one_thread)
         raise as_told_to_readers(database, error) from None
     except BaseException:
         connection.close()

@@ -6,7 +6,7 @@ import errno
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -75,8 +75,8 @@ def translated(path: Path) -> Iterator[None]:
 def as_told_to_readers(path: Path, error: sqlite3.DatabaseError) -> WebarcError:
     """Return the error for a user who may only read: Busy or DatabaseDamaged, with a remedy.
 
-    A writer must roll back what a killed writer left (sqlite.org/lockingv3, "hot journal"), which takes a moment; that
-    is no reason to rebuild the database.
+    Only who may write can roll back what a killed writer left (sqlite.org/lockingv3, "hot journal"), which takes a
+    moment; that is no reason to rebuild the database.
     """
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -85,6 +85,16 @@ def as_told_to_readers(path: Path, error: sqlite3.DatabaseError) -> WebarcError:
         mended = "the next `webarc-agent crawl` or `start` puts it right, and so does `webarc-agent verify`"
         return DatabaseDamaged(f"{path} was being written to by a process that was killed; {mended}")
     return DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` makes it anew from git")
+
+
+def rolled_back(path: Path) -> bool:
+    """Roll back what a killed writer left, if this process may write to the database; return whether that is done."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)) as connection:
+            connection.execute(sql("schema_version")).fetchone()
+    except sqlite3.Error:
+        return False  # this user may only read, or another process does it at the moment
+    return True
 
 
 def remove(path: Path) -> None:
