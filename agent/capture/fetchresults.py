@@ -55,6 +55,12 @@ class Killed:
     drained: bool = False
 
 
+#: wget was stopped before finishing its batch; no URL is at fault.
+ENDED_EARLY = Killed(0, "")
+#: wget was kept from further requests, so all that it did not fetch is still to be fetched.
+DRAINED = Killed(0, "", drained=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of a response. With `public`, a response from a private address is dropped unread.
@@ -107,8 +113,10 @@ def answers(
         if row is None:
             estranged = estranged or url not in known
             continue
-        if batch.killed is not None and (number == len(attempts) or batch.killed.drained):
-            yield _of_killed(row, batch.killed, attempt, now)
+        is_last = number == len(attempts)
+        is_whole = attempt.http_status in _NO_BODY  # it has no record
+        if batch.killed is not None and (is_last or batch.killed.drained) and not is_whole:
+            yield _of_killed(row, batch.killed if is_last else DRAINED, attempt, now)
         else:
             yield _of_log(row, attempt, limits, now)
     for row in open_rows.values():

@@ -45,8 +45,10 @@ _FURTHEST = 2
 _POLL = 0.02
 _WATCH = 0.25
 _SECONDS_BETWEEN = 0.5
-#: Seconds that a crawl that ends waits for wgets that make no requests any more: a killed one loses a document.
+#: Seconds that a job that ends or stops waits for documents that are under way.
 _LONGEST_DRAIN = 5.0
+#: Seconds between two looks at wgets that shall end, and may still make a request.
+_LOOK = 0.002
 #: Seconds that a stopping job waits for results that are being read.
 _LONGEST_STOP = 2.0
 
@@ -110,8 +112,9 @@ class _Capture:
         """Start batches that are due and read batches that have ended, until nothing is left."""
         while True:
             if self.book.take():
-                self.wgets.end_between(lambda domain: scope.matches(self.book.left_out, domain))
+                self.wgets.end_soon(lambda domain: scope.matches(self.book.left_out, domain))
                 self.turns.waiting = None
+            self.wgets.tend()
             limit = self._limit()
             if limit is not None:
                 return limit
@@ -189,7 +192,9 @@ class _Capture:
     def _patience(self) -> float:
         """Check the wgets; return for how many seconds the loop may wait for the next event."""
         self.wgets.watch(self.intake.room)
-        if self.wgets.pause:
+        if self.wgets.may_ask:
+            return _LOOK
+        if self.wgets.pause or self.wgets.under_way:
             return _POLL * 2
         return _WATCH if len(self.wgets) >= self.most or not self.turns.waiting else _POLL
 
@@ -319,6 +324,7 @@ class _Capture:
     def _limit(self) -> Captured | None:
         """Return the end of the capture if it was stopped or a limit is reached, else None."""
         if self.job.stop.is_set():
+            self._drain(_LONGEST_DRAIN)
             return Captured(False, "stopped")
         if self.book.stopped:
             return self._cut(Reason.STOPPED)
@@ -339,16 +345,27 @@ class _Capture:
         return Captured(False, why)
 
     def _drain(self, seconds: float) -> None:
-        """Let the wgets end without another request, and apply what they fetched; wait at most so long."""
-        self.wgets.drain()
+        """Let the wgets end without another request, and apply what they fetched.
+
+        Wait at most so long; if the job is stopped, at most `_LONGEST_DRAIN`, and not at all if it is discarded.
+        """
+        self.wgets.end_soon()
         self.slots.leave()
-        until = time.monotonic() + seconds
-        while self.wgets and not self.job.stop.is_set() and time.monotonic() < until:
+        until, is_stopping = time.monotonic() + seconds, False
+        while self.wgets and time.monotonic() < until:
+            if self.job.stop.is_set() and not is_stopping:
+                is_stopping, until = True, min(until, time.monotonic() + _LONGEST_DRAIN)
+            self.book.take(at_once=is_stopping)
+            if self.book.discarded:
+                break
+            self.wgets.tend()
+            self.wgets.watch(self.intake.room)
+            self.job.note(reason=f"documents under way: {self.wgets.under_way}")
             self._collect()
-            self.book.take()
-            batch = self.reader.next(self.wgets.descriptors, _WATCH)
+            batch = self.reader.next(self.wgets.descriptors, _LOOK if self.wgets.may_ask else _POLL)
             if batch is not None:
                 self.read(batch)
+        self.job.note(reason="")
 
     def _hold(self) -> Captured | None:
         """Give all places back, and wait for an order; return None when it goes on."""

@@ -8,8 +8,9 @@ collide with folders, and takes more time.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -116,15 +117,32 @@ def bytes_so_far(pid: int, folder: Path) -> int:
     wget has more temporary files, for the request record among others; they stay small.
     """
     most = 0
-    try:
-        for fd in os.scandir(f"/proc/{pid}/fd"):
-            target = str(Path(fd).readlink())
-            if target.startswith(str(folder)) and target.endswith(" (deleted)"):
-                info = Path(f"/proc/{pid}/fdinfo/{fd.name}").read_text("ascii")
-                most = max(most, int(info.split("pos:", 1)[1].split(None, 1)[0]))
-    except (OSError, ValueError, IndexError):
-        pass  # wget has just ended
+    with contextlib.suppress(OSError, ValueError, IndexError):  # wget has just ended
+        for fd in _temporary_files(pid, folder):
+            info = Path(f"/proc/{pid}/fdinfo/{fd}").read_text("ascii")
+            most = max(most, int(info.split("pos:", 1)[1].split(None, 1)[0]))
     return most
+
+
+def is_answered(pid: int, folder: Path) -> bool:
+    """Return whether the answer of the current document has begun: a temporary file of wget has its head (proc(5)).
+
+    From then on wget needs no other file for this document.
+    """
+    with contextlib.suppress(OSError):
+        for fd in _temporary_files(pid, folder):
+            with Path(f"/proc/{pid}/fd/{fd}").open("rb") as file:
+                if file.read(5) == b"HTTP/":
+                    return True
+    return False
+
+
+def _temporary_files(pid: int, folder: Path) -> Iterator[str]:
+    """Yield the descriptors of a wget's temporary files, which are deleted while they are open."""
+    for fd in os.scandir(f"/proc/{pid}/fd"):
+        target = str(Path(fd).readlink())
+        if target.startswith(str(folder)) and target.endswith(" (deleted)"):
+            yield fd.name
 
 
 def is_between(pid: int, folder: Path) -> bool:

@@ -1,7 +1,9 @@
 """The running wgets of a job: starts, watches, pauses and ends them. The only module that runs wget.
 
 A wget inherits the lock of its server and its slot among the archive's wgets. So both are held as long as it lives,
-even if the agent dies. Its documents are in its WARC however it ends.
+even if the agent dies. Its documents are in its WARC however it ends, but for the last one: wget keeps the end of its
+WARC in memory until its next request. So wgets that shall ask for nothing more are not killed (`end_soon`). They finish
+the document that is under way, may then open no file and no connection, and end by themselves.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from pathlib import Path
 
 from agent.capture import serverlocks, wgetcommand, wgetlog
 from agent.capture.disposition import OVER_SIZE
-from agent.capture.fetchresults import Killed
+from agent.capture.fetchresults import DRAINED, ENDED_EARLY, Killed
 from agent.capture.wgetlog import LogPosition
 from agent.frontier.rows import FrontierUrl
 from agent.policy.fetchstatus import Status
 from agent.policy.politeness import is_held
 from agent.policy.typerules import TypeRules
 from agent.policy.vocabulary import Reason
+from agent.system import tracing
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model.errors import CrawlFailed
 
@@ -35,13 +38,12 @@ _GRACE = 1.0
 #: Bytes of a document beyond a limit at which wget is ended: the size of its buffers.
 _SLACK = 1 << 16
 _PATIENT_END = 5.0
-#: Seconds that a document may still take once its wget shall end; seconds between two looks whether it pauses.
-_LONGEST_DOCUMENT = 1.0
-_LOOK = 0.002
-#: wget was stopped before finishing its batch; no URL is at fault.
-ENDED_EARLY = Killed(0, "")
-#: wget was kept from further requests, so all that it did not fetch is still to be fetched.
-DRAINED = Killed(0, "", drained=True)
+#: Seconds that an answer may take to begin, where a wget that shall end cannot be held at its system calls.
+_LONGEST_ANSWER = 1.0
+#: Seconds in which a wget comes to its next system call.
+_MOMENT = 0.0001
+#: Descriptors that leave wget its standard input alone: it can open nothing, and still wait for a connection.
+_NO_MORE_FILES = 1
 
 
 @dataclass
@@ -67,6 +69,24 @@ class Running:
     seen: LogPosition = LogPosition()
     stopped_until: float = 0.0  # monotonic: the end of its stop, since its server asked for a pause; 0: not stopped
     killed: Killed | None = None
+    ending: float = 0.0  # monotonic: since when it shall ask for nothing more; 0: it may go on
+    held: tracing.Held | None = None  # while it is kept from its next request, until it cannot make one
+    freed: bool = False  # it has no document under way, and others may have its server and its slot
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether it shall end, and may still make a request."""
+        return self.ending > 0 and self.killed is None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process has ended."""
+        if self.held is not None:
+            self.held.stands()
+            if not self.held.is_gone:
+                return False
+            self.held = None
+        return self.process.poll() is not None
 
     @property
     def seconds(self) -> float:
@@ -76,12 +96,18 @@ class Running:
     def send(self, number: signal.Signals) -> None:
         """Send it a signal, if it still runs."""
         with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(number)
+            signal.pidfd_send_signal(self.pidfd, number)
 
     def kill(self, why: Killed) -> None:
         """Kill it for the given reason."""
-        self.killed = why
+        self.killed = replace(why, drained=why.drained or (self.killed is not None and self.killed.drained))
         self.send(signal.SIGKILL)
+
+    def let_go(self) -> None:
+        """Hold it at its system calls no longer."""
+        if self.held is not None:
+            self.held.let_go()
+            self.held = None
 
 
 class Wgets:
@@ -156,6 +182,7 @@ class Wgets:
                 stderr=errors,
                 cwd=self._folder,
                 pass_fds=held,
+                process_group=0,  # Ctrl-C in the terminal is for the job, which lets it finish its document
             )
         lock, place = held
         seen = LogPosition(in_a_row=serverlocks.asked_in_a_row(lock))
@@ -164,43 +191,101 @@ class Wgets:
 
     def ended(self) -> Iterable[Running]:
         """Remove and yield the wgets that have ended. Raises CrawlFailed for a wget that could not start."""
-        for each in [each for each in self._running if each.process.poll() is not None]:
+        for each in [each for each in self._running if each.has_ended]:
             self._release(each)
             _check_begun(each)
             yield each
 
-    def drain(self) -> None:
-        """Let all wgets end without another request; each keeps what it has fetched, and gives up its lock and place.
+    @property
+    def may_ask(self) -> bool:
+        """Whether a wget that shall end may still make a request: `tend` is wanted soon."""
+        return any(each.may_ask for each in self._running)
 
-        It takes them as long as they would pause between the requests that they had before them.
+    @property
+    def under_way(self) -> int:
+        """The number of documents that wgets which shall end still fetch."""
+        return sum(each.ending > 0 and not each.freed for each in self._running)
+
+    def end_soon(self, which: Callable[[str], bool] = lambda _: True) -> None:
+        """From now on let the wgets on `which` servers end without another request; `tend` sees to it.
+
+        Each finishes the document that is under way, within its bounds.
         """
-        self._at_pause(lambda _: True, _drain)
+        for each in self._running:
+            if which(each.domain) and not each.ending and not each.killed:
+                each.ending = time.monotonic()
 
-    def end_between(self, which: Callable[[str], bool] = lambda _: True) -> None:
-        """Kill the wgets on `which` servers while they pause; the last document of each is lost (see `_drain`)."""
-        self._at_pause(which, lambda each: each.kill(ENDED_EARLY))
+    def tend(self) -> None:
+        """Bring the wgets that shall end nearer to it. Call it again soon, until none `may_ask` and all have ended."""
+        moving = [each for each in self._running if each.ending and not each.has_ended]
+        while moving:
+            moving = [each for each in moving if self._bring_on(each)]
+            time.sleep(_MOMENT if moving else 0)
 
-    def _at_pause(self, which: Callable[[str], bool], end: Callable[[Running], None]) -> None:
-        """End wgets when they pause between two documents.
+    def _bring_on(self, each: Running) -> bool:
+        """Bring one nearer to its end; return whether it moves, so that it is worth to come again at once."""
+        if not each.may_ask:
+            return self._finish(each)
+        if each.stopped_until:
+            _forbid(each)
+            self._free(each)
+            each.send(signal.SIGCONT)
+            return False
+        if each.held is not None and each.held.stands():
+            if not wgetcommand.is_answered(each.process.pid, self._folder):
+                each.held.go_on()
+                return True
+            _forbid(each)
+        elif not self._is_forbidden_if(each, wgetcommand.is_between):
+            return self._hold(each)
+        each.let_go()
+        return False
 
-        One without pauses, or at a document that takes longer than `_LONGEST_DOCUMENT` seconds, is killed amid it.
-        """
-        until = time.monotonic() + _LONGEST_DOCUMENT
-        left = [each for each in self._running if which(each.domain) and not each.killed]
-        while left:
-            for each in left:
-                if each.stopped_until or wgetcommand.is_between(each.process.pid, self._folder):
-                    end(each)
-                elif not each.wait or time.monotonic() > until:
-                    each.kill(ENDED_EARLY)
-            left = [each for each in left if not each.killed and each.process.poll() is None]
-            time.sleep(_LOOK if left else 0)
+    def _hold(self, each: Running) -> bool:
+        """Hold one at its system calls, if it is not; where that cannot be, kill it if its answer is late."""
+        if each.held is not None:
+            return False
+        try:
+            each.held = tracing.Held(each.process.pid)
+        except OSError:
+            is_late = time.monotonic() - each.ending > _LONGEST_ANSWER
+            if not self._is_forbidden_if(each, wgetcommand.is_answered) and is_late:
+                each.kill(ENDED_EARLY)
+        return each.held is not None
+
+    def _is_forbidden_if(self, each: Running, state: Callable[[int, Path], bool]) -> bool:
+        """Forbid requests to one that is in a state, and still is in it afterwards; return whether it was."""
+        pid = each.process.pid
+        if not state(pid, self._folder):
+            return False
+        _forbid(each)
+        if not state(pid, self._folder):
+            each.killed = None
+            _limit(each, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        return each.killed is not None
+
+    def _finish(self, each: Running) -> bool:
+        """End the pauses of one that makes no requests any more; give up its lock and its slot."""
+        if each.killed != DRAINED or not wgetcommand.is_between(each.process.pid, self._folder):
+            return False
+        if not each.freed:
+            self._free(each)
+        return tracing.end_sleep(each.process.pid)
+
+    @staticmethod
+    def _free(each: Running) -> None:
+        """Give up the lock and the slot of one that sends nothing any more; it has them open, too."""
+        each.freed = True
+        _note_pause(each)
+        for fd in (each.lock, each.place):
+            fcntl.flock(fd, fcntl.LOCK_UN)
 
     def end(self) -> list[Running]:
         """End all wgets and return them: SIGTERM first, SIGKILL after `_PATIENT_END` seconds."""
         for each in self._running:
-            each.killed = each.killed or (ENDED_EARLY if each.process.poll() is None else None)
-            each.process.terminate()
+            each.let_go()
+            each.killed = each.killed or (None if each.has_ended else ENDED_EARLY)
+            each.send(signal.SIGTERM)
             each.send(signal.SIGCONT)
         for each in self._running:
             try:
@@ -220,7 +305,7 @@ class Wgets:
         """
         now = time.monotonic()
         for each in self._running:
-            if now - each.watched >= _WATCH and not each.stopped_until:
+            if now - each.watched >= _WATCH and not each.stopped_until and not each.freed:
                 each.watched = now
                 self._watch(each, room, now)
             self._hold_or_end(each, now)
@@ -260,7 +345,7 @@ class Wgets:
         if each.stopped_until and each.stopped_until <= now:
             each.stopped_until, each.since = 0.0, now
             each.send(signal.SIGCONT)
-        if not each.wait or each.stopped_until or each.killed:
+        if not each.wait or each.stopped_until or each.killed or each.ending:
             return  # without a wait between requests, wget cannot be stopped before the next one
         each.seen = wgetlog.pause_requested(each.files.log, each.seen, each.wait, time.time())
         if each.seen.seconds is None:
@@ -277,27 +362,32 @@ class Wgets:
         self._running.remove(each)
         each.ended = time.monotonic()
         each.documents += wgetlog.count_begun(each.files.log, each.counted)[0]
-        if each.killed not in (None, ENDED_EARLY, DRAINED) and wgetlog.begun(each.files.log) != each.begun:
-            each.killed = ENDED_EARLY  # wget had already begun the next document, which is not at fault
-        if each.killed != DRAINED:
-            seen = wgetlog.pause_requested(each.files.log, each.seen, each.wait, time.time(), ended=True)
-            serverlocks.note(each.lock, seen.seconds or 0.0, seen.in_a_row)
+        if each.killed is not None and each.killed.status and wgetlog.begun(each.files.log) != each.begun:
+            # wget had already begun the next document, which is not at fault
+            each.killed = DRAINED if each.killed.drained else ENDED_EARLY
+        if not each.freed:
+            _note_pause(each)
         for fd in (each.lock, each.place, each.pidfd):
             os.close(fd)
 
 
-def _drain(each: Running) -> None:
-    """Let wget end by itself without another request, since it may open no more files and connections.
-
-    A kill would lose the last document: wget keeps the end of its WARC in memory until its next request.
-    """
+def _forbid(each: Running) -> None:
+    """Let wget open no more files and connections: it makes no other request, fails all that is left, and ends."""
     each.killed = DRAINED
+    _limit(each, _NO_MORE_FILES)
+
+
+def _limit(each: Running, most: int) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # wget's as well; it stays, so that the other can be undone
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        resource.prlimit(each.process.pid, resource.RLIMIT_NOFILE, (0, 0))
-    serverlocks.note(each.lock, 0.0, each.seen.in_a_row)
-    for fd in (each.lock, each.place):
-        fcntl.flock(fd, fcntl.LOCK_UN)  # wget has them open, too, and sends nothing any more
-    each.send(signal.SIGCONT)
+        resource.prlimit(each.process.pid, resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _note_pause(each: Running) -> None:
+    """Write into the lock of its server that it was asked now, and the pause that the server asked for."""
+    seen = wgetlog.pause_requested(each.files.log, each.seen, each.wait, time.time(), ended=True)
+    left = max(0.0, each.stopped_until - time.monotonic())
+    serverlocks.note(each.lock, left if seen.seconds is None else seen.seconds, seen.in_a_row)
 
 
 def _check_begun(each: Running) -> None:

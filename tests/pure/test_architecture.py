@@ -106,6 +106,7 @@ ONLY = {
         "webarcfs.view.limits",
         "webarcfs.mount.adapters.libfuse3.library",
         "webarcfs.mount.process.mountpoint",
+        "agent.system.tracing",
     },
     "warcio": set(),
     "uvicorn": {"webarcfs.room.server.connections"},
