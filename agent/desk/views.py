@@ -307,11 +307,17 @@ class PreviewNote:
 
 @dataclass(frozen=True, slots=True)
 class ComparedPage:
-    """`/compare/<a>..<b>`, with the other snapshots that may be compared."""
+    """`/compare/<a>..<b>`, with the other snapshots that may be compared: a page of them, in a year if one is chosen.
+
+    `has_filter`: there are more than a page of them.
+    """
 
     page: ComparePage
     others: tuple[SnapshotLine, ...]
     second: str
+    pages: Pages
+    year: str
+    has_filter: bool
 
 
 # -- jobs --------------------------------------------------------------------------------------------------------------

@@ -500,3 +500,25 @@ def test_forms_keep_their_texts_and_lose_what_no_file_can_hold() -> None:
     assert form.all("a") == ("x\ny\u4f8b", "\ud7ff z")
     assert form.typed() == [("a", "x\ny\u4f8b"), ("a", "\ud7ff z")]
     assert forms.of_pairs([("password", "x"), ("token", "y"), ("b", "c")]).typed() == [("b", "c")]
+
+
+def test_any_snapshot_can_be_chosen_to_compare_with(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = world.served.client("carl")
+    pair = f"/compare/{world.ids[0]}..{world.ids[4]}"
+    assert 'name="year"' not in client.get(pair).text, "one page has them all"
+    monkeypatch.setattr(limits, "ROWS", 2)
+
+    def offered(page: Answer) -> list[str]:
+        found = page.page.xpath('//nav[@aria-labelledby="others"]//li/a/@href')
+        return [each.removeprefix("/compare/").partition("..")[0] for each in found]
+
+    seen, at = [], pair
+    while at:
+        page = client.get(at)
+        seen += offered(page)
+        at = next((each.partition("#")[0] for each in page.page.xpath('//nav//a[@rel="next"]/@href')), "")
+    assert seen == [world.ids[3], world.ids[2], world.ids[1]], "each but the two that are compared"
+    assert offered(client.get(f"{pair}?others=99999999&year=x")) == offered(client.get(pair))
+    assert offered(client.get(f"{pair}?others=3")) == offered(client.get(f"{pair}?others=99"))
+    assert "None fits." in client.get(f"{pair}?year=1999").words
+    assert offered(client.get(f"{pair}?year=2026&others=2")) == [world.ids[2], world.ids[1]]
