@@ -6,6 +6,7 @@ record tells in the end is what it tells after the same procedure from a termina
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,22 +101,26 @@ def enter(anna: Hand, reason: str, **texts: str) -> None:
     anna.click("main button:text-is('Start')")
 
 
-def step(anna: Hand, button: str) -> None:
+def step(office: Office, button: str) -> None:
     """Start a step by its button, the one that leads on where there is such a one; wait until the page says it ended.
 
     It is one click, without any input, and while the step is to come nobody can ask for it again.
     """
+    anna = office.anna
     leads_on = anna.tab.locator(".acts form button:not(.quiet)")
     if button in ("Count", "Convert", "Index it", "Check"):
         assert leads_on.all_inner_texts() == [button]
     anna.click(anna.tab.locator(".acts").get_by_role("button", name=button, exact=True))
     assert "It was asked for; the agent does it." in anna.words
     assert button not in leads_on.all_inner_texts()
-    ended(anna)
+    ended(office)
 
 
-def ended(anna: Hand) -> None:
+def ended(office: Office) -> None:
     """Wait until the page says that there is something new, and look at it."""
+    assert office.agent is not None
+    office.agent.signal(signal.SIGCHLD)  # it looks once a second, and when a child of its has ended
+    anna = office.anna
     if anna.tab.get_by_text("Asked for:").count():  # else it had ended before the page was made
         anna.click(anna.tab.get_by_role("link", name="Show how it is now"))
 
@@ -142,7 +147,7 @@ def one_is_given_up_and_one_rejected(office: Office) -> None:
     anna.at_home()
     assert not anna.row(cancelled).count()
     anna.click(anna.row(regular).get_by_role("button", name="Count"))
-    ended(anna)
+    ended(office)
     office.is_at(regular, State.COUNTED, "counted")
     anna.click("main >> text=Preview")
     anna.tab.frame_locator("iframe").get_by_role("link", name="Publications").click()
@@ -158,18 +163,18 @@ def test_an_archivist_takes_a_snapshot_its_whole_way(office: Office, tmp_path: P
     anna = office.anna
     one_is_given_up_and_one_rejected(office)
     enter(anna, "new style", remarks="the new look", crawlerRemarks="as always")
-    ended(anna)
+    ended(office)
     name = office.newest.id
     office.is_at(name, State.CAPTURED, "fetched")
-    step(anna, "Count")
+    step(office, "Count")
     office.is_at(name, State.COUNTED, "counted")
-    step(anna, "Convert")
+    step(office, "Convert")
     office.is_at(name, State.CONVERTED, "converted")
-    step(anna, "Convert once more")
+    step(office, "Convert once more")
     office.is_at(name, State.CONVERTED, "converted")
-    step(anna, "Index it")
+    step(office, "Index it")
     office.is_at(name, State.INDEXED, "indexed")
-    step(anna, "Check")
+    step(office, "Check")
     office.is_at(name, State.INDEXED, "indexed")
     looked_at(office, name)
     described(anna, **TEXTS)
@@ -177,7 +182,7 @@ def test_an_archivist_takes_a_snapshot_its_whole_way(office: Office, tmp_path: P
     anna.click(".acts button:text-is('Release it')")
     office.is_at(name, State.RELEASED, "released")
     shown_to_readers(office)
-    step(anna, "Back up")
+    step(office, "Back up")
     assert (tmp_path / "backup/catalogue.git").is_dir()
     described(anna, backupRemarks="the disk is in the safe")
     measured(office, name)
