@@ -14,13 +14,15 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from agent.commands.common import archive_option, opened
+from agent.acts.records import catalogue_of
+from agent.commands.common import archive_option, opened, settings_of
 from agent.indexing import fulltext
 from agent.jobfolder import jobstate, orders
 from agent.jobfolder.jobstate import JobState
 from agent.jobfolder.names import kind_of
 from agent.policy.vocabulary import IN_CRAWL_LOG
-from agent.reports import crawllog, tables
+from agent.reports import crawllog, storage_tables, tables
+from agent.reports.storage import storage as storage_of
 from agent.reports.tables import Tables
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
@@ -48,7 +50,7 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
 
 
 @click.command()
-@click.argument("job", metavar="JOB|TAG|PUBLICATION")
+@click.argument("job", metavar="[JOB|TAG|PUBLICATION]", required=False)
 @archive_option
 @click.option("--json", "as_json", is_flag=True, help="summary.json with the tables, as JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="The tables as CSV, a line a row.")
@@ -61,8 +63,11 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
     help="Explain the words of crawl.log, and end.",
 )
 @click.option("--text", is_flag=True, help="List the documents that have no text for `webarc search`, and why.")
+@click.option("--storage", is_flag=True, help="What the archive takes by publication, year and part, and a year will.")
 @click.option("--top", default=20, show_default=True, help="Rows of a table; 0 for all (JSON and CSV have all).")
-def report(job: str, *, archive: str | None, as_json: bool, as_csv: bool, text: bool, top: int) -> None:
+def report(
+    job: str | None, *, archive: str | None, as_json: bool, as_csv: bool, text: bool, storage: bool, top: int
+) -> None:
     """Show what a job did, and what came of its URLs.
 
     That is its sums, and how many URLs of each host, MIME type, status and reason there were.
@@ -73,7 +78,19 @@ def report(job: str, *, archive: str | None, as_json: bool, as_csv: bool, text: 
     A job is named as its folder in reports/, or by its publication (the last one is shown); a commitTag shows the part
     of the job that is on the tag's domain. Of a job that still runs, named as its folder in jobs/, it shows what came
     until now; it is what is shown for a publication that has no report yet.
+
+    With --storage, and no job, it shows what was captured by publication and year, what the disk has, and what a year
+    will bring.
     """
+    if storage:
+        if job is not None or as_csv or text:
+            raise UsageError("--storage is of the whole archive: it goes with --json and --top alone")
+        place = opened(archive)
+        catalogue_of(place)
+        storage_tables.show(storage_of(place, settings_of(place)), as_json=as_json, top=top)
+        return
+    if job is None:
+        raise UsageError("name a job, a commitTag or a publication; or ask for --storage")
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other")
     place = opened(archive)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from datetime import datetime, timedelta
@@ -470,6 +471,54 @@ def test_a_list_of_ten_thousand_records_reads_fifty(archive: Archive) -> None:
         records = Catalogue(archive).records()
         assert len([next(records) for _ in range(50)]) == 50
     assert count[0] == 50 and blobs.path == archive.catalogue
+
+
+def _stored(archive: Archive, *words: str) -> str:
+    done = CliRunner().invoke(cli, ["report", "--storage", "--archive", str(archive.root), *words])
+    assert done.exit_code == 0, done.exception
+    return done.output
+
+
+def test_storage_is_told_by_publication_and_year_measured_and_projected(archive: Archive) -> None:
+    """BT-stat-13. 2020 has 8,784 hours; of q nothing is due, and one snapshot of p was never counted."""
+    sizes = {1: ("p", "1000"), 2: ("q", "70"), 8784: ("p", "2000"), 8785: ("p", "")}
+    sizes |= {8785 + number: ("p", "300") for number in range(1, 6)}
+    records = [_record(hour, name).with_values({22: size}, "test", _FIRST) for hour, (name, size) in sizes.items()]
+    Catalogue(archive).save(records, "test", "new")
+    publications = (
+        f'[[publication]]\nname = "{name}"\nurls = ["http://{DOMAIN}/"]\ninterval = "1 week"\n{more}'
+        for name, more in (("p", ""), ("q", "retired = true\n"), ("r", ""))
+    )
+    archive.settings.write_text("".join(publications))
+    told = json.loads(_stored(archive, "--json"))
+    years = {(each["publication"], each["year"]): each for each in told["captured"]["years"]}
+    assert {key: (each["snapshots"], each["uncounted"], each["bytes"]) for key, each in years.items()} == {
+        ("p", 2020): (1, 0, 1000), ("p", 2021): (7, 1, 3500), ("q", 2020): (1, 0, 70),
+    }  # fmt: skip
+    assert told["captured"]["bytes"] == 4570 and told["a_year"]["on_disk"] == 0  # there are no repositories
+    (coming,) = told["a_year"]["publications"]
+    assert (coming["publication"], coming["mean"], coming["last"]) == ("p", 300, 5)  # neither q nor r
+    assert coming["bytes"] == told["a_year"]["captured"] == round(300 * 365 / 7)
+    shown = _stored(archive)
+    assert "1 snapshots are not counted" in shown and "the mean of its last 5 captures" in shown
+    bars = {line.split()[0]: line.count("#") for line in shown.splitlines() if "#" in line}
+    assert (bars["2021"], bars["2020"]) == (28, 9)
+    assert isinstance(CliRunner().invoke(cli, ["report", "--archive", str(archive.root)]).exception, UsageError)
+
+
+def test_the_parts_of_an_archive_add_up_to_what_the_disk_has(archive: Archive) -> None:
+    """BT-store-6."""
+    published(archive, History([Step("p", {"a": "1" * 5000}), Step("q", {"b": "2"})]))
+    catch_up(archive)
+    (archive.jobs / "j").mkdir()
+    (archive.jobs / "j" / "000001.warc").write_bytes(b"x" * 100_000)
+    (archive.content / "other").symlink_to(archive.root)  # is not followed
+    told = json.loads(_stored(archive, "--json"))["on_disk"]
+    du = subprocess.run(["du", "-s", "--block-size=1", str(archive.root)], capture_output=True, check=True).stdout
+    assert told["documents"] + told["metadata"] + told["search"] == int(du.split()[0])
+    assert told["repositories"].keys() == {DOMAIN} and told["documents"] == told["repositories"][DOMAIN] > 5000
+    assert told["parts"]["jobs"] > 100_000 and told["parts"]["database"] and told["parts"]["catalogue"]
+    assert "documents, 1 repositories" in _stored(archive)
 
 
 def test_a_clock_that_was_set_back(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,18 @@ class RecordedPart:
     closed_for: str
 
 
+@dataclass(frozen=True, slots=True)
+class YearOfCaptures:
+    """What a publication captured in a year. `documents` and `bytes` are of all snapshots but the `uncounted`."""
+
+    publication: str
+    year: int
+    snapshots: int
+    uncounted: int
+    documents: int
+    bytes: int
+
+
 class CatalogueDatabase(SqliteFile):
     """An open catalogue.db, in step with its catalogue. Use it as a context manager, in one thread."""
 
@@ -154,6 +166,17 @@ class CatalogueDatabase(SqliteFile):
             return {
                 name: (int(count), int(date)) for name, count, date in self._run("catalogue/find_newest", names=names)
             }
+
+    def by_year(self) -> list[YearOfCaptures]:
+        """Return what each publication captured in each year, by publication and year."""
+        with self._translated():
+            rows = self._run("catalogue/by_year").fetchall()
+        return [YearOfCaptures(name, *map(int, figures)) for name, *figures in rows]
+
+    def mean_bytes(self, most: int) -> dict[str, tuple[float, int]]:
+        """Return the mean size of each publication's last captures, `most` at most, and how many these are."""
+        with self._translated():
+            return {name: (mean, int(of)) for name, mean, of in self._run("catalogue/mean_bytes", most=most)}
 
     def count(self) -> int:
         """Return the number of records."""

@@ -1,0 +1,7 @@
+-- The mean size of the last captures of each publication, as they were counted, and their number, :most at most.
+SELECT publication, avg(bytes), count(*)
+  FROM (SELECT publication, bytes, row_number() OVER (PARTITION BY publication ORDER BY date DESC) AS nth
+          FROM record
+         WHERE bytes IS NOT NULL AND parts > 0)
+ WHERE nth <= :most
+ GROUP BY publication;
