@@ -37,11 +37,16 @@ def archive(tmp_path: Path) -> Archive:
 
 
 def test_the_desk_serves_on_its_own_address_until_it_is_ended(archive: Archive, tmp_path: Path) -> None:
+    beside = archive.settings.with_name("publications.d")
+    beside.mkdir(exist_ok=True)
+    (beside / "x.toml").write_text("broken = [")
     desk = start_command("desk", "--archive", archive.root, "--listen", "127.0.0.1:0", "--access-log", tmp_path / "log")
     try:
         assert desk.stdout is not None
         told = desk.stdout.readline()
         port = int(told.strip().rpartition(":")[2])
+        fault = desk.stdout.readline()
+        assert fault.startswith("fault: ") and "x.toml" in fault, "whoever starts it reads what is amiss"
         client = Client(port)
         assert client.login("anna").status == 200
         busy = run_command("desk", "--archive", archive.root, "--listen", f"127.0.0.1:{port}")

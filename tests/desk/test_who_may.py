@@ -370,5 +370,28 @@ def test_a_login_name_that_is_there_already_locks_nobody_out(own: World) -> None
         own.archive.settings.read_text() + '\n[desk]\nheader = "X-Staff"\nproxies = ["127.0.0.1"]\n'
     )
     assert Client(own.served.port, headers={"X-Staff": "anna"}).get("/").status == 403, "of two it is nobody"
-    own.archive.people.write_text(before.replace('role = "reviewer"', 'role = "king"'))
-    assert adam.get("/").status == 503 and Client(own.served.port).get("/").status == 503
+
+
+def test_a_file_that_is_broken_by_hand_is_told_to_those_who_may_mend_it(own: World) -> None:
+    adam, rita, nobody = own.served.client("adam"), own.served.client("rita"), Client(own.served.port)
+    assert all(each.get("/").status == 200 for each in (adam, rita))
+    before = own.archive.people.read_text()
+    in_log = "finds the reason in its log"
+    for broken, why in (
+        (before.replace('role = "reviewer"', 'role = "king"'), "person.rita.role: is none of"),
+        (f'{before}\n[person.x]\n"$argon2id$v=19$m=65536,t=3,p=4$c2FsdA$aGFzaA" = 1\n', "there is no such key"),
+        (f"[person\n{before}", "at line 1, column"),
+    ):
+        own.archive.people.write_text(broken)
+        told = adam.get("/")
+        assert told.status == 503 and str(own.archive.people) in told.words and why in told.words
+        assert "argon2" not in told.text
+        for each in (rita, nobody, adam.stranger()):
+            other = each.get("/")
+            assert other.status == 503 and in_log in other.words and why not in other.words
+    own.archive.people.write_text(before)
+    (own.archive.catalogue / "refs/heads/main").write_text(f"{'f' * 40}\n")
+    for each, is_told in ((adam, True), (rita, False)):
+        other = each.get("/snapshots")
+        assert other.status == 503 and (str(own.archive.catalogue) in other.words) == is_told, other.words
+        assert (in_log in other.words) != is_told

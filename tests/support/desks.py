@@ -160,6 +160,10 @@ class Client:
         answer = self.ask("POST", action, sent, {"Content-Type": f"multipart/form-data; boundary={mark.decode()}"})
         return self.get(answer.headers["location"]) if follow and answer.status == 303 else answer
 
+    def stranger(self) -> Client:
+        """A browser with cookies of the same names, and other values."""
+        return Client(self.port, {name: f"{value}x" for name, value in self.cookies.items()})
+
     def login(self, name: str, password: str = PASSWORD) -> Answer:
         """Log in."""
         return self.submit(self.get("/login"), "/login", {"name": name, "password": password})

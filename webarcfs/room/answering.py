@@ -29,6 +29,8 @@ _T = TypeVar("_T")
 #: Answers a request. It runs in any thread of the worker, several at a time; it may raise the errors of the family.
 Handler = Callable[[Request], Response]
 #: Makes the page of an error. The error is None where readers learn nothing but the status. It must not block.
+#: Where a request's scope has the error that its answer is about, if it is one of ours: for those who may mend it.
+REASON = "webarcfs.reason"
 RenderError = Callable[[Request, HTTPStatus, WebarcError | None], Response]
 
 #: Where an endpoint leaves itself for the responses that need its threads.
@@ -103,6 +105,7 @@ class Answering:
             _log.error("unexpected, at %r", request.url.path, exc_info=error)
         elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             _log.warning("%s at %r: %s", type(error).__name__, request.url.path, error)
+        request.scope[REASON] = error if known else None
         told = error if isinstance(error, WebarcError) and status < HTTPStatus.INTERNAL_SERVER_ERROR else None
         try:
             response = self._render_error(request, status, told)

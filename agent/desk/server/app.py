@@ -32,7 +32,7 @@ from agent.desk.views import LoginPage, MessagePage
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, WebarcError, http_status_of
-from webarcfs.room.answering import peer
+from webarcfs.room.answering import REASON, peer
 from webarcfs.room.look.language import negotiated
 from webarcfs.room.visit import Origins
 
@@ -46,6 +46,8 @@ _LATE = msgid(
 _TWICE = msgid("This form was sent already. Nothing was done again; this is how things are now.")
 #: The files that a fault of settings names before its key.
 _FILES = re.compile(r"^(?:\S+\.toml: )+")
+#: What may be the hash of a password.
+_HASH = re.compile(r"\$argon2\S*|\$\d?[a-z]*\$\S+")
 _MEANWHILE = msgid("Your session was over. What you typed is still here; nothing was sent yet.")
 
 
@@ -288,7 +290,30 @@ class DeskApp:
         with suppress(WebarcError, OSError):
             is_known = self.is_known(request)
         text = str(error) if error is not None and is_known else ""
+        reason = request.scope.get(REASON)
+        if reason is not None and not isinstance(reason, Busy) and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            text = self._reason(request, reason)
         return self._message(request, status, _HEADINGS.get(status, msgid("Something is wrong")), text)
+
+    def _reason(self, request: Request, reason: Exception) -> str:
+        """Return what is damaged to those who may mend it, by what was known of them before; to others who has it."""
+        settings, session = self.desk.settings().desk, None
+        with suppress(WebarcError, OSError):
+            session = self.desk.sessions.find(request.cookies.get(self.desk.sessions.cookie, ""))
+        person = self.desk.persons.last().get(session.person) if session is not None else None
+        is_same = (
+            session is not None
+            and person is not None
+            and (
+                persons.told_by_proxy(settings, peer(request), request.headers) == session.proxy
+                if session.proxy
+                else bool(person.password) and person.password == session.password
+            )
+        )
+        if person is not None and is_same and person.may(Right.OPTIONS):
+            return _HASH.sub("…", str(reason))
+        text = msgid("The person who runs the desk finds the reason in its log.")
+        return self.desk.said(text, self._language(request, session if is_same else None))
 
 
 _HEADINGS = {

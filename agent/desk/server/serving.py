@@ -14,7 +14,7 @@ import secrets
 import signal
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from agent.desk.server.app import DeskApp
 from agent.desk.server.bodies import Bodies
 from agent.desk.server.watching import PATH, Watching
 from agent.desk.shared.desk import Desk
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import WebarcError
@@ -112,6 +113,19 @@ def _complete(archive: Archive) -> None:
         _log.warning("%s", error)
 
 
+def _faults(desk: Desk) -> Iterator[str]:
+    """Yield what keeps pages of the desk from being shown: files that people changed by hand, and the catalogue."""
+    try:
+        desk.persons.all()
+    except (WebarcError, OSError) as error:
+        yield f"{error}; nobody can log in until it is mended"
+    yield from desk.settings_and_faults()[1]
+    try:
+        next(Catalogue(desk.archive).records(), None)
+    except (WebarcError, OSError) as error:
+        yield str(error)
+
+
 async def _serve(
     desk: Desk, log: AccessLog, listener: Listener, options: DeskOptions, say: Callable[[str], None]
 ) -> None:
@@ -121,6 +135,8 @@ async def _serve(
 
     def started() -> None:
         say(f"the desk of {desk.archive.root} is at {where}")
+        for fault in _faults(desk):
+            say(f"fault: {fault}")
         systemd.notify("READY=1", f"STATUS=at {where}")
         if options.opens_browser and desk.origin:
             threading.Thread(target=webbrowser.open, args=(f"{desk.origin}/",), daemon=True).start()
