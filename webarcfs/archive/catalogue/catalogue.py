@@ -7,7 +7,9 @@ up to which each capture has a record) lie at the top. All methods raise Damaged
 
 from __future__ import annotations
 
+import errno
 import heapq
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +24,16 @@ from webarcfs.archive.history import sequence
 from webarcfs.archive.model.errors import Busy, Damaged, InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.archive.system import locks
+from webarcfs.archive.system.whole_files import size_of
 
 RECORDS = "records"
 _NUMBER = "number"
 _DESCRIBED = "described"
 _ENDING = ".xml"
 _IS_RECORD = re.compile(rf"{RECORDS}/[^/]+/[^/]+/[^/]+\{_ENDING}", re.DOTALL)
+#: libgit2 writes a stream to a file as it is, and then compressed, beside it.
+_TIMES_WRITTEN = 2
+_SPACE_OF_A_COMMIT = 1 << 18
 #: Characters that the name of a commit's author cannot have.
 _NOT_IN_AUTHORS = re.compile(r"[<>\x00-\x1f]+")
 
@@ -146,10 +152,16 @@ class Catalogue:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def write_file(self, file: IOBase) -> str:
-        """Store the bytes of an attachment, as a stream; return its blob, which `save` then puts beside a record."""
+        """Store the bytes of an attachment, as a stream; return its blob, which `save` then puts beside a record.
+
+        Raises OSError where the disk has too little space: libgit2 says then that it does not find the new object.
+        """
         store = self._store()
         if store is None:
             raise NotFound("the catalogue has no record yet")
+        disk = os.statvfs(self._archive.catalogue)
+        if disk.f_bavail * disk.f_frsize < _TIMES_WRITTEN * size_of(file) + _SPACE_OF_A_COMMIT:
+            raise OSError(errno.ENOSPC, f"{self._archive.catalogue}: {os.strerror(errno.ENOSPC)}")
         return store.write_stream(file)
 
     def save(
