@@ -22,6 +22,7 @@ from agent.jobfolder.jobstate import JobState
 from agent.jobfolder.names import kind_of
 from agent.policy.vocabulary import IN_CRAWL_LOG
 from agent.reports import crawllog, storage_tables, tables
+from agent.reports.shares import shares as site_shares
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import Tables
 from webarcfs.archive.config.directory import Archive
@@ -63,10 +64,23 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
     help="Explain the words of crawl.log, and end.",
 )
 @click.option("--text", is_flag=True, help="List the documents that have no text for `webarc search`, and why.")
+@click.option("--shares", is_flag=True, help="What part of the site is archived, excluded, not to be had; a chart.")
+@click.option("--on-server", type=click.IntRange(0), help="With --shares: as many documents as the site's server has.")
+@click.option("--unlinked", type=click.IntRange(0), help="With --shares: as many of these as no link leads to.")
 @click.option("--storage", is_flag=True, help="What the archive takes by publication, year and part, and a year will.")
 @click.option("--top", default=20, show_default=True, help="Rows of a table; 0 for all (JSON and CSV have all).")
 def report(
-    job: str | None, *, archive: str | None, as_json: bool, as_csv: bool, text: bool, storage: bool, top: int
+    job: str | None,
+    *,
+    archive: str | None,
+    as_json: bool,
+    as_csv: bool,
+    text: bool,
+    shares: bool,
+    on_server: int | None,
+    unlinked: int | None,
+    storage: bool,
+    top: int,
 ) -> None:
     """Show what a job did, and what came of its URLs.
 
@@ -79,11 +93,17 @@ def report(
     of the job that is on the tag's domain. Of a job that still runs, named as its folder in jobs/, it shows what came
     until now; it is what is shown for a publication that has no report yet.
 
+    With --shares it shows what part of the site is archived, excluded by a decision, or was asked for in vain. What the
+    server has beyond that, a crawl cannot know: give the figures of the site's owner. They are not kept; the table can
+    be, as a file that is attached to the record.
+
     With --storage, and no job, it shows what was captured by publication and year, what the disk has, and what a year
     will bring.
     """
+    if not shares and (on_server is not None or unlinked is not None):
+        raise UsageError("--on-server and --unlinked are of --shares")
     if storage:
-        if job is not None or as_csv or text:
+        if job is not None or as_csv or text or shares:
             raise UsageError("--storage is of the whole archive: it goes with --json and --top alone")
         place = opened(archive)
         catalogue_of(place)
@@ -101,6 +121,12 @@ def report(
         tags = [CommitTag.parse(each) for each in summary["commit_tags"]]
         _textless(place, [each for each in tags if host in (None, each.domain)], as_json=as_json, as_csv=as_csv)
         return
+    if shares:
+        if as_csv:
+            raise UsageError("--shares goes with --json, or is a table")
+        with crawllog.reading(folder) as log:
+            _show_shares(list(site_shares(log, host, live=live).rows(on_server, unlinked)), as_json=as_json)
+        return
     with crawllog.reading(folder) as log:
         found = tables.tables(log, host, live=live)
     if as_json:
@@ -112,6 +138,19 @@ def report(
         writer.writerows(tables.as_rows(found))
     else:
         _show(summary, found, top)
+
+
+def _show_shares(rows: list[tuple[str, int, float]], *, as_json: bool) -> None:
+    if as_json:
+        told = [{"what": name, "documents": count, "share": round(share, 1)} for name, count, share in rows]
+        click.echo(json.dumps(told, indent=1))
+        return
+    table = Table(title="Shares of the site", title_justify="left", box=None, pad_edge=False)
+    for column in ("", "documents", "%", ""):
+        table.add_column(column, justify="right" if column else "left", no_wrap=True)
+    for name, count, share in rows:
+        table.add_row(name, f"{count:,}", f"{share:.1f}", storage_tables.bar(share, 100))
+    Console(highlight=False, soft_wrap=True).print(table)
 
 
 def _textless(archive: Archive, tags: list[CommitTag], *, as_json: bool, as_csv: bool) -> None:

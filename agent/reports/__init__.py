@@ -1,5 +1,5 @@
-"""The reports of jobs, for people and programs: crawl.log, summary.json, tables.
+"""The reports of jobs, for people and programs: crawl.log, summary.json, tables; what the archive takes.
 
-Public: `report`, `tables`. Written by the job when it ends. Imports system, policy, frontier, jobfolder, pipeline,
-stages.
+Public: `report`, `tables`, `shares`, `storage`. Reports of jobs are written when they end. Imports system, policy,
+frontier, jobfolder, pipeline, stages.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -87,8 +88,13 @@ def _bars(console: Console, title: str, figures_of: Mapping[str, int]) -> None:
     table = _table(title, "", "bytes", "")
     table.columns[2].justify = "left"
     for name, size in figures_of.items():
-        table.add_row(escape(name), f"{size:,}", "#" * (-(-size * _BAR // most) if most else 0))
+        table.add_row(escape(name), f"{size:,}", bar(size, most))
     console.print(table)
+
+
+def bar(figure: float, most: float) -> str:
+    """Return a bar of letters; that of the largest figure is 28 long, and only nothing has none."""
+    return "#" * (math.ceil(figure * _BAR / most) if most else 0)
 
 
 def _on_disk(console: Console, found: Storage, top: int) -> None:

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from agent.cli import cli
 from agent.policy.fetchstatus import Status
 from agent.reports import crawllog, tables
 from tests.support import crawls
@@ -23,7 +25,7 @@ from tests.support.nasty import slow
 from tests.support.site import Site, page
 from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.errors import Damaged, UsageError
 
 pytestmark = pytest.mark.crawl
 
@@ -47,6 +49,12 @@ def done(archive: Archive, site: Site) -> crawls.Outcome:
 
 def _report(archive: Archive, *arguments: str) -> crawls.Done:
     return run_command("report", "--archive", archive.root, *arguments)
+
+
+def _in_process(archive: Archive, *arguments: str) -> str:
+    done = CliRunner().invoke(cli, ["report", "--archive", str(archive.root), *arguments])
+    assert done.exit_code == 0, done.exception
+    return done.output
 
 
 def _plain(archive: Archive, job: crawls.Outcome) -> Path:
@@ -98,6 +106,27 @@ def test_the_tables(archive: Archive, done: crawls.Outcome) -> None:
     assert (meanings["-3"], meanings["404"]) == ("of a type that is not kept", "Not Found")
     shares = {(row["table"], row["key"]): row["share"] for row in out["tables"]}
     assert (shares["hosts", "a.example"], shares["states", "200"], shares["types", "text/html"]) == (70.0, 40.0, 100.0)
+
+
+def test_the_shares_of_the_site(archive: Archive, done: crawls.Outcome) -> None:
+    """BT-scope-13. Archived: /, /1, /2; excluded: /private, the trap, the filtered image; in vain: /missing."""
+
+    def told(*words: str) -> dict[str, tuple[int, float]]:
+        rows = json.loads(_in_process(archive, done.job, "--shares", "--json", *words))
+        return {each["what"]: (each["documents"], each["share"]) for each in rows}
+
+    crawled = {"archived": 3, "excluded": 3, "not to be had": 1}
+    assert {name: count for name, (count, _) in told().items()} == {**crawled, "known": 7}
+    assert told("--on-server", "20", "--unlinked", "8") == {
+        "archived": (3, 15.0), "excluded": (3, 15.0), "not to be had": (1, 5.0), "unlinked": (8, 40.0),
+        "not accounted for": (5, 25.0), "on the server": (20, 100.0),
+    }  # fmt: skip
+    shown = _in_process(archive, done.job, "--shares", "--on-server", "20", "--unlinked", "8").splitlines()
+    bars = [line.count("#") for line in shown if "#" in line]
+    assert len(bars) == 6 and bars[3] == max(bars[:5]) and bars[5] == 28
+    for words in (("--shares", "--on-server", "6"), ("--unlinked", "3"), ("--shares", "--csv")):
+        done_so = CliRunner().invoke(cli, ["report", "--archive", str(archive.root), done.job, *words])
+        assert isinstance(done_so.exception, UsageError), words
 
 
 def test_each_page_has_its_links_and_depth(archive: Archive, done: crawls.Outcome) -> None:
