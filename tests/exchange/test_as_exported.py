@@ -255,6 +255,35 @@ def test_crawls_go_on_as_they_would_have_there(empty: Archive, tmp_path: Path) -
     shutil.rmtree(other.root)
 
 
+def test_what_crawlers_of_two_machines_brought_becomes_one_archive(
+    origin: Archive, empty: Archive, tmp_path: Path
+) -> None:
+    """T-67, as far as it goes: each machine crawls sites of its own; the files come in any order, again and again."""
+    other = directory.create(tmp_path / "other")
+
+    def brought(archive: Archive, name: str) -> Path:
+        selection = select(archive, Asked())
+        warc.export(selection, tmp_path / f"{name}.warc.gz", lambda *_: None, lambda: False)
+        return tmp_path / f"{name}.warc.gz"
+
+    with Site() as site:
+        site.add_html("/", '<a href="/a">a</a>')
+        site.add_html("/a", "This is a.")
+        crawl(other, site.url(), name="elsewhere")
+        first = brought(other, "first")
+        site.add_html("/a", "Changed.")
+        crawl(other, site.url(), name="elsewhere")
+        second = brought(other, "second")
+    assert exportedjob.run(empty, [first]).refused == ()
+    assert exportedjob.run(empty, [second, brought(origin, "origin"), first]).refused == ()
+    assert trees(empty) == trees(origin) | trees(other)
+    recovery.catch_up(empty)
+    catch_up_records(empty)
+    jobs = {each.message.job for archive in (origin, other) for each in select(archive, Asked())}
+    assert set(Catalogue(empty).ids()) == jobs
+    shutil.rmtree(other.root)
+
+
 def test_one_such_import_at_a_time(origin: Archive, empty: Archive, tmp_path: Path) -> None:
     files = exported(select(origin, Asked()), tmp_path / "out")
 
