@@ -41,8 +41,8 @@ def job(words: tuple[str, ...], archive: str | None, reason: str, as_json: bool)
 
     A job is named as its folder in jobs/, or by its publication. An order is on the disk before the command ends,
     and is taken within two seconds, whoever runs the job: the agent, or `crawl` in another terminal. A job that
-    nobody runs takes it when it goes on. Documents that are under way are finished, so that none is fetched twice; where
-    the job is to end, five seconds are waited for them.
+    nobody runs takes it when it goes on. Documents that are under way are finished, so that none is fetched twice;
+    where the job is to end, five seconds are waited for them.
 
     \b
     pause           fetch nothing, keep everything; other jobs get the places for wget
