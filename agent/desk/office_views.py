@@ -67,6 +67,14 @@ class PasswordPage:
 
 
 @dataclass(frozen=True, slots=True)
+class FeedPage:
+    """`/feed`: whether the person has an address of the staff's feed; `address` is the one that was made just now."""
+
+    has_feed: bool
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
 class OptionsPage:
     """`/options`: the archive's settings. `is_open`: they may be changed here."""
 

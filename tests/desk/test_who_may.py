@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+from lxml import etree
 
 from agent.desk import limits
 from agent.desk.login.guesses import Guesses
@@ -14,13 +15,17 @@ from agent.desk.login.sessions import Sessions
 from agent.desk.server import watching
 from agent.desk.server.routes import ROUTES
 from agent.desk.server.routing import Route, found
+from agent.jobfolder import jobstate
+from agent.jobfolder.jobstate import JobState
 from tests.desk.conftest import World
 from tests.support import desks
 from tests.support.desks import PASSWORD, PEOPLE, Answer, Client
 from webarcfs.archive.catalogue import people
-from webarcfs.archive.catalogue.people import Person
+from webarcfs.archive.catalogue.people import Acting, Person
 from webarcfs.archive.catalogue.steps import RUNS, TABLE, Step
 from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
+from webarcfs.archive.model.metadata import format_time, now
+from webarcfs.room.server.access_log import escaped
 
 pytestmark = pytest.mark.store
 #: Forms that need no right of their own, and why; a route that is added with a form needs one, or a reason here.
@@ -28,6 +33,7 @@ FREE = {
     "ticks": "they are kept in the URL alone",
     "step": "each step has its own right, which is asked for where the step is known",
     "password": "one's own",
+    "address of the feed": "one's own",
     "language": "one's own",
     "logout": "one's own",
 }
@@ -35,7 +41,7 @@ FREE = {
 LOOKS = {
     "today", "snapshots as a table", "snapshots", "log", "preview", "attachment", "snapshot as a file", "snapshot",
     "previewed page", "compare", "compare with any", "running", "publications", "publication", "registers", "report",
-    "access", "options", "password",
+    "access", "options", "password", "feed", "address of the feed",
 }  # fmt: skip
 #: Forms of a role; a curator has them all but those about people.
 _OF_REVIEW = {"reject", "reopen", "look"}
@@ -395,3 +401,52 @@ def test_a_file_that_is_broken_by_hand_is_told_to_those_who_may_mend_it(own: Wor
         other = each.get("/snapshots")
         assert other.status == 503 and (str(own.archive.catalogue) in other.words) == is_told, other.words
         assert (in_log in other.words) != is_told
+
+
+# -- the feed ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_address_of_a_feed_opens_the_feed_alone_until_it_is_taken_back(own: World) -> None:
+    rita, reader = own.served.client("rita"), Client(own.served.port)
+    made = rita.submit(rita.get("/feed"), "/feed", {"word": "make"})
+    (address,) = made.page.xpath('//input[@id="address"]/@value')
+    place = address.removeprefix(own.served.origin)
+    secret = place.removeprefix("/feed/").partition(".")[0]
+    held = own.archive.jobs / "20261010T030000-p"
+    held.mkdir()
+    jobstate.save(held, JobState(job=held.name, publication="p", held="deadline", updated=format_time(now())))
+    assert len(secret) > 40 and secret not in own.archive.people.read_text(), "its hash is kept"
+    assert secret not in rita.get("/feed").text, "it is shown once"
+    feed = reader.get(place)
+    assert (feed.status, feed.headers["content-type"]) == (200, "application/atom+xml")
+    entries = etree.fromstring(feed.body).findall("{*}entry")
+    titles = [each.findtext("{*}title") or "" for each in entries]
+    updated = [each.findtext("{*}updated") or "" for each in entries]
+    assert updated == sorted(updated, reverse=True) and len({each.findtext("{*}id") for each in entries}) == len(titles)
+    assert sum(each.startswith("Waits for a release: www.example.test, ") for each in titles) == 3
+    assert any("webarc-agent start --archive" in each for each in titles)
+    assert "A job waits until somebody says how it goes on: p" in titles
+    assert all(each.find("{*}link").get("href").startswith(f"{own.served.origin}/") for each in entries)  # type: ignore[union-attr] # it is there
+    assert reader.get(place).body == feed.body, "nothing is new for being asked for"
+    assert "Wartet auf eine Freigabe" in reader.get(place.replace("lang=en", "lang=de")).text
+    assert "set-cookie" not in feed.headers
+    for other in (f"/feed/{secret}x.atom", f"/feed/{secret[:-1]}.atom", "/feed/-.atom"):
+        assert reader.get(other).status == 403, other
+        assert rita.get(other).status == 404, other
+    for path in ("/", "/feed", "/snapshots", f"/{secret}", f"/?feed={secret}"):
+        assert reader.get(path).status in (403, 404), "it opens nothing else"
+    assert reader.ask("POST", place.partition("?")[0], b"a=b", _KIND).status == 403
+    assert escaped(f"GET {place} HTTP/1.1").startswith("GET /feed/-"), "no log has it"
+
+    anew = rita.submit(rita.get("/feed"), "/feed", {"word": "make"})
+    (second,) = anew.page.xpath('//input[@id="address"]/@value')
+    second = second.removeprefix(own.served.origin)
+    assert reader.get(place).status == 403 and reader.get(second).status == 200
+    adam = own.served.client("adam")
+    assert adam.submit(adam.get("/people?key=rita"), "/people/save", {"name": "Rita R."}).status == 200
+    assert reader.get(second).status == 200, "what else is said of a person stays"
+    assert "taken back" in rita.submit(rita.get("/feed"), "/feed", {"word": "end"}).words
+    assert reader.get(second).status == 403
+    third = rita.submit(rita.get("/feed"), "/feed", {"word": "make"}).page.xpath('//input[@id="address"]/@value')[0]
+    people.set_password(own.archive, "rita", "", Acting("Adam", Role.ADMINISTRATOR))
+    assert reader.get(third.removeprefix(own.served.origin)).status == 403, "it goes with the password"

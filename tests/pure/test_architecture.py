@@ -87,7 +87,7 @@ ONLY = {
         "webarcfs.exchange.bagit",
         "webarcfs.content.visible_lines",
         "webarcfs.exchange.static.drawings",
-        "webarcfs.room.pages.about",
+        "webarcfs.room.pages.atom",
         "webarcfs.archive.document.data_xml",
         "webarcfs.archive.document.data_nodes",
         "webarcfs.archive.document.node_parser",

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Mapping
 
+from agent.desk.login import feedkeys
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.config.directory import Archive
@@ -52,6 +53,10 @@ class Persons:
             return known[name]
         found = [each for each in known.values() if name and name in (each.key, each.unix)]
         return found[0] if len(found) == 1 else None
+
+    def of_feed(self, secret: str) -> Person | None:
+        """Return the person whose feed has a secret in its address; None without one."""
+        return next((each for each in self.all().values() if feedkeys.is_of(each, secret)), None)
 
 
 def told_by_proxy(settings: ReadersSettings, peer: str, headers: Mapping[str, str]) -> str:

@@ -61,6 +61,11 @@ class Sessions:
                 self._known.popitem(last=False)
         return session, self._signer.sign(session.secret).decode()
 
+    def once(self, person: Person) -> Session:
+        """Return a session of a person for one request, which no cookie finds."""
+        now = self._clock()
+        return Session(secrets.token_urlsafe(32), person.key, person.password, "", now, now)
+
     def find(self, cookie: str) -> Session | None:
         """Return the session of a cookie; None for any other, and for one that is over."""
         try:

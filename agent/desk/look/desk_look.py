@@ -33,6 +33,7 @@ _TEMPLATES: dict[type, str] = {
     office_views.AccessPage: "access.html",
     office_views.PeoplePage: "people.html",
     office_views.PasswordPage: "password.html",
+    office_views.FeedPage: "feed.html",
     office_views.OptionsPage: "options.html",
     views.RunningPage: "running.html",
     publication_views.PublicationsPage: "publications.html",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from agent.service.statusview import disagreeing
 from agent.system import jsonfile
 from agent.upkeep.backupmark import MARK
 from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.catalogue.record_rows import Chosen
+from webarcfs.archive.catalogue.record_rows import Chosen, RecordRow
 from webarcfs.archive.model.errors import Damaged, SettingsError
 from webarcfs.archive.model.metadata import now, parse_time
 from webarcfs.gate import access_file
@@ -33,33 +34,50 @@ _WAITING = Chosen(waits=True), Chosen(waits=True, complete=True, passed=True)
 _BACKUP_DAYS = 7
 
 
-def today(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Show the page."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The snapshots that want a person: those that wait for a release, and those of late that did not get all."""
+
+    waiting: list[RecordRow]
+    total: int
+    passed: int
+    troubled: list[RecordRow]
+    newest: RecordRow | None
+
+
+def found(visit: DeskVisit, most: int = limits.TODAY_ROWS) -> Found:
+    """Return the snapshots that want a person, newest first, `most` of each at most."""
     desk = visit.desk
     since = int((now() - timedelta(days=limits.DAYS)).timestamp())
     with lines.tables(visit) as tables:
-        waiting = tables.listed(_WAITING[0], limit=limits.TODAY_ROWS)
+        waiting = tables.listed(_WAITING[0], limit=most)
         total, passed = desk.kept(("waiting", tables.commit), lambda: tuple(map(tables.count_of, _WAITING)))
-        troubled = tables.listed(Chosen(state=State.RELEASED, complete=False, since=since), limit=limits.TODAY_ROWS)
-        troubled += tables.listed(Chosen(state=State.EMPTY, since=since), limit=limits.TODAY_ROWS)
+        troubled = tables.listed(Chosen(state=State.RELEASED, complete=False, since=since), limit=most)
+        troubled += tables.listed(Chosen(state=State.EMPTY, since=since), limit=most)
         newest = tables.listed(Chosen(), limit=1)
-    troubled = sorted(troubled, key=lambda each: each.date, reverse=True)[: limits.TODAY_ROWS]
+    troubled = sorted(troubled, key=lambda each: each.date, reverse=True)[:most]
+    return Found(waiting, total, passed, troubled, newest[0] if newest else None)
+
+
+def today(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Show the page."""
+    desk, snapshots = visit.desk, found(visit)
     view = TodayPage(
-        attentions=tuple(_attentions(visit)),
-        waiting=lines.lines(visit, waiting),
-        waiting_total=total,
-        passed_total=passed,
-        troubled=lines.lines(visit, troubled),
+        attentions=tuple(attentions(visit)),
+        waiting=lines.lines(visit, snapshots.waiting),
+        waiting_total=snapshots.total,
+        passed_total=snapshots.passed,
+        troubled=lines.lines(visit, snapshots.troubled),
         jobs=tuple(jobs.cards(visit)),
         has_publications=bool(desk.settings().publications),
-        last=newest[0].date if newest else None,
+        last=snapshots.newest.date if snapshots.newest is not None else None,
         next=next(iter(jobs.coming(visit)), None),
         command=f"webarc-agent start --archive {desk.archive.root}",
     )
     return visit.page(view)
 
 
-def _attentions(visit: DeskVisit) -> Iterator[Attention]:
+def attentions(visit: DeskVisit) -> Iterator[Attention]:
     """Yield what is amiss, the gravest first."""
     desk = visit.desk
     archive = desk.archive

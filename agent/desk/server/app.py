@@ -44,6 +44,8 @@ _LATE = msgid(
     "This form was not sent: it was made before you logged in, or by another session. What you typed is still here."
 )
 _TWICE = msgid("This form was sent already. Nothing was done again; this is how things are now.")
+#: The path of a feed without its secret.
+_FEED = "/feed/-.atom"
 #: The files that a fault of settings names before its key.
 _FILES = re.compile(r"^(?:\S+\.toml: )+")
 #: What may be the hash of a password.
@@ -74,7 +76,7 @@ class DeskApp:
         if known is None:
             raise NotFound("there is no such page")
         route, said = known
-        if "token" in said and not is_post and (part := replay.embedded(request, self.desk, said["token"])) is not None:
+        if (part := self._by_secret(request, route, said)) is not None:
             return part
         who = self._who(request)
         if who is None:
@@ -85,6 +87,19 @@ class DeskApp:
         if cookie:
             self._set_cookie(response, cookie)
         return response
+
+    def _by_secret(self, request: Request, route: Route, said: Mapping[str, str]) -> Response | None:
+        """Return what a secret in the path opens, without a session; None for any other."""
+        secret = said.get("feed", "")
+        if secret:
+            request.scope["path"] = _FEED  # logs tell of the path
+        if request.method == "POST":
+            return None
+        if secret:
+            reader = self.desk.persons.of_feed(secret)
+            once = None if reader is None else self._visit(request, self.desk.sessions.once(reader), reader)
+            return None if once is None else self._looked(route, said, once)
+        return replay.embedded(request, self.desk, said["token"]) if "token" in said else None
 
     def _looked(self, route: Route, said: Mapping[str, str], visit: DeskVisit) -> Response:
         if route.get is None:

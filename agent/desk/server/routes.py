@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent.desk.office import access, options, people, publications, registers
+from agent.desk.office import access, feed, options, people, publications, registers
 from agent.desk.pages import attachments, comparing, jobs, logs, new, orders, snapshot, snapshots, today
 from agent.desk.preview import replay
 from agent.desk.server.routing import Route, route
@@ -87,6 +87,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     route("remove person", r"/people/remove", "/people/remove", post=people.remove, acts=Right.PEOPLE,
           again=people.show),
     route("password", r"/password", "/password", get=people.password, post=people.set_password, again=people.password),
+    route("feed", r"/feed/(?P<feed>[^/]+)\.atom", "/feed/x.atom", get=feed.read),
+    route("address of the feed", r"/feed", "/feed", get=feed.show, post=feed.change, again=feed.show),
     route("language", r"/language", "/language", post=people.language, again=today.today),
     route("logout", r"/logout", "/logout", post=people.logout, again=today.today),
 )  # fmt: skip

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -22,6 +23,7 @@ from webarcfs.archive.config import settings_file
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import SettingsError
+from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.cache import Cache
 from webarcfs.room.look import language as languages
 from webarcfs.room.services import Services, Shared
@@ -49,6 +51,9 @@ class Desk:
         self._threads = _OfThread(self.shared)
         self._past = Past(archive)
         self._lock = threading.Lock()
+        #: When this desk was started.
+        self.began = now()
+        self._since: dict[str, datetime] = {}
         self._settings: tuple[object, Settings, tuple[str, ...]] = (None, Settings(), ())
         self._settings_number = 0
         self._kept: Cache[object, object] = Cache(_KEPT)
@@ -95,6 +100,12 @@ class Desk:
         """Return the runs of publications, and the open jobs as they are now."""
         with self._lock:
             return self._past.read()
+
+    def since(self, keys: Iterable[str], at: datetime) -> dict[str, datetime]:
+        """Return since when each of these is so, as far as this desk was asked; what is not named is over."""
+        with self._lock:
+            self._since = {key: self._since.get(key, at) for key in keys}
+            return self._since
 
     def kept(self, key: object, make: Callable[[], _T]) -> _T:
         """Return what is kept under a key, else make it. Keys say all that it depends on."""

@@ -2,13 +2,15 @@
 
 Without the file everybody who may write to the archive may do all. With it, a command that decides about records is
 refused to a login name that it does not have, or that lacks the right. `password` is the hash of a password, for those
-who work at the desk. The file is for its owner alone (0600).
+who work at the desk, `feed` the hash of the secret in the address of one's feed. The file is for its owner alone
+(0600).
 
     [person.anna]
     name = "Anna Beispiel"
     role = "archivist"
     unix = "anna"
     password = "$argon2id$v=19$…"
+    feed = "sha256:…"
 """
 
 from __future__ import annotations
@@ -26,19 +28,22 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Forbidden, SettingsError, UsageError
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_KEYS = ("name", "role", "unix", "password")
+_KEYS = ("name", "role", "unix", "password", "feed")
 _MODE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person: `key` names it in the file, `unix` is the login name, `password` a hash; each may be empty."""
+    """A person: `key` names it in the file, `unix` is the login name, `password` and `feed` are hashes; each may be
+    empty.
+    """
 
     key: str
     name: str
     role: Role
     unix: str = ""
     password: str = field(default="", repr=False)
+    feed: str = field(default="", repr=False)
 
     def may(self, right: Right) -> bool:
         """Return whether the person has a right."""
@@ -93,7 +98,7 @@ def _person(key: str, table: Any, faults: list[str]) -> Person | None:
     if wrong:
         return None
     texts = {name: str(table.get(name, "")) for name in _KEYS}
-    return Person(key, texts["name"] or key, Role(table["role"]), texts["unix"], texts["password"])
+    return Person(key, texts["name"] or key, Role(table["role"]), texts["unix"], texts["password"], texts["feed"])
 
 
 def acting(archive: Archive, right: Right) -> Acting:
@@ -139,7 +144,7 @@ def save(archive: Archive, person: Person, by: Acting | None = None) -> None:
 
 
 def set_password(archive: Archive, key: str, password: str, by: Acting | None = None) -> None:
-    """Give a person the hash of a password; an empty one takes it away. One may do so for oneself.
+    """Give a person the hash of a password; an empty one takes it and the feed away. One may do so for oneself.
 
     `by` as in `save`. Raises UsageError without such a person, or if nobody could change people then, Forbidden.
     """
@@ -151,7 +156,18 @@ def set_password(archive: Archive, key: str, password: str, by: Acting | None = 
     with toml_file.changing(archive.people, archive.settings_lock, _MODE) as document:
         known = load(archive) or {}
         _must_stay_open(known | {key: replace(known.get(key, persons[key]), password=password)})
-        _write(document.setdefault("person", {}), key, {"password": password})
+        _write(document.setdefault("person", {}), key, {"password": password} | ({} if password else {"feed": ""}))
+
+
+def set_feed(archive: Archive, key: str, feed: str) -> None:
+    """Give a person, who asks for it, the hash of the secret of a feed; an empty one takes it away.
+
+    Raises Forbidden where the person is not there any more, SettingsError.
+    """
+    with toml_file.changing(archive.people, archive.settings_lock, _MODE) as document:
+        if key not in (load(archive) or {}):
+            raise Forbidden(f"{archive.people} has no person {key}")
+        _write(document.setdefault("person", {}), key, {"feed": feed})
 
 
 def _write(persons: Any, key: str, fields: Mapping[str, str]) -> None:

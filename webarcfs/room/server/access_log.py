@@ -31,8 +31,9 @@ _BATCH = 3_000
 #: Longest value of a request in a line.
 _LONGEST = 8_192
 _UNSAFE = re.compile(r'[^\x20-\x7e]|["\\]')
-#: What stands for a reader with rights (`/~<token>/…`) or for a preview of the desk (`/s/…`), in a path or a referrer.
-_TOKEN = re.compile(r"/(~|s/)[^/?\s]+")
+#: What stands for a reader with rights (`/~<token>/…`) or for a preview or a feed of the desk (`/s/…`, `/feed/…`), in a
+#: path or a referrer.
+_TOKEN = re.compile(r"/(~|s/|feed/)[^/?\s]+")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
