@@ -19,7 +19,7 @@ from contextlib import closing
 from agent.capture import serverlocks, wgetcommand
 from agent.capture.archivedpages import ArchivedPages
 from agent.capture.disposition import OVER_SIZE, OVER_TIME, Captured, Disposition
-from agent.capture.fetchresults import Limits
+from agent.capture.fetchresults import DRAINED, Limits
 from agent.capture.lookups import Lookups, Reach
 from agent.capture.resultreader import EndedBatch, ResultReader
 from agent.capture.turns import Turns
@@ -163,7 +163,9 @@ class _Capture:
         for number, domain in self.frontier.unread_batches():
             files = wgetcommand.BatchFiles(self.job.folder, number)
             with locks.exclusive_until(self.job.archive.server_lock(domain), self.job.stop):  # its wget may be ending
-                self.reader.give(EndedBatch(number, domain, self.frontier.fetching(number), files.warc, files.log))
+                rows = self.frontier.fetching(number)
+                # A URL without an answer there was not tried: wget may have been kept from asking.
+                self.reader.give(EndedBatch(number, domain, rows, files.warc, files.log, DRAINED))
 
     def _read_all(self) -> bool:
         """Apply the remaining results; return whether all were applied. A stopping job waits up to `_LONGEST_STOP`."""
@@ -319,7 +321,7 @@ class _Capture:
                     return (rows[:number], {}) if number else ([row], conditions)
         return rows, {}
 
-    # -- ending early -------------------------------------------------------------------------------------------
+    # -- ending early
 
     def _limit(self) -> Captured | None:
         """Return the end of the capture if it was stopped or a limit is reached, else None."""
@@ -347,7 +349,7 @@ class _Capture:
     def _drain(self, seconds: float) -> None:
         """Let the wgets end without another request, and apply what they fetched.
 
-        Wait at most so long; if the job is stopped, at most `_LONGEST_DRAIN`, and not at all if it is discarded.
+        Wait at most so long, or (inf) while the job is held; `_LONGEST_DRAIN` if it stops; not at all if discarded.
         """
         self.wgets.end_soon()
         self.slots.leave()
@@ -356,7 +358,7 @@ class _Capture:
             if self.job.stop.is_set() and not is_stopping:
                 is_stopping, until = True, min(until, time.monotonic() + _LONGEST_DRAIN)
             self.book.take(at_once=is_stopping)
-            if self.book.discarded:
+            if self.book.discarded or (seconds == math.inf and not self.book.held):
                 break
             self.wgets.tend()
             self.wgets.watch(self.intake.room)
@@ -370,8 +372,10 @@ class _Capture:
     def _hold(self) -> Captured | None:
         """Give all places back, and wait for an order; return None when it goes on."""
         self._drain(math.inf)
-        self.end()
         self.turns.waiting = None
+        if not self.book.held and not self.job.stop.is_set():
+            return None  # documents may still be under way; their servers wait
+        self.end()
         if self.job.by_agent:  # which begins the job again, once it has an order
             self.book.take(at_once=True)
             return Captured(False, str(self.book.held)) if self.book.held else None

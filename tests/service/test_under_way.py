@@ -57,6 +57,10 @@ def _asked(site: Site) -> Counter[tuple[str, str]]:
     return Counter((request.host, request.path) for request in site.requests if request.path != "/robots.txt")
 
 
+def _asked_of(site: Site, host: str) -> int:
+    return sum(request.host == host for request in site.requests)
+
+
 def _last_request(site: Site) -> float:
     return max(request.time for request in site.requests)
 
@@ -104,6 +108,27 @@ def test_each_url_is_asked_for_once_over_a_pause_a_restart_and_an_extension(arch
         assert len(crawls.arcs(archive, host)) == _PAGES + 1
     times = [request.time for request in site.requests if request.host == "b.example"][1:]
     assert min(later - earlier for earlier, later in pairwise(times)) >= _PAUSE * 0.98
+
+
+def test_a_resumed_job_does_not_wait_for_what_is_under_way(archive: Archive, site: Site) -> None:
+    """S-order-1: the other server is asked on, and the one with the document once that is there."""
+    _hurry(site, *_IN_PIECES[1:])
+    for number in _IN_PIECES:
+        site.add_html(f"/{number}", "at once", host="b.example")
+    command = ("crawl", "--archive", archive.root, "--wait", "0", "http://a.example/", "http://b.example/")
+    started = start_command(*command, http_proxy=site.proxy)
+    try:
+        until(lambda: site.count(f"/{_IN_PIECES[0]}", "a.example"), "it fetches", every=0.02)
+        (folder,) = archive.jobs.iterdir()
+        order(archive, folder.name, "pause")
+        order(archive, folder.name, "resume")
+        before = _asked_of(site, "b.example")
+        until(lambda: _asked_of(site, "b.example") > before, "it goes on", every=0.02)
+        assert not site.count(f"/{_IN_PIECES[0] + 1}", "a.example")
+        assert started.wait(60) == Exit.DONE
+    finally:
+        end(started)
+    assert set(_asked(site).values()) == {1} and site.max_open("a.example") == 1
 
 
 def test_a_stop_waits_five_seconds_for_a_document_that_takes_longer(archive: Archive, site: Site) -> None:
