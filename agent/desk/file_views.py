@@ -35,7 +35,8 @@ class AttachmentRow:
 
 @dataclass(frozen=True, slots=True)
 class AttachedFiles:
-    """The files of a snapshot, and the note that was typed for one that was not taken."""
+    """The files of a snapshot, the note that was typed for one that was not taken, and the most bytes of one."""
 
     rows: tuple[AttachmentRow, ...]
     note: str
+    most: int

@@ -248,6 +248,10 @@ def test_a_letter_is_attached_and_saved_again(hand: Hand, busy: World, tmp_path:
     letter.write_bytes(os.urandom(3_000_000))
     hand.tab.goto(f"{hand.origin}/snapshot/{busy.ids[6]}")
     hand.click("main >> text=Attach a file")
+    with (tmp_path / "large").open("wb") as large:
+        large.truncate(20_000_001)
+    hand.tab.set_input_files("#attach-file", tmp_path / "large")
+    assert "20 MB" in hand.tab.locator("#attach-file").evaluate("each => each.validationMessage")
     hand.tab.set_input_files("#attach-file", letter)
     hand.tab.fill("#attach-note", "of the ministry")
     hand.click("main >> text=Attach it")

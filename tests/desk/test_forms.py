@@ -234,14 +234,15 @@ def test_a_file_that_cannot_be_taken_changes_nothing(own: World) -> None:
         assert answer.status == status and told in answer.words, name
         assert answer.form(place)["note"] == [changes.get("note", "")]
     page = bert.get(path(own, 1))
-    assert bert.send_file(page, place, "a.pdf", b"x" * (limits.UPLOAD_BYTES + 1)).status == 413
+    large = bert.send_file(page, place, "a.pdf", b"x" * (limits.UPLOAD_BYTES + 1))
+    assert large.status == 413 and "20 MB at most" in large.text
     assert bert.send_file(page, place, "a.pdf", b"x", cut=20).status == 400
     # Nobody else sends more than the form of a page, and no other form takes a file.
-    large = b"x" * (limits.BODY_BYTES + 1)
+    more = b"x" * (limits.BODY_BYTES + 1)
     for client in (own.served.client("rita"), Client(own.served.port)):
-        assert client.send_file(page, place, "a.pdf", large).status == 403
+        assert client.send_file(page, place, "a.pdf", more).status == 403
     assert Client(own.served.port).send_file(page, place, "a.pdf", b"x").status == 403
-    assert bert.send_file(page, path(own, 1, "describe"), "a.pdf", large).status == 413
+    assert bert.send_file(page, path(own, 1, "describe"), "a.pdf", more).status == 413
     assert bert.send_file(page, path(own, 1, "describe"), "a.pdf", b"x").status == 400
     assert Catalogue(own.archive).state() == before
 

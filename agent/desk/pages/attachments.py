@@ -24,7 +24,7 @@ _PIECE = 1 << 16
 
 def shown(visit: DeskVisit, record: Record) -> AttachedFiles:
     """Return what the page of a snapshot shows of its attachments."""
-    return AttachedFiles(tuple(_rows(record)), visit.typed("note", ""))
+    return AttachedFiles(tuple(_rows(record)), visit.typed("note", ""), attaching.LARGEST)
 
 
 def _rows(record: Record) -> Iterator[AttachmentRow]:

@@ -48,7 +48,8 @@ class Bodies:
         if refused is None and method == "POST":
             refused = await self._read(scope, receive)
         if refused is not None:
-            await _refuse(send, refused)
+            is_large = refused is HTTPStatus.REQUEST_ENTITY_TOO_LARGE and self._takes_file(scope["path"])
+            await _refuse(send, refused, ": a file that is attached has 20 MB at most" if is_large else "")
             return
         try:
             await self._app(scope, receive, send)
@@ -127,8 +128,8 @@ async def _whole(receive: Receive) -> bytes:
             return bytes(found[: limits.BODY_BYTES + 1])
 
 
-async def _refuse(send: Send, status: HTTPStatus) -> None:
-    body = f"{status} {status.phrase}\n".encode()
+async def _refuse(send: Send, status: HTTPStatus, said: str) -> None:
+    body = f"{status} {status.phrase}{said}\n".encode()
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
