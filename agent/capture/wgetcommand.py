@@ -137,6 +137,14 @@ def is_answered(pid: int, folder: Path) -> bool:
     return False
 
 
+def connections(pid: int) -> set[str]:
+    """Return the names of wget's sockets (proc(5)); a new one is of a request that is not sent yet."""
+    with contextlib.suppress(OSError):
+        targets = [str(Path(fd).readlink()) for fd in os.scandir(f"/proc/{pid}/fd")]
+        return {target for target in targets if target.startswith("socket:")}
+    return set()
+
+
 def _temporary_files(pid: int, folder: Path) -> Iterator[str]:
     """Yield the descriptors of a wget's temporary files, which are deleted while they are open."""
     for fd in os.scandir(f"/proc/{pid}/fd"):

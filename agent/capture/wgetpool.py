@@ -71,6 +71,7 @@ class Running:
     killed: Killed | None = None
     ending: float = 0.0  # monotonic: since when it shall ask for nothing more; 0: it may go on
     held: tracing.Held | None = None  # while it is kept from its next request, until it cannot make one
+    connections: set[str] | None = None  # when it was first held
     freed: bool = False  # it has no document under way, and others may have its server and its slot
 
     @property
@@ -232,10 +233,12 @@ class Wgets:
             each.send(signal.SIGCONT)
             return False
         if each.held is not None and each.held.stands():
-            if not wgetcommand.is_answered(each.process.pid, self._folder):
+            now = wgetcommand.connections(each.process.pid)
+            each.connections = now if each.connections is None else each.connections
+            if now <= each.connections and not wgetcommand.is_answered(each.process.pid, self._folder):
                 each.held.go_on()
                 return True
-            _forbid(each)
+            _forbid(each)  # the answer has begun, or there will be none: wget has connected for the next document
         elif not self._is_forbidden_if(each, wgetcommand.is_between):
             return self._hold(each)
         each.let_go()

@@ -110,6 +110,15 @@ def test_each_url_is_asked_for_once_over_a_pause_a_restart_and_an_extension(arch
     assert min(later - earlier for earlier, later in pairwise(times)) >= _PAUSE * 0.98
 
 
+def test_no_request_follows_one_that_fails_after_the_order(archive: Archive, site: Site) -> None:
+    """S-order-1: without a wait, where the server closes the connection instead of an answer."""
+    for number in range(_PAGES):
+        site.add_nasty(f"/{number}", nasty.slow(0.7, nasty.close_before_head()), host="a.example")
+    stopper = crawls.StopAfter(site, 4)
+    assert _crawl(archive, site, stopper.event).interrupted
+    assert len(_asked(site)) == 3 and _asked_twice(site) == set()
+
+
 def test_a_resumed_job_does_not_wait_for_what_is_under_way(archive: Archive, site: Site) -> None:
     """S-order-1: the other server is asked on, and the one with the document once that is there."""
     _hurry(site, *_IN_PIECES[1:])
