@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent.catalogue import stepfolders, ways
 from agent.catalogue.circumstances import person_of_process
@@ -31,13 +32,15 @@ from webarcfs.archive.catalogue.record import Record, State
 from webarcfs.archive.catalogue.steps import CHECKING, TABLE, Step, judged, progress_of, with_status
 from webarcfs.archive.catalogue.workflow import Decision, decided
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Busy, NotFound, StepRefused, WebarcError
+from webarcfs.archive.model.errors import Busy, Damaged, NotFound, StepRefused, WebarcError
 from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system import locks
 
 _log = logging.getLogger("webarc")
 #: Times that a result is put into a record that people change meanwhile.
 _TRIES = 10
+#: In the folder of a step's report: what came of it.
+_NOTE = "step.json"
 
 
 def _count(step: StepContext) -> StepResult:
@@ -169,26 +172,45 @@ def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> 
         stop=how.stop,
         progress=how.progress,
     )
+    noted = _noted(context)
     result = _WORK[asked.step](context)
     _note(context, result)
     event = CHECKING if result.waits else TABLE[asked.step].event
     state = None if result.waits else verdict.state
 
     def changed(each: Record) -> Record:
-        filled = each.with_values(result.texts, who, now())
+        texts = {
+            number: text
+            for number, text in result.texts.items()
+            if text or not BY_NUMBER[number].is_remark or each.text(number) == noted.get(BY_NUMBER[number].name)
+        }
+        filled = each.with_values(texts, who, now())
         return filled.with_event(event, who, result.remark, state if each.state is record.state else None)
 
     return _saved(catalogue, record, asked, changed)
 
 
+def _noted(step: StepContext) -> Mapping[str, str]:
+    """Return the fields by name that the step filled when it was last done: other remarks are of people, and stay."""
+    try:
+        noted = jsonfile.read(_folder(step) / _NOTE) or {}
+    except Damaged:
+        return {}
+    return dict(noted.get("fields") or {})
+
+
+def _folder(step: StepContext) -> Path:
+    return step.archive.reports / step.record.job_name / str(step.asked.step)
+
+
 def _note(step: StepContext, result: StepResult) -> None:
     """Write what came of a step beside its report, for people who look for it without the catalogue."""
-    folder = step.archive.reports / step.record.job_name / str(step.asked.step)
+    folder = _folder(step)
     folder.mkdir(parents=True, exist_ok=True)
     fields = {BY_NUMBER[number].name: text for number, text in sorted(result.texts.items()) if text}
     told = {"record": step.record.id, "step": str(step.asked.step), "asked": step.asked.asked, "by": step.person}
     told |= {"finished": format_time(now()), "remark": result.remark}
-    jsonfile.write(folder / "step.json", {**told, "fields": fields})
+    jsonfile.write(folder / _NOTE, {**told, "fields": fields})
 
 
 def _saved(catalogue: Catalogue, record: Record, asked: AskedStep, change: Callable[[Record], Record]) -> Record:

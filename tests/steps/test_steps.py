@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, ReferencePage
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import Busy, StepRefused
+from webarcfs.archive.model.metadata import now
 
 pytestmark = pytest.mark.crawl
 
@@ -242,6 +244,27 @@ def test_what_people_write_while_a_step_runs_stays(archive: Archive, tmp_path: P
         patch.setattr(running, "_WORK", work)
         run_step(archive, asked.folder)
     assert [each.what for each in now_of(archive, record).events] == ["captured", "edited", "converted"]
+
+
+def test_a_remark_of_a_person_stays_and_one_of_the_step_goes(archive: Archive, tmp_path: Path) -> None:
+    """A step without remarks removes those of its last time alone."""
+    set_up(archive, tmp_path / "backup")
+    record = captured(archive, _SITE)
+    catalogue, original, said = Catalogue(archive), running._WORK[Step.CONVERT], ["half of it", "", ""]
+
+    def remarking(step: running.StepContext) -> running.StepResult:
+        result = original(step)
+        return replace(result, texts={**result.texts, 43: said.pop(0)})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "_WORK", dict(running._WORK) | {Step.CONVERT: remarking})
+        assert _taken(archive, record, Step.CONVERT).text(43) == "half of it"
+        assert _taken(archive, now_of(archive, record), Step.CONVERT, again=True).text(43) == ""
+        current, blob = catalogue.read(record.id)
+        catalogue.save(
+            [current.with_values({43: "seen by eye"}, "anna", now())], "anna", "x", expected={record.id: blob}
+        )
+        assert _taken(archive, now_of(archive, record), Step.CONVERT, again=True).text(43) == "seen by eye"
 
 
 def test_error_pages_by_their_marks_and_time(archive: Archive, tmp_path: Path) -> None:

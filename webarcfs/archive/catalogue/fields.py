@@ -47,11 +47,16 @@ class Field:
     de: str
 
     @property
+    def is_remark(self) -> bool:
+        """Whether it has remarks, of steps and of people."""
+        return self.name.casefold().endswith("remarks")
+
+    @property
     def archivist(self) -> Edit:
         """When an archivist may edit it."""
         if self.number in _UNTIL_FETCHED:
             return Edit.UNTIL_FETCHED
-        return Edit.ALWAYS if self.number in _ARCHIVISTS or self.name.casefold().endswith("remarks") else Edit.NEVER
+        return Edit.ALWAYS if self.number in _ARCHIVISTS or self.is_remark else Edit.NEVER
 
     @property
     def administrator(self) -> bool:
