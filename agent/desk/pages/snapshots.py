@@ -48,7 +48,7 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
     chosen = _chosen(said)
     oldest = said.get("order") == "oldest"
     with lines.tables(visit) as tables:
-        total = tables.count_of(chosen)
+        total = visit.desk.kept(("total", tables.commit, chosen), lambda: tables.count_of(chosen))
         if said.get("tick") == "passed":
             ticked |= set(tables.numbers(replace(chosen, waits=True, complete=True, passed=True), limits.AT_ONCE))
         last_page = max(-(-total // limits.ROWS), 1)

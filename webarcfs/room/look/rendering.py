@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -29,6 +29,8 @@ from webarcfs.room.look.links import link_to
 
 _HERE = Path(__file__).parent
 _STATIC = _HERE / "static"
+#: Times that are kept as elements, of each form: lists have the same ones for years.
+_TIMES = 4_096
 #: A language, as pages say theirs (BCP 47, its first part).
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}")
 #: The page of a class.
@@ -141,7 +143,7 @@ class Look:
         for name in ("day", "moment"):
             as_text = partial(getattr(languages, name), language=language)
             environment.filters[f"{name}_text"] = as_text
-            environment.filters[name] = partial(_time, as_text=as_text)
+            environment.filters[name] = lru_cache(_TIMES)(partial(_time, as_text=as_text))
         environment.filters.update(to=link_to, paragraphs=_paragraphs, shown=_shown, lang=_lang)
         environment.globals.update(
             static=self.static,
