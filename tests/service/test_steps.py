@@ -143,4 +143,5 @@ def test_a_job_that_was_begun_and_not_noted_is_taken(archive: Archive, site: Sit
     definition.save(left, Definition(publication=publication, record=name))
     assert run_command("record", "step", name, "capture", "--archive", archive.root, timeout=120).code == 0
     (found,) = Catalogue(archive).records("p")
-    assert (found.id, found.job, found.state) == (name, left.name, State.CAPTURED) and not list(archive.jobs.iterdir())
+    assert (found.id, found.job_name, found.state) == (name, left.name, State.CAPTURED)
+    assert not list(archive.jobs.iterdir())
