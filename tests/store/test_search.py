@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
 from collections.abc import Callable
@@ -94,6 +95,20 @@ def test_other_forms_of_a_word_are_found(archive: Archive) -> None:
     # A word that is its own stem is found by other forms of it, in documents of that language alone.
     assert _urls(archive, "reporting") == _urls(archive, "report") == [f"{_OTHER}/d/report.html"]
     assert _urls(archive, "reporting", exact=True) == _urls(archive, "reporting", language="de") == []
+
+
+def test_links_of_a_killed_reader_go(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader opens an index by links in the folder for temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    own, dead, foreign = (tmp_path / f"webarc-search-{who}" for who in (f"{os.getpid()}-x", f"{ended.pid}-x", "x"))
+    for each in (own, dead, foreign):
+        each.mkdir()
+        (each / "meta.json").touch()
+    index._remove_left.cache_clear()
+    assert _urls(archive, "report") == [f"{_OTHER}/d/report.html"]
+    assert sorted(tmp_path.glob("webarc-search-*")) == sorted([own, foreign])
 
 
 def test_what_narrows_a_search(archive: Archive) -> None:

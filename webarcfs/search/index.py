@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -46,6 +46,8 @@ FIELDS = {
 #: Memory of the writer, bytes: it writes a segment when this is full.
 _HEAP = 64 << 20
 _META = "meta.json"
+#: Folders of links in which readers open an index: this, their process id, and what makes them unique.
+_LINKS = "webarc-search-"
 #: Seconds that a reader waits for a writer that replaces files.
 _PATIENCE = 5.0
 _ANEW = "`webarc-agent index --anew` makes it anew"
@@ -337,7 +339,8 @@ def _opened(folder: Path) -> tantivy.Index:
 
 
 def _opened_once(folder: Path) -> tantivy.Index:
-    own = Path(tempfile.mkdtemp(prefix="webarc-search-"))
+    _remove_left()
+    own = Path(tempfile.mkdtemp(prefix=f"{_LINKS}{os.getpid()}-"))
     try:
         shutil.copyfile(folder / _META, own / _META)
         for name in os.listdir(folder):  # noqa: PTH208 # names are needed
@@ -349,6 +352,18 @@ def _opened_once(folder: Path) -> tantivy.Index:
         return index
     finally:
         shutil.rmtree(own, ignore_errors=True)
+
+
+@cache
+def _remove_left() -> None:
+    """Remove the links of readers that were killed while they opened an index; once in a process.
+
+    One that lives, and is taken for dead from within a container, finds its links gone, and opens once more.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_LINKS}*"):
+        process = left.name.removeprefix(_LINKS).partition("-")[0]
+        if process.isdecimal() and not Path("/proc", process).exists():
+            shutil.rmtree(left, ignore_errors=True)  # those of other users stay
 
 
 @contextmanager
