@@ -17,6 +17,7 @@ from agent.steps import running
 from agent.system import jsonfile
 from tests.desk.conftest import DOMAIN, World
 from tests.support.desks import PASSWORD, Answer, Client
+from tests.support.waiting import until
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import State
@@ -392,7 +393,7 @@ def test_comments_in_publications_d_are_kept_byte_for_byte(own: World) -> None:
     kept = carl.get("/publications/p")
     assert 'action="/publications/p"' not in kept.text and "kept in webarc.toml" in kept.words
     (folder / "q.toml").write_text("broken = [")
-    assert "fault" in carl.get("/publications").words
+    until(lambda: "fault" in carl.get("/publications").words, "the desk has looked at publications.d")
     assert carl.get("/publications/q").status in (400, 503)
 
 

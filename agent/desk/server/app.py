@@ -65,8 +65,15 @@ class DeskApp:
         path = request.scope["path"]
         if (static := self._static(path)) is not None:
             return static
-        self.desk.look()
         is_post = request.method == "POST"
+        self.desk.look(surely=is_post)
+        try:
+            return self._answer(request, path, is_post=is_post)
+        finally:
+            if is_post:
+                self.desk.look(surely=True)  # the next page shows what the form changed
+
+    def _answer(self, request: Request, path: str, *, is_post: bool) -> Response:
         if is_post and not self._is_own_origin(request):
             return self._message(request, HTTPStatus.FORBIDDEN, msgid("This form is not of this desk"))
         form = _form(request) if is_post else Form()

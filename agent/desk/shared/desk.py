@@ -6,6 +6,7 @@ The archive is read as staff see it: all snapshots, released or not, withheld pa
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -33,6 +34,8 @@ LOCALE = Path(__file__).parent.parent / "look" / "locale"
 _T = TypeVar("_T")
 #: Services that a thread keeps: of staff, and of records that are previewed.
 _SERVICES = 8
+#: Seconds for which pages go by the files of publications.d that were found: there may be hundreds.
+_FILES_HOLD = 0.5
 #: Answers that are kept between requests.
 _KEPT = 200
 
@@ -56,8 +59,9 @@ class Desk:
         self._since: dict[str, datetime] = {}
         self._settings: tuple[object, Settings, tuple[str, ...]] = (None, Settings(), ())
         self._settings_number = 0
+        self._looked_at: tuple[object, float] = (None, 0.0)  # webarc.toml; a monotonic time
         self._kept: Cache[object, object] = Cache(_KEPT)
-        self.look()
+        self.look(surely=True)
 
     def services(self, record: str | None = None) -> Services:
         """Return the archive as staff see it; with a record, as readers would if that alone were released."""
@@ -67,10 +71,15 @@ class Desk:
         """Return webarc.toml and publications.d as they are now; with faults, as they were last."""
         return self.settings_and_faults()[0]
 
-    def look(self) -> None:
-        """Read the settings again if their files changed: once for each request, since these may be hundreds."""
+    def look(self, *, surely: bool) -> None:
+        """Read the settings again if their files changed. `surely`: also if publications.d was looked at just now."""
+        own, at = settings_file.own_identity(self.archive.settings), time.monotonic()
+        before, looked = self._looked_at
+        if not surely and own == before and at - looked < _FILES_HOLD:
+            return
         state = settings_file.identity(self.archive.settings)
         with self._lock:
+            self._looked_at = own, at
             if state == self._settings[0]:
                 return
             try:

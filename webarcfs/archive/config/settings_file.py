@@ -56,11 +56,15 @@ def load(
     return parse(text, str(path), more, apart), None
 
 
+def own_identity(path: Path) -> tuple[object, ...]:
+    """Return a value that changes when webarc.toml at `path` does; empty without one."""
+    with contextlib.suppress(OSError):
+        return (path.name, *_changes(path.stat()))
+    return ()
+
+
 def identity(path: Path) -> tuple[object, ...]:
     """Return a value that changes when webarc.toml at `path`, or a publication's file beside it, does."""
-    found: list[object] = []
-    with contextlib.suppress(OSError):
-        found.append((path.name, *_changes(path.stat())))
     beside: list[tuple[str, int, int, int]] = []
     with contextlib.suppress(OSError):
         folder = os.open(path.with_name(PUBLICATIONS), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -74,7 +78,7 @@ def identity(path: Path) -> tuple[object, ...]:
                     beside.append((name, status.st_ino, status.st_size, status.st_mtime_ns))
         finally:
             os.close(folder)
-    return (*found, *beside)
+    return (own_identity(path), *beside)
 
 
 def _changes(status: os.stat_result) -> tuple[int, int, int]:
