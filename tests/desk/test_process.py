@@ -155,6 +155,12 @@ def test_behind_nginx_the_desk_works_and_believes_no_client(archive: Archive, tm
         done = client.submit(page, "/login", {"name": "anna", "password": PASSWORD}, follow=False)
         assert done.status == 303 and "Secure" in done.headers["set-cookie"]
         assert client.get("/").status == 200
+        made = client.submit(client.get("/feed"), "/feed", {"word": "make"})
+        (address,) = made.page.xpath('//input[@id="address"]/@value')
+        anybody = Client(port, headers={"Host": "desk.example.org"})
+        assert address.startswith("https://desk.example.org/feed/")
+        assert anybody.get(address.removeprefix("https://desk.example.org")).status == 200
+        assert anybody.get("/feed/x.atom").status == 403
     finally:
         if proxy is not None:
             proxy.terminate()
