@@ -13,21 +13,17 @@ from typing import Final
 
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
-from webarcfs.archive.catalogue.record import Attachment, Record
+from webarcfs.archive.catalogue.record import LARGEST_ATTACHMENT, Attachment, Record
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model import name_rules
 from webarcfs.archive.model.errors import Busy, NameTooLong, NotFound, NotPermitted, UsageError
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.whole_files import blob_id, size_of
 
-#: Largest attachment, in bytes. Documents of people are smaller; what is larger is a capture's own, or an addition.
-LARGEST: Final = 20_000_000
 #: Most attachments of a record, which has a line for each.
 MOST: Final = 500
 #: Longest note, in characters.
 LONGEST_NOTE: Final = 2_000
-#: How often a change is tried again that another one of the record has overtaken.
-_TRIES: Final = 5
 
 
 def name_of(text: str) -> str:
@@ -58,10 +54,9 @@ def attach(
     """
     name, note = name_of(name), note.strip()
     size = size_of(file)
-    if size > LARGEST:
-        raise UsageError(
-            f"{name!r} has {size} bytes; a file that is attached to a record has {LARGEST // 10**6} MB at most"
-        )
+    if size > LARGEST_ATTACHMENT:
+        most = f"{LARGEST_ATTACHMENT // 10**6} MB"
+        raise UsageError(f"{name!r} has {size} bytes; a file that is attached to a record has {most} at most")
     if len(note) > LONGEST_NOTE:
         raise UsageError(f"a note has {LONGEST_NOTE} characters at most")
     catalogue = Catalogue(archive)
@@ -112,19 +107,7 @@ def _saved(
     acting: Acting,
     files: dict[str, str | None],
 ) -> Record:
-    """Write a changed record with its files, in one commit; anew from the record as it is where it was overtaken."""
-    for left in reversed(range(_TRIES)):
-        found, blob = catalogue.read(record_id)
-        changed = change(found)
-        if changed == found:
-            return found
-        message = f"{found.id}: {changed.events[-1].what} {', '.join(files)}"
-        attached = {(found.id, name): each for name, each in files.items()}
-        try:
-            catalogue.save([changed], acting.name, message, expected={found.id: blob}, attached=attached)
-        except Busy:
-            if not left:
-                raise
-        else:
-            return changed
-    raise AssertionError
+    attached = {(record_id, name): each for name, each in files.items()}
+    return catalogue.change(
+        record_id, change, acting.name, lambda each: f"{each.events[-1].what} {', '.join(files)}", attached=attached
+    )

@@ -321,7 +321,7 @@ class _Capture:
                     return (rows[:number], {}) if number else ([row], conditions)
         return rows, {}
 
-    # -- ending early
+    # -- ending early -------------------------------------------------------------------------------------------
 
     def _limit(self) -> Captured | None:
         """Return the end of the capture if it was stopped or a limit is reached, else None."""

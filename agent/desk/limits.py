@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from webarcfs.archive.catalogue.record import LARGEST_ATTACHMENT
+
 #: Largest body of a form (413 beyond), and the time in which it must be there (408 beyond).
 BODY_BYTES: Final = 256 * 1024
 BODY_SECONDS: Final = 15.0
 #: The same for the form with a file, of who may attach one: the file is 20 MB at most. It is read as a stream.
-UPLOAD_BYTES: Final = 20_000_000 + BODY_BYTES
+UPLOAD_BYTES: Final = LARGEST_ATTACHMENT + BODY_BYTES
 UPLOAD_SECONDS: Final = 300.0
 #: Bytes of a file that are kept in memory; more go to a temporary file.
 UPLOAD_IN_MEMORY: Final = 1 << 20

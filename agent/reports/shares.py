@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from agent.policy.vocabulary import Reason, Result
-from agent.reports.tables import LogLine, parse
+from agent.reports.tables import LogLine, parsed
 from webarcfs.archive.model.errors import UsageError
 
 #: The reasons that are decisions: settings, people and robots.txt, not the network.
@@ -65,10 +65,6 @@ class Shares:
 def shares(lines: Iterable[str], host: str | None = None, *, live: bool = False) -> Shares:
     """Return the shares of a crawl.log, or of the lines of one host. Raises Damaged for an invalid line."""
     result = Shares()
-    for number, text in enumerate(lines, 1):
-        if live and not text.endswith("\n"):
-            break
-        line = parse(text, number)
-        if host is None or line.host == host:
-            result.add(line)
+    for line in parsed(lines, host, live=live):
+        result.add(line)
     return result

@@ -164,18 +164,24 @@ def size_class(size: int) -> str:
 
 
 def tables(lines: Iterable[str], host: str | None = None, *, live: bool = False) -> Tables:
-    """Return the tables of a crawl.log, or of the lines of one host. Raises Damaged for an invalid line.
+    """Return the tables of a crawl.log, or of the lines of one host. The arguments and errors are those of `parsed`."""
+    result = Tables(live)
+    for line in parsed(lines, host, live=live):
+        result.add(line)
+    return result
+
+
+def parsed(lines: Iterable[str], host: str | None = None, *, live: bool = False) -> Iterator[LogLine]:
+    """Yield the lines of a crawl.log, or those of one host. Raises Damaged for an invalid line.
 
     `live`: the job still writes it, and its last line may not be whole.
     """
-    result = Tables(live)
     for number, text in enumerate(lines, 1):
         if live and not text.endswith("\n"):
             break
         line = parse(text, number)
         if host is None or line.host == host:
-            result.add(line)
-    return result
+            yield line
 
 
 def parse(text: str, number: int) -> LogLine:

@@ -37,8 +37,6 @@ from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system import locks
 
 _log = logging.getLogger("webarc")
-#: Times that a result is put into a record that people change meanwhile.
-_TRIES = 10
 #: In the folder of a step's report: what came of it.
 _NOTE = "step.json"
 
@@ -215,13 +213,8 @@ def _note(step: StepContext, result: StepResult) -> None:
 
 def _saved(catalogue: Catalogue, record: Record, asked: AskedStep, change: Callable[[Record], Record]) -> Record:
     """Put a step's result into a record, which people may edit meanwhile."""
-    for _ in range(_TRIES):
-        current, blob = catalogue.read(record.id)
-        changed = with_status(change(current), SYSTEM, now())
-        try:
-            catalogue.save([changed], asked.by or SYSTEM, f"{record.id}: {asked.step}", expected={record.id: blob})
-        except Busy:
-            continue
-        _log.info("%s: %s, now %s", record.id, changed.events[-1].what, changed.state)
-        return changed
-    raise Busy(f"{record.id} is being changed all the time")
+    changed = catalogue.change(
+        record.id, lambda each: with_status(change(each), SYSTEM, now()), asked.by or SYSTEM, lambda _: str(asked.step)
+    )
+    _log.info("%s: %s, now %s", record.id, changed.events[-1].what, changed.state)
+    return changed

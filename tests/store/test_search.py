@@ -106,7 +106,7 @@ def test_links_of_a_killed_reader_go(archive: Archive, tmp_path: Path, monkeypat
     for each in (own, dead, foreign):
         each.mkdir()
         (each / "meta.json").touch()
-    index._remove_left.cache_clear()
+    bring_in_step(archive, anew=True)
     assert _urls(archive, "report") == [f"{_OTHER}/d/report.html"]
     assert sorted(tmp_path.glob("webarc-search-*")) == sorted([own, foreign])
 

@@ -72,6 +72,11 @@ class Visit:
         return found.partition(b"?")[0]
 
     @property
+    def base(self) -> str:
+        """The address of the site, for programs that follow what an answer says."""
+        return self.origins.base or str(self.request.base_url).rstrip("/")
+
+    @property
     def query(self) -> bytes:
         """The query as it was sent."""
         found: bytes = self.request.scope["query_string"]
@@ -92,7 +97,7 @@ class Visit:
         """Return the last value of a parameter, or an empty text."""
         return self.parameters().get(name, [""])[-1].strip()
 
-    def with_parameters(self, path: str = "", **changes: str | int | None) -> str:
+    def with_parameters(self, path: str = "", /, **changes: str | int | None) -> str:
         """Return the path with the query changed: None or an empty text takes a parameter out."""
         found = {name: values for name, values in self.parameters().items() if name not in changes and any(values)}
         found |= {name: [str(value)] for name, value in changes.items() if value not in (None, "")}

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -125,6 +125,7 @@ class IndexWriter:
         """Open the index in a folder, or make it. The caller holds the archive's lock for it."""
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        _remove_left()
         with _translated(folder):
             index = (
                 tantivy.Index.open(str(folder)) if (folder / _META).exists() else tantivy.Index(_schema(), str(folder))
@@ -339,7 +340,6 @@ def _opened(folder: Path) -> tantivy.Index:
 
 
 def _opened_once(folder: Path) -> tantivy.Index:
-    _remove_left()
     own = Path(tempfile.mkdtemp(prefix=f"{_LINKS}{os.getpid()}-"))
     try:
         shutil.copyfile(folder / _META, own / _META)
@@ -354,9 +354,8 @@ def _opened_once(folder: Path) -> tantivy.Index:
         shutil.rmtree(own, ignore_errors=True)
 
 
-@cache
 def _remove_left() -> None:
-    """Remove the links of readers that were killed while they opened an index; once in a process.
+    """Remove the links of readers that were killed while they opened an index; writers do so, readers do not wait.
 
     One that lives, and is taken for dead from within a container, finds its links gone, and opens once more.
     """

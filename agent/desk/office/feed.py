@@ -66,7 +66,7 @@ def change(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         return visit.led("/feed", words.msgid("The address was taken back; it opens nothing any more."))
     secret, kept = feedkeys.made()
     people.set_feed(archive, key, kept)
-    return visit.page(FeedPage(True, f"{_base(visit)}/feed/{secret}.atom?lang={visit.language}"))
+    return visit.page(FeedPage(True, f"{visit.base}/feed/{secret}.atom?lang={visit.language}"))
 
 
 # -- the feed ----------------------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def read(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     """Return the feed to who has an address. Raises NotFound for any other: nobody reads it by a session."""
     if not feedkeys.is_of(visit.person, said["feed"]):
         raise NotFound("there is no such page")
-    base, text = _base(visit), visit.desk.look_up(visit.language)
+    base, text = visit.base, visit.desk.look_up(visit.language)
     found = sorted(_entries(visit), key=lambda each: each.since, reverse=True)[: limits.ROWS]
     title = f"{text(words.msgid('Web archive'))}: {text(words.msgid('What wants you'))}"
     feed = atom.begun(f"{base}/feed", title, found[0].since if found else visit.desk.began)
@@ -112,7 +112,3 @@ def _changed(visit: DeskVisit, row: RecordRow) -> datetime:
         events = Catalogue(visit.desk.archive).read(row.id)[0].events
         return events[-1].at if events else row.date
     return row.date
-
-
-def _base(visit: DeskVisit) -> str:
-    return visit.desk.origin or str(visit.request.base_url).rstrip("/")

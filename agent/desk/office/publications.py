@@ -27,7 +27,7 @@ from webarcfs.archive.config import toml_file
 from webarcfs.archive.config.settings import CrawlSettings, DescribeSettings, Publication
 from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, UsageError
 from webarcfs.archive.model.metadata import from_epoch, now
-from webarcfs.room.views import Pages
+from webarcfs.room.pages.rows import pages_of
 
 #: Keys of a publication by the parts of its form; what is not here is in the last part.
 _FIRST = ("urls", "description", "note", "start", "interval", "release", "closed_for", "retired")
@@ -52,9 +52,8 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         each for each in settings.publications
         if not words_of or words_of in f"{each.name} {each.description} {' '.join(each.urls)}".casefold()
     ]  # fmt: skip
-    page = _page(visit.parameter("page"), len(known))
-    first = (page - 1) * limits.ROWS
-    shown = known[first : first + limits.ROWS]
+    pages, part = pages_of(visit, len(known), limits.ROWS)
+    shown = known[part]
     with lines.tables(visit) as tables:
         names = tuple(each.name for each in shown)
         newest = desk.kept(("newest", tables.commit, names), lambda: tables.newest(names))
@@ -75,18 +74,7 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         )
         for each in shown
     )
-    last_page = max(-(-len(known) // limits.ROWS), 1)
-    pages = Pages(
-        first + 1 if known else 0, first + len(shown), len(known),
-        visit.with_parameters(page=page - 1) if page > 1 else "",
-        visit.with_parameters(page=page + 1) if page < last_page else "",
-    )  # fmt: skip
     return visit.page(PublicationsPage(rows, pages, visit.parameter("q"), faults, len(settings.publications)))
-
-
-def _page(text: str, total: int) -> int:
-    asked = max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 8 else 1
-    return min(asked, max(-(-total // limits.ROWS), 1))
 
 
 # -- the form of one ---------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from agent.desk.look import words
 from agent.desk.pages import lines
 from agent.desk.shared.visit import NO_STORE, DeskVisit
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Record
+from webarcfs.archive.catalogue.record import LARGEST_ATTACHMENT, Record
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.system.whole_files import size_of
 from webarcfs.room.answering import StreamedAnswer
@@ -24,7 +24,7 @@ _PIECE = 1 << 16
 
 def shown(visit: DeskVisit, record: Record) -> AttachedFiles:
     """Return what the page of a snapshot shows of its attachments."""
-    return AttachedFiles(tuple(_rows(record)), visit.typed("note", ""), attaching.LARGEST)
+    return AttachedFiles(tuple(_rows(record)), visit.typed("note", ""), LARGEST_ATTACHMENT)
 
 
 def _rows(record: Record) -> Iterator[AttachmentRow]:
@@ -38,7 +38,7 @@ def attach(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     file, archive, record_id = visit.form.file, visit.desk.archive, said["record"]
     if file is None:
         raise _wrong(visit, words.msgid("Choose a file to attach."))
-    if size_of(file.body) > attaching.LARGEST:
+    if size_of(file.body) > LARGEST_ATTACHMENT:
         raise _wrong(visit, words.msgid("The file is too large: a file that is attached has 20 MB at most."))
     is_replacing = visit.form.one("replace") == "yes"
     attaching.attach(

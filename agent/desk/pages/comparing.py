@@ -14,7 +14,7 @@ from agent.desk.views import ComparedPage
 from webarcfs.archive.catalogue.record_rows import Chosen
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.room.pages import comparing
-from webarcfs.room.views import Pages
+from webarcfs.room.pages.rows import pages_of
 
 #: Where the page has the list of other snapshots.
 _NAVIGATION = "#others"
@@ -29,21 +29,10 @@ def compare(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         year = visit.parameter("year")
         chosen = Chosen(publication="" if row is None else row.publication, year=year)
         total = 0 if row is None else tables.count_of(chosen)
-        number = _number(visit.parameter("others"), total)
-        begin = (number - 1) * limits.ROWS
-        known = [] if row is None else tables.listed(chosen, offset=begin, limit=limits.ROWS)
+        pages, part = pages_of(visit, total, limits.ROWS, name="others", place=_NAVIGATION)
+        known = [] if row is None else tables.listed(chosen, offset=part.start, limit=limits.ROWS)
     others = lines.lines(visit, (each for each in known if each.has_parts and each.id not in (first, second)))
-    pages = Pages(
-        begin + 1 if total else 0, begin + len(known), total,
-        visit.with_parameters(others=number - 1) + _NAVIGATION if number > 1 else "",
-        visit.with_parameters(others=number + 1) + _NAVIGATION if begin + len(known) < total else "",
-    )  # fmt: skip
     return visit.page(ComparedPage(page, others, second, pages, year, bool(year) or total > limits.ROWS))
-
-
-def _number(text: str, total: int) -> int:
-    asked = max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 8 else 1
-    return min(asked, max(-(-total // limits.ROWS), 1))
 
 
 def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:

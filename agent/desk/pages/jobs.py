@@ -13,7 +13,7 @@ from starlette.responses import Response
 from agent.acts import ordering
 from agent.catalogue import stepfolders
 from agent.desk.look import words
-from agent.desk.pages import given as orders_given
+from agent.desk.pages import order_rows
 from agent.desk.shared.visit import DeskVisit
 from agent.desk.views import JobCard, ReportPage, ReportTable, RunningPage
 from agent.jobfolder import jobstate, orders
@@ -88,7 +88,7 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
         urls=tuple(sorted(job.urls.items())),
         orders=frozenset(map(str, ordering.words_for(job))),
         last_order=given[-1]["number"] if given else 0,
-        given=orders_given.of_open(given, job.orders, visit.language),
+        given=order_rows.of_open(given, job.orders, visit.language),
         typed=_typed(visit, job.job),
     )
 
@@ -204,7 +204,7 @@ def report(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
         facts=tuple(_facts(summary)),
         warnings=known.warnings if known is not None else (),
-        orders=orders_given.of_report(summary, visit.language),
+        orders=order_rows.of_report(summary, visit.language),
         tables=visit.desk.kept(("report", job, (folder / "summary.json").stat().st_mtime_ns), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawllog.COMPRESSED}"
         if has_record and (folder / crawllog.COMPRESSED).exists() else "",

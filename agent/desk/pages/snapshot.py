@@ -14,7 +14,7 @@ from agent.acts import deciding, entering, stepping
 from agent.acts.stepping import Measure
 from agent.catalogue import counting, stepfolders
 from agent.desk.look import words
-from agent.desk.pages import attachments, fields, given, jobs, lines, logs
+from agent.desk.pages import attachments, fields, jobs, lines, logs, order_rows
 from agent.desk.shared.visit import NO_STORE, DeskVisit
 from agent.desk.views import Button, CheckRow, EventRow, FormField, SnapshotLine, SnapshotPage
 from agent.jobfolder import jobstate
@@ -74,7 +74,7 @@ def show(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         logs=tuple(logs.of_record(archive, record)),
         events=tuple(EventRow(words.EVENTS.get(each.what, each.what), each.at, each.by, each.text)
                      for each in reversed(record.events)),
-        orders=given.rows(archive, record.job_name, visit.language),
+        orders=order_rows.rows(archive, record.job_name, visit.language),
         exports=tuple(Link(f"{line.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
         report=logs.report_href(archive, record.job_name),
         measure=_measure(visit) if visit.may(Right.PROCESS) and record.parts else (),

@@ -22,6 +22,7 @@ from webarcfs.archive.catalogue.record_rows import Chosen
 from webarcfs.archive.catalogue.workflow import Decision, may_edit
 from webarcfs.archive.model.errors import UsageError, WebarcError
 from webarcfs.archive.model.metadata import format_time
+from webarcfs.room.pages.rows import page_in
 from webarcfs.room.views import Link, Pages
 
 PATH = "/snapshots"
@@ -52,7 +53,7 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
         if said.get("tick") == "passed":
             ticked |= set(tables.numbers(replace(chosen, waits=True, complete=True, passed=True), limits.AT_ONCE))
         last_page = max(-(-total // limits.ROWS), 1)
-        page = min(_page(said.get("page", "")), last_page)
+        page = min(page_in(said.get("page", "")), last_page)
         found = tables.listed(chosen, offset=(page - 1) * limits.ROWS, limit=limits.ROWS, oldest=oldest)
         newest = tables.listed(Chosen(), limit=1)
     kept = {name: value for name, value in said.items() if name in (*_FILTERS, "order") and value}
@@ -94,10 +95,6 @@ def _chosen(said: Mapping[str, str]) -> Chosen:
         complete=flags.get(said.get("complete", "")),
         passed=flags.get(said.get("passed", "")),
     )
-
-
-def _page(text: str) -> int:
-    return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 8 else 1
 
 
 def _href(kept: Mapping[str, str], ticked: frozenset[int], *, page: int = 0, tick: str = "") -> str:
@@ -181,7 +178,7 @@ def keep_ticks(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     kept = {name: value for name, value in said.items() if name in (*_FILTERS, "order")}
     go = visit.form.one("go")
     ticked = frozenset() if go == "none" else _ticked(visit)
-    page = int(go) if go.isascii() and go.isdecimal() and len(go) < 8 else _page(said.get("page", ""))
+    page = int(go) if go.isascii() and go.isdecimal() and len(go) < 8 else page_in(said.get("page", ""))
     return visit.led(_href(kept, ticked, page=page))
 
 

@@ -11,7 +11,7 @@ import errno
 import heapq
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import IOBase
 
@@ -31,6 +31,8 @@ _NUMBER = "number"
 _DESCRIBED = "described"
 _ENDING = ".xml"
 _IS_RECORD = re.compile(rf"{RECORDS}/[^/]+/[^/]+/[^/]+\{_ENDING}", re.DOTALL)
+#: Times that a change is tried which others of the record overtake.
+_TRIES = 10
 #: libgit2 writes a stream to a file as it is, and then compressed, beside it.
 _TIMES_WRITTEN = 2
 _SPACE_OF_A_COMMIT = 1 << 18
@@ -163,6 +165,33 @@ class Catalogue:
         if disk.f_bavail * disk.f_frsize < _TIMES_WRITTEN * size_of(file) + _SPACE_OF_A_COMMIT:
             raise OSError(errno.ENOSPC, f"{self._archive.catalogue}: {os.strerror(errno.ENOSPC)}")
         return store.write_stream(file)
+
+    def change(
+        self,
+        record_id: str,
+        change: Callable[[Record], Record],
+        author: str,
+        message: Callable[[Record], str],
+        *,
+        attached: Mapping[tuple[str, str], str | None] | None = None,
+    ) -> Record:
+        """Change a record, anew from what it is then where another change overtook this one; return it as it is saved.
+
+        A change that changes nothing is not saved. `message` says of the changed record what was done, `attached` is as
+        of `save`. Raises what `change` raises, NotFound, and Busy if the record is changed all the time.
+        """
+        for _ in range(_TRIES):
+            found, blob = self.read(record_id)
+            changed = change(found)
+            if changed == found:
+                return found
+            told = f"{record_id}: {message(changed)}"
+            try:
+                self.save([changed], author, told, expected={record_id: blob}, attached=attached)
+            except Busy:
+                continue
+            return changed
+        raise Busy(f"{record_id} is being changed all the time; try again")
 
     def save(
         self,

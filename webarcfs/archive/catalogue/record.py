@@ -62,6 +62,10 @@ class Part:
     is_held: bool = False
 
 
+#: Bytes of an attachment, at most. Documents of people are smaller; what is larger is a capture's own, or an addition.
+LARGEST_ATTACHMENT = 20_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Attachment:
     """A file that documents what was captured, such as a contract or a letter. The catalogue has its bytes."""

@@ -79,7 +79,7 @@ def news(visit: Visit) -> bytes:
     released = sorted(shown, key=lambda each: (each.released, each.number), reverse=True)
     pages, part = rows.pages_of(visit, len(released), _ENTRIES)
     heads = released[part]
-    base = visit.origins.base or str(visit.request.base_url).rstrip("/")
+    base = visit.base
     feed = atom.begun(f"{base}/news.atom", "Web archive", heads[0].released if heads else None)
     atom.link(feed, f"{base}/news.atom", "self")
     atom.link(feed, f"{base}/opensearch.xml", "search", "application/opensearchdescription+xml")

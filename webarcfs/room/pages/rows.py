@@ -98,20 +98,27 @@ def _domain(url: str) -> str:
     return url.partition("://")[2].partition("/")[0]
 
 
-def page_of(visit: Visit) -> int:
-    """Return the number of the page that is asked for, from 1."""
-    text = visit.parameter("page")
+def page_in(text: str) -> int:
+    """Return the number of a page that a text asks for, from 1; the first for any other text."""
     return min(max(int(text), 1), 1_000_000) if text.isascii() and text.isdecimal() and len(text) < 8 else 1
 
 
-def pages_of(visit: Visit, total: int, rows: int = ROWS) -> tuple[Pages, slice]:
-    """Return the way through a list of `total` rows, and the part of it that is asked for."""
+def page_of(visit: Visit) -> int:
+    """Return the number of the page that is asked for, from 1."""
+    return page_in(visit.parameter("page"))
+
+
+def pages_of(visit: Visit, total: int, rows: int = ROWS, *, name: str = "page", place: str = "") -> tuple[Pages, slice]:
+    """Return the way through a list of `total` rows, and the part of it that is asked for by the parameter `name`.
+
+    `place` is where the list is in its page, as a fragment of the URL.
+    """
     last_page = max(-(-total // rows), 1)
-    page = min(page_of(visit), last_page)
+    page = min(page_in(visit.parameter(name)), last_page)
     begin = (page - 1) * rows
     end = min(begin + rows, total)
-    before = visit.with_parameters(page=page - 1 if page > 2 else None) if page > 1 else ""
-    after = visit.with_parameters(page=page + 1) if page < last_page else ""
+    before = visit.with_parameters(**{name: page - 1 if page > 2 else None}) + place if page > 1 else ""
+    after = visit.with_parameters(**{name: page + 1}) + place if page < last_page else ""
     return Pages(begin + 1 if total else 0, end, total, before, after), slice(begin, end)
 
 

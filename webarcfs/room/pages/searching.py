@@ -236,10 +236,12 @@ def exported(visit: Visit, kind: str) -> tuple[bytes, str]:
         raise Busy("there is no full-text index")
     question = replace(question_of(visit), limit=_TABLE)
     answer = visit.services.searcher().ask(question)
-    base = _base(visit)
     found = [
         asdict(each)
-        | {"snippet": each.snippet.text, "archived": base + rows.frame_of(CommitTag.parse(each.commitTag), each.url)}
+        | {
+            "snippet": each.snippet.text,
+            "archived": visit.base + rows.frame_of(CommitTag.parse(each.commitTag), each.url),
+        }
         for each in answer.hits
     ]
     if kind == "json":
@@ -255,7 +257,7 @@ def exported(visit: Visit, kind: str) -> tuple[bytes, str]:
 
 def description(visit: Visit) -> bytes:
     """Return the OpenSearch description, by which browsers add the search to theirs."""
-    address = quote(_base(visit), safe=":/[]")
+    address = quote(visit.base, safe=":/[]")
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">'
@@ -265,8 +267,3 @@ def description(visit: Visit) -> bytes:
         f'<Url type="application/json" template="{address}/search.json?q={{searchTerms}}"/>'
         "</OpenSearchDescription>\n"
     ).encode()
-
-
-def _base(visit: Visit) -> str:
-    """Return the address of the room, for programs that follow what an answer says."""
-    return visit.origins.base or str(visit.request.base_url).rstrip("/")
