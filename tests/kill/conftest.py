@@ -24,6 +24,13 @@ def site() -> Iterator[Site]:
         yield site
 
 
+@pytest.fixture(autouse=True)
+def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a killed process leaves among the temporary files goes with the test."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+
+
 @pytest.fixture
 def archive(tmp_path: Path) -> Archive:
     """A new, empty archive."""

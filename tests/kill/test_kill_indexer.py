@@ -70,7 +70,6 @@ def _extractors(archive: Archive) -> list[str]:
 def test_kills_lose_and_double_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = archives.make_archive(tmp_path)
     monkeypatch.setenv("WEBARC_TEST_OF", str(archive.root))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # what a killed process leaves goes with the test
     for domain in _DOMAINS:
         archives.publish(archive, domain, {f"{each}.html": f"<p>word{each}</p>".encode() for each in range(40)})
     catch_up(archive)

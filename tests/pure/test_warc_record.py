@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
@@ -109,6 +109,7 @@ def test_the_same_capture_is_the_same_record() -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=120), st.binary(max_size=60))
+@example(b"no field\n and more of it", b"")
 def test_no_head_and_no_body_breaks_a_record(head: bytes, body: bytes) -> None:
     for start in (b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.0 200 \xff\r\nA: b\r\n"):
         raw = written(replace(PAGE, size=len(body)), start + head, body)

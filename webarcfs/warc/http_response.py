@@ -98,8 +98,8 @@ def parse_head(raw: bytes) -> Head | None:
         name = name.strip().lower()
         if colon and name not in fields:
             fields[name] = value.strip()
-        elif colon:
-            name = ""
+        else:
+            name = ""  # what goes on a line that is no field, or a second one of its name, is none either
     return Head(raw, int(status[1] or status[2]), fields)
 
 
