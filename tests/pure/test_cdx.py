@@ -150,8 +150,11 @@ def test_only_the_url_is_needed() -> None:
         ({"url": "e.org", "collapse": "timestamp:0"}, "collapse"),
         ({"url": "e.org", "resumeKey": "org%2Ce)%2F+2026"}, "resumeKey"),
         ({"url": "e.org", "resumeKey": str(ResumeKey("a", 1)), "limit": "-1"}, "resumeKey"),
-        ({"url": "e.org", "page": "0"}, "page"),
-        ({"url": "e.org", "showNumPages": "true"}, "showNumPages"),
+        ({"url": "e.org", "page": "-1"}, "page"),
+        ({"url": "e.org", "page": "0", "sort": "closest"}, "page"),
+        ({"url": "e.org", "page": "0", "limit": "-1"}, "page"),
+        ({"url": "e.org", "showNumPages": "true", "resumeKey": str(ResumeKey("a", 1))}, "page"),
+        ({"url": "e.org", "pageSize": "5"}, "pageSize"),
     ],
 )
 def test_a_fault_has_the_name_of_its_parameter(parameters: dict[str, str | list[str]], named: str) -> None:
@@ -244,6 +247,17 @@ def test_a_row_has_seven_columns() -> None:
         f"org,e)/a 20260101000000 http://e.org/a text/html 200 {0:040x} 10\n"
         "org,e)/a 20260102000000 https://e.org/a unk 302 - -\n"
     )
+
+
+def test_pages_have_numbers_and_together_all_rows() -> None:
+    many = Archive([capture(f"http://e.org/{each:05}", 0) for each in range(MOST_ROWS + 3)])
+    asks = {"url": "e.org/*", "fl": "original"}
+    assert asked(many, showNumPages="true", **asks) == "2\n"
+    assert asked(many, showNumPages="true", filter="statuscode:404", **asks) == "0\n"
+    pages = [asked(many, page=str(number), **asks).splitlines() for number in range(3)]
+    assert [len(page) for page in pages] == [MOST_ROWS, 3, 0]
+    assert [url for page in pages for url in page] == [each.url for each in many.captures]
+    assert asked(many, page="1", limit="1", offset="1", **asks).splitlines() == pages[1][1:2]
 
 
 @given(st.text(max_size=20))

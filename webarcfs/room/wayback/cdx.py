@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 
 from webarcfs.gate.visible_captures import VisibleCapture
-from webarcfs.room.wayback.cdx_question import CdxQuestion, MatchType, Output, ResumeKey, Sort, SurtRange
+from webarcfs.room.wayback.cdx_question import MOST_ROWS, CdxQuestion, MatchType, Output, ResumeKey, Sort, SurtRange
 from webarcfs.room.wayback.cdx_row import NOTHING, UNKNOWN, Collapse, Field, value_of
 from webarcfs.room.wayback.memento import in_force
 from webarcfs.room.wayback.replay_url import Refused, archived_url
@@ -48,6 +48,9 @@ _CDXJ_NAMES = {
 
 def answer(question: CdxQuestion, read: Read) -> Iterator[str]:
     """Return the answer in pieces."""
+    if question.counts_pages:
+        yield f"{number_of_pages(question, read)}\n"
+        return
     found = rows(question, read)
     write = {Output.TEXT: _as_text, Output.JSON: _as_json, Output.CDXJ: _as_cdxj}
     lines = write[question.output](question, found)
@@ -63,10 +66,18 @@ def rows(question: CdxQuestion, read: Read) -> Iterator[VisibleCapture | ResumeK
     elif question.is_last:
         yield from reversed(deque((each.capture for each in islice(captures, question.limit)), question.limit))
     else:
+        if question.page is not None:
+            captures = islice(captures, question.page * MOST_ROWS, (question.page + 1) * MOST_ROWS)
         page = islice(captures, question.offset, None)
         yield from (each.capture for each in islice(page, question.limit))
         if question.shows_resume_key and (following := next(page, None)) is not None:
             yield ResumeKey(following.capture.surt, following.capture.since, following.skipped)
+
+
+def number_of_pages(question: CdxQuestion, read: Read) -> int:
+    """Return how many pages the rows of a question fill."""
+    found = sum(1 for _ in _collapsed(question, _kept(question, _read(question, read))))
+    return -(-found // MOST_ROWS)
 
 
 @dataclass(frozen=True, slots=True)

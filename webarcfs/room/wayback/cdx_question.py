@@ -12,8 +12,11 @@
     resumeKey   goes on where the page before ended, which said so because of `showResumeKey=true`
     output      text, json, cdxj
 
-The page after a resume key has the same `limit`, and no `offset`. `page`, `pageSize` and `showNumPages` are refused,
-since an answer without them would look complete. Everything else is ignored (`gzip`, `fastLatest`, …).
+    page        the page of that number, from 0 on, of 10,000 rows each; `limit` and `offset` count inside it
+    showNumPages  with `true`, the number of pages in place of the rows
+
+The page after a resume key has the same `limit`, and no `offset`. `pageSize` and `showPagedIndex` are refused, since an
+answer without them would look complete. Everything else is ignored (`gzip`, `fastLatest`, `showDupeCount`, …).
 """
 
 from __future__ import annotations
@@ -74,8 +77,8 @@ class Output(StrEnum):
 
 _Word = TypeVar("_Word", MatchType, Sort, Output)
 _Part = TypeVar("_Part")
-_REFUSED = ("page", "pageSize", "showNumPages", "showPagedIndex")
-_ONCE = ("url", "matchType", "from", "to", "closest", "sort", "fl", "limit", "offset", "resumeKey", "output")
+_REFUSED = ("pageSize", "showPagedIndex")
+_ONCE = ("url", "matchType", "from", "to", "closest", "sort", "fl", "limit", "offset", "resumeKey", "output", "page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,8 @@ class CdxQuestion:
     shows_resume_key: bool = False
     resume: ResumeKey | None = None
     output: Output = Output.TEXT
+    page: int | None = None
+    counts_pages: bool = False  # how many pages there are, in place of their rows
 
     @property
     def is_descending(self) -> bool:
@@ -171,7 +176,7 @@ def parse_question(query: bytes) -> CdxQuestion | CdxFault:
             return CdxFault(name, "is given more than once")
     for name in _REFUSED:
         if name in given:
-            return CdxFault(name, "pages have no numbers here; use limit, showResumeKey=true and resumeKey")
+            return CdxFault(name, "pages have 10,000 rows here; use page, or limit, showResumeKey=true and resumeKey")
     return _question({name: given[name][0] for name in _ONCE if name in given}, given)
 
 
@@ -190,13 +195,18 @@ def _question(one: Mapping[str, str], many: Mapping[str, Sequence[str]]) -> CdxQ
     fields = _fields(one.get("fl", ""))
     filters = _all(many, "filter", parse_filter)
     collapses = _all(many, "collapse", parse_collapse)
-    for part in (sort, output, limit, offset, fields, filters, collapses):
+    page = _number(one, "page", 0, least=0)
+    counts_pages = many.get("showNumPages", [""])[0].lower() == "true"
+    for part in (sort, output, limit, offset, fields, filters, collapses, page):
         if isinstance(part, CdxFault):
             return part
     assert isinstance(sort, Sort) and isinstance(output, Output) and isinstance(limit, int) and isinstance(offset, int)
     assert isinstance(fields, tuple) and isinstance(filters, tuple) and isinstance(collapses, tuple)
+    assert isinstance(page, int)
     resume = ResumeKey.parse(one["resumeKey"]) if "resumeKey" in one else None
     fault = _contradiction(one, sort, limit, resume)
+    if ("page" in one or counts_pages) and (sort is Sort.CLOSEST or limit < 0 or resume is not None):
+        fault = CdxFault("page", "goes neither with sort=closest nor with a negative limit nor with resumeKey")
     return fault or CdxQuestion(
         url=url,
         match=match,
@@ -214,6 +224,8 @@ def _question(one: Mapping[str, str], many: Mapping[str, Sequence[str]]) -> CdxQ
         shows_resume_key=many.get("showResumeKey", [""])[0].lower() == "true",
         resume=resume,
         output=output,
+        page=page if "page" in one else None,
+        counts_pages=counts_pages,
     )
 
 
