@@ -204,6 +204,23 @@ def test_a_query_that_the_encoding_cannot_hold() -> None:
         ("HTTPS://F.org", "https://f.org/"),
         ("http://bücher.example/", "http://xn--bcher-kva.example/"),
         ("", None),
+        # What browsers make of slashes that are missing, too many or backslashes (url.spec.whatwg.org).
+        ("http:x", "http://e.org/dir/x"),
+        ("http:/x", "http://e.org/x"),
+        ("http:?x", "http://e.org/dir/page.html?x"),
+        ("http:", "http://e.org/dir/page.html?q=1"),
+        ("http:///f.org/x", "http://f.org/x"),
+        ("HTTP:\\\\f.org\\x", "http://f.org/x"),
+        ("https:f.org", "https://f.org/"),
+        ("https:/f.org/x", "https://f.org/x"),
+        ("https:////f.org", "https://f.org/"),
+        ("///f.org/x", "http://f.org/x"),
+        ("////f.org/x", "http://f.org/x"),
+        ("\\/\\/f.org/x", "http://f.org/x"),
+        ("/\\f.org", "http://f.org/"),
+        (" x ", "http://e.org/dir/x"),
+        ("http://", None),
+        ("//", None),
     ],
 )
 def test_resolving(reference: str, url: str | None) -> None:

@@ -87,6 +87,11 @@ def test_a_url_has_one_place(url: str) -> None:
         ("javascript:alert(1)", ""),
         ("mailto:a@b.example", ""),
         ("http://[::1", ""),
+        ("http:///f.org/h", "http://f.org/h"),
+        ("\\\\f.org\\x", "http://f.org/x"),
+        ("http:b", "http://www.example.org/b"),
+        ("/caf\xe9", "http://www.example.org/caf%E9"),
+        ("/caf\xc3\xa9", "http://www.example.org/caf%C3%A9"),
     ],
 )
 def test_the_target_of_a_location(location: str, target: str) -> None:

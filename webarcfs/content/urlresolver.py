@@ -1,4 +1,4 @@
-"""References in pages → canonical URLs (RFC 3986 section 5.2, as far as http(s) needs it). Pure.
+"""References in pages → canonical URLs, as browsers resolve them (url.spec.whatwg.org). Pure.
 
 urljoin followed by canonicalisation is two thirds of the cost of extracting links, so the two are one step here:
 `canonical` resolves dot segments by itself, and most references are plain names, which need neither.
@@ -12,14 +12,12 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from webarcfs.archive.model.errors import UrlRefused
-from webarcfs.archive.model.url import canonical
+from webarcfs.archive.model.url import canonical, joined
 
 # A relative reference in canonical form: no scheme, no dot segment, nothing to escape or to unescape.
 _SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9\-._~!*'();@&=+$,]*"
 _PLAIN = re.compile(rf"/?+(?!\?)(?:{_SEGMENT}/)*+(?:{_SEGMENT})?+(?:\?[A-Za-z0-9\-._~!*'();:@&=+$,/?]*+)?+")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NOT_ASCII = re.compile("[^\0-\x7f]+")
-_DROPPED = {ord(c): None for c in "\t\n\r"}
 _CACHED_LENGTH = 512
 
 
@@ -31,35 +29,27 @@ def resolver(base: str, charset: str) -> Callable[[str], str | None]:
     scheme, _, rest = base.partition("://")
     domain, _, path = rest.partition("?")[0].partition("/")
     origin = f"{scheme}://{domain}"
-    document = f"{origin}/{path}"
-    folder = document[: document.rindex("/") + 1]
+    folder = f"{origin}/{path}"[: len(origin) + 1 + path.rfind("/") + 1]
 
     def resolve(raw: str) -> str | None:
         if not raw:
             return None
         if _PLAIN.fullmatch(raw):
             return (origin if raw[0] == "/" else folder) + raw
-        text = _as_ascii_query(raw.translate(_DROPPED), charset)
-        if _SCHEME.match(text):
-            return _canonical(text)
-        if text.startswith("//"):
-            return _canonical(f"{scheme}:{text}")
-        if text.startswith("?"):
-            return _canonical(document + text)
-        return _canonical((origin if text.startswith("/") else folder) + text)
+        return _canonical(joined(base, _as_ascii_query(raw, charset)))
 
     return resolve
 
 
 def _as_ascii_query(text: str, charset: str) -> str:
-    """Turn backslashes before the query into slashes; escape non-ASCII in the query in the page's encoding.
+    """Escape non-ASCII in the query in the page's encoding (url.spec.whatwg.org, "query state").
 
-    Both rules are url.spec.whatwg.org's ("path state", "query state"). There, UTF-16 and UTF-32 count as UTF-8.
+    There, UTF-16 and UTF-32 count as UTF-8.
     """
     head, mark, query = text.partition("?")
     if not query.isascii() and not charset.startswith("utf"):
         query = _NOT_ASCII.sub(lambda match: _escaped(match[0], charset), query)
-    return head.replace("\\", "/") + mark + query
+    return head + mark + query
 
 
 def _escaped(text: str, charset: str) -> str:

@@ -14,11 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from urllib.parse import urljoin
 
 from webarcfs.archive.model.errors import Damaged, UrlRefused
 from webarcfs.archive.model.metadata import utc
-from webarcfs.archive.model.url import canonical
+from webarcfs.archive.model.url import canonical, joined
 
 #: The folder of the lists, in the root of a domain's tree.
 REDIRECTS = "%redirects"
@@ -112,18 +111,26 @@ def _read_line(line: str) -> Redirect:
 def target_of(url: str, location: str) -> str:
     """Return the target of a redirect from `url`, by its header Location: canonical, with its fragment.
 
-    A relative one is resolved; one without a fragment has that of `url` (RFC 9110 section 10.2.2), which has none here.
+    A relative one is resolved as browsers do; one without a fragment has that of `url` (RFC 9110 section 10.2.2), which
+    has none here. Bytes that are not UTF-8 stay those bytes, escaped.
     Returns an empty string where it is no URL that can be archived.
     """
-    text = location.encode("latin-1", "replace").decode("utf-8", "replace").strip()
+    text = _decoded(location.encode("latin-1", "replace")).strip()
     if not text:
         return ""
     try:
         address, sign, fragment = text.partition("#")
-        target = canonical(urljoin(url, address) if address else url)
+        target = canonical(joined(url, address))
     except (UrlRefused, ValueError):
         return ""
     return target + (f"#{_escaped(fragment)}" if sign and fragment else "")
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeError:
+        return "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in raw)
 
 
 def _escaped(fragment: str) -> str:

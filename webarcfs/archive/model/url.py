@@ -33,6 +33,9 @@ _PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
 # DNS allows 253, a file name 255 bytes; a domain's port and the suffixes of its repository and locks must fit, too.
 _LENGTH_OF_HOST = 230
 _DROPPED = {ord(c): None for c in "\t\n\r"}
+# A scheme that is ours, and any other.
+_SPECIAL = re.compile(r"(https?):", re.IGNORECASE | re.ASCII)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _STRIPPED = "".join(map(chr, range(0x21)))
 
 
@@ -75,6 +78,35 @@ def canonical(raw: str) -> str:
     """Return the canonical form of `raw`: that of `parse`, with dot segments resolved (RFC 3986 5.2.4)."""
     url = parse(raw)
     return str(Url(url.scheme, url.domain, remove_dot_segments(url.path), url.query))
+
+
+def joined(base: str, reference: str) -> str:
+    """Return the absolute URL, not yet canonical, that a reference without fragment means to browsers.
+
+    That is the WHATWG URL Standard's basic URL parser, for http and https: any run of two or more slashes leads to a
+    host, backslashes before the query are slashes, and `http:x` is relative to a base of the same scheme. `base` is
+    canonical.
+    """
+    text = reference.strip(_STRIPPED).translate(_DROPPED)
+    head, mark, query = text.partition("?")
+    text = head.replace("\\", "/") + mark + query
+    scheme, _, rest = base.partition("://")
+    if special := _SPECIAL.match(text):
+        own = special[1].lower()
+        text = text[special.end() :]
+        if own != scheme:
+            return f"{own}://{text.lstrip('/')}"
+    elif _SCHEME.match(text):
+        return text
+    if text.startswith("//"):
+        return f"{scheme}://{text.lstrip('/')}"
+    if not text:
+        return base
+    domain, _, path = rest.partition("?")[0].partition("/")
+    begin = f"{scheme}://{domain}"
+    if not text.startswith("/"):
+        begin += f"/{path}" if text.startswith("?") else f"/{path}"[: path.rfind("/") + 2]
+    return begin + text
 
 
 def domain_of(raw: str) -> str:
