@@ -303,3 +303,14 @@ def test_a_first_page_is_small(room: Served) -> None:
     files = [node.attributes["href"] or "" for node in found.css("link[rel=stylesheet], link[rel=icon]")]
     assert len(home.body) + sum(len(room.get(each).body) for each in files) < 50_000
     assert all("immutable" in room.get(each).headers["cache-control"] for each in files)
+
+
+def test_without_an_index_a_search_as_a_file_is_not_there(tmp_path: Path) -> None:
+    """Not busy: a program that is told so would ask again for ever."""
+    made = archives.make_archive(tmp_path)
+    published(made, DOMAIN, {HOME: Page(b"<p>words")}, FIRST)
+    recover(made)
+    with served(made) as found:
+        for kind in ("json", "csv"):
+            answer = found.get(f"/search.{kind}?q=words", {})
+            assert answer.status == 404 and "Retry-After" not in answer.headers

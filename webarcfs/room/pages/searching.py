@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from webarcfs.archive.model.errors import BadCondition, Busy, NotFound, TooMany
+from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
 from webarcfs.archive.model.metadata import CET, CommitTag, parse_time
 from webarcfs.room.pages import rows
 from webarcfs.room.services import Services
@@ -230,10 +230,10 @@ def _facets(visit: Visit, found: dict[str, list[tuple[str, int]]]) -> Iterator[F
 def exported(visit: Visit, kind: str) -> tuple[bytes, str]:
     """Return the hits as `csv` or `json`, 1,000 at most, and the type. `archived` is where each is read.
 
-    Raises BadCondition, NotFound, Busy.
+    Raises BadCondition, NotFound (also where the archive has no full-text index), Busy.
     """
     if not visit.services.has_search:
-        raise Busy("there is no full-text index")
+        raise NotFound("this archive has no full-text index, so nothing can be searched")
     question = replace(question_of(visit), limit=_TABLE)
     answer = visit.services.searcher().ask(question)
     found = [
