@@ -37,6 +37,13 @@ pytestmark = pytest.mark.pure
         ("http://[2001:DB8:0:0::1]:80/", "http://[2001:db8::1]/"),
         ("http://[::ffff:1.2.3.4]/", "http://[::ffff:102:304]/"),
         ("http://a_b.example/", "http://a_b.example/"),
+        ("http://_a_.example/", "http://_a_.example/"),
+        # hyphens at the edges of labels, which DNS has and browsers take
+        ("http://foo-.example/", "http://foo-.example/"),
+        ("http://-A.b-.example/", "http://-a.b-.example/"),
+        ("http://b\u00fccher.foo-.example/", "http://xn--bcher-kva.foo-.example/"),
+        ("http://b\u00fccher-.example/", "http://xn--bcher--3ya.example/"),
+        ("http://a_b.B\u00dcCHER\u3002example/", "http://a_b.xn--bcher-kva.example/"),
         # escapes: RFC 3986 section 6.2.2, and only where they are needed
         ("http://e.org/%7euser", "http://e.org/~user"),
         ("http://e.org/%41%2d%2E%5f", "http://e.org/A-._"),
@@ -84,8 +91,7 @@ def test_canonical(raw: str, spelling: str) -> None:
         "http://./",
         "http://../",
         "http://a..b/",
-        "http://-a.org/",
-        "http://a-.org/",
+        "http://-\u0661a.org/",
         "http://a b/",
         "http://a%2Fb/",
         "http://a%00b/",

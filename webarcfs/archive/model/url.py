@@ -27,7 +27,8 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9\-._~!*'();:@&=+$,/]*")
 _PLAIN_QUERY = re.compile(r"[A-Za-z0-9\-._~!*'();:@&=+$,/?]*")
 _TO_REWRITE_IN_PATH = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!*'();:@&=+$,/]")
 _TO_REWRITE_IN_QUERY = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!*'();:@&=+$,/?]")
-_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
+# Hyphens at its edges too: DNS has such hosts, and browsers take them.
+_LABEL = re.compile(r"[a-z0-9_-]{1,63}", re.ASCII)
 _ZERO_GROUPS = re.compile(r"\b0(?::0\b)+")
 _PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
 # DNS allows 253, a file name 255 bytes; a domain's port and the suffixes of its repository and locks must fit, too.
@@ -203,12 +204,21 @@ def _labels(host: str) -> str:
     text = _unescape_host(host).lower().rstrip(".")
     if not text.isascii():
         try:
-            text = idna.encode(text, uts46=True).decode("ascii")
+            text = ".".join(map(_encoded, idna.uts46_remap(text, std3_rules=False).split(".")))
         except idna.IDNAError as error:
             raise UrlRefused(f"host {host!r}: {error}") from None
     if len(text) > _LENGTH_OF_HOST or not all(_LABEL.fullmatch(label) for label in text.split(".")):
         raise UrlRefused(f"{host!r} is not a host name")
     return text
+
+
+def _encoded(label: str) -> str:
+    """Return a label in punycode. Raises IDNAError; hyphens at its edges, which IDNA forbids, are taken."""
+    if label.isascii():
+        return label
+    plain = label.strip("-")
+    encoded = idna.encode(plain).decode("ascii")
+    return encoded if plain == label else f"xn--{label.encode('punycode').decode('ascii')}"
 
 
 def _unescape_host(host: str) -> str:
