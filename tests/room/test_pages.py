@@ -313,4 +313,11 @@ def test_without_an_index_a_search_as_a_file_is_not_there(tmp_path: Path) -> Non
     with served(made) as found:
         for kind in ("json", "csv"):
             answer = found.get(f"/search.{kind}?q=words", {})
-            assert answer.status == 404 and "Retry-After" not in answer.headers
+            assert answer.status == 404 and "retry-after" not in answer.headers
+
+
+def test_the_feed_is_sent_once_to_a_program_that_names_the_one_it_has(room: Served) -> None:
+    first = room.get("/news.atom", {})
+    again = room.get("/news.atom", {"If-None-Match": first.headers["etag"]})
+    assert (again.status, again.body) == (304, b"")
+    assert room.get("/news.atom", {"If-None-Match": '"other"'}).body == first.body

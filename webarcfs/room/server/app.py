@@ -6,6 +6,7 @@ alone, and never the room's own.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from webarcfs.room.mementos import archived, cdx_service, frame, timegate, warc_
 from webarcfs.room.pages import about, calendar, comparing, differences, lists, notices, records, searching
 from webarcfs.room.pywb.proxy import PywbProxy
 from webarcfs.room.replay import reader_token
+from webarcfs.room.replay.ranges import whole
 from webarcfs.room.server.apps import RoomApps
 from webarcfs.room.server.options import Engine, RoomOptions
 from webarcfs.room.services import OfThread, Shared
@@ -142,7 +144,11 @@ def _status(visit: Visit, _: Mapping[str, str]) -> Response:
 
 
 def _news(visit: Visit, _: Mapping[str, str]) -> Response:
-    return _bytes(visit, about.news(visit), "application/atom+xml")
+    """Return the feed; 304 to a program that has it, since feeds are asked for again and again."""
+    body = about.news(visit)
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    fields = [("Content-Type", "application/atom+xml"), ("ETag", etag), ("Cache-Control", archived.caching(visit))]
+    return whole(visit.request, 200, body, fields)
 
 
 def _robots(_visit: Visit, _: Mapping[str, str]) -> Response:
