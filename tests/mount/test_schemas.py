@@ -72,6 +72,9 @@ def test_new_schemas_are_stored_if_they_are_some(archive: Archive, mount: Mounte
     eventually(lambda: not (folder / "words.xsd").exists(), 60)
     assert refused(folder / "words.xsd", b"") == errno.EINVAL
     assert refused(folder / "words.txt", SCHEMA) == errno.EINVAL
+    assert refused(folder / "more.xsd", SCHEMA) == errno.EINVAL  # it has no element `more`, and would check nothing
+    logged = (archive.log / "validation.log").read_text("utf-8")
+    assert "\t/.schemas/more.xsd\tmore.xsd is no schema that can be used: it declares words, not" in logged
     eventually(lambda: listed(folder) == [], 60)
     eventually(lambda: not (folder / "words.xsd").exists(), 60)
     assert list(archive.schemas.iterdir()) == []
@@ -90,7 +93,8 @@ def test_new_schemas_are_stored_if_they_are_some(archive: Archive, mount: Mounte
     ):
         with pytest.raises(PermissionError):
             attempt()
-    shell = subprocess.run(["sh", "-c", "cat > more.xsd"], cwd=folder, input=SCHEMA, check=False)
+    more = SCHEMA.replace(b"words", b"more")
+    shell = subprocess.run(["sh", "-c", "cat > more.xsd"], cwd=folder, input=more, check=False)
     assert shell.returncode == 0
     eventually(lambda: listed(folder) == ["more.xsd", "words.xsd"], 60)
     with pytest.raises(OSError, match="Invalid") as raised, document.open("ab") as file:

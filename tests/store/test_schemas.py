@@ -205,3 +205,9 @@ def test_the_log_is_bounded_and_its_loss_stops_nobody(archive: Archive, monkeypa
         log.unlink()
     archive.log.rmdir()
     validation_log.refused(archive, "ada", "/a", InvalidDocument("nobody reads this"))
+
+
+def test_a_schema_declares_the_element_of_its_name(found: Schemas) -> None:
+    with pytest.raises(InvalidDocument, match=r"more\.xsd is no schema that can be used: it declares words, not the"):
+        found.check("more.xsd", schema(NUMBER))
+    found.check("types.xsd", schema('<xs:simpleType name="t"><xs:restriction base="xs:integer"/></xs:simpleType>'))

@@ -97,12 +97,21 @@ class Schemas:
             raise InvalidDocument(f"data node {node.tag} has no schema; add one as .schemas/{file} first")
 
     def check(self, file: str, body: bytes) -> None:
-        """Check that a new file of the folder is a valid schema. Raises InvalidDocument with the reason."""
+        """Check that a new file of the folder is a valid schema, and declares the element of its name, or none.
+
+        One without elements has types for others to include. Raises InvalidDocument with the reason.
+        """
         if not NAME.fullmatch(file):
             raise InvalidDocument(f"{file!r} is no name for a schema; it is called <element>.xsd")
-        fault = compile_schema(self._folder, file, body).fault
-        if fault:
-            raise InvalidDocument(f"{file} is no schema that can be used: {fault}")
+        compiled = compile_schema(self._folder, file, body)
+        if compiled.fault:
+            raise InvalidDocument(f"{file} is no schema that can be used: {compiled.fault}")
+        # Nodes are looked up by the file's name, so a schema of other elements alone would check nothing, silently.
+        if compiled.elements and file.removesuffix(".xsd") not in compiled.elements:
+            declared = ", ".join(sorted(compiled.elements))
+            raise InvalidDocument(
+                f"{file} is no schema that can be used: it declares {declared}, not the element of its name"
+            )
 
     def _get(self, file: str) -> Compiled | None:
         kept = self._kept.get(file)

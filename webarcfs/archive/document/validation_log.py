@@ -1,4 +1,4 @@
-"""`log/validation.log`: a line for each refused extension of a data.xml (/Xm-4/)."""
+"""`log/validation.log`: a line for each refused extension of a data.xml, and for each refused schema (/Xm-4/)."""
 
 from __future__ import annotations
 
