@@ -388,10 +388,19 @@ def test_dates_and_digests() -> None:
         "2021": "2021-01-01T01:00:00",
         "2021-06": "2021-06-01T01:00:00",
         "20210601120000": "2021-06-01T13:00:00",
+        "2021-06-01t12:00:00z": "2021-06-01T13:00:00",
+        "2021-06-01T12:00:00+00:00": "2021-06-01T13:00:00",
+        "2021-06-01T12:00:00.5-0700": "2021-06-01T20:00:00",
+        "2016-12-31T23:59:60Z": "2017-01-01T01:00:00",
+        # as ClueWeb09 has them, with days of the year
+        "2009-03-84T12:35:08-0700": "2009-03-25T20:35:08",
+        "2008-10-294T05:21:46-0700": "2008-10-20T13:21:46",
     }.items():
         found = parse_date(text)
         assert found is not None and format_time(found) == expected
     assert [parse_date(text) for text in ("", "now", "2021-02-30", "1970-01-01T00:00:00Z", "9999")] == [None] * 5
+    wrong = ("2009-03-95T12:35:08-0700", "2009-12-999T00:00:00Z", "0000-01-99T00:00:00Z", "2021-06-01T12:00:61Z")
+    assert [parse_date(text) for text in wrong] == [None] * 4
     key = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
     assert digest_key("SHA-1:3i42h3s6nnfq2msvx7xzkyayscx5qbyj") == key
     assert digest_key("sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709") == key
