@@ -22,7 +22,7 @@ from agent.importing.captures import Capture, settle
 from agent.importing.foreign import ForeignRecord, Report
 from agent.importing.parts import parts_of
 from agent.policy import traps
-from agent.policy.fetchstatus import NOT_MODIFIED, WHOLE, Status, is_error_page, redirect_of
+from agent.policy.fetchstatus import NOT_MODIFIED, PARTIAL_CONTENT, WHOLE, Status, is_error_page, redirect_of
 from agent.policy.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model import redirects
@@ -202,16 +202,23 @@ class _Reading:
             return self._settle(
                 capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), Reason.NO_HEAD
             )
+        size = self.record.length - len(raw)
+        if head.status == PARTIAL_CONTENT:
+            whole = http_response.as_whole(head, size)
+            if whole is None:
+                self.intake.remarks.add(self.file, "parts of documents (206) are passed over", capture.url)
+            else:
+                self.intake.remarks.add(self.file, "documents asked for as a range (206) are taken as 200", capture.url)
+                head = whole
         if self.record.fields.get("warc-truncated") and self._archivable(capture, head.status):
             self.intake.losses.add(self.file, "a response that its crawler cut short", capture.url)
             return self._settle(
                 capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.CONNECTION_LOST)), Reason.TRUNCATED
             )
-        size = self.record.length - len(raw)
         settled = UrlOutcome(
             id=0, state=UrlState.DONE, status=head.status, size=size, mime=mimetype.declared_type(head.content_type)
         )
-        return self._store(capture, raw, head, settled)
+        return self._store(capture, head.raw, head, settled)
 
     def _resource(self, capture: Capture) -> bool:
         """Import a body without a head; its head becomes a status line and its Content-Type (headers.http)."""

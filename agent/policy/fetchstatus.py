@@ -12,6 +12,8 @@ from webarcfs.archive.model import redirects
 
 #: HTTP statuses whose body is a document.
 WHOLE = frozenset({200, 203})
+#: HTTP status of an answer to a request for a range, which may be that of the whole.
+PARTIAL_CONTENT = 206
 #: HTTP status of a conditional request whose document did not change (RFC 9110 section 15.4.5).
 NOT_MODIFIED = 304
 #: HTTP statuses by which a server says that a document is gone.

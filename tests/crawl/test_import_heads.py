@@ -87,6 +87,30 @@ def _none(what: str, where: int) -> None:
     raise AssertionError(f"{what} at {where}")
 
 
+def test_a_range_that_is_the_whole_is_the_document(archive: Archive, tmp_path: Path) -> None:
+    """As browsers ask for videos; a part of one never becomes the document, and both are said."""
+    size = len(BODY)
+    ranges = {
+        "whole": f"bytes 0-{size - 1}/{size}",
+        "begin": f"bytes 0-{size - 1}/{size + 9}",
+        "end": f"bytes 9-{size + 8}/{size + 9}",
+        "unknown": f"bytes 0-{size - 1}/*",
+        "less": f"bytes 0-{size}/{size + 1}",
+        "none": "",
+    }
+    made = [
+        warcs.record("response", url(name), warcs.http(BODY, status="206 Partial Content", Content_Range=said))
+        for name, said in ranges.items()
+    ]
+    result = import_files(archive, warcs.write(tmp_path / "ranges.warc", made))
+    assert arcs(archive, HOST) == {"whole"} and read(archive, HOST, "whole") == BODY
+    assert {name: line.status for name, line in log_lines(archive, result.outcome).items()} == {
+        url(name): 200 if name == "whole" else 206 for name in ranges
+    }
+    said = "\n".join(result.remarks)
+    assert "taken as 200" in said and "parts of documents (206) are passed over, 5 times" in said
+
+
 # -- lengths -----------------------------------------------------------------------------------------------------------
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(50) + struct.pack(">I", 0) + b"IEND" + struct.pack(">I", zlib.crc32(b"IEND"))

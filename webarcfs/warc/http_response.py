@@ -23,6 +23,10 @@ _CONTENT_LENGTH = re.compile(r"[ \t]*([0-9]+)(?:[ \t]*,[ \t]*\1)*[ \t]*", re.ASC
 _BEYOND = 10**18
 # As browsers and wget read it: some servers leave no blank before their reason.
 _STATUS = re.compile(r"([0-9]{1,3})|([0-9]{3})[A-Za-z].*", re.ASCII)
+# Of the first byte to the last.
+_WHOLE_RANGE = re.compile(r"bytes[ \t]+0-([0-9]{1,18})/([0-9]{1,18})", re.ASCII | re.IGNORECASE)
+_PARTIAL = re.compile(rb"\A(\S+)[ \t]+206[^\r\n]*")
+_RANGE_FIELD = re.compile(rb"(\n)Content-Range[ \t]*:", re.IGNORECASE)
 
 
 class Readable(Protocol):
@@ -101,6 +105,23 @@ def parse_head(raw: bytes) -> Head | None:
         else:
             name = ""  # what goes on a line that is no field, or a second one of its name, is none either
     return Head(raw, int(status[1] or status[2]), fields)
+
+
+def as_whole(head: Head, size: int) -> Head | None:
+    """Return the head of a 206 whose body of `size` bytes is the whole document as that of a 200; None for a part.
+
+    Browsers ask for videos and audio as the range from their first byte on. Kept as 206, the answer would be that to a
+    request which nobody who replays it makes; what the server sent as Content-Range stays, under the name that replay
+    tools give such fields.
+    """
+    found = _WHOLE_RANGE.fullmatch(head.get("content-range"))
+    if found is None or int(found[1]) + 1 != int(found[2]):
+        return None
+    is_coded = head.get("transfer-encoding") or head.get("content-encoding")
+    if size != int(found[2]) and not is_coded:
+        return None
+    raw = _RANGE_FIELD.sub(rb"\1X-Archive-Orig-Content-Range:", _PARTIAL.sub(rb"\1 200 OK", head.raw, count=1))
+    return parse_head(raw)
 
 
 def read_head(stream: Readable) -> bytes:
