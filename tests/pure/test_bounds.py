@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sources import MODULES
+from webarcfs.room import limits as room_limits
 from webarcfs.view import limits
 
 _GIB = 1 << 30
@@ -44,3 +46,10 @@ def test_a_process_that_is_limited_takes_less() -> None:
     )
     command = [sys.executable, "-c", f"{code}; print(limits.memory())"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(1 << 31)
+
+
+def test_each_bound_of_the_reading_room_is_read_somewhere() -> None:
+    """A bound that nobody reads promises an administrator what does not hold."""
+    source = "\n".join(path.read_text("utf-8") for name, path in MODULES.items() if name.startswith("webarcfs.room."))
+    unread = [name for name in vars(room_limits) if name.isupper() and f"limits.{name}" not in source]
+    assert unread == []

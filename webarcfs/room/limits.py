@@ -53,18 +53,6 @@ REWRITTEN_BYTES: Final = 16 * 1024 * 1024
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 
-#: Rows of a page of a list.
-LIST_ROWS: Final = 50
-#: Hits of a search that a reader may turn to.
-HITS: Final = 10_000
-#: Lines of a page of a TimeMap.
-TIMEMAP_LINES: Final = 5_000
-#: Rows of a page of the CDX service.
-CDX_ROWS: Final = 10_000
-#: Rows that are read from a database at a time; nothing is sent while it is open.
-DATABASE_ROWS: Final = 1_000
-#: Time that a busy database is asked again, before the answer is 503.
-DATABASE_SECONDS: Final = 5.0
 #: Time that stands for the present, where no time is asked for (seconds since 1970: the year 9999).
 NOW: Final = 253_402_300_799
 #: Snapshots of a calendar that are shown together; more are shown by years.
