@@ -69,6 +69,14 @@ def test_pages_errors_and_redirects_are_those_of_a_warc(
     assert import_files(archive, file).outcome is None, "it was imported already"
 
 
+@pytest.mark.parametrize("how", ["plain", "gzip"])
+def test_a_part_without_the_description_of_its_file(archive: Archive, tmp_path: Path, how: str) -> None:
+    """As files that were cut into parts, or put together of chosen records, have none."""
+    pages = [arc_record(url(name), warcs.http(name.encode())) for name in ("a", "b")]
+    imported(archive, warcs.write(tmp_path / "part.arc", pages, how))
+    assert {name: read(archive, HOST, name) for name in arcs(archive, HOST)} == {"a": b"a", "b": b"b"}
+
+
 @pytest.mark.parametrize("name", ["example.arc", "example.arc.gz"])
 def test_files_of_another_writer(archive: Archive, name: str) -> None:
     """Of the Wayback Machine's live web; the first record's length is one less than most have it."""

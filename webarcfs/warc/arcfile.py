@@ -81,6 +81,13 @@ class ArcForm:
         return False
 
 
+def is_arc(start: bytes) -> bool:
+    """Return whether a file begins so: with its description, or, as a part of one does, with a record."""
+    start = start.lstrip(b"\r\n\0")
+    line, end, _ = start.partition(b"\n")
+    return start.startswith(MAGIC) or _parsed(line + end) is not None
+
+
 def _parsed(text: bytes) -> _Line | None:
     """Return the fields of a line, found from its end, since a URL or a type may have blanks in it."""
     words = text.rstrip(b"\r\n").split(b" ")

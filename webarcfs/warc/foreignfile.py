@@ -32,5 +32,5 @@ def stream_of(file: IO[bytes], size: int | None = None) -> ByteStream:
 
 def records(stream: ByteStream, complain: Complain) -> Iterator[Record]:
     """Yield the records of a WARC or ARC file in order; `complain` receives each fault and its byte."""
-    is_arc = stream.peek(_SAMPLE).lstrip(b"\r\n\0").startswith(arcfile.MAGIC)
+    is_arc = arcfile.is_arc(stream.peek(_SAMPLE))
     return tolerant.records(stream, arcfile.ArcForm() if is_arc else tolerant.WarcForm(), complain)
