@@ -1,11 +1,25 @@
-"""Commands that are imported when they are called for: whoever runs one does not wait for what the others need."""
+"""Commands that are imported when they are called for: whoever runs one does not wait for what the others need.
+
+And the kind of their arguments that are paths.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import click
+
+
+class AbsolutePath(click.Path):  # type: ignore[type-arg,unused-ignore] # not generic when it runs
+    """A path, made absolute: git, which is handed it, runs in another folder. `-` stays with `allow_dash`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the path; links in it are not followed."""
+        path = Path(str(super().convert(value, param, ctx)))
+        return path if self.allow_dash and str(path) == "-" else path.absolute()
 
 
 class Commands(MutableMapping[str, click.Command]):

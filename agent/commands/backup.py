@@ -11,10 +11,11 @@ import click
 from agent.commands.common import archive_option, console, opened
 from agent.upkeep import backups
 from webarcfs.archive.model.errors import Exit, WebarcError
+from webarcfs.lazy_commands import AbsolutePath
 from webarcfs.terminal.progressbar import Display
 
 _log = logging.getLogger("webarc")
-_FOLDER = click.Path(path_type=Path)
+_FOLDER = AbsolutePath()
 
 
 @click.command()

@@ -18,17 +18,16 @@ from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Damaged, Exit, Interrupted, UsageError
+from webarcfs.lazy_commands import AbsolutePath
 from webarcfs.terminal.progressbar import Display
 
 _log = logging.getLogger("webarc")
 
 
 @click.command("import")
-@click.argument("files", nargs=-1, metavar="FILE...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="FILE...", type=AbsolutePath())
 @archive_option
-@click.option(
-    "--list", "list_", metavar="FILE", help="Paths, one a line, beside FILE...", type=click.Path(path_type=Path)
-)
+@click.option("--list", "list_", metavar="FILE", help="Paths, one a line, beside FILE...", type=AbsolutePath())
 @click.option("--complete", is_flag=True, help="The files hold all that there was: remove what is missing in them.")
 @click.option("--publication", metavar="NAME", help="Whose crawl it is; its settings in webarc.toml hold.")
 @click.option("--accept-shrink", is_flag=True, help="With --complete: also if much less is left than there was.")
@@ -67,6 +66,8 @@ def import_(  # noqa: PLR0917 # click passes them by name
         return
     with ExitStack() as stack, Display(console) as display:
         given = sources.chosen(files, place.log, stack, display)
+        if complete and given.faults:  # what is in these would be removed as missing
+            raise Damaged("\n".join(given.faults))
         whose = _publication(settings, publication or sources.name_of(given.sources))
         profile = settings.profiles[whose.profile] if whose.profile else None
         done = importjob.run(
@@ -81,13 +82,15 @@ def import_(  # noqa: PLR0917 # click passes them by name
         )
     for known in done.known:
         click.echo(f"{known.place} was imported already")
+    for fault in given.faults:
+        _log.warning("%s", fault)
     for remark in (*given.remarks, *done.remarks):
         _log.info("%s", remark)
     if done.outcome is not None:
         tell(done.outcome, judged=False)
         follow(place, done.outcome.job)
-        if done.outcome.interrupted or done.outcome.warnings:
-            sys.exit(Exit.INCOMPLETE)
+    if given.faults or (done.outcome is not None and (done.outcome.interrupted or done.outcome.warnings)):
+        sys.exit(Exit.INCOMPLETE)
 
 
 def _as_exported(place: Archive, files: tuple[Path, ...]) -> None:

@@ -17,6 +17,7 @@ from agent.commands.common import archive_option, console, opened
 from agent.indexing import fulltext
 from agent.system.signals import Signals
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.lazy_commands import AbsolutePath
 from webarcfs.terminal.progressbar import Display
 
 #: Crawls, mounts and readers go first.
@@ -26,7 +27,7 @@ _NICE = 5
 @click.command()
 @archive_option
 @click.option("--anew", is_flag=True, help="Make the whole index anew, beside the one in use.")
-@click.option("--export", metavar="FILE", type=click.Path(path_type=Path), help="Write its documents; see below.")
+@click.option("--export", metavar="FILE", type=AbsolutePath(), help="Write its documents; see below.")
 def index(archive: str | None, anew: bool, export: Path | None) -> None:
     """Bring the full-text index in step with the archive.
 

@@ -11,10 +11,11 @@ from agent.commands.common import archive_option, opened
 from agent.indexing import recovery
 from webarcfs.archive.config import directory
 from webarcfs.archive.history import sequence
+from webarcfs.lazy_commands import AbsolutePath
 
 
 @click.command()
-@click.argument("archive", type=click.Path(path_type=Path))
+@click.argument("archive", type=AbsolutePath())
 def init(archive: Path) -> None:
     """Make a new, empty archive in the folder ARCHIVE."""
     made = directory.create(archive)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -80,6 +81,24 @@ def test_backup_delete_restore(filled: Archive, tmp_path: Path) -> None:
         assert store_of(again, domain).check() == []
     publish(again, DOMAIN, {"c.html": b"3"})
     assert backup(again, target).moved == 1
+
+
+def test_relative_paths(filled: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the command line, and of the environment, are of the folder that the command was called in."""
+    monkeypatch.chdir(filled.root.parent)
+    monkeypatch.setenv("WEBARC_ARCHIVE", filled.root.name)
+    there = Path(os.path.relpath(tmp_path))
+    before = state(filled)
+    for arguments in (
+        ("backup", there / "backup"),
+        ("backup", "--archive", filled.root.name, there / "backup"),
+        ("verify", "--archive", there / "backup"),
+        ("restore", there / "backup", there / "again"),
+        ("verify", "--archive", there / "again"),
+    ):
+        done = command(*arguments)
+        assert done.code == 0, (arguments, done)
+    assert state(open_archive(tmp_path / "again")) == before
 
 
 def test_only_what_is_new_is_copied(filled: Archive, tmp_path: Path) -> None:

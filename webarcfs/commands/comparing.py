@@ -15,6 +15,7 @@ from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.commands.place import Place, place_options
 from webarcfs.commands.targets import document, tag
+from webarcfs.lazy_commands import AbsolutePath
 from webarcfs.terminal import picture, textual
 
 
@@ -100,7 +101,7 @@ def _tell(name: str, what: str, led: redirect_lists.RedirectChange | None, *, as
 @click.argument("tags", nargs=-1, required=True, metavar="TAG [TAG]")
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="All figures as one object.")
-@click.option("--plot", metavar="FILE.svg|png", type=click.Path(path_type=Path), help="Draw them, too.")
+@click.option("--plot", metavar="FILE.svg|png", type=AbsolutePath(), help="Draw them, too.")
 def stat(tags: tuple[str, ...], *, place: Place, as_json: bool, plot: Path | None) -> None:
     """Count documents and bytes of a snapshot, or compare two.
 

@@ -26,6 +26,7 @@ from webarcfs.exchange.growing import DAMAGED
 from webarcfs.exchange.selection import Asked, Selection, opener, select
 from webarcfs.exchange.summary import Progress, Stop, Summary
 from webarcfs.exchange.unfinished import Unfinished
+from webarcfs.lazy_commands import AbsolutePath
 from webarcfs.terminal.progressbar import Display
 
 #: Format → the module that has its `export`.
@@ -42,7 +43,7 @@ _STREAM = "-"
 
 
 @click.command()
-@click.argument("out", metavar="OUT", type=click.Path(path_type=Path, allow_dash=True))
+@click.argument("out", metavar="OUT", type=AbsolutePath(allow_dash=True))
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="warc", show_default=True)
 @click.option("--at", metavar="TAG|TIME", help="One state: this snapshot, or every domain as it was at this time.")
 @click.option("--since", metavar="TAG", help="Only what its domain had after this snapshot.")

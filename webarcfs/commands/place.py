@@ -22,6 +22,7 @@ from webarcfs.gate import reader_query
 from webarcfs.gate.gate import Gate, Reader
 from webarcfs.gate.reader_links import ReaderLinks
 from webarcfs.gate.reader_repositories import ReaderRepositories
+from webarcfs.lazy_commands import AbsolutePath
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -70,7 +71,7 @@ def place_options(command: _F) -> _F:
         "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
     )
     mount = click.option(
-        "--mount", metavar="DIR", help="A mount of the archive, or a path inside one.", type=click.Path(path_type=Path)
+        "--mount", metavar="DIR", help="A mount of the archive, or a path inside one.", type=AbsolutePath()
     )
     public = click.option("--as-reader", is_flag=True, help="Show only what readers may see: what is released.")
     named = click.option("--reader", metavar="NAME", help="As --as-reader, for the reader of this name.")

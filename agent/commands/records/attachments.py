@@ -23,13 +23,14 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.model.errors import Damaged, UsageError
 from webarcfs.archive.model.metadata import format_time
+from webarcfs.lazy_commands import AbsolutePath
 
 __all__ = ["record"]
 
 
 @record.command()
 @click.argument("record_id", metavar="RECORD")
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("path", metavar="FILE", type=AbsolutePath(exists=True, dir_okay=False))
 @archive_option
 @click.option("--name", metavar="NAME", help="What it is called there; without it, as the file is.")
 @click.option("--note", default="", metavar="TEXT", help="What it is; kept in the record.")
@@ -78,9 +79,7 @@ def detach(record_id: str, name: str, archive: str | None, reason: str) -> None:
 @archive_option
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 @click.option("--get", "name", metavar="NAME", help="Write this one out instead.")
-@click.option(
-    "--to", type=click.Path(path_type=Path), help="With --get: a new file, or a folder; without it, standard output."
-)
+@click.option("--to", type=AbsolutePath(), help="With --get: a new file, or a folder; without it, standard output.")
 def attachments(record_id: str, archive: str | None, as_json: bool, name: str | None, to: Path | None) -> None:
     """List the files that are attached to a record, or write one out.
 

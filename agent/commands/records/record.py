@@ -28,6 +28,7 @@ from webarcfs.archive.catalogue.workflow import RULES, Decision, Right
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import format_time, parse_time
+from webarcfs.lazy_commands import AbsolutePath
 
 #: A number of more digits is none that SQLite could have.
 _DIGITS = 15
@@ -176,7 +177,7 @@ def _described(field: Field) -> dict[str, Any]:
 @archive_option
 @_publication
 @click.option("--format", "form", type=click.Choice(["xml", "json", "csv", "dc"]), default="xml", show_default=True)
-@click.option("--to", type=click.Path(path_type=Path, file_okay=False), help="A folder for several records as XML.")
+@click.option("--to", type=AbsolutePath(file_okay=False), help="A folder for several records as XML.")
 def export(
     record_ids: tuple[str, ...], archive: str | None, publication: str | None, form: str, to: Path | None
 ) -> None:

@@ -305,5 +305,5 @@ def _instead(root: Path) -> str:
 
 
 def default_root(given: str | None) -> Path:
-    """Return the archive of a command: its argument, else `$WEBARC_ARCHIVE`, else `/srv/webarc`."""
-    return Path(given or os.environ.get("WEBARC_ARCHIVE") or DEFAULT)
+    """Return the archive of a command, absolute: its argument, else `$WEBARC_ARCHIVE`, else `/srv/webarc`."""
+    return Path(given or os.environ.get("WEBARC_ARCHIVE") or DEFAULT).absolute()
