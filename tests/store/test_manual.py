@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
 from agent import manual
+from agent.cli import cli as agent_cli
 from agent.commands import COMMANDS
+from webarcfs.commands.cli import cli as reader_cli
 from webarcfs.mount import options
 from webarcfs.mount.process import cli
 
@@ -98,3 +101,20 @@ def test_lines_of_fstab() -> None:
         _, where, kind, wanted, dump, check = line.split()
         assert (kind, dump, check) == ("webarcfs", "0", "0") and where.startswith("/mnt/")
         assert options.parse([wanted])
+
+
+def helps(command: click.Command, context: click.Context | None = None) -> Iterator[str]:
+    """What `--help` of a command prints, and of the commands below it."""
+    own = click.Context(command, parent=context, info_name=command.name)
+    yield command.get_help(own)
+    for name in command.list_commands(own) if isinstance(command, click.Group) else ():
+        below = command.get_command(own, name)
+        assert below is not None
+        yield from helps(below, own)
+
+
+@pytest.mark.parametrize("program", [agent_cli, reader_cli, cli.mount, cli.umount])
+def test_no_help_names_requirements(program: click.Command) -> None:
+    """Their ids are for those who read the sources."""
+    for text in helps(program):
+        assert re.findall(r"/[A-Z][a-z]-[\d.]+/", text) == []

@@ -58,18 +58,16 @@ class CrawlSettings:
     depth: int = setting(
         validators.whole_or_unlimited(0, UNLIMITED),
         5,
-        "How many links away from a start URL a page may be, or `unlimited` (/Cr-1.1/).",
+        "How many links away from a start URL a page may be, or `unlimited`.",
         words=UNLIMITED,
     )
-    interval: Interval = setting(validators.interval, Interval(1, "day"), "Time from one crawl to the next (/Cr-1.2/).")
+    interval: Interval = setting(validators.interval, Interval(1, "day"), "Time from one crawl to the next.")
     max_instances: int = setting(
         validators.whole(1),
         4,
-        "wget processes at a time, one at most for a server; what [crawl] says, no crawl exceeds (/Cr-1.3/).",
+        "wget processes at a time, one at most for a server; what [crawl] says, no crawl exceeds.",
     )
-    filters: tuple[str, ...] = setting(
-        validators.list_of(validators.text), ("mime",), "Filter modules, in order (/Cr-1.4/)."
-    )
+    filters: tuple[str, ...] = setting(validators.list_of(validators.text), ("mime",), "Filter modules, in order.")
     robots: bool = setting(validators.boolean, True, "Obey robots.txt.")
     user_agent: str = setting(
         validators.text,
