@@ -19,7 +19,7 @@ from pathlib import Path
 from agent.importing.foreign import shown
 from agent.importing.parts import check, is_mirror
 from agent.jobfolder.names import named_after
-from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.errors import Damaged, UsageError
 
 #: What stands for standard input.
 STDIN = Path("-")
@@ -57,21 +57,36 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The sources of an import; `remarks` tell which files were left out."""
+    """The sources of an import; `remarks` tell which files were left out, `faults` which of a folder cannot be read."""
 
     sources: tuple[Source, ...]
     remarks: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progress = lambda *_: None) -> Chosen:
     """Return the files with their hashes, each content once.
 
     Standard input is written to a file without a name in the folder `spool`, which is there until `stack` ends. Raises
-    UsageError if there is no such path, or nothing in a folder; Damaged if a file has another format.
+    UsageError if there is no such path, or nothing in a folder; Damaged if a file has another format: one that was
+    named, or all that there are. Another one in a folder, which nobody chose, costs itself only.
     """
     remarks: list[str] = []
-    files = [found for path in paths for found in _files(path, spool, stack, remarks)]
-    packed = {path: _checked(path, name) for path, name in files}
+    faults: list[str] = []
+    files: list[tuple[Path, str]] = []
+    packed: dict[Path, set[str]] = {}
+    for given in paths:
+        for path, name in _files(given, spool, stack, remarks):
+            try:
+                packed[path] = _checked(path, name)
+            except Damaged as error:
+                if not given.is_dir():
+                    raise
+                faults.append(f"{error}; it is left out")
+            else:
+                files.append((path, name))
+    if not files and faults:
+        raise Damaged("\n".join(faults))
     whole = sum(path.stat().st_size for path, _ in files)
     sources: dict[str, Source] = {}
     done = 0
@@ -88,7 +103,7 @@ def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progr
         if source.is_among(sources.keys() - {source.digest}):
             del sources[source.digest]
             remarks.append(f"{source.name} is left out: its WARC files are among the others")
-    return Chosen(tuple(sources.values()), tuple(remarks))
+    return Chosen(tuple(sources.values()), tuple(remarks), tuple(faults))
 
 
 def files_of(paths: Sequence[Path], spool: Path, stack: ExitStack) -> tuple[Path, ...]:

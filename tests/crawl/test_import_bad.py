@@ -178,6 +178,22 @@ def test_other_formats_are_named(archive: Archive, tmp_path: Path, name: str) ->
     assert not [*archive.jobs.iterdir(), *archive.domains()]
 
 
+def test_a_file_of_a_folder_that_cannot_be_read_costs_itself_only(archive: Archive, tmp_path: Path) -> None:
+    """It is named, and the exit code says that something is missing; what is complete must not miss a thing."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.warc.gz").write_bytes(bz2.compress(b"".join(pages("bz")))[:-9])
+    (folder / "b.wacz").write_bytes(zipped()[:-1])
+    nothing = command("import", "--archive", archive.root, folder)
+    assert nothing.code == 2 and "a.warc.gz" in nothing.err and "b.wacz" in nothing.err
+    warcs.write(folder / "good.warc", pages("a"))
+    whole = command("import", "--archive", archive.root, "--complete", folder)
+    assert whole.code == 2 and not [*archive.jobs.iterdir(), *archive.domains()]
+    done = command("import", "--archive", archive.root, folder)
+    assert done.code == 3 and arcs(archive, HOST) == {"a"}
+    assert all(f"{folder / name}" in done.err for name in ("a.warc.gz", "b.wacz"))
+
+
 def test_spellings_that_other_tools_use() -> None:
     """Line ends without a carriage return, folded fields, fields twice, odd case, padding: all are read."""
     block = b"body"
