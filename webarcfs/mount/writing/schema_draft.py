@@ -11,11 +11,14 @@ import os
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import validation_log
 from webarcfs.archive.document.schemas import LARGEST, NAME, Schemas
 from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.errors import Exists, InvalidDocument, NotPermitted
 from webarcfs.archive.system.fsync import sync_folder
 from webarcfs.mount.writing.draft import Draft
+from webarcfs.view.caller import author
 from webarcfs.view.node import Node
 from webarcfs.view.state.ownership import Ownership
 from webarcfs.view.tree.schemas_folder import SCHEMAS, SchemaFolder
@@ -59,6 +62,12 @@ class SchemaDraft(Draft):
             _put(self.folder.path, self.path, body)
             self._stored, self.dirty = True, False
         self.hide()
+
+    def refused(self, archive: Archive, error: BaseException) -> None:
+        """Log an error of the writer's (/Xm-4/)."""
+        if isinstance(error, InvalidDocument):
+            who = author(self.maker.uid)
+            validation_log.refused(archive, f"{who.name} <{who.mail}>", f"/{SCHEMAS}/{self.path}", error)
 
 
 def _put(folder: Path, name: str, body: bytes) -> None:

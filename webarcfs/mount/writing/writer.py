@@ -13,12 +13,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from webarcfs.archive.document import validation_log
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.journal.journal import Journal
 from webarcfs.archive.model import name_rules
 from webarcfs.archive.model.addition import ArcVersion
-from webarcfs.archive.model.errors import Exists, InvalidDocument, Stale, WebarcError
+from webarcfs.archive.model.errors import Exists, Stale, WebarcError
 from webarcfs.mount.writing import preconditions
 from webarcfs.mount.writing.addition_names import NewNames, has, lookup
 from webarcfs.mount.writing.committer import Committer, Done
@@ -27,14 +26,14 @@ from webarcfs.mount.writing.document_buffer import DocumentBuffer, whole
 from webarcfs.mount.writing.document_close import BufferClose, DocumentWriter
 from webarcfs.mount.writing.draft import Draft, DraftFile, Drafts
 from webarcfs.mount.writing.schema_draft import SchemaDraft
-from webarcfs.view.caller import Caller, author
+from webarcfs.view.caller import Caller
 from webarcfs.view.node import Folder, Node
 from webarcfs.view.state.domain_states import DomainState
 from webarcfs.view.state.ownership import GRACE, Ownership
 from webarcfs.view.tree.files import StoredFile
 from webarcfs.view.tree.folders import StoredFolder
 from webarcfs.view.tree.root import current_folder
-from webarcfs.view.tree.schemas_folder import SCHEMAS, SchemaFolder
+from webarcfs.view.tree.schemas_folder import SchemaFolder
 from webarcfs.view.tree.view import View
 
 #: Folders of one state that are remembered.
@@ -360,10 +359,7 @@ class Writer:
             except BaseException as error:
                 draft.failed = True
                 _log.warning(".schemas/%s was not added: %s", draft.path, error)
-                if isinstance(error, InvalidDocument):
-                    who = author(draft.maker.uid)
-                    path = f"/{SCHEMAS}/{draft.path}"
-                    validation_log.refused(self._view.archive, f"{who.name} <{who.mail}>", path, error)
+                draft.refused(self._view.archive, error)
                 return error
             self.tell(draft.folder, draft.path)
         return None
