@@ -25,9 +25,11 @@ _log = logging.getLogger("webarc")
 
 
 @click.command("import")
-@click.argument("files", nargs=-1, metavar="FILE...", type=AbsolutePath())
+@click.argument("files", nargs=-1, metavar="FILE...", type=AbsolutePath(allow_dash=True))
 @archive_option
-@click.option("--list", "list_", metavar="FILE", help="Paths, one a line, beside FILE...", type=AbsolutePath())
+@click.option(
+    "--list", "list_", metavar="FILE", help="Paths, one a line, beside FILE...", type=AbsolutePath(allow_dash=True)
+)
 @click.option("--complete", is_flag=True, help="The files hold all that there was: remove what is missing in them.")
 @click.option("--publication", metavar="NAME", help="Whose crawl it is; its settings in webarc.toml hold.")
 @click.option("--accept-shrink", is_flag=True, help="With --complete: also if much less is left than there was.")
