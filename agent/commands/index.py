@@ -27,7 +27,7 @@ _NICE = 5
 @click.command()
 @archive_option
 @click.option("--anew", is_flag=True, help="Make the whole index anew, beside the one in use.")
-@click.option("--export", metavar="FILE", type=AbsolutePath(), help="Write its documents; see below.")
+@click.option("--export", metavar="FILE", type=AbsolutePath(allow_dash=True), help="Write its documents; see below.")
 def index(archive: str | None, anew: bool, export: Path | None) -> None:
     """Bring the full-text index in step with the archive.
 
