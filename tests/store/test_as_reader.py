@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,11 +28,13 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.history import versions
+from webarcfs.archive.index import query
 from webarcfs.archive.model.errors import BadCondition, NotFound, NotPermitted, SettingsError, UsageError
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, CommitTag, compact_time, format_time
 from webarcfs.client import WebarchiveClient
 from webarcfs.commands.cli import COMMANDS, cli
 from webarcfs.commands.place import Place, for_reader
+from webarcfs.gate import reader_query
 from webarcfs.gate.gate import Gate, Reader
 from webarcfs.gate.reader_repositories import ReaderRepositories
 
@@ -93,6 +97,38 @@ def _questions(tags: Sequence[CommitTag]) -> dict[str, list[list[str]]]:
         ],
         "cat": [[new, f"{_URL}a.html"], [old, f"{_URL}{_SECRET}.html"], [new, f"{_URL}{_SECRET}.html"]],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("term", ["1", "status > 0", "status > 0 OR likely(0)"])
+@pytest.mark.parametrize("place", ["where", "order_by"])
+def test_no_term_of_a_readers_condition_meets_a_hidden_row(tmp_path: Path, place: str, term: str) -> None:
+    """A term that fails for one URL alone would tell by its failure that a hidden row has it."""
+    archive, _ = _three(tmp_path)
+    narrowed = reader_query.narrowed(Gate(archive, Reader()))
+    assert narrowed is not None
+
+    def probe(name: str) -> list[str]:
+        attack = f"CASE WHEN url='{_URL}{name}' THEN abs(-9223372036854775807-1) ELSE 0 END"
+        terms = {"where": f"({term}) AND {attack} = 0"} if place == "where" else {"where": term, "order_by": attack}
+        return [each.url for each in query.ask(archive.database, **terms, narrowed=narrowed)]
+
+    with pytest.raises(BadCondition):  # the reader sees this row, so the attack works on it
+        probe("b.html")
+    assert probe(f"{_SECRET}.html") == probe("absent.html") != []
+
+
+def test_a_readers_view_is_made_before_the_condition_is_asked(tmp_path: Path) -> None:
+    """EXPLAIN: the gate's rows come from a subquery of their own, and nothing of the condition is inside it."""
+    archive, _ = _three(tmp_path)
+    narrowed = reader_query.narrowed(Gate(archive, Reader()))
+    assert narrowed is not None
+    with closing(sqlite3.connect(archive.database)) as connection:
+        narrowed(connection)
+        for condition in ("url = 'x'", "title LIKE 'x%'", "crawlTime > '2020' AND status < 400", "1 ORDER BY title"):
+            said = connection.execute(f"EXPLAIN QUERY PLAN SELECT url FROM metadata WHERE {condition}").fetchall()
+            plan = [text for _, parent, _, text in said if parent == 0]
+            assert plan[0] in ("CO-ROUTINE metadata", "MATERIALIZE metadata"), (condition, plan)
+            assert plan[1].startswith("SCAN metadata"), (condition, plan)
 
 
 def test_what_is_not_released_is_in_no_answer(tmp_path: Path) -> None:
