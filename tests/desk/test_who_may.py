@@ -375,7 +375,10 @@ def test_a_login_name_that_is_there_already_locks_nobody_out(own: World) -> None
     own.archive.settings.write_text(
         own.archive.settings.read_text() + '\n[desk]\nheader = "X-Staff"\nproxies = ["127.0.0.1"]\n'
     )
-    assert Client(own.served.port, headers={"X-Staff": "anna"}).get("/").status == 403, "of two it is nobody"
+    told = {name: Client(own.served.port, headers={"X-Staff": name}).get("/") for name in ("anna", "staff1", "bert")}
+    assert "Bert" in told["anna"].words and "Anna" not in told["anna"].words, "whose login name it is, not short name"
+    assert "Anna" in told["staff1"].words
+    assert told["bert"].status == 403, "the short name of a person who has a login name"
 
 
 def test_a_file_that_is_broken_by_hand_is_told_to_those_who_may_mend_it(own: World) -> None:

@@ -46,12 +46,16 @@ class Persons:
     def find(self, name: str, *, is_told: bool = False) -> Person | None:
         """Return the person of a short name, else of a login name; None without one.
 
-        `is_told`: a proxy says who it is, and means one of the two; then a name that two persons have is nobody's.
+        `is_told`: a proxy says who it is, by a login name: the short name stands for it only where a person has none. A
+        name that two persons have is nobody's.
         """
         known = self.all()
         if name in known and not is_told:
             return known[name]
-        found = [each for each in known.values() if name and name in (each.key, each.unix)]
+        if is_told:
+            found = [each for each in known.values() if name and name == (each.unix or each.key)]
+        else:
+            found = [each for each in known.values() if name and name == each.unix]
         return found[0] if len(found) == 1 else None
 
     def of_feed(self, secret: str) -> Person | None:
