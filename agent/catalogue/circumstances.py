@@ -6,7 +6,9 @@ import getpass
 import json
 import re
 import shlex
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from agent.capture.wgetcommand import BatchFiles, command
@@ -27,6 +29,10 @@ from webarcfs.archive.model.metadata import format_time, now
 #: A WARC's first record names the program that wrote it (WARC 1.1, `warcinfo`).
 _SOFTWARE = re.compile(rb"^software: *([^\r\n]{1,200})", re.MULTILINE)
 _HEAD = 4096
+_HIDDEN = "***"
+_HARMLESS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?[kmgKMGsmhd]?|on|off|yes|no", re.ASCII)
+# Options, whole or shortened, whose values are secrets or hold some, also where they look like numbers.
+_OF_SECRETS = re.compile(r"--?(?:h|us|p|f|b|co|ce|l|e|no-|i)|-[eU]", re.ASCII)
 
 
 def of_job(job: Job) -> Circumstances:
@@ -73,6 +79,7 @@ def wanted(publication: Publication, describe: DescribeSettings) -> dict[int, st
 def how(publication: Publication, instances: int) -> dict[int, str]:
     """Return how a publication is fetched: the fields 13 to 19, as far as settings tell them."""
     crawl = publication.crawl
+    shown = replace(crawl, wget_args=without_secrets(crawl.wget_args))
     return {
         13: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude))) or "none",
         14: UNLIMITED_WORD if crawl.depth == UNLIMITED else str(crawl.depth),
@@ -80,8 +87,34 @@ def how(publication: Publication, instances: int) -> dict[int, str]:
         16: ", ".join(crawl.exclude_extensions) or "none",
         17: f"{crawl.rate_limit} bytes a second" if crawl.rate_limit else "none",
         18: str(instances),
-        19: shlex.join(command(BatchFiles(Path(), 1), crawl, crawl.wait, Path("cookies"), speed=crawl.rate_limit)),
+        19: shlex.join(command(BatchFiles(Path(), 1), shown, crawl.wait, Path("cookies"), speed=crawl.rate_limit)),
     }
+
+
+def without_secrets(wget_args: Iterable[str]) -> tuple[str, ...]:
+    """Return further arguments of wget as readers may see them: names of options, and values that can be no secret.
+
+    A header, a password, a cookie or a proxy with its user is public once it is in a record. wget takes options
+    shortened and in several spellings, so the harmless are told, not the secret: a switch, and a number with its unit
+    where the option has no word of a secret.
+    """
+    shown = []
+    before = ""
+    for each in wget_args:
+        name, sign, value = each.partition("=")
+        if not name.startswith("-"):
+            shown.append(each if _may_show(before, each) else _HIDDEN)
+        elif name.startswith("--"):
+            shown.append(each if not sign or _may_show(name, value) else f"{name}={_HIDDEN}")
+        else:  # a short option may have its value right behind it
+            is_plain = not sign and _may_show(name[:2], name[2:])
+            shown.append(each if len(each) == 2 or is_plain else f"{each[:2]}{_HIDDEN}")
+        before = name
+    return tuple(shown)
+
+
+def _may_show(option: str, value: str) -> bool:
+    return _HARMLESS.fullmatch(value) is not None and _OF_SECRETS.match(option) is None
 
 
 def person_of_process() -> str:
