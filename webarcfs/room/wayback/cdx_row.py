@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
 
+import re2
+
 from webarcfs.gate.visible_captures import VisibleCapture
-from webarcfs.room.wayback.linear_pattern import BadPattern, LinearPattern, compile_pattern
 from webarcfs.room.wayback.timestamps import digits_of
 
 _FILTER = re.compile(r"(!?[=~]?|[=~]!)([a-z]+):(.*)", re.DOTALL)
@@ -25,6 +26,10 @@ _SAFE = "".join(map(chr, range(0x21, 0x7F)))
 NOTHING = "-"
 #: The type of what has none, as in the Wayback Machine.
 UNKNOWN = "unk"
+#: Longest expression, in characters.
+LONGEST_PATTERN = 200
+#: Most bytes of memory that RE2 takes for an expression: its program and its states.
+MOST_PATTERN_MEMORY = 1 << 20
 
 
 class Field(StrEnum):
@@ -88,12 +93,12 @@ class Filter:
     is_not: bool = False
     equals: str | None = None
     contains: str | None = None
-    pattern: LinearPattern | None = None
+    pattern: re2._Regexp | None = None
 
     def keeps(self, value: str) -> bool:
         """Return whether a row with this value stays."""
         if self.pattern is not None:
-            found = self.pattern.matches(value)
+            found = self.pattern.fullmatch(value) is not None
         elif self.contains is not None:
             found = self.contains in value
         else:
@@ -122,10 +127,25 @@ def parse_filter(text: str) -> Filter | CdxFault:
         return Filter(field, is_not, contains=value)
     if not set(value) & _SPECIAL:  # most are like that
         return Filter(field, is_not, equals=value)
-    pattern = compile_pattern(value)
-    if isinstance(pattern, BadPattern):
-        return CdxFault("filter", pattern.what)
-    return Filter(field, is_not, pattern=pattern)
+    return _pattern_filter(field, is_not, value)
+
+
+def _pattern_filter(field: Field, is_not: bool, text: str) -> Filter | CdxFault:
+    """Compile a stranger's expression. RE2 matches in time linear in the value, so no expression can run away."""
+    if len(text) > LONGEST_PATTERN:
+        return CdxFault("filter", f"an expression has {LONGEST_PATTERN} characters at most")
+    options = re2.Options()
+    options.max_mem = MOST_PATTERN_MEMORY
+    options.log_errors = False
+    options.dot_nl = True
+    options.never_capture = True
+    try:
+        # `re2.compile` would keep the last 128 expressions of strangers in memory.
+        return Filter(field, is_not, pattern=re2._Regexp(text, options))
+    except re2.error as error:
+        return CdxFault("filter", f"RE2 does not take the expression: {error.args[0].decode(errors='replace')}")
+    except UnicodeEncodeError:
+        return CdxFault("filter", "the expression is not UTF-8")
 
 
 def parse_collapse(text: str) -> Collapse | CdxFault:
