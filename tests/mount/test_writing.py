@@ -178,7 +178,12 @@ NAMES: dict[str, tuple[bytes, int | None]] = {
     "written by sed": (b"sedAb3xYz", errno.EPERM),
     "written by perl": (b"XXAb3xYz", errno.EPERM),
     "journal of SQLite": (b"notes.db-journal", errno.EPERM),
+    "lock of LibreOffice": (b".~lock.report.pdf#", errno.EPERM),
+    "lock of Emacs": (b".#notes.txt", errno.EPERM),
+    "saved by Emacs itself": (b"#notes.txt#", errno.EPERM),
     "hidden": (b".notes.txt", None),
+    "a hash": (b"#1", None),
+    "a hash at the end": (b"C#", None),
     "number": (b"4914", None),
     "sed's manual": (b"sed-1.txt", None),
     "journal": (b"a-journal.txt", None),
@@ -196,7 +201,7 @@ def test_names(desk: Desk) -> None:
     write(arc + b"/more/data.txt", b"y")
     desk.commit(Path(os.fsdecode(arc)))
     assert set(os.listdir(arc)) - own == {b"more", *(name for name, number in NAMES.values() if number is None)}
-    for name in (b".a.swp", b"4913", b"sedAb3xYz", b"x-journal"):
+    for name in (b".a.swp", b"4913", b"sedAb3xYz", b"x-journal", b".~lock.a.odt#", b".#a", b"#a#"):
         assert error_of(lambda name=name: os.rename(arc + b"/x.", arc + b"/" + name)) == errno.EPERM
         os.mkdir(arc + b"/" + name)
     assert desk.in_git(Path(os.fsdecode(arc + b"/caf\xe9"))) == b"x"

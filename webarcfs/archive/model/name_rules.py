@@ -14,8 +14,9 @@ LONGEST_NAME = 255
 #: Depth of folders inside an ARC: programs that walk them recursively (such as git) need as many levels.
 DEEPEST = 64
 # Temporary files beside an edited one, which a program removes again, but no user of an archive can: swap files of vim,
-# and the file by which it tests a folder; those of `sed -i` and `perl -i`; SQLite's journal.
-_LEFT_BEHIND = re.compile(r"\..*\.sw[a-z]|4913|(?:sed|XX)[A-Za-z0-9]{6}|.*-journal", re.DOTALL)
+# and the file by which it tests a folder; those of `sed -i` and `perl -i`; SQLite's journal; LibreOffice's locks, which
+# name a user and a host; Emacs' locks and the copies that it saves by itself.
+_LEFT_BEHIND = re.compile(r"\..*\.sw[a-z]|4913|(?:sed|XX)[A-Za-z0-9]{6}|.*-journal|\.~lock\..*#|\.#.*|#.*#", re.DOTALL)
 
 
 def check(folder: str, name: str) -> None:
