@@ -55,8 +55,9 @@ ORDER = (
     *(
         f"agent.{name}"
         for name in (
-            "system", "policy", "frontier", "jobfolder", "capture", "importing", "importing.exported", "pipeline",
-            "filters", "indexing", "stages", "reports", "converting", "catalogue", "jobs", "upkeep", "steps", "service",
+            "system", "policy", "frontier", "jobfolder", "capture", "importing.crawls", "importing",
+            "importing.exported", "pipeline", "filters", "indexing", "stages", "reports", "converting",
+            "catalogue", "jobs", "upkeep", "steps", "service",
             "acts", "desk", "desk.login", "desk.shared", "desk.look", "desk.pages", "desk.office", "desk.preview",
             "desk.server",
             "commands", "commands.control", "commands.records",
@@ -171,6 +172,9 @@ PURE = (
     "agent.policy.traps",
     "agent.policy.politeness",
     "agent.frontier.retries",
+    "agent.importing.crawls.cutting",
+    "agent.importing.crawls.grouping",
+    "agent.importing.crawls.naming",
     "agent.jobfolder.names",
     "agent.reports.tables",
     "webarcfs.content.htmlurls",
