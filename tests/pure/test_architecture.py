@@ -69,7 +69,7 @@ ORDER = (
 MOST = 12
 #: Module outside → our modules that may import it.
 ONLY = {
-    "pygit2": {"webarcfs.archive.git.objects", "webarcfs.archive.git.repository"},
+    "pygit2": {"webarcfs.archive.git.objects", "webarcfs.archive.git.repository", "webarcfs.content.line_differences"},
     "sqlite3": {
         "webarcfs.archive.index.query",
         "webarcfs.archive.index.database",

@@ -245,6 +245,7 @@ _DIFF = DiffPage(
     is_text=True,
     is_same=False,
     is_cut=True,
+    is_coarse=True,
     calendar=f"/web/*/{_PAGE}",
     old_frame=f"/web/1/{_PAGE}",
     new_frame=f"/web/2/{_PAGE}",

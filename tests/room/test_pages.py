@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote, urljoin
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
@@ -17,9 +22,11 @@ from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.archive.model.metadata import CET
+from webarcfs.content.line_differences import blocks
+from webarcfs.room import limits
 from webarcfs.room.look.language import negotiated
 from webarcfs.room.pages import about
-from webarcfs.room.pages.differences import compared
+from webarcfs.room.pages.differences import WordBudget, compared
 from webarcfs.room.views import Marked
 
 pytestmark = pytest.mark.store
@@ -292,9 +299,67 @@ def test_a_strange_program_searches_by_the_description_alone(room: Served) -> No
 
 
 def test_lines_are_compared_by_words() -> None:
-    lines = list(compared(["a b c d e", "same"], ["a b x d e", "same"]))
+    lines = list(compared(["a b c d e", "same"], ["a b x d e", "same"], WordBudget()))
     assert lines[0].old == Marked("a b c d e", ((4, 5),))
     assert lines[0].new == Marked("a b x d e", ((4, 5),))
+
+
+_LINES = {
+    "equal lines": (["a"] * 5_000, ["a"] * 4_900),
+    "few against many": (["a"] * 500, ["a"] * 5_000),
+    "lines in turn": (["a", "b"] * 2_500, ["b", "a"] * 2_500),
+    "words in turn": ([f"{n} " + "a b " * 499 for n in range(5)], [f"{n + 9} " + "b a " * 499 for n in range(5)]),
+    "many lines with many words": (
+        [f"{n} " + "a b " * 499 for n in range(1_000)],
+        [f"{n + 9_000} " + "b a " * 499 for n in range(1_000)],
+    ),
+    "random lines": tuple(random.Random(seed).choices("abc", k=5_000) for seed in (1, 2)),
+    "random words": tuple(
+        [" ".join(random.Random(n + seed).choices("abc", k=990)) for n in range(1_000)] for seed in (0, 5_000)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", _LINES)
+def test_no_pages_keep_a_comparison_busy(kind: str) -> None:
+    """difflib takes minutes to years for most of these."""
+    old, new = _LINES[kind]
+    budget = WordBudget()
+    begin = time.process_time()
+    lines = list(compared(old, new, budget))
+    assert time.process_time() - begin < 10
+    assert lines and budget.is_coarse is (kind in ("many lines with many words", "random words"))
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=12))
+def test_the_blocks_of_a_comparison_are_both_texts(old: list[str], new: list[str]) -> None:
+    found = list(blocks(old, new))
+    assert [text for each in found for text in old[each.old : each.old_end]] == old
+    assert [text for each in found for text in new[each.new : each.new_end]] == new
+    for each in found:
+        assert (old[each.old : each.old_end] == new[each.new : each.new_end]) is each.is_equal
+    assert all(one.is_equal != other.is_equal for one, other in pairwise(found))
+
+
+def test_a_page_whose_text_is_equal_has_no_lines_that_differ() -> None:
+    assert list(compared(["a", "b"], ["a", "b"], WordBudget())) == []
+
+
+def test_a_comparison_says_what_it_did_not_compare(tmp_path: Path) -> None:
+    made = archives.make_archive(tmp_path)
+    long = "\n".join(f"line {number}" for number in range(limits.DIFF_LINES))
+    words = "\n".join("a b " * 499 + str(number) for number in range(60))
+    urls = [f"http://{DOMAIN}/{name}" for name in ("long.txt", "words.txt")]
+    ends = (f"{long}\nold", words.replace("a b", "b a")), (f"{long}\nnew", words)
+    times = [FIRST, FIRST + timedelta(days=1)]
+    for when, texts in zip(times, ends, strict=True):
+        pages = {url: Page(text.encode(), "text/plain") for url, text in zip(urls, texts, strict=True)}
+        published(made, DOMAIN, pages, when)
+    recover(made)
+    with served(made) as found:
+        cut, coarse = (found.get(f"/diff/{digits(times[0])}..{digits(times[1])}/{url}").text for url in urls)
+    assert "Only the beginning was compared." in cut and "The text is the same" in cut
+    assert "Too much differs to compare all words" in coarse and "beginning" not in coarse
 
 
 def test_a_first_page_is_small(room: Served) -> None:

@@ -64,6 +64,8 @@ COMPARED: Final = 100_000
 #: Bytes and lines of a page that are compared with another version.
 DIFF_BYTES: Final = 2 * 1024 * 1024
 DIFF_LINES: Final = 5_000
+#: Words of changed lines that are compared; further lines are marked as a whole.
+DIFF_WORDS: Final = 100_000
 #: References of a page whose distance in time is looked up.
 EMBEDDED: Final = 100
 

@@ -93,7 +93,10 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True)
 class DiffPage:
-    """`/diff/<t1>..<t2>/<url>`: two versions of a page by their text; side by side, or one below the other."""
+    """`/diff/<t1>..<t2>/<url>`: two versions of a page by their text; side by side, or one below the other.
+
+    `is_cut`: only the beginning was compared. `is_coarse`: some lines are marked as a whole.
+    """
 
     url: str
     old: CalendarEntry
@@ -104,6 +107,7 @@ class DiffPage:
     is_text: bool
     is_same: bool
     is_cut: bool
+    is_coarse: bool
     calendar: str
     old_frame: str
     new_frame: str

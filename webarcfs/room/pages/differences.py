@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.content import visible_lines
+from webarcfs.content.line_differences import Block, blocks
 from webarcfs.gate.visible_captures import State
 from webarcfs.room import limits
 from webarcfs.room.memento_views import Change, DiffLine, DiffPage, Line
@@ -28,6 +30,14 @@ _LONGEST_LINE = 2_000
 _SIMILAR = 0.5
 
 
+@dataclass(slots=True)
+class WordBudget:
+    """How many words of changed lines may still be compared. `is_coarse`: some lines were marked as a whole."""
+
+    left: int = limits.DIFF_WORDS
+    is_coarse: bool = False
+
+
 def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: bool) -> DiffPage:
     """Return what changed in a page between two times. Raises NotFound where one of them does not show it."""
     services = visit.services
@@ -39,9 +49,13 @@ def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: boo
     bodies = [_body(services, domain, each.blob, each.size) for each in (a, b)]
     is_text = not any(visible_lines.is_binary(body) for body, _ in bodies)
     lines: tuple[DiffLine, ...] = ()
+    is_cut = any(cut for _, cut in bodies)
+    budget = WordBudget()
     if is_text and a.blob != b.blob:
-        texts = [visible_lines.lines(body)[: limits.DIFF_LINES + 1] for body, _ in bodies]
-        lines = tuple(compared(*texts))
+        texts = [visible_lines.lines(body) for body, _ in bodies]
+        is_cut = is_cut or any(len(text) > limits.DIFF_LINES for text in texts)
+        old_lines, new_lines = (text[: limits.DIFF_LINES] for text in texts)
+        lines = tuple(compared(old_lines, new_lines, budget))
     return DiffPage(
         url=url,
         old=entry(url, first, Change.SAME),
@@ -51,7 +65,8 @@ def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: boo
         other_view=f"{diff_path(first.seq, second.seq, url)}",
         is_text=is_text,
         is_same=a.blob == b.blob,
-        is_cut=any(cut for _, cut in bodies) or len(lines) > limits.DIFF_LINES,
+        is_cut=is_cut,
+        is_coarse=budget.is_coarse,
         calendar=calendar_path(url),
         old_frame=replay_path(digits_of(first.seq), Modifier.FRAME, url),
         new_frame=replay_path(digits_of(second.seq), Modifier.FRAME, url),
@@ -74,15 +89,17 @@ def _body(services: Services, domain: str, blob: str, size: int) -> tuple[bytes,
 # -- lines -------------------------------------------------------------------------------------------------------------
 
 
-def compared(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
-    """Yield the lines that differ, with some around them, and marks on the words that differ."""
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=len(old) > limits.DIFF_LINES // 10)
-    blocks = matcher.get_opcodes()
-    for number, (what, i1, i2, j1, j2) in enumerate(blocks):
-        if what == "equal":
-            yield from _same(old[i1:i2], is_first=number == 0, is_last=number == len(blocks) - 1)
+def compared(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> Iterator[DiffLine]:
+    """Yield the lines that differ, with some around them, and marks on the words that differ; none if none differs."""
+    found = list(blocks(old, new))
+    if all(block.is_equal for block in found):
+        return
+    for number, block in enumerate(found):
+        if block.is_equal:
+            same = old[block.old : block.old_end]
+            yield from _same(same, is_first=number == 0, is_last=number == len(found) - 1)
         else:
-            yield from _changed(old[i1:i2], new[j1:j2])
+            yield from _changed(old[block.old : block.old_end], new[block.new : block.new_end], budget)
 
 
 def _same(lines: Sequence[str], *, is_first: bool, is_last: bool) -> Iterator[DiffLine]:
@@ -96,29 +113,33 @@ def _same(lines: Sequence[str], *, is_first: bool, is_last: bool) -> Iterator[Di
     yield from (DiffLine(Line.SAME, Marked(each), Marked(each)) for each in lines[len(lines) - after :])
 
 
-def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
+def _changed(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> Iterator[DiffLine]:
     both = min(len(old), len(new))
     for a, b in zip(old, new, strict=False):
-        left, right = _words(a, b)
+        left, right = _words(a, b, budget)
         yield DiffLine(Line.REMOVED, left, right)
     yield from (DiffLine(Line.REMOVED, Marked(each), None) for each in old[both:])
     yield from (DiffLine(Line.ADDED, None, Marked(each)) for each in new[both:])
 
 
-def _words(a: str, b: str) -> tuple[Marked, Marked]:
+def _words(a: str, b: str, budget: WordBudget) -> tuple[Marked, Marked]:
     """Return two lines with marks on their words that differ; all of both where they have little in common."""
     whole = Marked(a, ((0, len(a)),) if a else ()), Marked(b, ((0, len(b)),) if b else ())
-    if max(len(a), len(b)) > _LONGEST_LINE:
+    if max(len(a), len(b)) > _LONGEST_LINE or budget.left <= 0:
+        budget.is_coarse = True
         return whole
-    words = [_WORDS.findall(each) for each in (a, b)]
-    matcher = difflib.SequenceMatcher(None, words[0], words[1], autojunk=False)
-    if matcher.ratio() < _SIMILAR:
+    old, new = (_WORDS.findall(line) for line in (a, b))
+    budget.left -= len(old) + len(new)
+    found = list(blocks(old, new))
+    same = sum(block.old_end - block.old for block in found if block.is_equal)
+    if 2 * same < _SIMILAR * (len(old) + len(new)):
         return whole
-    marks: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
-    for what, i1, i2, j1, j2 in matcher.get_opcodes():
-        if what != "equal":
-            for found, side, begin, end in ((marks[0], words[0], i1, i2), (marks[1], words[1], j1, j2)):
-                start = sum(map(len, side[:begin]))
-                if end > begin:
-                    found.append((start, start + sum(map(len, side[begin:end]))))
-    return Marked(a, tuple(marks[0])), Marked(b, tuple(marks[1]))
+    changed = [block for block in found if not block.is_equal]
+    return Marked(a, _marks(old, changed, is_old=True)), Marked(b, _marks(new, changed, is_old=False))
+
+
+def _marks(words: Sequence[str], changed: Sequence[Block], *, is_old: bool) -> tuple[tuple[int, int], ...]:
+    """Return where the changed words of a line begin and end, in characters."""
+    places = [0, *accumulate(map(len, words))]
+    spans = ((block.old, block.old_end) if is_old else (block.new, block.new_end) for block in changed)
+    return tuple((places[begin], places[end]) for begin, end in spans if end > begin)
