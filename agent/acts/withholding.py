@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import NotFound, UsageError
-from webarcfs.archive.model.metadata import parse_time
+from webarcfs.archive.index.captures import CaptureIndex, Span
+from webarcfs.archive.model.errors import Busy, DatabaseDamaged, NotFound, UsageError
+from webarcfs.archive.model.metadata import from_epoch, now, parse_time
 from webarcfs.gate import access_file
-from webarcfs.gate.access_rules import Access, AccessRule
+from webarcfs.gate.access_rules import Access, AccessRule, key_spans, plain_key, strict
 
 # A colon before a digit precedes a port, as in `localhost:8080`, and does not end a scheme.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """The rules of one withholding, a rule a spelling, and how many archived URLs they take from all readers.
+
+    `count` is None where webarc.db cannot say it.
+    """
+
+    rules: tuple[AccessRule, ...]
+    count: int | None
+
+    @property
+    def id(self) -> str:
+        """The id by which it is lifted."""
+        return self.rules[0].id
 
 
 def withhold(
@@ -27,8 +45,9 @@ def withhold(
     answer: str = Access.BLOCK,
     captured: str = "",
     lapses: str = "",
-) -> list[AccessRule]:
-    """Add a rule for each URL, or all that begin with one that ends in `*`; return the rules.
+    exact: bool = False,
+) -> list[Withheld]:
+    """Withhold each URL in all its spellings (`exact`: in this one), or all that begin with one that ends in `*`.
 
     `captured` is a span `FROM..TO`, `lapses` a date; empty: all captures, and no end. Raises UsageError for what cannot
     be understood, before anything is written, and what `access_file.withhold` raises.
@@ -37,23 +56,51 @@ def withhold(
         raise UsageError("give the URLs of the pages")
     if not reason.strip():
         raise UsageError("give a reason; people will ask for it")
+    if exact and any(url.endswith("*") for url in urls):
+        raise UsageError("a URL that ends in * means many, and --exact one")
     after, before = span(captured)
     until = time(lapses)
-    checked = [_checked(each) for each in urls]
-    return [
+    checked = [_checked(url) for url in urls]
+    added = [
         access_file.withhold(
-            archive, each, acting.name, reason.strip(), access=Access(answer), after=after, before=before, lapses=until
+            archive, url, acting.name, reason.strip(),
+            access=Access(answer), after=after, before=before, lapses=until, exact=exact,
         )
-        for each in checked
-    ]
+        for url in checked
+    ]  # fmt: skip
+    return [Withheld(rules, count_urls(archive, rules)) for rules in added]
 
 
-def lift(archive: Archive, rule_id: str, acting: Acting) -> AccessRule:
-    """Take a rule back, and return it. Raises NotFound if there is none."""
-    lifted = access_file.lift(archive, rule_id, acting.name) if rule_id else None
-    if lifted is None:
+def count_urls(archive: Archive, rules: Sequence[AccessRule]) -> int | None:
+    """Return how many archived URLs some rules in force take from readers without a name; None if it cannot be told."""
+    spans = {span for rule in rules for span in key_spans(rule)}
+    urls: set[str] = set()
+    try:
+        in_force, at = access_file.load(archive), now()
+        with CaptureIndex(archive.database) as index:
+            for low, high in spans:
+                for row in index.below(Span(low, high)):
+                    key = plain_key(row.surt)
+                    if row.url not in urls and any(rule.fits(key) for rule in rules):
+                        deciding = in_force.find(row.url, "", from_epoch(row.captured), at)
+                        if deciding is not None and deciding.access is not Access.ALLOW:
+                            urls.add(row.url)
+    except (Busy, DatabaseDamaged, NotFound):
+        return None
+    return len(urls)
+
+
+def lift(archive: Archive, rule_id: str, acting: Acting) -> tuple[AccessRule, ...]:
+    """Take back what was withheld under an id, and return its rules. Raises NotFound if there are none."""
+    lifted = access_file.lift(archive, rule_id, acting.name) if rule_id else ()
+    if not lifted:
         raise NotFound(f"there is no rule {rule_id}; `webarc-agent withhold --list` lists them")
     return lifted
+
+
+def rules_above(archive: Archive, lifted: AccessRule) -> list[AccessRule]:
+    """Return the rules that still take away what a rule did that was lifted."""
+    return [rule for rule in strict(access_file.load(archive).rules) if rule.fits(lifted.prefix)]
 
 
 def start_url(url: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from importlib.util import find_spec
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import click
 
 from agent.acts import withholding
+from agent.acts.withholding import Withheld
 from agent.commands.common import archive_option, opened
 from webarcfs.archive.catalogue import people as persons
 from webarcfs.archive.catalogue.people import Person
@@ -18,6 +20,8 @@ from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import format_time
 from webarcfs.gate import access_file
 from webarcfs.gate.access_rules import Access, AccessRule
+
+_log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -33,13 +37,17 @@ from webarcfs.gate.access_rules import Access, AccessRule
 )
 @click.option("--captured", metavar="FROM..TO", help="Only captures of this time (CET); one end may be missing.")
 @click.option("--lapses", metavar="DATE", help="The rule ends by itself.")
+@click.option("--exact", is_flag=True, help="Only this spelling of the URL.")
 @click.option("--list", "as_list", is_flag=True, help="Show the rules.")
-@click.option("--lift", metavar="ID", help="Take a rule back.")
+@click.option("--lift", metavar="ID", help="Take back what was withheld under this id.")
 @click.option("--json", "as_json", is_flag=True, help="With --list: an object a line.")
 def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift: str | None, **said: Any) -> None:
     """Take pages away from readers, in all snapshots: by URL, or all that begin with one (`http://host/folder/*`).
 
     The archive keeps them, and the mount shows them. It takes effect at once, and stays until it is lifted.
+
+    All spellings of a URL are taken away: http and https, with and without `www.`, in any case of letters, and both
+    `/folder/` and `/folder/index.html`, which are listed. The number of archived URLs that readers lose is printed.
 
     \b
     Examples:
@@ -57,10 +65,14 @@ def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift:
         return
     acting = persons.acting(place, Right.WITHDRAW)
     if lift is not None:
-        lifted = withholding.lift(place, lift, acting)
-        click.echo(f"{lifted.url or lifted.key}: readers may see it again")
+        for rule in withholding.lift(place, lift, acting):
+            above = withholding.rules_above(place, rule)
+            if above:
+                _log.warning("%s is still withheld, by %s", rule.url or rule.key, ", ".join(sorted(map(_name, above))))
+            else:
+                click.echo(f"{rule.url or rule.key}: readers may see it again")
         return
-    found = withholding.withhold(
+    added = withholding.withhold(
         place,
         urls,
         acting,
@@ -68,9 +80,27 @@ def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift:
         answer=said["answer"],
         captured=said["captured"] or "",
         lapses=said["lapses"] or "",
+        exact=said["exact"],
     )
-    for rule in found:
+    for withheld in added:
+        _print(withheld)
+
+
+def _print(withheld: Withheld) -> None:
+    """Print the rules of one withholding and what they take away; warn if that is nothing."""
+    for rule in withheld.rules:
         click.echo(f"{rule.id} {rule.url}")
+    spellings = " or ".join(rule.url for rule in withheld.rules)
+    if withheld.count is None:
+        _log.warning("webarc.db cannot say how many archived URLs %s takes away", withheld.id)
+        return
+    click.echo(f"{withheld.id} takes {withheld.count} archived URL{'' if withheld.count == 1 else 's'} away")
+    if not withheld.count:
+        _log.warning("no archived URL is %s; the rule holds for what is captured later", spellings)
+
+
+def _name(rule: AccessRule) -> str:
+    return rule.id or rule.key
 
 
 def _fields(rule: AccessRule) -> dict[str, str]:

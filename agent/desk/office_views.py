@@ -10,10 +10,10 @@ from agent.desk.views import FieldSet, FormField
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """A rule of access."""
+    """A rule of access, about an address in its spellings."""
 
     id: str
-    what: str
+    addresses: tuple[str, ...]
     access: str
     user: str
     span: str

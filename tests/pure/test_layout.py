@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from tests.support.urls import canonical_urls, raw_urls
 from webarcfs.archive.model import arc_paths
-from webarcfs.archive.model.arc_paths import LONGEST_SEGMENT, VECTORS, arc_path, data_name, is_data_file, is_reserved
+from webarcfs.archive.model.arc_paths import (
+    LONGEST_SEGMENT,
+    VECTORS,
+    arc_path,
+    data_name,
+    is_data_file,
+    is_reserved,
+    spellings,
+)
 from webarcfs.archive.model.url import canonical, parse
 
 pytestmark = pytest.mark.pure
@@ -115,3 +123,27 @@ def test_blog_and_blog_x_live_together() -> None:
 
 def test_split() -> None:
     assert arc_paths.split("/e.org/a/b") == ("e.org", "a/b") == arc_paths.split("e.org/a/b")
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("HTTP://E.org", ["http://e.org/", "http://e.org/index.html"]),
+        ("https://e.org/a/./index%2Ehtml?b=1#c", ["https://e.org/a/index.html?b=1", "https://e.org/a/?b=1"]),
+        ("http://e.org/a/?", ["http://e.org/a/?", "http://e.org/a/index.html?"]),
+        ("http://e.org/a", ["http://e.org/a"]),
+        ("http://e.org/index.html/b", ["http://e.org/index.html/b"]),
+        ("http://e.org/%2Findex.html", ["http://e.org/%2Findex.html"]),
+        ("http://e.org/INDEX.HTML", ["http://e.org/INDEX.HTML"]),
+    ],
+)
+def test_the_spellings_of_a_place(url: str, expected: list[str]) -> None:
+    assert list(spellings(url)) == expected
+    assert len({arc_path(spelling) for spelling in expected}) == 1
+
+
+@pytest.mark.parametrize("url", [url for url, _, _ in VECTORS])
+def test_urls_of_one_scheme_share_a_place_only_as_spellings(url: str) -> None:
+    same = {canonical(other) for other, _, _ in VECTORS if arc_path(canonical(other)) == arc_path(canonical(url))}
+    scheme = canonical(url).partition(":")[0]
+    assert {other for other in same if other.startswith(f"{scheme}:")} <= set(spellings(url))

@@ -14,6 +14,7 @@ from datetime import datetime
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config import toml_file
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.arc_paths import spellings
 from webarcfs.archive.model.errors import SettingsError
 from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system import locks
@@ -65,32 +66,39 @@ def withhold(
     before: datetime | None = None,
     lapses: datetime | None = None,
     user: str = "",
-) -> AccessRule:
-    """Add a rule for a URL, or for all that begin with it where it ends in `*`; return it.
+    exact: bool = False,
+) -> tuple[AccessRule, ...]:
+    """Add a rule for each spelling of a URL, or one for all URLs that begin with it where it ends in `*`.
 
-    Raises UrlRefused, SettingsError for a file with faults, OSError.
+    `exact`: for this spelling alone. Return the rules, which share an id. Raises UrlRefused, SettingsError for a file
+    with faults, OSError.
     """
-    key = rule_key(url.removesuffix("*"), exact=not url.endswith("*"))
+    many = url.endswith("*")
+    urls = (url,) if many or exact else (url, *spellings(url)[1:])
+    keys = [rule_key(spelling.removesuffix("*"), exact=not many) for spelling in urls]
     at = format_time(now())
-    name = hashlib.sha256(f"{key} {access} {user} {after} {before} {at}".encode()).hexdigest()[:8]
-    rule = AccessRule(
-        key=key, access=access, user=user, after=after, before=before, lapses=lapses,
-        url=url, id=name, reason=reason, by=person, at=at,
+    name = hashlib.sha256(f"{keys[0]} {access} {user} {after} {before} {at}".encode()).hexdigest()[:8]
+    rules = tuple(
+        AccessRule(
+            key=key, access=access, user=user, after=after, before=before, lapses=lapses,
+            url=spelling, id=name, reason=reason, by=person, at=at,
+        )
+        for key, spelling in zip(keys, urls, strict=True)
     )  # fmt: skip
-    _change(archive, lambda rules: rules.with_rule(rule), person, f"withhold {url}: {reason}")
-    return rule
+    _change(archive, lambda known: AccessRules((*known.rules, *rules)), person, f"withhold {url}: {reason}")
+    return rules
 
 
-def lift(archive: Archive, rule_id: str, person: str) -> AccessRule | None:
-    """Remove the rule of an id, and return it; None if there is none."""
+def lift(archive: Archive, rule_id: str, person: str) -> tuple[AccessRule, ...]:
+    """Remove the rules of an id, and return them; none if there are none."""
     lifted: list[AccessRule] = []
 
     def without(rules: AccessRules) -> AccessRules:
-        lifted.extend(each for each in rules.rules if each.id == rule_id)
-        return AccessRules(tuple(each for each in rules.rules if each.id != rule_id))
+        lifted.extend(rule for rule in rules.rules if rule.id == rule_id)
+        return AccessRules(tuple(rule for rule in rules.rules if rule.id != rule_id))
 
     _change(archive, without, person, f"lift {rule_id}")
-    return lifted[0] if lifted else None
+    return tuple(lifted)
 
 
 def _change(archive: Archive, change: Callable[[AccessRules], AccessRules], person: str, message: str) -> None:

@@ -116,10 +116,6 @@ class AccessRules:
             if place >= 0 and self._prefixes[place] == prefix:
                 yield from (each for each in self.rules if each.prefix == prefix)
 
-    def with_rule(self, rule: AccessRule) -> AccessRules:
-        """Return them with one more."""
-        return AccessRules((*self.rules, rule))
-
     def __str__(self) -> str:
         """Return the content of the file."""
         return "".join(f"{_line(each)}\n" for each in self.rules)
@@ -212,7 +208,17 @@ def _line(rule: AccessRule) -> str:
 
 def hosts(rules: Iterable[AccessRule]) -> list[str]:
     """Return the beginnings of keys, up to the host, of all URLs that the rules may fit; also of keys with `www`."""
-    return sorted({re.split(r"[:)]", rule.prefix, maxsplit=1)[0].rstrip(",") for rule in rules})
+    return sorted({_host_of(rule) for rule in rules})
+
+
+def key_spans(rule: AccessRule) -> list[tuple[str, str]]:
+    """Return spans of keys, also of those with `www`, in which all URLs of a rule that names a whole host lie."""
+    ends = (")", ":", "," if rule.key.endswith(",") else ",www")
+    return [(f"{_host_of(rule)}{end}", f"{_host_of(rule)}{end[:-1]}{chr(ord(end[-1]) + 1)}") for end in ends]
+
+
+def _host_of(rule: AccessRule) -> str:
+    return re.split(r"[:)]", rule.prefix, maxsplit=1)[0].rstrip(",")
 
 
 def strict(rules: Iterable[AccessRule]) -> list[AccessRule]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from starlette.responses import Response
@@ -34,7 +35,8 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     )
     fields = (
         FormField(name="url", label=text(words.msgid("Address")), value=visit.typed("url", visit.parameter("url")),
-                  help=text(words.msgid("One a line; with * at its end, all addresses that begin so.")), kind="area"),
+                  kind="area", help=text(words.msgid(
+                      "One a line, withheld in all spellings; with * at its end, all addresses that begin so."))),
         FormField(name="reason", label=text(words.msgid("Reason")), value=visit.typed("reason", ""),
                   help=text(words.msgid("Kept with the rule; told to readers of a page that is said to be withheld."))),
         FormField(name="answer", label=text(words.msgid("Readers are told")), value=visit.typed("answer", "block"),
@@ -51,16 +53,25 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         if each.closed_for is not None
     )
     view = AccessPage(
-        rules=tuple(_row(each) for each in reversed(rules)), closed=closed, fields=fields, state="", fault=fault
+        rules=tuple(map(_row, reversed(_by_id(rules)))), closed=closed, fields=fields, state="", fault=fault
     )
     return visit.page(view)
 
 
-def _row(rule: AccessRule) -> RuleRow:
+def _by_id(rules: Iterable[AccessRule]) -> list[list[AccessRule]]:
+    """Return the rules in groups: the spellings of an address share an id and all else, and are lifted together."""
+    groups: dict[AccessRule, list[AccessRule]] = {}
+    for rule in rules:
+        groups.setdefault(replace(rule, key="" if rule.id else rule.key, url=""), []).append(rule)
+    return list(groups.values())
+
+
+def _row(rules: Sequence[AccessRule]) -> RuleRow:
+    rule = rules[0]
     ends = ["" if each is None else format_time(each) for each in (rule.after, rule.before)]
     return RuleRow(
         id=rule.id,
-        what=rule.url or rule.key,
+        addresses=tuple(spelling.url or spelling.key for spelling in rules),
         access=str(rule.access),
         user=rule.user,
         span="..".join(ends) if any(ends) else "",
@@ -77,14 +88,27 @@ def withhold(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     form = visit.form
     urls = [line.strip() for line in form.raw("url").splitlines() if line.strip()]
     answer = form.one("answer") if form.one("answer") in set(Access) else str(Access.BLOCK)
-    withholding.withhold(
+    added = withholding.withhold(
         visit.desk.archive, urls, visit.acting, reason=form.one("reason"), answer=answer,
         captured=form.one("captured"), lapses=form.one("lapses"),
     )  # fmt: skip
-    return visit.led("/access", words.msgid("Readers do not see it any more."))
+    text = visit.desk.look_up(visit.language)
+    for withheld in added:
+        url = withheld.rules[0].url
+        if withheld.count == 0:
+            told = text(words.msgid("No archived address is %(url)s. It holds for what is captured later."))
+            visit.desk.sessions.say(visit.session, "fault", told % {"url": url})
+        elif withheld.count is None:
+            visit.desk.sessions.say(visit.session, "done", words.msgid("Readers do not see it any more."))
+        else:
+            told = text(words.msgid("Readers do not see %(url)s any more. Archived addresses: %(count)s."))
+            visit.desk.sessions.say(visit.session, "done", told % {"url": url, "count": withheld.count})
+    return visit.led("/access")
 
 
 def lift(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Take a rule back."""
-    withholding.lift(visit.desk.archive, visit.form.one("rule"), visit.acting)
+    """Take back what was withheld under an id."""
+    lifted = withholding.lift(visit.desk.archive, visit.form.one("rule"), visit.acting)
+    if any(withholding.rules_above(visit.desk.archive, rule) for rule in lifted):
+        return visit.led("/access", words.msgid("Another rule still withholds it."), "fault")
     return visit.led("/access", words.msgid("Readers may see it again."))

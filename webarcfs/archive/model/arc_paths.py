@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from dataclasses import replace
 from typing import Final
 
-from webarcfs.archive.model.url import Url, parse
+from webarcfs.archive.model.url import Url, canonical, parse
 
 #: Longest segment, in bytes of UTF-8. Below the 255 of Linux filesystems it leaves room for suffixes of programs.
 LONGEST_SEGMENT = 200
@@ -47,6 +48,16 @@ def arc_path(url: str) -> str:
     segments = parts.path.split("/")[1:]
     folders = [_segment(segment) for segment in segments[:-1]]
     return "/".join([parts.domain, *folders, _last(segments[-1], parts)])
+
+
+def spellings(url: str) -> tuple[str, ...]:
+    """Return the canonical URLs of this scheme that have the ARC of `url`, its own first. Raises UrlRefused."""
+    own = parse(canonical(url))
+    folder, _, last = own.path.rpartition("/")
+    if last not in ("", DIRECTORY_INDEX):
+        return (str(own),)
+    other = replace(own, path=f"{folder}/{'' if last else DIRECTORY_INDEX}")
+    return str(own), str(other)
 
 
 def data_name(url: str) -> str:

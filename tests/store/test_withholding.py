@@ -1,0 +1,152 @@
+"""`withhold`: all spellings of a page, counted, and given back together."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import tempfile
+from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from agent.acts import withholding
+from agent.indexing import fulltext
+from agent.indexing.recovery import recover
+from tests.support import archives
+from tests.support.crawls import run_command
+from tests.support.readercommand import webarc
+from tests.support.rooms import Page, digits, published, served
+from webarcfs.archive.catalogue.people import Acting
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.metadata import CET
+from webarcfs.gate import access_file
+
+pytestmark = pytest.mark.store
+
+_DOMAIN, _WORD = "www.example.org", "zymurgical"
+_HOME = f"http://{_DOMAIN}/"
+_WHEN = datetime(2020, 1, 1, 12, tzinfo=CET)
+_ANNA = Acting("anna", None)
+#: The spellings of three places: as one may be archived, and as one may be typed.
+_PLACES = {
+    "folder": (f"{_HOME}dir/", f"{_HOME}dir/index.html"),
+    "home": (_HOME, f"{_HOME}index.html"),
+    "query": (f"{_HOME}dir/?a=1", f"{_HOME}dir/index.html?a=1"),
+}
+
+
+def _page(word: str) -> Page:
+    return Page(f"<title>{word}</title><p>{word}".encode(), title=word)
+
+
+def _archive(folder: Path, url: str, **more: Page) -> Archive:
+    archive = archives.make_archive(folder)
+    pages = {f"{_HOME}other.html": _page("other"), url: _page(_WORD)}
+    published(archive, _DOMAIN, pages | {f"{_HOME}{name}.html": page for name, page in more.items()}, _WHEN)
+    recover(archive)
+    fulltext.bring_in_step(archive)
+    return archive
+
+
+def _doors(archive: Archive, urls: tuple[str, ...]) -> set[str]:
+    """The doors by which a reader gets the page."""
+    root, found = str(archive.root), set()
+    with served(archive) as room:
+        for url in urls:
+            paths = {
+                "replay": f"/web/{digits(_WHEN)}mp_/{url}",
+                "as it was sent": f"/web/{digits(_WHEN)}id_/{url}",
+                "room's search": f"/search?q={_WORD}",
+                "versions": f"/versions?url={quote(url, safe='')}",
+            }
+            found |= {name for name, path in paths.items() if f"<p>{_WORD}" in room.get(path).text}
+            found |= {"cdx"} if room.get(f"/cdx?url={quote(url, safe='')}").text.strip() else set()
+    answers = {
+        "search": webarc("search", _WORD, "--archive", root, "--as-reader"),
+        "query": webarc("query", f"title = '{_WORD}'", "--format", "csv", "--archive", root, "--as-reader"),
+    }
+    exported = Path(tempfile.mkdtemp(dir=archive.root.parent)) / "x.warc.gz"
+    assert webarc("export", str(exported), "--archive", root, "--as-reader").returncode == 0
+    found |= {"export"} if _WORD.encode() in gzip.decompress(exported.read_bytes()) else set()
+    return found | {name for name, answer in answers.items() if _WORD in answer.stdout}
+
+
+@pytest.mark.parametrize("place", _PLACES)
+@pytest.mark.parametrize("archived", [0, 1])
+@pytest.mark.parametrize("typed", [0, 1])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_nobody_gets_a_page_that_is_withheld_by_any_spelling(
+    tmp_path: Path, place: str, archived: int, typed: int, scheme: str
+) -> None:
+    urls = _PLACES[place]
+    archive = _archive(tmp_path, urls[archived])
+    assert {"replay", "as it was sent", "cdx", "search", "query", "export"} <= _doors(archive, urls)
+    spelling = urls[typed].replace("http:", f"{scheme}:")
+    (withheld,) = withholding.withhold(archive, [spelling], _ANNA, reason="court")
+    assert _doors(archive, urls) == set()
+    assert withheld.count == 1
+    assert [rule.url.partition(":")[2] for rule in withheld.rules] == [
+        urls[each].partition(":")[2] for each in (typed, 1 - typed)
+    ]
+    withholding.lift(archive, withheld.id, _ANNA)
+    assert access_file.load(archive).rules == ()
+
+
+def test_the_command_lists_the_spellings_and_gives_all_of_them_back(tmp_path: Path) -> None:
+    archive = _archive(tmp_path, f"{_HOME}dir/")
+    done = run_command("withhold", f"{_HOME}dir/index.html", "--reason", "court", "--archive", archive.root)
+    mark = done.out.split()[0]
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        f"{mark} {_HOME}dir/index.html", f"{mark} {_HOME}dir/", f"{mark} takes 1 archived URL away",
+    ]  # fmt: skip
+    again = run_command("withhold", f"{_HOME}dir/*", "--reason", "court", "--archive", archive.root)
+    lifted = run_command("withhold", "--lift", mark, "--archive", archive.root)
+    assert lifted.code == 0 and lifted.out == "" and lifted.err.count(again.out.split()[0]) == 2
+    lifted = run_command("withhold", "--lift", again.out.split()[0], "--archive", archive.root)
+    assert lifted.out == f"{_HOME}dir/*: readers may see it again\n" and lifted.err == ""
+    assert access_file.load(archive).rules == ()
+
+
+def test_what_takes_nothing_away_is_a_warning(tmp_path: Path) -> None:
+    archive = _archive(tmp_path, f"{_HOME}dir/")
+    done = run_command("withhold", f"{_HOME}dri/", "--reason", "court", "--archive", archive.root)
+    assert done.code == 0 and "takes 0 archived URLs away" in done.out
+    assert f"no archived URL is {_HOME}dri/ or {_HOME}dri/index.html;" in done.err
+    archive.database.unlink()
+    done = run_command("withhold", f"{_HOME}dir/", "--reason", "court", "--archive", archive.root)
+    assert done.code == 0 and re.search("webarc.db cannot say how many", done.err) and "takes" not in done.out
+
+
+def test_exact_takes_one_spelling(tmp_path: Path) -> None:
+    archive = _archive(tmp_path, f"{_HOME}dir/")
+    (withheld,) = withholding.withhold(archive, [f"{_HOME}dir/index.html"], _ANNA, reason="court", exact=True)
+    assert [rule.url for rule in withheld.rules] == [f"{_HOME}dir/index.html"] and withheld.count == 0
+    (withheld,) = withholding.withhold(archive, [f"{_HOME}dir/"], _ANNA, reason="court", exact=True)
+    assert len(withheld.rules) == 1 and withheld.count == 1
+    with pytest.raises(UsageError):
+        withholding.withhold(archive, [f"{_HOME}dir/*"], _ANNA, reason="court", exact=True)
+
+
+def test_the_number_is_of_urls_that_readers_lose(tmp_path: Path) -> None:
+    """Also of redirects, of hosts with `www`, within the span of time, and not of what another rule allows."""
+    archive = _archive(tmp_path, f"{_HOME}dir/", one=_page("1"), two=_page("2"))
+    published(archive, "sub.example.org", {"http://sub.example.org/": _page("sub")}, _WHEN)
+    later = _WHEN + timedelta(days=1)
+    published(archive, _DOMAIN, {f"{_HOME}one.html": _page("3")}, later, redirects={f"{_HOME}old": f"{_HOME}one.html"})
+    recover(archive)
+
+    def count(url: str, captured: str = "") -> int | None:
+        (withheld,) = withholding.withhold(archive, [url], _ANNA, reason="court", captured=captured)
+        withholding.lift(archive, withheld.id, _ANNA)
+        return withheld.count
+
+    assert count("http://example.org/*") == 5
+    assert count("http://EXAMPLE.org/OLD") == 1
+    assert count(f"{_HOME}*", "2020-01-02..") == 2
+    assert count("http://sub.example.org/index.html") == 1
+    archive.access_rules.write_text('org,example)/one.html### - {"access": "allow"}\n')
+    assert count("http://example.org/*") == 4
