@@ -23,7 +23,7 @@ def captures(count: int, step: int = 3_600) -> list[VisibleCapture]:
     return [
         VisibleCapture(
             url=URL, path="/e.org/a", surt="org,e)/a?b=c", since=NEW_YEAR + place * step, last=NEW_YEAR + place * step,
-            until=NEVER, captured=0, status=200, blob=f"{place:040x}",
+            until=NEVER, captured=NEW_YEAR + place * step, status=200, blob=f"{place:040x}",
         )
         for place in range(count)
     ]  # fmt: skip

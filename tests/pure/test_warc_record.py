@@ -55,7 +55,7 @@ def test_a_page_is_read_back() -> None:
         "WARC-Type": "response",
         "WARC-Record-ID": f"<urn:uuid:{record_id(PAGE, TAG)}>",
         "WARC-Target-URI": PAGE.url,
-        "WARC-Date": "2026-01-01T00:00:00Z",
+        "WARC-Date": "2025-12-31T23:50:00Z",
         "WARC-Payload-Digest": f"sha1:{base64.b32encode(hashlib.sha1(BODY).digest()).decode()}",
         "Webarcfs-Commit-Tag": TAG,
         "Content-Type": "application/http; msgtype=response",

@@ -257,6 +257,7 @@ _FRAME = FramePage(
     sandbox="allow-forms allow-downloads allow-top-navigation-by-user-activation",
     date=START,
     captured=START - timedelta(days=3),
+    is_unchanged=False,
     furthest=9,
     previous=Link(f"/web/20050701020000/{_PAGE}", "2005-07-01T03:00:00+01:00"),
     following=Link(f"/web/20050902020000/{_PAGE}", "2005-09-02T03:00:00+01:00"),
@@ -400,6 +401,7 @@ EMPTY: dict[str, object] = {
     "diff of the text alone": replace(_DIFF, lines=(), is_cut=False),
     "frame": FramePage(
         url="http://e.org/", title="", source="/web/1mp_/http://e.org/", sandbox="", date=START, captured=START,
+        is_unchanged=False,
         furthest=None, previous=None, following=None, first=None, last=None, calendar="/web/*/http://e.org/",
         differences="", raw="/web/1id_/http://e.org/", search="", record=None, has_scripts=False, runs_scripts=False,
     ),

@@ -45,6 +45,7 @@ class Page:
     title: str = ""
     status: int = 200
     head: bytes = b""
+    captured: datetime | None = None  # where the server sent it later than the crawl began
 
     @property
     def sent(self) -> bytes:
@@ -78,7 +79,7 @@ def published(
         if page is not None:
             meta = MetaData(
                 url, page.mime_type, page.title or f"Title of {path}", f"/{domain}/{path}", domain, when, when, tag,
-                status=page.status,
+                captured=page.captured, status=page.status,
             )  # fmt: skip
             files = {
                 arc_paths.data_name(url): page.body,

@@ -1,7 +1,8 @@
 """What a reader may see of a URL: its captures, and which of them is in force at a time.
 
 A capture is a version of a document or a redirect, as the visible snapshots from `since` up to `until` have it. Its
-time, for the reader, is that of the first visible snapshot that contains it. What is in force at a time is, of each
+time, for the reader, is when the server sent it; where the snapshot that stored it is hidden, the time of the first
+visible snapshot that contains it. What is in force at a time is, of each
 publication, the newest visible snapshot not later than that, and of these the newest one that has something at the URL:
 its redirect, scheme included, else the document of its path.
 """
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
+from operator import itemgetter
 
 from webarcfs.archive.catalogue.record import OWN
 from webarcfs.archive.git.repository import Repository
@@ -22,7 +24,7 @@ from webarcfs.archive.index.captures import CaptureIndex, CaptureRow, Span
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.gate.known_gate import KnownGate
-from webarcfs.gate.visibility import Absent, Answer, Blocked, Closed, Open, Snapshot, Version
+from webarcfs.gate.visibility import Absent, Answer, Blocked, Closed, Open, Snapshot, Standing, Version
 
 #: `until` of a capture that the newest visible snapshot has.
 NEVER = (1 << 63) - 1
@@ -78,6 +80,10 @@ class State:
     closed: int | None = None
 
 
+def _order(capture: VisibleCapture) -> tuple[int, str, str, int]:
+    return capture.captured, capture.url, capture.target, capture.since
+
+
 class UrlHistory:
     """What a reader may see of one URL, in all visible snapshots of its domain; found when it is asked for."""
 
@@ -98,7 +104,7 @@ class UrlHistory:
         """The captures that are in force in some of them, oldest first."""
         if self._captures is not None:
             return self._captures()
-        return sorted(_distinct(self.states), key=lambda each: each.since)
+        return sorted(_distinct(self.states), key=_order)
 
     def at(self, seq: int) -> State | None:
         """Return the state in force at a time; before the first snapshot, that of the first. None: no snapshot."""
@@ -139,6 +145,10 @@ class _Stored:
         self.has_redirects = bool(redirects)
         self._kinds = [(each, [row.first for row in each]) for each in (redirects, versions) if each]
 
+    def is_newest(self, row: CaptureRow | None, seq: int) -> bool:
+        """Return whether no crawl up to a time stored anything at the URL later than this row; None: anything."""
+        return not any(each.stored <= seq and (row is None or row.stored < each.stored) for each in self.rows)
+
     def at(self, seq: int) -> Iterator[CaptureRow]:
         """Yield what a snapshot has, as far as its domain is concerned."""
         for rows, firsts in self._kinds:
@@ -167,7 +177,22 @@ class VisibleCaptures:
         newest = facts.newest(max(seq, facts.seqs[0]))
         row = self._row_of(domain, stored, newest)
         seq = newest[0].seq
+        if not stored.is_newest(row, seq):
+            for snapshot, left in self._left(domain, stored):
+                row = left
+                if snapshot.seq >= seq:
+                    break
         return self._closed(domain, stored)(seq) if row is None else self._judged(domain, row, seq)
+
+    def captured_at(self, url: str, seconds: int) -> VisibleCapture | None:
+        """Return the capture of this very URL, its scheme included, of a second; None without one.
+
+        Of several it is a document before a redirect, then the one that came to be visible last.
+        """
+        domain, stored = self._stored(url)
+        shown = (self.visible(domain, row) for row in stored.rows if row.url == url and row.captured == seconds)
+        found = [each for each in shown if isinstance(each, VisibleCapture) and each.captured == seconds]
+        return max(found, key=lambda each: (not each.is_redirect, each.since), default=None)
 
     def history(self, url: str) -> UrlHistory:
         """Return what the reader may see of a canonical URL over time."""
@@ -176,7 +201,7 @@ class VisibleCaptures:
         def captures() -> list[VisibleCapture]:
             # Of versions alone, each that a snapshot has is in force there.
             found = (self.visible(domain, row) for row in stored.rows)
-            return [each for each in found if isinstance(each, VisibleCapture)]
+            return sorted((each for each in found if isinstance(each, VisibleCapture)), key=_order)
 
         return UrlHistory(url, lambda: self._states(domain, stored), None if stored.has_redirects else captures)
 
@@ -188,8 +213,11 @@ class VisibleCaptures:
         closed = self._closed(domain, stored)
         judged: dict[int, State] = {}
         states = []
+        left = self._left(domain, stored)
         for seq, newest in zip(facts.seqs, facts.newest_of_each(), strict=True):
             row = self._row_of(domain, stored, newest)
+            if not stored.is_newest(row, seq):
+                row = next(left_at for snapshot, left_at in left if snapshot.seq == seq)
             if row is None:
                 states.append(closed(seq))
                 continue
@@ -217,6 +245,28 @@ class VisibleCaptures:
                 if not snapshot.seen or self.contains(domain, snapshot, row):
                     return row
         return None
+
+    def _left(self, domain: str, stored: _Stored) -> Iterator[tuple[Snapshot, CaptureRow | None]]:
+        """Yield each visible snapshot, oldest first, with the row that the crawls up to it left at the URL, or None.
+
+        That is the one that was captured last, unless a later complete crawl of the same publication did not find it.
+        The tree of a crawl alone does not tell it: what was imported later than a newer crawl is not in that one's
+        tree, and an incomplete crawl has what it did not ask for, too. The order in which crawls came to the archive
+        makes no difference.
+        """
+        complete, shown = self.index.complete(domain), set(self.gate.facts(domain).seqs)
+        left: dict[str, tuple[int, CaptureRow]] = {}
+        for snapshot in self.gate.facts(domain).snapshots:
+            if snapshot.standing is not Standing.OPEN:
+                continue
+            row, before = self._row_of(domain, stored, [snapshot]), left.get(snapshot.publication)
+            if row is not None:
+                is_carried = row.stored in shown and row.stored != snapshot.seq and snapshot.seq not in complete
+                if not is_carried or (before is not None and before[1] is not row):
+                    left[snapshot.publication] = snapshot.seq, row
+            elif snapshot.seq in complete:
+                left.pop(snapshot.publication, None)
+            yield snapshot, max(left.values(), key=itemgetter(0))[1] if left else None
 
     def _judged(self, domain: str, row: CaptureRow, seq: int) -> State:
         """Return the state at a snapshot that has a row: after the access rules."""
@@ -255,7 +305,7 @@ class VisibleCaptures:
         for _, group in groupby(self.index.below(span, backwards=backwards), key=lambda row: row.surt):
             shown = (self.visible(split(row.path)[0], row) for row in group)
             found = [each for each in shown if isinstance(each, VisibleCapture)]
-            yield from sorted(found, key=lambda each: (each.since, each.url, each.target), reverse=backwards)
+            yield from sorted(found, key=_order, reverse=backwards)
 
     def visible(self, domain: str, row: CaptureRow) -> VisibleCapture | Closed | Blocked | Absent:
         """Return what a reader may see of a stored version or redirect."""

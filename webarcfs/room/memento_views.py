@@ -117,7 +117,8 @@ class DiffPage:
 class FramePage:
     """`/web/<digits>/<url>`: the frame around an archived page. `source` is the URL of the page itself, for the iframe.
 
-    `date` is the snapshot's time, `captured` that of the server's answer, `furthest` the largest distance in days
+    `date` is the snapshot's time, `captured` that of the server's answer, which an earlier snapshot stored if it
+    `is_unchanged`, `furthest` the largest distance in days
     between the snapshot and what the page embeds; None if it is not known.
     """
 
@@ -127,6 +128,7 @@ class FramePage:
     sandbox: str
     date: datetime
     captured: datetime
+    is_unchanged: bool
     furthest: int | None
     previous: Link | None
     following: Link | None

@@ -99,6 +99,10 @@ class CaptureIndex:
         kinds = (self._below(each, span, backwards=backwards) for each in (_BACKWARDS if backwards else _FORWARDS))
         return heapq.merge(*kinds, key=lambda row: row.key, reverse=backwards)
 
+    def complete(self, domain: str) -> frozenset[int]:
+        """Return the snapshots of a domain whose crawls were complete, in seconds since 1970."""
+        return frozenset(row[0] for row in self._rows("captures/complete", {"domain": domain}))
+
     def of_snapshot(self, domain: str, seq: int) -> Iterator[CaptureRow]:
         """Yield the versions in a snapshot of a domain, in order of path; one of a path."""
         path = ""

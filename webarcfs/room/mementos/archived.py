@@ -43,10 +43,10 @@ def answer(visit: Visit, asked: Replay) -> Response:
 
 
 def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:
-    """Return where a URL of replay belongs: the digits of its state, its folder, the nearest state; None: here."""
+    """Return where a URL of replay belongs: the digits of what it shows, its folder, the nearest state; None: here."""
     prefix = visit.token if asked.modifier is not Modifier.FRAME else visit.origins.prefix
-    if located.seq is not None and digits_of(located.seq) != asked.digits:
-        return prefix + replay_path(digits_of(located.seq), asked.modifier, located.url)
+    if located.named is not None and digits_of(located.named) != asked.digits:
+        return prefix + replay_path(digits_of(located.named), asked.modifier, located.url)
     if not isinstance(located.state.answer, Absent) or located.seq is None:
         return None
     folder = states.folder_of(visit.services, located)

@@ -60,7 +60,8 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     head = states.record_of(services, located.domain, seq)
     # What is no page tells the frame nothing, so the engine of scripts need not see it.
     is_page = capture.mime_type in _PAGES or not visit.origins.runs_scripts
-    source = visit.token + replay_path(digits_of(seq), Modifier.PAGE if is_page else Modifier.OBJECT, url)
+    digits = digits_of(seq if located.named is None else located.named)
+    source = visit.token + replay_path(digits, Modifier.PAGE if is_page else Modifier.OBJECT, url)
     sandbox = headers.SANDBOX_WITH_SCRIPTS if visit.origins.runs_scripts else headers.SANDBOX
     changed = next((each for each in reversed(shown) if each.seq < seq and _differs(each.capture, capture)), None)
     return FramePage(
@@ -70,6 +71,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         sandbox="" if capture.mime_type == "application/pdf" else sandbox,
         date=from_epoch(seq),
         captured=from_epoch(capture.captured),
+        is_unchanged=seq > max(capture.since, capture.captured),
         furthest=_furthest(visit, located, seq, capture),
         previous=_version(url, before.seq if before else None),
         following=_version(url, after.seq if after else None),
@@ -77,7 +79,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         last=_version(url, shown[-1].seq if shown and shown[-1].seq > seq else None),
         calendar=calendar_path(url),
         differences="" if changed is None else diff_path(changed.seq, seq, url),
-        raw=f"{visit.origins.replay}{visit.token}{replay_path(digits_of(seq), Modifier.AS_SENT, url)}",
+        raw=f"{visit.origins.replay}{visit.token}{replay_path(digits, Modifier.AS_SENT, url)}",
         search=f"/search?{urlencode({'from': head.id})}" if head is not None and services.has_search else "",
         record=None if head is None else rows.snapshot_row(services, head),
         has_scripts=has_scripts(services, located.domain, capture),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import PlainTextResponse, Response
 
+from webarcfs.gate.visible_captures import VisibleCapture
 from webarcfs.room import limits
 from webarcfs.room.answering import StreamedAnswer, streamed
 from webarcfs.room.mementos.archived import caching
@@ -12,7 +13,15 @@ from webarcfs.room.replay import states
 from webarcfs.room.replay.ranges import with_fields
 from webarcfs.room.visit import Visit
 from webarcfs.room.wayback import timemap as timemaps
-from webarcfs.room.wayback.memento import CORS, BadDate, accept_datetime, timegate_headers, timemap_headers, uri_m
+from webarcfs.room.wayback.memento import (
+    CORS,
+    BadDate,
+    accept_datetime,
+    nearest,
+    timegate_headers,
+    timemap_headers,
+    uri_m,
+)
 from webarcfs.room.wayback.replay_url import Modifier, TimeGate, TimeMap, replay_path
 from webarcfs.room.wayback.timestamps import digits_of
 
@@ -24,20 +33,26 @@ def timegate(visit: Visit, asked: TimeGate) -> Response:
     if isinstance(seconds, BadDate):
         return with_fields(PlainTextResponse(f"{seconds.what}\n", 400), [*CORS, ("Vary", "accept-datetime")])
     history = visit.services.captures.history(asked.url)
-    state = history.at(seconds)
-    if state is None or state.capture is None:
-        state = history.nearest(seconds)
-    if state is None or state.capture is None:
-        return missing(visit, states.locate(visit.services, asked.url, seconds))
     prefix = visit.token if asked.modifier is not Modifier.FRAME else ""
     if wanted is None:
-        place = prefix + replay_path(digits_of(state.seq), asked.modifier, asked.url)
-    elif asked.modifier is Modifier.FRAME:
-        place = uri_m(visit.origins.replay, state.capture)
+        state = history.at(seconds)
+        if state is None or state.capture is None:
+            state = history.nearest(seconds)
+        capture = None if state is None else state.capture
+        place = "" if state is None else prefix + replay_path(digits_of(state.seq), asked.modifier, asked.url)
     else:
-        place = prefix + uri_m("", state.capture, asked.modifier)
-    fields = timegate_headers(visit.origins.base, asked.url, history.captures, state.capture, place)
+        capture = nearest(history.captures, asked.url, seconds)
+        place = "" if capture is None else _memento(visit, asked, capture)
+    if capture is None:
+        return missing(visit, states.locate(visit.services, asked.url, seconds))
+    fields = timegate_headers(visit.origins.base, asked.url, history.captures, capture, place)
     return with_fields(Response(status_code=302), [*CORS, *fields, ("Cache-Control", caching(visit))])
+
+
+def _memento(visit: Visit, asked: TimeGate, capture: VisibleCapture) -> str:
+    if asked.modifier is Modifier.FRAME:
+        return uri_m(visit.origins.replay, capture)
+    return visit.token + uri_m("", capture, asked.modifier)
 
 
 def timemap(visit: Visit, asked: TimeMap) -> Response:

@@ -14,7 +14,7 @@ from webarcfs.room.wayback.warc_record import MEDIA_TYPE, warc_record
 
 
 def answer(visit: Visit, name: str) -> Response:
-    """Return the record of the capture that began at a time at a URL. Raises NotFound."""
+    """Return the record of the capture of a time at a URL. Raises NotFound."""
     asked = parse_record_name(name)
     if asked is None:
         raise NotFound("there is no such record")
@@ -31,7 +31,7 @@ def answer(visit: Visit, name: str) -> Response:
 def _capture(visit: Visit, url: str, seconds: int) -> VisibleCapture | None:
     """Return the capture of that very URL, else of its path: an http URL shares the document of the https one."""
     for each in dict.fromkeys((url, *both_schemes(url))):
-        found = [one for one in visit.services.captures.history(each).captures if one.since == seconds]
+        found = [one for one in visit.services.captures.history(each).captures if one.captured == seconds]
         exact = [one for one in found if one.url == url]
         if exact or found:
             return (exact or found)[0]

@@ -1,7 +1,8 @@
 """Which state of the archive answers a URL of replay, and what that state has.
 
-Digits name the state that the domain of the URL has at that time: its newest visible snapshot then. Digits that are no
-snapshot's time are answered by a redirect to those that are. A URL that the state does not have is never answered from
+Digits that are the time of a visible capture of the very URL name that capture. Digits that are a visible snapshot's
+time name the state that the domain has then. All others are answered by a redirect to the digits of what was there
+then, so that no address shows another capture than it names. A URL that the state does not have is never answered from
 another state, but for what a page embeds, which then comes from the state nearest in time.
 """
 
@@ -19,7 +20,7 @@ from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.redirects import LONGEST_CHAIN, without_fragment
 from webarcfs.archive.model.url import domain_of
 from webarcfs.gate.reader_records import RecordHead
-from webarcfs.gate.visibility import Absent
+from webarcfs.gate.visibility import Absent, Open
 from webarcfs.gate.visible_captures import State
 from webarcfs.room.services import Services
 
@@ -28,13 +29,14 @@ from webarcfs.room.services import Services
 class Located:
     """A URL in a state: `seq` is the snapshot that names the state (seconds since 1970); None: the reader sees none.
 
-    `is_loop`: its redirects lead to no end.
+    `named` is the time, in seconds, by which an address names what is shown. `is_loop`: its redirects lead to no end.
     """
 
     url: str
     domain: str
     seq: int | None
     state: State
+    named: int | None
     is_loop: bool = False
 
 
@@ -47,14 +49,29 @@ class Leaving:
 
 
 def locate(services: Services, url: str, seconds: int) -> Located:
-    """Return the state in force at a time, and what it has at a canonical URL."""
+    """Return what a time names at a canonical URL, or what was in force there then.
+
+    | the time is | what is shown |
+    |---|---|
+    | that of a capture of this very URL | that capture, in the first visible snapshot that has it |
+    | that of two of them | the document before the redirect, then the one that came to be visible later |
+    | that of a visible snapshot alone | what that has, captured before or after |
+    | neither | what the state of that time has, by the time of its capture |
+    """
     domain = domain_of(url)
     seq = state_of(services, domain, seconds)
-    state = services.captures.state(url, seconds if seq is None else seq)
-    capture = state.capture
-    if capture is None or not capture.is_redirect:
-        return Located(url, domain, seq, state)
-    return Located(url, domain, seq, state, is_loop=_is_endless(services, capture.target, url, seq or seconds))
+    capture = services.captures.captured_at(url, seconds)
+    named: int | None
+    if capture is not None:
+        state = State(capture.since, Open(capture.since), capture)
+        seq, named = capture.since, seconds
+    else:
+        state = services.captures.state(url, seconds if seq is None else seq)
+        capture = state.capture
+        is_named = seq == seconds or capture is None or capture.url != url
+        named = seq if is_named or capture is None else capture.captured
+    is_loop = capture is not None and capture.is_redirect and _is_endless(services, capture.target, url, seq or seconds)
+    return Located(url, domain, seq, state, named, is_loop)
 
 
 def state_of(services: Services, domain: str, seconds: int) -> int | None:

@@ -26,13 +26,13 @@ def parse_availability(query: bytes) -> CdxQuestion | CdxFault:
 
 
 def availability(base: str, question: CdxQuestion, captures: Iterable[VisibleCapture]) -> str:
-    """Return the answer. `captures` are all that a reader may see of the URL, sorted by `since`."""
+    """Return the answer. `captures` are all that a reader may see of the URL, sorted by `captured`."""
     time = LAST_SECOND if question.closest is None else question.closest
     found = nearest(captures, question.url, time)
     closest: dict[str, str | bool] = {}
     if found is not None:
         closest |= {"status": str(found.status), "available": True, "url": uri_m(base, found, Modifier.FRAME)}
-        closest |= {"timestamp": digits_of(found.since)}
+        closest |= {"timestamp": digits_of(found.captured)}
     asked = {} if question.closest is None else {"timestamp": digits_of(question.closest)}
     snapshots = {"closest": closest} if closest else {}
     return json.dumps({"url": question.url, "archived_snapshots": snapshots, **asked}) + "\n"

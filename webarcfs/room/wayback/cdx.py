@@ -1,7 +1,8 @@
 """Answers of `/cdx`: the rows that a question asks for, in a stream of flat memory, in the question's form. Pure.
 
 The archive is read by the caller: `read` yields all captures that a reader may see with a urlkey inside a range, by
-(urlkey, since) ascending, or descending; captures with the same two always in the same order. It may yield others, too.
+(urlkey, captured) ascending, or descending; captures with the same two always in the same order. It may yield others,
+too.
 An answer that is too long for the time that the caller has is ended by its `read`, by an error: rows that just stop
 would look complete.
 
@@ -71,7 +72,7 @@ def rows(question: CdxQuestion, read: Read) -> Iterator[VisibleCapture | ResumeK
         page = islice(captures, question.offset, None)
         yield from (each.capture for each in islice(page, question.limit))
         if question.shows_resume_key and (following := next(page, None)) is not None:
-            yield ResumeKey(following.capture.surt, following.capture.since, following.skipped)
+            yield ResumeKey(following.capture.surt, following.capture.captured, following.skipped)
 
 
 def number_of_pages(question: CdxQuestion, read: Read) -> int:
@@ -97,7 +98,7 @@ def _read(question: CdxQuestion, read: Read) -> Iterator[_Read]:
         for capture in read(each_range, descending):
             if not each_range.low <= capture.surt < each_range.high:
                 continue
-            key = (capture.surt, capture.since)
+            key = (capture.surt, capture.captured)
             skipped = skipped + 1 if key == before else 0
             before = key
             if resume is not None:
@@ -111,7 +112,7 @@ def _read(question: CdxQuestion, read: Read) -> Iterator[_Read]:
 def _kept(question: CdxQuestion, captures: Iterable[_Read]) -> Iterator[_Read]:
     """Yield what is inside from and to, and what the filters keep."""
     for each in captures:
-        if question.since <= each.capture.since <= question.until and all(
+        if question.since <= each.capture.captured <= question.until and all(
             condition.keeps(value_of(each.capture, condition.field)) for condition in question.filters
         ):
             yield each
@@ -140,7 +141,7 @@ def _closest(question: CdxQuestion, captures: Iterable[_Read]) -> list[VisibleCa
     """Return the captures nearest to `closest`, of two that are equally near the one that was read first."""
     time = LAST_SECOND if question.closest is None else question.closest
     most = question.limit + question.offset
-    found = heapq.nsmallest(most, (each.capture for each in captures), key=lambda each: abs(each.since - time))
+    found = heapq.nsmallest(most, (each.capture for each in captures), key=lambda each: abs(each.captured - time))
     return found[question.offset :]
 
 
@@ -176,7 +177,7 @@ def _as_cdxj(question: CdxQuestion, found: Iterable[VisibleCapture | ResumeKey])
 
 
 def _cdxj_line(capture: VisibleCapture, fields: dict[str, str]) -> str:
-    return f"{capture.surt} {digits_of(capture.since)} {json.dumps(fields)}\n"
+    return f"{capture.surt} {digits_of(capture.captured)} {json.dumps(fields)}\n"
 
 
 def pywb_rows(question: CdxQuestion, read: Read) -> Iterator[str]:
@@ -213,7 +214,7 @@ def _pywb_line(capture: VisibleCapture) -> str:
         "digest": value_of(capture, Field.DIGEST),
         "length": NOTHING,
         "offset": "0",
-        "filename": record_name(capture.since, capture.url),
+        "filename": record_name(capture.captured, capture.url),
     }
     return _cdxj_line(capture, fields)
 

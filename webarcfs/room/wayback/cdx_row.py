@@ -65,7 +65,7 @@ def _mime_type(capture: VisibleCapture) -> str:
 
 _VALUES: dict[Field, Callable[[VisibleCapture], str]] = {
     Field.URLKEY: lambda capture: capture.surt,
-    Field.TIMESTAMP: lambda capture: digits_of(capture.since),
+    Field.TIMESTAMP: lambda capture: digits_of(capture.captured),
     Field.ORIGINAL: lambda capture: capture.url,
     Field.MIMETYPE: _mime_type,
     Field.STATUSCODE: lambda capture: str(capture.status) if capture.status else NOTHING,

@@ -1,7 +1,7 @@
 """Memento (RFC 7089): which memento answers for a time, and the headers of each kind of answer. Pure.
 
-A memento is a version of a document or a redirect, at the time of the first visible snapshot that has it; that time is
-Memento-Datetime. URI-M is `/web/<digits>mp_/<url>`. `base` is always the room's own origin, such as
+A memento is a version of a document or a redirect, at the time of its capture, as far as the reader may know that; it
+is Memento-Datetime. URI-M is `/web/<digits>mp_/<url>`. `base` is always the room's own origin, such as
 `http://127.0.0.1:8080`: clients do not resolve relative URLs in Link. Location is a path, which every client resolves.
 A 404 has no header of these.
 """
@@ -93,26 +93,25 @@ def in_force(captures: Iterable[VisibleCapture], url: str, seconds: int) -> Visi
 
 
 def nearest(captures: Iterable[VisibleCapture], url: str, seconds: int) -> VisibleCapture | None:
-    """Return the memento for a time: the one in force, else the one nearest in time; None if there is none.
+    """Return the memento that is nearest to a time; None if there is none.
 
-    A memento is as near as the nearest visible snapshot that has it. Of two that are equally near it is the earlier.
+    A memento is as near as the time from its capture to the last visible snapshot that has it. Of two that are equally
+    near, the earlier one; of those that are there at the time, the newest.
     """
-    known = list(captures)
-    found = in_force(known, url, seconds)
-    if found is not None or not known:
-        return found
     rank = _rank(url)
     return min(
-        known, key=lambda each: (_distance(each, seconds), each.since > seconds, *(-part for part in rank(each)))
+        captures,
+        key=lambda each: (_distance(each, seconds), each.captured > seconds, *(-part for part in rank(each))),
+        default=None,
     )
 
 
 def _rank(url: str) -> Callable[[VisibleCapture], tuple[int, int]]:
-    return lambda each: (0 if each.is_redirect and each.url != url else 2 if each.is_redirect else 1, each.since)
+    return lambda each: (0 if each.is_redirect and each.url != url else 2 if each.is_redirect else 1, each.captured)
 
 
 def _distance(capture: VisibleCapture, seconds: int) -> int:
-    return max(capture.since - seconds, seconds - max(capture.last, capture.since), 0)
+    return max(capture.captured - seconds, seconds - max(capture.last, capture.captured), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +126,12 @@ class Place:
 
 
 def place_of(captures: Sequence[VisibleCapture], memento: VisibleCapture) -> Place:
-    """Return the place of a memento among all that a reader may see of its URL, which are sorted by `since`.
+    """Return the place of a memento among all that a reader may see of its URL, which are sorted by `captured`.
 
     The one before and the one after have other times: two of one time are one place to a reader.
     """
-    before = bisect_left(captures, memento.since, key=_since)
-    after = bisect_right(captures, memento.since, key=_since)
+    before = bisect_left(captures, memento.captured, key=_captured)
+    after = bisect_right(captures, memento.captured, key=_captured)
     return Place(
         memento=memento,
         first=captures[0] if before else memento,
@@ -142,13 +141,13 @@ def place_of(captures: Sequence[VisibleCapture], memento: VisibleCapture) -> Pla
     )
 
 
-def _since(capture: VisibleCapture) -> int:
-    return capture.since
+def _captured(capture: VisibleCapture) -> int:
+    return capture.captured
 
 
 def uri_m(base: str, capture: VisibleCapture, modifier: Modifier = Modifier.PAGE) -> str:
     """Return the URI-M of a memento, absolute."""
-    return base + replay_path(digits_of(capture.since), modifier, capture.url)
+    return base + replay_path(digits_of(capture.captured), modifier, capture.url)
 
 
 def memento_headers(base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture) -> Headers:
@@ -158,7 +157,7 @@ def memento_headers(base: str, url: str, captures: Sequence[VisibleCapture], mem
     influence (RFC 7089 section 4.2.1).
     """
     return [
-        ("Memento-Datetime", http_date(memento.since)),
+        ("Memento-Datetime", http_date(memento.captured)),
         ("Link", _links(base, url, captures, memento, has_timegate=True)),
     ]
 
@@ -213,7 +212,7 @@ def _links(
 ) -> str:
     place = place_of(captures, memento)
     form = MapFormat.LINK
-    span = {"from": http_date(captures[0].since), "until": http_date(captures[-1].since)} if captures else {}
+    span = {"from": http_date(captures[0].captured), "until": http_date(captures[-1].captured)} if captures else {}
     found = [link(base + timegate_path(url), "timegate")] if has_timegate else []
     found.append(link(base + timemap_path(form, url), "timemap", type=MEDIA_TYPES[form], **span))
     rels: dict[VisibleCapture, list[str]] = {}
@@ -224,7 +223,7 @@ def _links(
             rels.setdefault(each, []).extend([rel] if rel else [])
     # Where not all fit, those next to it are worth more than the first and the last.
     worth = {each: 0 if each is memento else 1 if {"prev", "next"} & set(of) else 2 for each, of in rels.items()}
-    texts = {each: memento_link(uri_m(base, each), of, each.since) for each, of in rels.items()}
+    texts = {each: memento_link(uri_m(base, each), of, each.captured) for each, of in rels.items()}
     by_worth = (*found, *(texts[each] for each in sorted(rels, key=worth.__getitem__)))
     kept = set(_fitting(by_worth, LONGEST_LINK - len(_original(url))))
     return ", ".join((_original(url), *(text for text in (*found, *texts.values()) if text in kept)))

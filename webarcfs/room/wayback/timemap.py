@@ -38,9 +38,9 @@ class _Page:
 def timemap(base: str, asked: TimeMap, captures: Sequence[VisibleCapture]) -> Iterator[str] | None:
     """Return a page of a TimeMap in pieces; None if it has no memento: to be answered by 404.
 
-    `base` is the room's origin; `captures` are all mementos that a reader may see of the URL, sorted by `since`.
+    `base` is the room's origin; `captures` are all mementos that a reader may see of the URL, sorted by `captured`.
     """
-    pages = _pages([each.since for each in captures])
+    pages = _pages([each.captured for each in captures])
     here = _page_at(pages, captures, asked.since)
     if here is None:
         return None
@@ -71,7 +71,7 @@ def _page_at(pages: Sequence[_Page], captures: Sequence[VisibleCapture], since: 
     """Return the page that begins at a time, which need not be one of `pages`: those may have moved since."""
     if since is None:
         return pages[0] if pages else None
-    times = [each.since for each in captures]
+    times = [each.captured for each in captures]
     begin = bisect_left(times, since)
     if begin == len(times):
         return None
@@ -97,7 +97,7 @@ class _Map:
         for each in self.others:
             yield f",\n{self._page_link(each, 'timemap')}"
         for place, memento in self._mementos():
-            yield f",\n{memento_link(uri_m(self.base, memento), self._rels(place), memento.since)}"
+            yield f",\n{memento_link(uri_m(self.base, memento), self._rels(place), memento.captured)}"
         yield "\n"
 
     def as_json(self) -> Iterator[str]:
@@ -136,9 +136,9 @@ class _Map:
             fields = {
                 "uri": uri_m(self.base, memento),
                 "rel": " ".join((*self._rels(place), "memento")),
-                "datetime": http_date(memento.since),
+                "datetime": http_date(memento.captured),
             }
-            yield f"{digits_of(memento.since)} {json.dumps(fields)}\n"
+            yield f"{digits_of(memento.captured)} {json.dumps(fields)}\n"
 
     def _mementos(self) -> Iterator[tuple[int, VisibleCapture]]:
         return ((place, self.captures[place]) for place in range(self.here.begin, self.here.end))
@@ -147,7 +147,7 @@ class _Map:
         return ["first"] * (place == 0) + ["last"] * (place == len(self.captures) - 1)
 
     def _item(self, memento: VisibleCapture) -> dict[str, str]:
-        return {"datetime": _iso(memento.since), "uri": uri_m(self.base, memento)}
+        return {"datetime": _iso(memento.captured), "uri": uri_m(self.base, memento)}
 
     def _uri(self, form: MapFormat, page: _Page) -> str:
         return self.base + timemap_path(form, self.asked.url, page.since)

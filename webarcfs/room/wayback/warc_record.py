@@ -39,7 +39,7 @@ def record_head(capture: VisibleCapture, commit_tag: str, head: bytes, size: int
         "WARC-Type: response",
         f"WARC-Record-ID: <urn:uuid:{record_id(capture, commit_tag)}>",
         f"WARC-Target-URI: {capture.url}",
-        f"WARC-Date: {utc(from_epoch(capture.since)):%Y-%m-%dT%H:%M:%SZ}",
+        f"WARC-Date: {utc(from_epoch(capture.captured)):%Y-%m-%dT%H:%M:%SZ}",
         f"WARC-Payload-Digest: sha1:{digest}",
         f"Webarcfs-Commit-Tag: {commit_tag}",
         "Content-Type: application/http; msgtype=response",
