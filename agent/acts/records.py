@@ -18,7 +18,7 @@ _DIGITS = 15
 
 def catalogue_of(place: Archive) -> Catalogue:
     """Return the catalogue, with a record for each capture; who may not write sees those that are there."""
-    if directory.layout_of(place.root) < directory.LAYOUT:
+    if directory.layout_of(place.root) < directory.WITH_CATALOGUE:
         raise UsageError(f"{place.root} is of an older webarcfs and has no records; `webarc-agent upgrade` makes them")
     if os.access(place.root, os.W_OK):
         catch_up_records(place)

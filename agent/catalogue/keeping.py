@@ -91,7 +91,7 @@ def catch_up_records(archive: Archive, stop: Callable[[], bool] = lambda: False)
 
 def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
     catalogue = Catalogue(archive)
-    if directory.layout_of(archive.root) < directory.LAYOUT or not archive.database.exists():
+    if directory.layout_of(archive.root) < directory.WITH_CATALOGUE or not archive.database.exists():
         return 0
     known = catalogue.described()
     with Database(archive.database) as database:

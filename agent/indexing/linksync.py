@@ -30,7 +30,7 @@ def wanted(archive: Archive) -> bool:
     False for faulty settings, which other users of them report.
     """
     with suppress(NotAnArchive):  # it is being restored
-        if directory.layout_of(archive.root) < directory.LAYOUT:
+        if directory.layout_of(archive.root) < directory.WITH_CATALOGUE:
             return False
     try:
         return settings_file.load(archive.settings)[0].index.links

@@ -150,7 +150,7 @@ def catalogue_findings(archive: Archive, *, quick: bool) -> Iterator[str]:
 
 
 def _should_have_one(archive: Archive) -> bool:
-    return directory.layout_of(archive.root) >= directory.LAYOUT and any(archive.reports.glob("*/summary.json"))
+    return directory.layout_of(archive.root) >= directory.WITH_CATALOGUE and any(archive.reports.glob("*/summary.json"))
 
 
 def _feed(seen: _Seen) -> Iterator[str]:

@@ -15,7 +15,7 @@ from tests.support import archives, crawls
 from tests.support.crawls import count, crawl, run_command
 from tests.support.site import Site
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.config.directory import Archive, layout_of, open_archive
+from webarcfs.archive.config.directory import LAYOUT, Archive, layout_of, open_archive
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository
 from webarcfs.archive.history import sequence, versions
 from webarcfs.archive.index.query import ask
@@ -67,7 +67,7 @@ def test_it_reads_alike_before_and_after_the_upgrade(archive: Archive) -> None:
         list(ask(archive.database))
     done = run_command("upgrade", "--archive", archive.root)
     assert done.code == 0, done.err
-    assert layout_of(archive.root) == 2 and _all(archive) == before
+    assert layout_of(archive.root) == LAYOUT and _all(archive) == before
     assert {found.path.rpartition("/")[2] for found in ask(archive.database)} == _PAGES | {"d.html"}
     assert list(verify(archive)) == []
     records = list(Catalogue(archive).records())
@@ -84,7 +84,7 @@ def test_it_is_crawled_on(archive: Archive, site: Site) -> None:
     outcome = crawl(archive, f"http://{_HOST}/", name="whole", wget_args=through)
     assert outcome.complete and count(outcome) == (0, 0, 0, 4)
     assert crawls.files(archive, _HOST) == before
-    assert layout_of(archive.root) == 2
+    assert layout_of(archive.root) == LAYOUT
     site.gone("/b", host=_HOST)
     assert count(crawl(archive, f"http://{_HOST}/", name="whole", wget_args=through)) == (0, 0, 1, 3)
     assert crawls.arcs(archive, _HOST) == _PAGES - {"b"}

@@ -15,7 +15,7 @@ from tests.support import crawls
 from tests.support.crawls import crawl, run_command
 from tests.support.imports import imported
 from tests.support.site import Site
-from webarcfs.archive.config.directory import Archive, layout_of
+from webarcfs.archive.config.directory import LAYOUT, Archive, layout_of
 from webarcfs.archive.git.repository import SEEN, RefUpdate, Repository
 from webarcfs.archive.history import sequence, versions
 from webarcfs.archive.model.commit_message import Message
@@ -63,7 +63,7 @@ def test_a_crawl_names_its_job_and_raises_the_layout(archive: Archive, site: Sit
     message = _message(archive, _tag(outcome))
     assert (message.job, message.is_held, message.seen) == (outcome.summary["job"], False, "")
     assert _saw(archive, _tag(outcome)) == every
-    assert layout_of(archive.root) == 2
+    assert layout_of(archive.root) == LAYOUT
     assert Repository(archive.repository(site.host)).ref_names(SEEN) == []
 
 
@@ -150,7 +150,7 @@ def test_upgrade_brings_an_older_archive_to_this_layout(archive: Archive, site: 
     crawl(archive, site.url())
     archive.format.write_text("1\n")
     done = run_command("upgrade", "--archive", archive.root)
-    assert (done.code, layout_of(archive.root)) == (0, 2)
-    assert "layout 2" in done.out
+    assert (done.code, layout_of(archive.root)) == (0, LAYOUT)
+    assert f"layout {LAYOUT}" in done.out
     done = run_command("upgrade", "--archive", archive.root)
     assert done.code == 0 and "already" in done.out

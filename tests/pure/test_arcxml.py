@@ -16,7 +16,7 @@ from tests.pure.test_model import META, TAG
 from webarcfs.archive.config import packaged_files
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
-from webarcfs.archive.model.metadata import CET, FIELDS, MetaData
+from webarcfs.archive.model.metadata import CET, EVIDENCE_FIELDS, FIELDS, MetaData
 
 pytestmark = pytest.mark.pure
 
@@ -64,6 +64,30 @@ def test_time_and_status_of_a_capture_are_written_where_they_say_more() -> None:
     for wrong in (b'status="900"', b'status="x"', b'captureTime="soon"'):
         with pytest.raises(InvalidDocument):
             data_xml.validate(EMPTY.replace(b"/>", b" " + wrong + b"/>", 1))
+
+
+def test_what_layout_3_may_have_is_written_where_it_says_something() -> None:
+    more = replace(META, role="resource", source="HAR", certificate="expired", method="POST", rendered="a" * 40)
+    document = data_xml.describe(more)
+    said = b' role="resource" source="HAR" certificate="expired" method="POST" rendered="' + b"a" * 40 + b'"/>'
+    assert document == EMPTY.replace(b"/>", said, 1)
+    data_xml.validate(document)
+    assert data_xml.metadata(document) == more and data_xml.times(document) == times_of(META)
+    assert data_xml.has_no_nodes(document)
+    both = replace(more, status=404, captured=META.crawl_time + timedelta(seconds=9))
+    assert data_xml.metadata(data_xml.describe(both)) == both
+    for name in ("role", "source", "method", "rendered"):
+        with pytest.raises(InvalidDocument):
+            data_xml.validate(EMPTY.replace(b"/>", f' {name}="?"/>'.encode(), 1))
+
+
+@given(st.tuples(hostile, hostile, hostile, hostile, hostile))
+def test_the_fields_of_layout_3_are_read_back(values: tuple[str, ...]) -> None:
+    meta = replace(META, **dict(zip(EVIDENCE_FIELDS, values, strict=True)))
+    found = data_xml.metadata(data_xml.describe(meta))
+    cleaned = {name: data_xml.clean(value) for name, value in meta.as_evidence_fields().items()}
+    assert found == replace(META, **cleaned)
+    assert found.as_fields() == META.as_fields()
 
 
 @given(hostile)
@@ -328,6 +352,9 @@ def read(document: bytes) -> object:
         (b"/>\n", b' status="4040"/>\n'),
         (b"/>\n", b' captureTime=""/>\n'),
         (b"/>\n", b' other="x"/>\n'),
+        (b"/>\n", b' status="404" role="page"/>\n'),
+        (b"/>\n", b' role="page" status="404"/>\n'),
+        (b"/>\n", b' role="&lt;" rendered="x"/>\n'),
     ],
 )
 def test_what_is_read_without_a_parser_is_read_as_with_one(

@@ -17,7 +17,7 @@ def test_a_new_archive_has_what_the_design_shows(tmp_path: Path) -> None:
     assert sorted(path.name for path in archive.root.iterdir()) == [
         *("changes", "content", "filters", "format", "jobs", "journal", "lock", "log", "reports", "xsd")
     ]
-    assert archive.format.read_text() == "2\n"
+    assert archive.format.read_text() == "3\n"
     assert open_archive(archive.root) == archive
     assert list(archive.domains()) == []
 
@@ -38,8 +38,8 @@ def test_an_empty_folder_will_do_and_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"3\n", "layout 3, this program knows up to 2"),
-        (b"0\n", "this program knows 1 to 2"),
+        (b"4\n", "layout 4, this program knows up to 3"),
+        (b"0\n", "this program knows 1 to 3"),
         (b"", "no layout version"),
         (b"one\n", "'one'"),
         (b"\xff\n", "unreadable"),

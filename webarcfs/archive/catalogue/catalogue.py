@@ -243,7 +243,7 @@ class Catalogue:
 
     def _raise_layout(self) -> None:
         """Programs that know no catalogue must refuse the archive. Taken before the catalogue's lock."""
-        if directory.layout_of(self._archive.root) < directory.LAYOUT:
+        if directory.layout_of(self._archive.root) < directory.WITH_CATALOGUE:
             with sequence.hold(self._archive):
                 directory.raise_layout(self._archive)
 

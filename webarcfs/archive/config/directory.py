@@ -15,8 +15,10 @@ from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, Usage
 from webarcfs.archive.system.fsync import replacing, sync_tree
 
 #: Layout that this program writes, and the oldest that it reads and continues.
-LAYOUT = 2
+LAYOUT = 3
 OLDEST = 1
+#: The oldest layout with a catalogue, redirects and links.
+WITH_CATALOGUE = 2
 #: The commands' default archive.
 DEFAULT = "/srv/webarc"
 

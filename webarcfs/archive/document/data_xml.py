@@ -17,7 +17,7 @@ from lxml import etree
 
 from webarcfs.archive.config import packaged_files
 from webarcfs.archive.model.errors import InvalidDocument
-from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, OK, MetaData
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, EVIDENCE_FIELDS, FIELDS, OK, MetaData
 
 NAMESPACE = "urn:webarcfs:arc:1"
 #: Largest data.xml that is read, in bytes.
@@ -34,6 +34,9 @@ _REMEMBERED = 2_000
 #: Bytes of a document up to which no parser is made.
 _LITTLE = 16 << 10
 
+#: Attributes that a document may lack, in their order.
+_OPTIONAL = (*CAPTURE_FIELDS, *EVIDENCE_FIELDS)
+
 _COMPILING = threading.Lock()
 _OWN = threading.local()
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
@@ -43,7 +46,7 @@ _VALUE = '[^"&<\0-\x1f\ufffe\uffff]*'
 _PLAIN_META = re.compile(
     "<arc:meta"
     + "".join(f' {name}="({_VALUE})"' for name in FIELDS)
-    + "".join(f'(?: {name}="({_VALUE})")?' for name in CAPTURE_FIELDS)
+    + "".join(f'(?: {name}="({_VALUE})")?' for name in _OPTIONAL)
     + "/>"
 )
 #: The same where commitTag has the time of crawlTime, as in all that we write; it captures the two times only.
@@ -56,6 +59,7 @@ _DATED = {
 _PLAIN_TIMES: Final = re.compile(
     "".join(f' {name}="{_DATED.get(name, _VALUE)}"' for name in FIELDS)
     + f'(?: captureTime="{_INSTANT}")?(?: status="[1-5][0-9]{{2}}")?'
+    + "".join(f'(?: {name}="{_VALUE}")?' for name in EVIDENCE_FIELDS)
     + "/>"
 )
 #: The beginning of each document that we wrote.
@@ -68,7 +72,7 @@ _QUOTED = "|".join(f"{q}[^{q}&<\0-\x1f\ufffe\uffff]*+(?:{_ESCAPED}[^{q}&<\0-\x1f
 _BARE = re.compile(
     re.escape(HEAD)
     + "".join(f" {name}=(?:{_QUOTED})" for name in FIELDS)
-    + "".join(f"(?: {name}=(?:{_QUOTED}))?" for name in CAPTURE_FIELDS)
+    + "".join(f"(?: {name}=(?:{_QUOTED}))?" for name in _OPTIONAL)
     + _TAIL
 )
 _BARE_END = _TAIL.encode()
@@ -81,7 +85,8 @@ def describe(meta: MetaData) -> bytes:
     """Return the document of a new ARC: its metadata, and no data nodes yet (/Xm-1.1/, /Xm-1.2/)."""
     fields = meta.as_fields()
     names = [*FIELDS, *(["captureTime"] if meta.captured else []), *(["status"] if meta.status != OK else [])]
-    attributes = "".join(f" {name}={quoted(fields[name])}" for name in names)
+    told = {name: fields[name] for name in names} | meta.as_evidence_fields()
+    attributes = "".join([f" {name}={quoted(value)}" for name, value in told.items()])
     return f"{HEAD}{attributes}{_TAIL}".encode()
 
 
@@ -155,7 +160,7 @@ def _plain_fields(element: bytes) -> dict[str, str] | None:
     """Return the attributes of an element that needs no parser; a mount reads thousands at once."""
     with suppress(UnicodeDecodeError):
         if found := _PLAIN_META.fullmatch(element.decode()):
-            named = zip((*FIELDS, *CAPTURE_FIELDS), found.groups(), strict=True)
+            named = zip((*FIELDS, *_OPTIONAL), found.groups(), strict=True)
             return {name: value for name, value in named if value is not None}
     return None
 

@@ -109,7 +109,8 @@ class MetaData:
     """The metadata of one version of one document (specification §2, /Cl-2.1/).
 
     `path` is absolute inside the archive: `/<domain>/…/<name>`, so that mount point + path is the ARC. `captured` is
-    the time of the server's answer; None if that was crawl_time, or before layout 2. `status` is HTTP's.
+    the time of the server's answer; None if that was crawl_time, or before layout 2. `status` is HTTP's. The fields
+    after it are those of layout 3, each empty where it says nothing (xsd/arc.xsd tells what they mean).
     """
 
     url: str
@@ -122,6 +123,11 @@ class MetaData:
     commit_tag: CommitTag
     captured: datetime | None = None
     status: int = OK
+    role: str = ""
+    source: str = ""
+    certificate: str = ""
+    method: str = ""
+    rendered: str = ""
 
     @property
     def capture_time(self) -> datetime:
@@ -148,9 +154,20 @@ class MetaData:
             "status": str(self.status),
         }
 
+    def as_evidence_fields(self) -> dict[str, str]:
+        """Return those fields of layout 3 that say something, under their names in XML."""
+        fields = {
+            "role": self.role,
+            "source": self.source,
+            "certificate": self.certificate,
+            "method": self.method,
+            "rendered": self.rendered,
+        }
+        return {name: value for name, value in fields.items() if value}
+
     @classmethod
     def from_fields(cls, fields: dict[str, str]) -> MetaData:
-        """Return the inverse of `as_fields`. Raises Damaged when a field is missing or malformed."""
+        """Return the inverse of both. Raises Damaged when a field is missing or malformed."""
         missing = [name for name in FIELDS if name not in fields]
         if missing:
             raise Damaged(f"metadata without {', '.join(missing)}")
@@ -166,6 +183,11 @@ class MetaData:
             commit_tag=CommitTag.parse(fields["commitTag"]),
             captured=None if captured == fields["crawlTime"] else parse_time(captured),
             status=_parse_status(fields.get("status", "200")),
+            role=fields.get("role", ""),
+            source=fields.get("source", ""),
+            certificate=fields.get("certificate", ""),
+            method=fields.get("method", ""),
+            rendered=fields.get("rendered", ""),
         )
 
 
@@ -181,3 +203,5 @@ FIELDS = ("url", "mimeType", "title", "path", "domain", "crawlTime", "createTime
 #: The two fields of layout 2; a data.xml has them only if they add information: a time other than crawlTime, a status
 #: other than 200.
 CAPTURE_FIELDS = ("captureTime", "status")
+#: The fields of layout 3; a data.xml has only those that say something. They are kept, and not yet shown.
+EVIDENCE_FIELDS = ("role", "source", "certificate", "method", "rendered")
