@@ -12,6 +12,7 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from webarcfs.content.outlinks import bare
+from webarcfs.content.rewriting import data_urls
 from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.urlresolver import resolver
 from webarcfs.exchange.static.names import OWN
@@ -27,7 +28,6 @@ _LONGEST = 2_000
 _MOST = 5_000
 _FRAGMENT = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]")
 _SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*)\s*:", re.IGNORECASE)
-_HARMLESS = ("data", "about", "blob")
 _NOTHING = "data:,"
 _KEPT_IN_ATTRIBUTE = (Use.LINK, Use.FORM, Use.BASE)
 
@@ -87,11 +87,11 @@ class Targets:
             return None
         if text.startswith("#") and not self._has_base:
             return None
+        if use is Use.FRAME and data_urls.is_own(raw):
+            return data_urls.in_a_frame(raw, self.of)
         scheme = _SCHEME.match(raw)
         if scheme and scheme[1].lower() not in ("http", "https"):
-            if use is Use.FRAME:
-                return None if scheme[1].lower() in _HARMLESS else "about:blank"
-            return self._notice(MISSING, raw)
+            return data_urls.NOTHING if use is Use.FRAME else self._notice(MISSING, raw)
         url = self._resolve(bare(raw)) if text else self._url
         place = None if url is None else self._place_of(url)
         if place is not None:
@@ -99,16 +99,15 @@ class Targets:
         return self._notice(MISSING, raw if url is None else url + _fragment(raw))
 
     def _embedded(self, use: Use, raw: str) -> str | None:
-        scheme = _SCHEME.match(raw)
-        if scheme and scheme[1].lower() in _HARMLESS:
-            return None
+        if data_urls.is_own(raw):
+            return data_urls.in_a_frame(raw, self.of) if use is Use.OBJECT else None
         if not raw.strip() or (raw.lstrip().startswith("#") and not self._has_base):
             return None
         url = self._resolve(bare(raw))
         place = None if url is None else self._place_of(url)
         if place is not None:
             return self._led(place, raw)
-        return "about:blank" if use is Use.OBJECT else _NOTHING
+        return data_urls.NOTHING if use is Use.OBJECT else _NOTHING
 
     def _led(self, place: Place, raw: str) -> str:
         fragment = place.fragment or _fragment(raw)

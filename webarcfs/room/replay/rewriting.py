@@ -132,7 +132,7 @@ class _Page:
         capture, origins = self._capture, self._visit.origins
         return (
             capture.blob, self._reading, self._content_type, self._url, self._seq, capture.captured, self._rules,
-            origins.pages, self._visit.token,
+            origins.pages, origins.replay or origins.base, self._visit.token,
         )  # fmt: skip
 
     def digits(self, domain: str) -> str | None:
@@ -160,6 +160,7 @@ class _Page:
             rules=self._rules,
             captured=from_epoch(capture.captured),
             base=references.base or "",
+                        origin=self._visit.origins.replay or self._visit.origins.base,
         )
         made = assembly.rewritten(body, references, Targets(place).of)
         return Rewritten(made, hashlib.sha256(made).digest(), references.charset_sent)

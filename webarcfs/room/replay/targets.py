@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from webarcfs.archive.config.settings import LeavingRule
 from webarcfs.content.outlinks import bare
+from webarcfs.content.rewriting import data_urls
 from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.urlresolver import resolver
 from webarcfs.room.wayback.replay_url import Modifier, replay_path
@@ -47,6 +48,7 @@ class Place:
 
     `digits_of` returns the digits for a domain, None for a domain that the reader sees nothing of. `room` and `prefix`
     precede the paths of the room and of replay: an origin, or nothing where both are one; and the reader's token.
+    `origin` is that of replay as far as it is known, for documents that have no place.
     """
 
     url: str
@@ -58,6 +60,7 @@ class Place:
     rules: Sequence[LeavingRule] = ()
     captured: datetime | None = None
     base: str = ""
+    origin: str = ""
 
 
 @dataclass(slots=True)
@@ -91,14 +94,16 @@ class Targets:
         return self._embedded(use, raw)
 
     def _embedded(self, use: Use, raw: str) -> Rewritten | None:
-        scheme = _SCHEME.match(raw)
-        if scheme and scheme[1].lower() in ("data", "about", "blob"):
-            return None
+        if data_urls.is_own(raw):
+            if use not in (Use.FRAME, Use.OBJECT):
+                return None
+            new = data_urls.in_a_frame(raw, self.of, self.place.origin)
+            return None if new is None else Rewritten(new)
         if not raw.strip() or (raw.startswith("#") and not self._has_base):
             return None
         url = self._resolve(bare(raw))
         if url is None:
-            return Rewritten("about:blank" if use in (Use.FRAME, Use.OBJECT) else "data:,")
+            return Rewritten(data_urls.NOTHING if use in (Use.FRAME, Use.OBJECT) else "data:,")
         digits = self._digits(_domain(url)) or self.place.digits
         return Rewritten(f"{self.place.prefix}{replay_path(digits, MODIFIERS[use], url)}{_fragment(raw)}")
 

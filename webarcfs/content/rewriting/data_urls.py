@@ -1,0 +1,152 @@
+"""What a frame shows whose address is no place but a document of its own: `data:`, `blob:`, `about:`. Pure.
+
+A document in a `data:` URL may have links as any page has. It is rewritten as one. A type is read as browsers do
+(url.spec.whatwg.org; fetch.spec.whatwg.org, "data: URL processor"); what they may read in two ways is written anew.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_to_bytes, urljoin
+
+from webarcfs.content import text
+from webarcfs.content.rewriting import assembly, html_references, inert_types
+from webarcfs.content.rewriting.assembly import Rewrite
+from webarcfs.content.rewriting.references import Rewritten, Use
+
+#: What a frame shows instead of what cannot be shown.
+NOTHING = "about:blank"
+_NOT_SHOWN = "A document of the type {}. It is not shown here: its links could lead out of the archive."
+_EDGES = "".join(map(chr, range(0x21)))
+_DROPPED = {ord(sign): None for sign in "\t\n\r"}
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_BLANK = re.compile(r"about:blank(?:[?#]|\Z)", re.IGNORECASE)
+_SPACE = " \t\n\r\f"
+_BASE64 = re.compile(rf";[{_SPACE}]*base64[{_SPACE}]*\Z", re.IGNORECASE)
+_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+_TYPE = re.compile(rf"({_NAME}/{_NAME})[{_SPACE}]*(?:;.*)?", re.DOTALL)
+_CHARSET = re.compile(rf""";[{_SPACE}]*charset[{_SPACE}]*=[{_SPACE}]*["']?([A-Za-z0-9._:+-]+)""", re.IGNORECASE)
+_BASE64_SPACE = re.compile(rb"[ \t\n\r\f]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A document in a `data:` URL. `is_plain`: no browser reads the type in another way."""
+
+    mime_type: str
+    charset: str
+    body: bytes
+    is_plain: bool
+
+
+def in_a_frame(raw: str, rewrite: Rewrite, origin: str = "") -> str | None:
+    """Return what takes the place of a frame's reference that names no place of the web; None: it stays.
+
+    `raw` is the reference as it was written, without escapes of markup. `rewrite` is asked for the references of a
+    document in it; frames in such a document are put out of force. A path means nothing in it, so `origin` is put
+    before those that `rewrite` returns; without an origin they are dead.
+    """
+    address = raw.strip(_EDGES).translate(_DROPPED)
+    scheme = _SCHEME.match(address)
+    if scheme is None or scheme[1].lower() != "data":
+        return None if _BLANK.match(address) else NOTHING
+    document = _parsed(address[scheme.end() :].partition("#")[0])
+    if document is None:
+        return NOTHING
+    if inert_types.is_markup(document.mime_type):
+        return _written(document.mime_type, "utf-8", _rewritten(document, rewrite, origin))
+    shown = inert_types.as_text(document.mime_type)
+    if shown is None:
+        return f"data:text/plain;charset=utf-8,{quote(_NOT_SHOWN.format(document.mime_type))}"
+    if shown == document.mime_type and document.is_plain:
+        return None
+    return _written(shown, document.charset, document.body)
+
+
+def is_own(raw: str) -> bool:
+    """Return whether a reference names a document of its own, and no place of the web."""
+    return _scheme_of(raw) in ("data", "about", "blob", "filesystem")
+
+
+def _parsed(address: str) -> _Document | None:
+    """Read what stands behind `data:`; None where browsers fail, too."""
+    said, comma, rest = address.partition(",")
+    if not comma:
+        return None
+    body = unquote_to_bytes(rest.encode("utf-8", "replace"))
+    said = said.strip(_SPACE)
+    is_base64 = _BASE64.search(said)
+    if is_base64 is not None:
+        said = said[: is_base64.start()]
+        try:
+            body = _decoded(body)
+        except binascii.Error:
+            return None
+    found = _TYPE.fullmatch(said)
+    charset = _CHARSET.search(said)
+    named = charset[1].lower() if charset else ""
+    if found is None:
+        return _Document("text/plain", named or "us-ascii", body, is_plain=not said or said[0] == ";")
+    return _Document(found[1].lower(), named, body, is_plain=True)
+
+
+def _decoded(body: bytes) -> bytes:
+    """Decode Base64 as browsers do (infra.spec.whatwg.org, "forgiving-base64 decode"). Raises binascii.Error."""
+    bare = _BASE64_SPACE.sub(b"", body)
+    if len(bare) % 4 == 0:
+        bare = bare[:-2] + bare[-2:].replace(b"=", b"")
+    return b64decode(bare + b"=" * (-len(bare) % 4), validate=True)
+
+
+def _rewritten(document: _Document, rewrite: Rewrite, origin: str) -> bytes:
+    """Return a page of a `data:` URL, in UTF-8, with its references rewritten."""
+    charset = text.decode_charset(document.body, f"{document.mime_type}; charset={document.charset}")
+    page = text.decoder(charset).decode(document.body, final=True).encode("utf-8", "replace")
+    is_xml = inert_types.is_xml(document.mime_type)
+    references = html_references.of_html(page, "utf-8", is_xml=is_xml, is_inner=True)
+    base = references.base
+
+    def inside(use: Use, written: str) -> Rewritten | None:
+        if use in (Use.FRAME, Use.OBJECT):
+            return Rewritten(NOTHING)
+        if use in (Use.BASE, Use.TARGET):
+            return rewrite(use, written)
+        if base is not None:
+            return _standing(use, rewrite(use, _joined(base, written)), origin)
+        if use is not Use.FORM and _scheme_of(written) is None:
+            return None  # without a base it means nothing in such a page
+        return _standing(use, rewrite(use, written), origin)
+
+    return assembly.rewritten(page, references, inside)
+
+
+def _standing(use: Use, new: Rewritten | None, origin: str) -> Rewritten | None:
+    """Return a new reference as it works in a page without a place: with an origin, else dead."""
+    if new is None or new.value.startswith("#") or _scheme_of(new.value) is not None:
+        return new
+    if origin:
+        return Rewritten(origin + new.value, new.attributes)
+    if use in (Use.LINK, Use.REFRESH, Use.FORM):
+        return Rewritten("#", (*(each for each in new.attributes if each[0] != "target"), ("target", "_self")))
+    return Rewritten("data:,", new.attributes)
+
+
+def _scheme_of(raw: str) -> str | None:
+    """Return the scheme of a reference, in lower case; None for a relative one."""
+    found = _SCHEME.match(raw.strip(_EDGES).translate(_DROPPED))
+    return None if found is None else found[1].lower()
+
+
+def _joined(base: str, written: str) -> str:
+    try:
+        return urljoin(base, written)
+    except ValueError:
+        return written
+
+
+def _written(mime_type: str, charset: str, body: bytes) -> str:
+    said = f"{mime_type};charset={charset}" if charset else mime_type
+    return f"data:{said};base64,{b64encode(body).decode('ascii')}"
