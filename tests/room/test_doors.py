@@ -243,7 +243,7 @@ def test_release_withdraw_and_rules_show_in_a_room_that_runs(tmp_path: Path) -> 
         record, _ = catalogue.read(RECORDS[0])
         catalogue.save([decided(record, Decision.RELEASE, "test", "")], "test", "release")
         assert room.get(path).status == 200
-        rule = access_file.withhold(made, home, "test", "no", access=Access.EXCLUDE)
+        (rule, _) = access_file.withhold(made, home, "test", "no", access=Access.EXCLUDE)
         assert room.get(path).status == 404
         access_file.lift(made, rule.id, "test")
         assert room.get(path).status == 200
