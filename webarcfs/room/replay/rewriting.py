@@ -160,7 +160,7 @@ class _Page:
             rules=self._rules,
             captured=from_epoch(capture.captured),
             base=references.base or "",
-                        origin=self._visit.origins.replay or self._visit.origins.base,
+            origin=self._visit.origins.replay or self._visit.origins.base,
         )
         made = assembly.rewritten(body, references, Targets(place).of)
         return Rewritten(made, hashlib.sha256(made).digest(), references.charset_sent)
