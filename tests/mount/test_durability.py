@@ -208,6 +208,119 @@ def test_an_archive_that_was_put_back_under_a_mount(archive: Archive, arcs: list
     assert run(UMOUNT, mounted.point).returncode == 0
 
 
+def put_back(archive: Archive, copy: Path) -> None:
+    """Replace the archive by a copy of it."""
+    shutil.rmtree(archive.root)
+    copy.rename(archive.root)
+
+
+def empty(archive: Archive) -> None:
+    """Remove all that is in the journal."""
+    for path in archive.journal.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize("how", ["emptied", "removed", "body removed", "older copy", "copy with the journal"])
+def test_what_others_took_from_the_journal_is_written_again(
+    archive: Archive, arcs: list[str], mount: Mounter, how: str
+) -> None:
+    """S-durable-2, S-fsyncdir-1: fsync of a folder is 0 only with all that was confirmed in git."""
+    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    mounted = mount(archive)
+    folder, copy = mounted / f"{DOMAIN}/{arcs[0]}", archive.root.with_name("copy")
+    if how == "older copy":
+        shutil.copytree(archive.root, copy)
+    files = {f"f{number}": b"%d" % number for number in range(5)} | {"large": os.urandom(300_000), "new": b"moved"}
+    for name, body in files.items():
+        write(folder / (name if name != "new" else "old"), body)
+    (folder / "old").rename(folder / "new")
+    with (folder / "log").open("xb", buffering=0) as file:  # several versions of one file
+        for _ in range(3):
+            file.write(b"line\n")
+            os.fsync(file.fileno())
+    with (folder / "data.xml").open("ab") as file:
+        file.write(b"<node/>")
+    match how:
+        case "emptied":
+            empty(archive)
+        case "removed":
+            shutil.rmtree(archive.journal)
+        case "body removed":
+            [body_file] = archive.journal.glob("*/b*")
+            body_file.unlink()
+        case "older copy":
+            put_back(archive, copy)
+        case _:
+            shutil.copytree(archive.root, copy)
+            put_back(archive, copy)
+    assert error_of(lambda: sync_folder(folder)) is None
+    for name, body in (files | {"log": b"line\n" * 3}).items():
+        assert in_git(archive, f"{arcs[0]}/{name}") == body, name
+        assert (folder / name).read_bytes() == body
+    assert in_git(archive, f"{arcs[0]}/old") is None
+    assert names(in_git(archive, f"{arcs[0]}/data.xml") or b"") == ("node",)
+    write(folder / "later", b"later")
+    done = run(UMOUNT, mounted.point)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert in_git(archive, f"{arcs[0]}/later") == b"later"
+    commit_additions.replay(archive)  # a copy of the journal is a dead one
+    assert [path.name for path in archive.journal.iterdir()] == []
+    assert archives.store_of(archive).check() == []
+
+
+def test_what_cannot_be_written_again_is_lost_and_said_so(archive: Archive, arcs: list[str], mount: Mounter) -> None:
+    """S-durable-2, S-fsyncdir-1, S-umount-3: others wrote over the bytes, which are nowhere else."""
+    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    mounted = mount(archive)
+    folder, other = mounted / f"{DOMAIN}/{arcs[0]}", mounted / f"{DOMAIN}/{arcs[1]}"
+    write(folder / "first", b"first")
+    write(folder / "lost", b"body that is looked for")
+    write(other / "third", b"third")
+    [log] = archive.journal.glob("*.log")
+    data = log.read_bytes()
+    with log.open("r+b") as file:
+        file.seek(data.index(b"body that is looked for"))
+        file.write(b"x" * 10)
+    assert error_of(lambda: sync_folder(other)) == errno.EIO
+    assert error_of(lambda: sync_folder(folder)) is None, "it is told once"
+    assert in_git(archive, f"{arcs[0]}/first") == b"first"
+    assert in_git(archive, f"{arcs[1]}/third") == b"third"
+    eventually(lambda: not (folder / "lost").exists(), 60)
+    write(folder / "lost", b"written again")
+    sync_folder(folder)
+    assert in_git(archive, f"{arcs[0]}/lost") == b"written again"
+    done = run(UMOUNT, mounted.point)
+    line = f"/{DOMAIN}/{arcs[0]}/lost is lost: it is in neither git nor the journal"
+    assert done.returncode == 0
+    assert done.stderr.count("\n") == 1 and line in done.stderr
+    assert line in (archive.log / "mount.log").read_text("utf-8")
+
+
+def test_who_unmounts_is_told_what_is_not_in_git(archive: Archive, arcs: list[str], mount: Mounter) -> None:
+    """S-umount-3: additions that wait in the journal, and those of a journal that is gone."""
+    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    repository = archive.repository(DOMAIN)
+    for gone in (False, True):
+        mounted = mount(archive)
+        for number in range(3):
+            write(mounted / f"{DOMAIN}/{arcs[0]}/{gone}{number}", b"1")
+        repository.rename(archive.root / "elsewhere")
+        if gone:
+            empty(archive)
+        done = run(UMOUNT, mounted.point)
+        (archive.root / "elsewhere").rename(repository)
+        assert done.returncode == 0
+        lines = done.stderr.splitlines()
+        if gone:
+            assert [f"/{DOMAIN}/{arcs[0]}/True{number} is lost" in lines[number] for number in range(3)] == [True] * 3
+        else:
+            assert len(lines) == 1 and f"{DOMAIN}: 3 additions wait in the journal" in lines[0]
+        log = (archive.log / "mount.log").read_text("utf-8")
+        assert all(line.removeprefix("umount.webarcfs: ") in log for line in lines)
+    commit_additions.replay(archive)
+    assert in_git(archive, f"{arcs[0]}/False2") == b"1"
+
+
 def write_large(path: Path, size: int) -> None:
     with path.open("xb", buffering=0) as file:
         for _ in range(size >> 16):

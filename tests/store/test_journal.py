@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -199,6 +200,23 @@ def test_a_journal_that_is_closed_with_something_pending_leaves_it_to_the_next(f
     writer.close()
     replay(filled)
     assert lines_of(filled, "Added: ") == ["a.html/n.txt"]
+    nothing_left(filled)
+
+
+def test_a_log_of_a_copy_that_was_put_back_stays(filled: Archive) -> None:
+    """Its git may lack what the journal that was closed has committed in the archive before."""
+    writer = Writer(filled)
+    writer.file("a.html", "n.txt", b"42")
+    writer.file("a.html", "large", b"4" * 300_000)
+    copy = filled.root.with_name("copy")
+    shutil.copytree(filled.root, copy)
+    done = commit_additions(filled, DOMAIN)
+    shutil.rmtree(filled.root)
+    copy.rename(filled.root)
+    writer.journal.release(done)
+    writer.close()
+    replay(filled)
+    assert sorted(lines_of(filled, "Added: ")) == ["a.html/large", "a.html/n.txt"]
     nothing_left(filled)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from webarcfs.archive.commit import journal_replay
@@ -62,7 +62,7 @@ def fold_in(archive: Archive, store: Repository, domain: str) -> Committed:
     with plan.pack.stored():
         _move(store, _moves(store, plan))
         _follow(archive, store, plan, logs, waiting)
-    return _done(domain, plan, waiting)
+    return _done(domain, plan, waiting, logs)
 
 
 def _try(archive: Archive, store: Repository, domain: str, read: Read) -> Committed | None:
@@ -81,7 +81,7 @@ def _try(archive: Archive, store: Repository, domain: str, read: Read) -> Commit
                 except Busy:
                     return None
         _follow(archive, store, plan, logs, waiting)
-    committed = _done(domain, plan, waiting)
+    committed = _done(domain, plan, waiting, logs)
     read[domain] = {log.id: (log.end, committed.upto.get(log.id, 0)) for log in logs if log.end}
     return committed
 
@@ -157,9 +157,10 @@ def _follow(archive: Archive, store: Repository, plan: Plan, logs: list[LogReade
         _move(store, updates)
 
 
-def _done(domain: str, plan: Plan, waiting: Waiting) -> Committed:
+def _done(domain: str, plan: Plan, waiting: Waiting, logs: Sequence[LogReader]) -> Committed:
     for each in plan.dropped:
         place = each.addition.place
         _log.warning("/%s/%s: an addition went: %s (%s)", place.domain, place.arc, each.reason, each.log)
     cost = Cost(0.0, plan.pack.shared_bytes, len(waiting.found) - len(plan.dropped))
-    return Committed(domain, dict(waiting.done) | plan.upto, plan.dropped, tuple(plan.commits), cost)
+    damage = {log.id: tuple(log.damage) for log in logs if log.damage}
+    return Committed(domain, dict(waiting.done) | plan.upto, plan.dropped, tuple(plan.commits), cost, damage)

@@ -59,6 +59,18 @@ class AdditionTree:
             case AddNodes():
                 self._extend(addition)
 
+    def has(self, addition: Addition) -> bool:
+        """Return whether the tree has an addition already, of an ARC that is current."""
+        arc = addition.place.arc
+        match addition:
+            case AddFile():
+                return self.tree.blob(f"{arc}/{addition.path}") == addition.blob
+            case Move():
+                return self.tree.blob(f"{arc}/{addition.old}") is None
+            case AddNodes():
+                document = self.tree.blob(f"{arc}/{DATA_XML}")
+                return document is not None and addition.nodes.strip() in self._document(document)
+
     def _extend(self, addition: AddNodes) -> None:
         path = f"{addition.place.arc}/{DATA_XML}"
         old = self.tree.blob(path)

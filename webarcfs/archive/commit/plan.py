@@ -97,6 +97,8 @@ class _Writer:
                 raise Damaged(f"{addition.path}: its body in the journal is damaged")
             self._ground.place(addition)
         except (WebarcError, FileNotFoundError) as error:
+            if isinstance(error, Exists) and self._ground.has(record.addition):
+                return False  # its mount wrote it again, since its log was gone
             damaged = not isinstance(error, Stale | Exists | NotPermitted)
             self.dropped.append(Dropped(log.id, record.number, record.addition, str(error), damaged))
             return False

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from webarcfs.archive.model.addition import blob_hash
 from webarcfs.archive.system.fsync import sync_folder, write_all
 
 #: Prefix of a draft's temporary name, where unnamed files cannot be made.
@@ -60,6 +61,14 @@ def chunks(body: StoredBody) -> Iterator[bytes]:
             raise OSError(errno.EIO, "a draft is shorter than what was written to it")
         yield chunk
         at += len(chunk)
+
+
+def blob_of(body: StoredBody) -> str:
+    """Return git's id of a body. Raises OSError."""
+    digest = blob_hash(body.size)
+    for chunk in chunks(body):
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 def store(body: StoredBody, path: Path) -> None:

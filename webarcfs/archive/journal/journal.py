@@ -14,7 +14,7 @@ import os
 import resource
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from webarcfs.archive.config.directory import Archive
@@ -23,7 +23,7 @@ from webarcfs.archive.journal.bodies import StoredBody
 from webarcfs.archive.journal.log_format import INLINE, frame
 from webarcfs.archive.journal.log_writer import LogWriter
 from webarcfs.archive.journal.name_claims import Claims
-from webarcfs.archive.journal.pending import JournalPosition, PendingAddition, PendingIndex
+from webarcfs.archive.journal.pending import JournalPosition, PendingAddition, PendingIndex, open_body
 from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, blob_id
 from webarcfs.archive.model.committed import Committed
 from webarcfs.archive.model.errors import Damaged
@@ -36,11 +36,18 @@ __all__ = ["Journal", "JournalPosition", "StoredBody", "Wanted"]
 FULL = 4 << 20
 #: Bytes from which a log that git has all of is replaced: commits then read less.
 WORTH = 256 << 10
-#: Descriptors reserved for locks, logs, git and the disk; drafts may use the others.
-RESERVE = 100
+#: Large bodies that are held open, so that they can be written again if others remove their files.
+HELD_OPEN = 64
+#: Descriptors reserved for locks, logs, git, the disk and bodies held open; drafts may use the others.
+RESERVE = 100 + HELD_OPEN
+
+#: Additions that are written again at a time: their bodies are in memory.
+TOGETHER = 64
 
 #: An addition to be confirmed, with its body if it is a file.
 Wanted = tuple[Addition, StoredBody | None]
+#: Additions that were written again: the old position, and the new one or the error.
+Rewritten = dict[JournalPosition, JournalPosition | BaseException]
 
 
 @dataclass(slots=True)
@@ -53,6 +60,8 @@ class _Confirming:
     pending: PendingAddition | None = None
     end: int = 0
     error: BaseException | None = None
+    #: It was confirmed before, and is written again: its name in one of the journal's own logs is its own.
+    again: bool = False
 
 
 class Journal:
@@ -74,6 +83,11 @@ class Journal:
     def open(cls, archive: Archive) -> Journal:
         """Make a new journal of this process. Raises OSError."""
         return cls(archive)
+
+    def make_folder(self) -> None:
+        """Make the folder of all journals, if others removed it. Raises OSError."""
+        with contextlib.suppress(FileExistsError):
+            self._archive.journal.mkdir()
 
     def draft(self) -> int:
         """Return a descriptor of a new, unnamed file on the journal's disk. Raises OSError.
@@ -102,7 +116,9 @@ class Journal:
 
         Each addition succeeds or fails by itself, unless the disk fails.
         """
-        every = [self._with_body(addition, body) for addition, body in wanted]
+        return self._confirm([self._with_body(addition, body) for addition, body in wanted])
+
+    def _confirm(self, every: Sequence[_Confirming]) -> list[JournalPosition | BaseException]:
         self._write([each for each in every if each.error is None])
         self._sync([each for each in every if each.error is None])
         failed = [each for each in every if each.error is not None]
@@ -119,21 +135,57 @@ class Journal:
 
     def pending(self, domain: str | None = None) -> Sequence[JournalPosition]:
         """Return the additions that were confirmed here and are not released yet, in order."""
-        return [each.ticket for each in self._pendings.of(domain)]
+        return [each.ticket for each in self._pendings.of(domain) if each.is_confirmed]
 
-    def release(self, committed: Committed) -> Sequence[JournalPosition]:
-        """Forget additions that are in git now, free their disk space, and return them. Raises OSError."""
+    def untaken(self, committed: Committed, waited: Collection[JournalPosition]) -> Sequence[JournalPosition]:
+        """Return those of `waited`, confirmed before a commit, that it did not take in although it should have."""
+        keys = {position.key for position in waited} - {(each.log, each.number) for each in committed.dropped}
+        taken = {each.ticket.key for each in self._pendings.of(committed.domain) if _is_done(each, committed)}
+        return [position for position in waited if position.key not in taken & keys]
+
+    def release(self, committed: Committed, besides: Collection[JournalPosition] = ()) -> Sequence[JournalPosition]:
+        """Forget additions that are in git now, free their disk space, and return them. Raises OSError.
+
+        Those of `besides` stay, although the commit has passed them.
+        """
         damaged = {(each.log, each.number) for each in committed.dropped if each.damaged}
+        kept = {position.key for position in besides}
         with self._claiming:
-            done = [pending for pending in self._pendings.of(committed.domain) if _is_done(pending, committed)]
-            self._pendings.forget(done)
+            passed = [pending for pending in self._pendings.of(committed.domain) if _is_done(pending, committed)]
+            done = [pending for pending in passed if pending.ticket.key not in kept]
             for pending in done:
-                pending.segment.damaged |= (pending.ticket.log, pending.ticket.number) in damaged
-            for pending in done:
-                if pending.file and not pending.segment.damaged:
-                    (self._folder / pending.file).unlink(missing_ok=True)
-            self._drop_segments()
+                pending.segment.damaged |= pending.ticket.key in damaged
+            self._forget(done)
         return [pending.ticket for pending in done]
+
+    def write_again(self, wanted: Mapping[JournalPosition, Addition]) -> Rewritten:
+        """Write confirmed additions of one domain again that others removed from the journal.
+
+        `wanted` has the addition to write for each old position. Returns the new position of each, or its error: a
+        WebarcError where it is lost, an OSError where the disk did not take it. Those that were not written stay, under
+        their old positions. The caller holds the domain's lock, alone.
+        """
+        keys = {position.key: addition for position, addition in wanted.items()}
+        pendings = [each for each in self._pendings.of() if each.ticket.key in keys]
+        for pending in pendings:
+            pending.segment.retired = True
+        with self._claiming:
+            self._claims = Claims(self._archive)  # without the names of the records that are gone
+        outcomes: Rewritten = {}
+        for first in range(0, len(pendings), TOGETHER):
+            outcomes |= self._write_again(
+                [(each, keys[each.ticket.key]) for each in pendings[first : first + TOGETHER]]
+            )
+        return outcomes
+
+    def forget(self, gone: Collection[JournalPosition], *, lost: bool) -> None:
+        """Forget additions that neither git nor the journal has; the log of what is lost is set aside in the end."""
+        keys = {position.key for position in gone}
+        with self._claiming:
+            pendings = [each for each in self._pendings.of() if each.ticket.key in keys]
+            for pending in pendings:
+                pending.segment.damaged |= lost
+            self._forget(pendings)
 
     def close(self) -> None:
         """End it. Uncommitted additions stay for the next mount or agent; without any, the journal is removed."""
@@ -192,14 +244,15 @@ class Journal:
 
     def _append(self, each: _Confirming) -> None:
         try:
-            self._claims.check(each.addition)
+            self._claims.check(each.addition, self._own_logs() if each.again else ())
             segment = self._current()
             self._number += 1
             record = frame(self._number, each.addition, each.data, each.file)
             begin, each.end = segment.end, segment.append(record)
             self._claims.wrote(segment.id, begin, each.end, each.addition)
             ticket = JournalPosition(segment.id, self._number, each.addition)
-            each.pending = PendingAddition(ticket, segment, each.end - len(each.data), each.file)
+            body = each.end - len(each.data), each.file, self._hold_open(each.file)
+            each.pending = PendingAddition(ticket, segment, begin, each.end, *body)
             self._pendings.keep(each.pending)  # from now on its log must stay, though it is not confirmed yet
         except BaseException as error:
             each.error = error
@@ -228,12 +281,68 @@ class Journal:
 
     def _next_segment(self) -> LogWriter:
         self._logs += 1
+        self.make_folder()
         return LogWriter.create(self._archive.journal, f"{self.id}-{self._logs:06}")
+
+    def _hold_open(self, file: str) -> int:
+        """Return a descriptor of a large body, as long as few are held; else -1."""
+        if file and self._pendings.descriptors < HELD_OPEN:
+            with contextlib.suppress(OSError):
+                return os.open(self._folder / file, os.O_RDONLY | os.O_CLOEXEC)
+        return -1
+
+    # -- writing again ---------------------------------------------------------------------------------------------
+
+    def _write_again(self, pendings: Sequence[tuple[PendingAddition, Addition]]) -> Rewritten:
+        with contextlib.ExitStack() as opened:
+            outcomes = self._confirm([self._found_again(pending, addition, opened) for pending, addition in pendings])
+        together = [(old, new) for (old, _), new in zip(pendings, outcomes, strict=True)]
+        with self._claiming:
+            self._forget([old for old, new in together if isinstance(new, JournalPosition)])
+        return {old.ticket: new for old, new in together}
+
+    def _found_again(self, pending: PendingAddition, addition: Addition, opened: contextlib.ExitStack) -> _Confirming:
+        """Return an addition with the body that is still in reach, to be confirmed once more."""
+        try:
+            body = self._reach_body(pending, addition, opened) if isinstance(addition, AddFile) else None
+        except (OSError, Damaged) as error:
+            return _Confirming(addition, error=Damaged(f"its bytes are gone: {error}"))
+        confirming = self._with_body(addition, body)
+        confirming.again = True
+        return confirming
+
+    def _reach_body(self, pending: PendingAddition, addition: AddFile, opened: contextlib.ExitStack) -> StoredBody:
+        """Return the body of a pending file, from descriptors that outlive its names. Raises OSError, Damaged."""
+        if pending.file:
+            fd = open_body(pending, self._folder)
+            opened.callback(os.close, fd)
+            body = StoredBody(addition.size, fd=fd)
+        else:
+            data = os.pread(pending.segment.fd, addition.size, pending.offset)
+            body = StoredBody(len(data), data)
+        if bodies.blob_of(body) != addition.blob:
+            raise Damaged("others wrote over them")
+        return body
+
+    def _own_logs(self) -> Collection[str]:
+        return [segment.id for segment in self._segments]
 
     # -- letting go ----------------------------------------------------------------------------------------------
 
+    def _forget(self, done: Sequence[PendingAddition]) -> None:
+        """Forget additions, and free their space. Under `_claiming`."""
+        self._pendings.forget(done)
+        there = {segment.id for segment in {pending.segment for pending in done} if segment.is_there()}
+        for pending in done:
+            # In a copy of the archive the file may belong to an addition that its git lacks.
+            if pending.file and pending.segment.id in there and not pending.segment.damaged:
+                (self._folder / pending.file).unlink(missing_ok=True)
+        self._drop_segments()
+
     def _drop_segments(self) -> None:
         """Remove logs that git has all of; the current one only from WORTH bytes on."""
+        if self._segments and not self._segments[-1].is_there():
+            self._segments[-1].retired = True
         if self._segments and self._segments[-1].end >= WORTH and not self._is_held(self._segments[-1]):
             following = self._next_segment()
             with self._state:
@@ -257,4 +366,6 @@ def _outcome(each: _Confirming) -> JournalPosition | BaseException:
 
 
 def _is_done(pending: PendingAddition, committed: Committed) -> bool:
-    return pending.ticket.number <= committed.upto.get(pending.ticket.log, 0)
+    log, number = pending.ticket.key
+    spans = committed.damage.get(log, ())
+    return number <= committed.upto.get(log, 0) and not any(a < pending.end and pending.begin < b for a, b in spans)

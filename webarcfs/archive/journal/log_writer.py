@@ -22,6 +22,8 @@ class LogWriter:
         self.id = path.name.removesuffix(SUFFIX)
         #: Part of it could not be read: at the end it is set aside, for repair.
         self.damaged = False
+        #: It lost records through others: nothing more is written to it.
+        self.retired = False
         self._synced = end
         self._syncing = False
         self._failure: OSError | None = None
@@ -47,8 +49,19 @@ class LogWriter:
 
     @property
     def failed(self) -> bool:
-        """Whether a sync failed: its confirmed additions stay, and nothing more is written to it."""
-        return self._failure is not None
+        """Whether a sync failed, or others damaged it: its confirmed additions stay, nothing more is written to it."""
+        return self._failure is not None or self.retired
+
+    def is_synced(self, end: int) -> bool:
+        """Return whether all bytes up to `end` are on disk."""
+        return self._synced >= end
+
+    def is_there(self) -> bool:
+        """Return whether it is still the file at its path: others may have removed it, or put back a copy."""
+        try:
+            return os.path.samestat(os.fstat(self.fd), self.path.stat())
+        except OSError:
+            return False
 
     def append(self, record: bytes) -> int:
         """Write a record; `sync` with the returned offset makes it durable. Raises OSError, without any remains."""
@@ -100,11 +113,7 @@ class LogWriter:
 
         The archive may have been removed, or restored from a copy, while this process had the log open.
         """
-        try:
-            there = os.path.samestat(os.fstat(self.fd), self.path.stat())
-        except FileNotFoundError:
-            there = False
-        if not there:
+        if not self.is_there():
             raise OSError(errno.EIO, "the journal was removed or replaced while it was written to")
 
     def _cut(self, end: int) -> None:
@@ -119,7 +128,12 @@ class LogWriter:
         return OSError(self._failure.errno, f"{self.path}: {self._failure.strerror}")
 
     def remove(self) -> None:
-        """Remove the file: git has all of it. It is durable on return: its marks may be dropped then."""
+        """Remove the file: git has all of it. It is durable on return: its marks may be dropped then.
+
+        Another file at its path stays: that of a copy of the archive may have additions that its git lacks.
+        """
+        if not self.is_there():
+            return
         if self.damaged:
             self.path.rename(self.path.with_suffix(SET_ASIDE))
         else:

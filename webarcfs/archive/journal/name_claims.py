@@ -6,7 +6,7 @@ So a taken name is refused before anything is confirmed. Callers check the names
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from webarcfs.archive.config.directory import Archive
@@ -52,19 +52,19 @@ class Claims:
             self._apply(log, addition)
             known.end = end
 
-    def check(self, addition: Addition) -> None:
-        """Raises Exists when another addition has taken a name of `addition`."""
+    def check(self, addition: Addition, own: Collection[str] = ()) -> None:
+        """Raises Exists when another addition has taken a name of `addition`, outside of the logs `own`."""
         taken = self._taken.get(addition.place)
         if taken is None:
             return
         match addition:
             case AddFile():
-                _check_file(taken, addition.path, addition.replaces)
+                _check_file(taken, addition.path, addition.replaces, own)
             case Move():
-                _check_file(taken, addition.new, "")
+                _check_file(taken, addition.new, "", own)
             case AddNodes():
                 for name in names_of(addition.nodes):
-                    if name in taken.nodes:
+                    if taken.nodes.get(name, "") not in ("", *own):
                         raise Exists(f"data.xml has a data node {name} already")
 
     def _read(self, log: LogReader) -> None:
@@ -108,10 +108,10 @@ class Claims:
                     places.discard(place)
 
 
-def _check_file(taken: _Taken, path: str, replaces: str) -> None:
-    _, blob = taken.files.get(path, ("", ""))
+def _check_file(taken: _Taken, path: str, replaces: str, own: Collection[str]) -> None:
+    log, blob = taken.files.get(path, ("", ""))
     # No blob: it was renamed after its log was removed. Only its own writer may replace the file of that name.
-    if path in taken.files and not (replaces and blob in ("", replaces)):
+    if path in taken.files and log not in own and not (replaces and blob in ("", replaces)):
         raise Exists(f"{path} exists already")
     if taken.folders[path] or any(folder in taken.files for folder in _folders(path)):
         raise Exists(f"{path} is in the way of another addition, or one in its way")

@@ -20,15 +20,31 @@ class JournalPosition:
     number: int
     addition: Addition
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """Its log and number, which tell it from all others."""
+        return self.log, self.number
+
 
 @dataclass(frozen=True, slots=True)
 class PendingAddition:
-    """A ticket, and the place of the addition's body: `offset` of the segment's log, or `file`."""
+    """A ticket, the span of its record, and the place of its body: `offset` of the segment's log, or `file`.
+
+    `fd` is a descriptor of that file, which outlives its name; -1 without one.
+    """
 
     ticket: JournalPosition
     segment: LogWriter
+    begin: int
+    end: int
     offset: int
     file: str
+    fd: int = -1
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether its record is synced."""
+        return self.segment.is_synced(self.end)
 
 
 class PendingIndex:
@@ -38,6 +54,8 @@ class PendingIndex:
         self._lock = threading.Lock()
         self._held: dict[tuple[str, str], dict[int, PendingAddition]] = {}
         self._bodies: dict[str, dict[tuple[str, int], PendingAddition]] = {}
+        #: The number of descriptors that they hold.
+        self.descriptors = 0
 
     def keep(self, pending: PendingAddition) -> None:
         """Add a pending addition."""
@@ -45,6 +63,7 @@ class PendingIndex:
         key = ticket.log, ticket.addition.place.domain
         with self._lock:
             self._held.setdefault(key, {})[ticket.number] = pending
+            self.descriptors += pending.fd >= 0
             if isinstance(ticket.addition, AddFile):
                 self._bodies.setdefault(ticket.addition.blob, {})[ticket.log, ticket.number] = pending
 
@@ -75,7 +94,7 @@ class PendingIndex:
             if found is None:
                 return None
             if found.file:
-                return os.open(folder / found.file, os.O_RDONLY | os.O_CLOEXEC)
+                return open_body(found, folder)
             addition = found.ticket.addition
             assert isinstance(addition, AddFile)
             return os.pread(found.segment.fd, addition.size, found.offset)
@@ -84,7 +103,9 @@ class PendingIndex:
         ticket = pending.ticket
         key = ticket.log, ticket.addition.place.domain
         held = self._held.get(key, {})
-        held.pop(ticket.number, None)
+        if held.pop(ticket.number, None) is not None and pending.fd >= 0:
+            self.descriptors -= 1
+            os.close(pending.fd)
         if not held:
             self._held.pop(key, None)
         if isinstance(ticket.addition, AddFile):
@@ -92,3 +113,13 @@ class PendingIndex:
             same.pop((ticket.log, ticket.number), None)
             if not same:
                 self._bodies.pop(ticket.addition.blob, None)
+
+
+def open_body(pending: PendingAddition, folder: Path) -> int:
+    """Open the file of a large body in `folder`, or what is left of it without its name. Raises OSError."""
+    try:
+        return os.open(folder / pending.file, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if pending.fd < 0:
+            raise
+        return os.open(f"/proc/self/fd/{pending.fd}", os.O_RDONLY | os.O_CLOEXEC)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from webarcfs.archive.model.addition import Addition
@@ -30,10 +30,14 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The state of a domain's additions: each log is done up to a number, and git has all that were not dropped."""
+    """The state of a domain's additions: each log is done up to a number, and git has all that were not dropped.
+
+    `damage`: the spans of each log that could not be read. Git lacks the records in them.
+    """
 
     domain: str
     upto: Mapping[str, int] = field(default_factory=dict)
     dropped: tuple[Dropped, ...] = ()
     commits: tuple[str, ...] = ()
     cost: Cost = field(default_factory=Cost)
+    damage: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)

@@ -22,6 +22,7 @@ from webarcfs.archive.system import privileges
 from webarcfs.mount import options
 from webarcfs.mount.adapters import binding
 from webarcfs.mount.process import mount_log, mountpoint
+from webarcfs.mount.process.farewell import open_farewell, read_farewell
 from webarcfs.mount.process.server import MountRequest, Server
 from webarcfs.native.loader import form
 
@@ -112,13 +113,15 @@ def umount(point: str, lazy: bool, force: bool, **_: object) -> None:
         mountpoint.abort(where)
         mountpoint.unmount(where, lazy=True)
         return
-    process = _process_behind(where)
+    process, farewell = _process_behind(where)
     try:
         mountpoint.unmount(where, lazy=lazy)
     except Busy as error:
         raise MountFailed(str(error)) from None
     if process is not None and not _ends(process, 1 if lazy else PATIENCE) and not lazy:
         raise MountFailed(f"{where} is unmounted, but its process still runs after {PATIENCE:g} s")
+    for line in read_farewell(farewell) if farewell is not None else ():
+        click.echo(f"umount.webarcfs: {line}", err=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -225,25 +228,26 @@ def _serve_and_exit(order: MountRequest, status: int) -> None:
         os._exit(code)
 
 
-def _process_behind(point: Path) -> int | None:
-    """Return a descriptor of the process that serves the mount; None if it is dead or belongs to another user.
+def _process_behind(point: Path) -> tuple[int | None, int | None]:
+    """Return descriptors of the process that serves the mount, and of what it says in the end.
 
-    Raises MountFailed when the mount does not answer.
+    None of a process that is dead, or of another user. Raises MountFailed when the mount does not answer.
     """
-    found: list[int | None] = []
+    answers: list[tuple[int | None, int | None]] = []
 
     def ask() -> None:
         try:
-            found.append(os.pidfd_open(int(os.getxattr(point, binding.PID))))
+            number = int(os.getxattr(point, binding.PID))
+            answers.append((os.pidfd_open(number), open_farewell(number)))
         except (OSError, ValueError):
-            found.append(None)
+            answers.append((None, None))
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(PATIENCE)
-    if not found:
+    if not answers:
         raise MountFailed(f"{point} does not answer; `umount.webarcfs -f {point}` ends it, and who waits gets an error")
-    return found[0]
+    return answers[0]
 
 
 def _ends(process: int, patience: float) -> bool:

@@ -25,6 +25,7 @@ from webarcfs.mount.adapters.binding import AdapterContext, Serve
 from webarcfs.mount.adapters.request_stats import RequestStats
 from webarcfs.mount.options import Options
 from webarcfs.mount.process import mount_log, mountpoint
+from webarcfs.mount.process.farewell import Farewell
 from webarcfs.mount.process.keeper import Watchdog
 from webarcfs.mount.writing.service import Additions, Tell
 from webarcfs.native import loader
@@ -68,6 +69,7 @@ class Server:
         self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 # until the process ends
         self._stderr = os.dup(2)
         self._keeper: Watchdog | None = None
+        self._farewell = Farewell()
         #: No request can arrive any more; only the drain is left, however long it takes.
         self._served = threading.Event()
         self._signals = {signal.SIGTERM, signal.SIGINT} | ({signal.SIGHUP} if order.foreground else set())
@@ -182,6 +184,7 @@ class Server:
         """Confirm and commit all writes."""
         if self._additions is not None:
             self._additions.stop()
+            self._farewell.write(self._additions.remains)
 
     def _complaint(self) -> str:
         if self._complaints.closed:

@@ -49,6 +49,8 @@ class Additions:
         self._waits_for_room = False
         self._stopped = threading.Event()
         self.writer: Writer | None = None
+        #: What is left outside of git in the end, a line each, for whoever unmounts.
+        self.remains: list[str] = []
 
     def ready(self) -> Writer:
         """Return the writer. Raises ReadOnly if nothing can be written, OSError while the disk is full."""
@@ -128,4 +130,5 @@ class Additions:
                 return
             self.writer.finish()
             self._committer.stop()
+            self.remains = self._committer.remains
             journal.close()

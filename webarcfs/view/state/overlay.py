@@ -226,6 +226,14 @@ class Overlay:
                 del self._leaving[key]
             self._note_committed(domain)
 
+    def renumbered(self, domain: str, numbers: Mapping[Number, Number]) -> None:
+        """Note that the journal has additions under new numbers: they were written again."""
+        with self._lock:
+            for each in self._pending.get(domain, {}).values():
+                each.number = numbers.get(each.number, each.number)
+            for key, number in self._leaving.items():
+                self._leaving[key] = numbers.get(number, number)
+
     def late(self) -> set[str]:
         """Return the domains with additions that git has, but that are still shown from here."""
         with self._lock:
