@@ -42,6 +42,7 @@ def withhold(
     acting: Acting,
     *,
     reason: str,
+    public_text: str = "",
     answer: str = Access.BLOCK,
     captured: str = "",
     lapses: str = "",
@@ -49,8 +50,9 @@ def withhold(
 ) -> list[Withheld]:
     """Withhold each URL in all its spellings (`exact`: in this one), or all that begin with one that ends in `*`.
 
-    `captured` is a span `FROM..TO`, `lapses` a date; empty: all captures, and no end. Raises UsageError for what cannot
-    be understood, before anything is written, and what `access_file.withhold` raises.
+    `reason` is for staff, `public_text` is told to readers of a page that is blocked. `captured` is a span `FROM..TO`,
+    `lapses` a date; empty: all captures, and no end. Raises UsageError for what cannot be understood, before anything
+    is written, and what `access_file.withhold` raises.
     """
     if not urls:
         raise UsageError("give the URLs of the pages")
@@ -58,12 +60,14 @@ def withhold(
         raise UsageError("give a reason; people will ask for it")
     if exact and any(url.endswith("*") for url in urls):
         raise UsageError("a URL that ends in * means many, and --exact one")
+    if public_text.strip() and answer != Access.BLOCK:
+        raise UsageError("readers are told nothing of what is excluded, so that it has no public text")
     after, before = span(captured)
     until = time(lapses)
     checked = [_checked(url) for url in urls]
     added = [
         access_file.withhold(
-            archive, url, acting.name, reason.strip(),
+            archive, url, acting.name, reason.strip(), public_text=public_text.strip(),
             access=Access(answer), after=after, before=before, lapses=until, exact=exact,
         )
         for url in checked

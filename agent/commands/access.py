@@ -27,7 +27,8 @@ _log = logging.getLogger(__name__)
 @click.command()
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
-@click.option("--reason", metavar="TEXT", help="Why; kept with the rule, and told to readers of a blocked page.")
+@click.option("--reason", metavar="TEXT", help="Why; kept with the rule, for staff alone.")
+@click.option("--public-text", metavar="TEXT", help="What readers of a blocked page are told; else nothing more.")
 @click.option(
     "--answer",
     type=click.Choice([str(Access.BLOCK), str(Access.EXCLUDE)]),
@@ -77,6 +78,7 @@ def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift:
         urls,
         acting,
         reason=said["reason"] or "",
+        public_text=said["public_text"] or "",
         answer=said["answer"],
         captured=said["captured"] or "",
         lapses=said["lapses"] or "",
@@ -106,13 +108,14 @@ def _name(rule: AccessRule) -> str:
 def _fields(rule: AccessRule) -> dict[str, str]:
     times = {"after": rule.after, "before": rule.before, "lapses": rule.lapses}
     fields = {"id": rule.id, "key": rule.key, "access": str(rule.access), "url": rule.url, "user": rule.user}
-    fields |= {"reason": rule.reason, "by": rule.by, "at": rule.at}
+    fields |= {"reason": rule.reason, "public_text": rule.public_text, "by": rule.by, "at": rule.at}
     return fields | {name: "" if time is None else format_time(time) for name, time in times.items()}
 
 
 def _line(rule: AccessRule) -> str:
     fields = _fields(rule)
     more = [f"{name} {fields[name]}" for name in ("user", "after", "before", "lapses") if fields[name]]
+    more += [f"readers are told {rule.public_text!r}"] if rule.public_text else []
     about = f" ({', '.join(more)})" if more else ""
     return f"{rule.id or '-':8} {rule.access:7} {rule.url or rule.key}{about}: {rule.reason} [{rule.by} {rule.at}]"
 

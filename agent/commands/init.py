@@ -11,6 +11,7 @@ from agent.commands.common import archive_option, opened
 from agent.indexing import recovery
 from webarcfs.archive.config import directory
 from webarcfs.archive.history import sequence
+from webarcfs.gate import access_file
 from webarcfs.lazy_commands import AbsolutePath
 
 
@@ -38,3 +39,9 @@ def upgrade(archive: str | None) -> None:
     catch_up_records(found)
     said = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
     click.echo(f"{found.root} {said}")
+    count = access_file.load(found).count_without_public_text()
+    if count:
+        click.echo(
+            f"access.aclj: the reasons of {count} rules are for staff now; readers of these pages are told nothing "
+            "but that they are withheld, unless a rule has a public_text"
+        )

@@ -19,6 +19,7 @@ class RuleRow:
     span: str
     lapses: datetime | None
     reason: str
+    public_text: str
     by: str
     at: str
     is_soon: bool

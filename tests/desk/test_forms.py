@@ -331,8 +331,10 @@ def test_a_page_is_withheld_and_given_back(own: World) -> None:
     assert without.status == 400 and without.form("/access/withhold")["url"] == [url]
     wrong = anna.submit(without, "/access/withhold", {"reason": SCRIPTS, "captured": "yesterday"})
     assert wrong.status == 400 and wrong.form("/access/withhold")["reason"] == [SCRIPTS]
-    done = anna.submit(wrong, "/access/withhold", {"captured": "2026-01-01..", "url": f"{url}\nhttp://{DOMAIN}/old/*"})
-    assert done.status == 200 and SCRIPTS in done.words
+    said = {"captured": "2026-01-01..", "url": f"{url}\nhttp://{DOMAIN}/old/*", "public_text": "by law"}
+    done = anna.submit(wrong, "/access/withhold", said)
+    assert done.status == 200 and SCRIPTS in done.words and "by law" in done.words
+    assert {rule.public_text for rule in access_file.load(own.archive).rules} == {"by law"}
     rules = access_file.load(own.archive).rules
     assert {each.url for each in rules} == {url, f"http://{DOMAIN}/old/*"} and rules[0].by == "Anna \u4f8b"
     anna.submit(done, "/access/lift")

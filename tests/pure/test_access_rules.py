@@ -107,6 +107,7 @@ _RULES = st.builds(
     access=st.sampled_from(Access),
     user=st.sampled_from(["", "", "anna"]),
     reason=st.text(max_size=10),
+    public_text=st.text(max_size=10),
     lapses=st.none() | st.just(_NOW + timedelta(days=1)),
 )
 

@@ -44,6 +44,7 @@ SECRETS = {
     "excl": "jabberwocky",
     "odom": "vexillology",
     "attached": "floccinaucity",
+    "reason": "complainant",
 }
 #: URLs of the same length, so that answers can be compared.
 URLS = {name: f"http://{DOMAIN}/{name}-aaaa.html" for name in ("held", "excl", "nope")}
@@ -78,8 +79,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
         name, note = f"{SECRETS['attached']}.pdf", SECRETS["attached"]
         attaching.attach(made, RECORDS[number], name, BytesIO(note.encode()), Acting("anna", None), note=note)
     recover(made)
-    access_file.withhold(made, URLS["excl"], "test", "no", access=Access.EXCLUDE)
-    access_file.withhold(made, BLOCKED, "test", "no", access=Access.BLOCK)
+    access_file.withhold(made, URLS["excl"], "test", SECRETS["reason"], access=Access.EXCLUDE)
+    access_file.withhold(made, BLOCKED, "test", SECRETS["reason"], public_text="A court <ordered> it.")
     fulltext.bring_in_step(made)
     return made
 
@@ -204,7 +205,8 @@ def test_absent_excluded_and_unreleased_are_one_answer(room: Served) -> None:
 def test_closed_is_403_with_its_description_and_blocked_451(room: Served) -> None:
     for modifier in ("", "mp_", "id_", "im_"):
         assert room.get(f"/web/{TIMES[1]}{modifier}/{CLOSED}").status == 403
-        assert room.get(f"/web/{TIMES[0]}{modifier}/{BLOCKED}").status == 451
+        blocked = room.get(f"/web/{TIMES[0]}{modifier}/{BLOCKED}")
+        assert blocked.status == 451 and "A court &lt;ordered&gt; it." in blocked.text
     assert "5100" in room.get(f"/web/{TIMES[1]}/{CLOSED}").text
     assert room.get(f"/snapshot/{RECORDS[4]}").status == 200
     assert room.get(f"/snapshot/{RECORDS[4]}.xml").status == 403

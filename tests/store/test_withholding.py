@@ -150,3 +150,20 @@ def test_the_number_is_of_urls_that_readers_lose(tmp_path: Path) -> None:
     assert count("http://sub.example.org/index.html") == 1
     archive.access_rules.write_text('org,example)/one.html### - {"access": "allow"}\n')
     assert count("http://example.org/*") == 4
+
+
+def test_the_reason_is_for_staff_and_the_public_text_for_readers(tmp_path: Path) -> None:
+    archive = _archive(tmp_path, f"{_HOME}a")
+    archive.access_rules.write_text('org,example)/a - {"access": "block", "reason": "Mrs Doe complained"}\n')
+    with served(archive) as room:
+        path = f"/web/{digits(_WHEN)}/{_HOME}a"
+        assert room.get(path).status == 451 and "Doe" not in room.get(path).text
+        said = ("--reason", "Mrs Doe complained", "--public-text", "By law.", "--archive", archive.root)
+        assert run_command("withhold", f"{_HOME}a", *said).code == 0
+        assert "Doe" not in room.get(path).text and "By law." in room.get(path).text
+    listed = run_command("withhold", "--list", "--archive", archive.root).out
+    assert listed.count("Mrs Doe complained") == 2 and listed.count("By law.") == 1
+    upgraded = run_command("upgrade", "--archive", archive.root)
+    assert upgraded.code == 0 and "the reasons of 1 rules" in upgraded.out
+    wrong = run_command("withhold", f"{_HOME}a", "--answer", "exclude", *said)
+    assert wrong.code == 1 and "public text" in wrong.err

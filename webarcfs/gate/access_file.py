@@ -66,12 +66,13 @@ def withhold(
     before: datetime | None = None,
     lapses: datetime | None = None,
     user: str = "",
+    public_text: str = "",
     exact: bool = False,
 ) -> tuple[AccessRule, ...]:
     """Add a rule for each spelling of a URL, or one for all URLs that begin with it where it ends in `*`.
 
-    `exact`: for this spelling alone. Return the rules, which share an id. Raises UrlRefused, SettingsError for a file
-    with faults, OSError.
+    `exact`: for this spelling alone. `reason` is for staff, `public_text` for readers. Return the rules, which share an
+    id. Raises UrlRefused, SettingsError for a file with faults, OSError.
     """
     many = url.endswith("*")
     urls = (url,) if many or exact else (url, *spellings(url)[1:])
@@ -81,7 +82,7 @@ def withhold(
     rules = tuple(
         AccessRule(
             key=key, access=access, user=user, after=after, before=before, lapses=lapses,
-            url=spelling, id=name, reason=reason, by=person, at=at,
+            url=spelling, id=name, reason=reason, public_text=public_text, by=person, at=at,
         )
         for key, spelling in zip(keys, urls, strict=True)
     )  # fmt: skip

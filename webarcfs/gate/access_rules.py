@@ -23,7 +23,8 @@ from webarcfs.archive.model.url import canonical
 
 _EXACT = "###"
 _WWW = re.compile(r",www[0-9]*(?=[:)]|$)")
-_KEYS = {"access", "user", "url", "after", "before", "id", "reason", "lapses", "by", "at"}
+_TEXTS = ("user", "url", "id", "reason", "public_text", "by", "at")
+_KEYS = {*_TEXTS, "access", "after", "before", "lapses"}
 
 
 class Access(StrEnum):
@@ -38,7 +39,8 @@ class Access(StrEnum):
 class AccessRule:
     """A rule. It holds for captures from `after` until `before`, for the reader `user` (empty: all), until it lapses.
 
-    `url` is the URL as it was given; `id`, `reason`, `by` and `at` are for people.
+    `url` is the URL as it was given; `id`, `reason`, `by` and `at` are for staff. Readers of a page that is blocked are
+    told `public_text`, and nothing else of the rule.
     """
 
     key: str
@@ -50,6 +52,7 @@ class AccessRule:
     url: str = ""
     id: str = ""
     reason: str = ""
+    public_text: str = ""
     by: str = ""
     at: str = ""
 
@@ -115,6 +118,10 @@ class AccessRules:
             place = bisect_right(self._prefixes, prefix) - 1
             if place >= 0 and self._prefixes[place] == prefix:
                 yield from (each for each in self.rules if each.prefix == prefix)
+
+    def count_without_public_text(self) -> int:
+        """Return how many rules block pages for a reason of which readers are told nothing."""
+        return sum(1 for rule in self.rules if rule.access is Access.BLOCK and rule.reason and not rule.public_text)
 
     def __str__(self) -> str:
         """Return the content of the file."""
@@ -188,6 +195,7 @@ def _rule(line: str) -> AccessRule:
         url=text_of["url"],
         id=text_of["id"],
         reason=text_of["reason"],
+        public_text=text_of["public_text"],
         by=text_of["by"],
         at=text_of["at"],
     )
@@ -201,7 +209,7 @@ def _time(text: str) -> datetime | None:
 def _line(rule: AccessRule) -> str:
     times = {"after": rule.after, "before": rule.before, "lapses": rule.lapses}
     said: dict[str, str] = {"access": str(rule.access)}
-    said |= {name: value for name in ("user", "url", "id", "reason", "by", "at") if (value := getattr(rule, name))}
+    said |= {name: value for name in _TEXTS if (value := getattr(rule, name))}
     said |= {name: format_time(time) for name, time in times.items() if time is not None}
     return f"{rule.key} - {json.dumps(said, ensure_ascii=False)}"
 

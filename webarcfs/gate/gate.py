@@ -77,7 +77,7 @@ class Gate:
         if rule.access is Access.EXCLUDE:
             return Absent()
         if rule.access is Access.BLOCK:
-            return Blocked(rule.reason)
+            return Blocked(rule.public_text)
         return Open(0) if isinstance(answer, Closed) and rule.user else answer
 
     def scope(self, domain: str) -> Scope:

@@ -77,9 +77,9 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A rule forbids it, and says so."""
+    """A rule forbids it, and says so. `text` is what the rule tells readers; mostly nothing."""
 
-    reason: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     except SettingsError as error:
         fault = str(error)
     answers = (
-        (str(Access.BLOCK), text(words.msgid("that it is withheld, and why"))),
+        (str(Access.BLOCK), text(words.msgid("that it is withheld"))),
         (str(Access.EXCLUDE), text(words.msgid("nothing, as if it were not there"))),
     )
     fields = (
@@ -38,7 +38,9 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                   kind="area", help=text(words.msgid(
                       "One a line, withheld in all spellings; with * at its end, all addresses that begin so."))),
         FormField(name="reason", label=text(words.msgid("Reason")), value=visit.typed("reason", ""),
-                  help=text(words.msgid("Kept with the rule; told to readers of a page that is said to be withheld."))),
+                  help=text(words.msgid("Kept with the rule, for staff alone."))),
+        FormField(name="public_text", label=text(words.msgid("Text for readers")), value=visit.typed("public_text", ""),
+                  help=text(words.msgid("Told to readers where a page is said to be withheld; empty: nothing more."))),
         FormField(name="answer", label=text(words.msgid("Readers are told")), value=visit.typed("answer", "block"),
                   kind="choice", choices=answers),
         FormField(name="captured", label=text(words.msgid("Only captures of the time")),
@@ -77,6 +79,7 @@ def _row(rules: Sequence[AccessRule]) -> RuleRow:
         span="..".join(ends) if any(ends) else "",
         lapses=rule.lapses,
         reason=rule.reason,
+        public_text=rule.public_text,
         by=rule.by,
         at=rule.at,
         is_soon=rule.lapses is not None and rule.lapses < now() + timedelta(days=limits.DAYS),
@@ -89,7 +92,8 @@ def withhold(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     urls = [line.strip() for line in form.raw("url").splitlines() if line.strip()]
     answer = form.one("answer") if form.one("answer") in set(Access) else str(Access.BLOCK)
     added = withholding.withhold(
-        visit.desk.archive, urls, visit.acting, reason=form.one("reason"), answer=answer,
+        visit.desk.archive, urls, visit.acting,
+        reason=form.one("reason"), public_text=form.one("public_text"), answer=answer,
         captured=form.one("captured"), lapses=form.one("lapses"),
     )  # fmt: skip
     text = visit.desk.look_up(visit.language)

@@ -36,7 +36,7 @@ def missing(visit: Visit, located: Located) -> Response:
         return visit.page(notices.closed(visit, located.url, answer.until, place), 403, _REFUSED)
     if isinstance(answer, Blocked):
         text = "This page is archived, and may not be shown."
-        return visit.page(ErrorPage(451, "Not available for legal reasons", text, answer.reason), 451, _REFUSED)
+        return visit.page(ErrorPage(451, "Not available for legal reasons", text, answer.text), 451, _REFUSED)
     if located.seq is not None:
         exclusions = states.leaving(visit.services, located.domain, located.seq).exclusions
         found = states.left_out(exclusions, located.url)
