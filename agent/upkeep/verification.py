@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
-from pathlib import Path
 
 from agent.indexing import fulltext
 from agent.jobfolder import folders
@@ -28,7 +27,7 @@ from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.links_database import LinksDatabase
 from webarcfs.archive.journal.log_format import LogRecord
-from webarcfs.archive.journal.log_reader import all_logs
+from webarcfs.archive.journal.log_reader import LogReader, all_logs, provisional_logs
 from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, WebarcError
 from webarcfs.archive.repair import repository_files
 from webarcfs.archive.repair.mending import damaged_refs
@@ -227,9 +226,9 @@ def _rows(archive: Archive, domain: Domain) -> Iterator[str]:
 def journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:
     """Check that confirmed additions can be committed: the logs can be read, and the bodies exist."""
     marks: dict[str, dict[str, int]] = {}
-    for log in all_logs(archive):
+    for log in all_logs(archive) + provisional_logs(archive):
         try:
-            records = log.more() or []
+            records = log.left(log.more() or [])
         except FileNotFoundError:
             continue  # all its additions are committed
         name = f"journal/{log.path.name}"
@@ -245,12 +244,19 @@ def journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:
                 continue
             if place.domain not in marks:
                 marks[place.domain] = marks_of(domain.store)
-            if record.number > marks[place.domain].get(log.id, 0) and not _is_whole(log.bodies, record):
+            if record.number > marks[place.domain].get(log.id, 0) and not _is_whole(log, record):
                 yield f"{name}: the body of addition {record.number}, to {place.arc} of {place.domain}, is gone"
 
 
-def _is_whole(bodies: Path, record: LogRecord) -> bool:
-    return not record.file or (bodies / record.file).exists()
+def _is_whole(log: LogReader, record: LogRecord) -> bool:
+    """Return whether a record's body is there, or is not needed any more: its file was written again meanwhile."""
+    if not record.file or (log.bodies / record.file).exists():
+        return True
+    again = LogReader(log.path)
+    try:
+        return log.provisional and record not in again.left(again.more() or [])
+    except FileNotFoundError:
+        return True
 
 
 def _jobs(archive: Archive) -> Iterator[str]:

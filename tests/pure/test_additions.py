@@ -18,6 +18,7 @@ from webarcfs.archive.model.addition import (
     ArcVersion,
     Author,
     Move,
+    Removal,
     blob_hash,
     blob_id,
     decode,
@@ -47,9 +48,10 @@ def additions(draw: st.DrawFn) -> tuple[Addition, bytes]:
         AddFile(place, path, blob_id(body), len(body), author, time, draw(st.sampled_from(["", "0" * 40]))),
         AddNodes(place, body, author, time, draw(st.sampled_from(["", path]))),
         Move(place, path, draw(names), author, time),
+        Removal(place, path, author, time),
     )
     addition = draw(st.sampled_from(kinds))
-    return addition, b"" if isinstance(addition, Move) else body
+    return addition, b"" if isinstance(addition, Move | Removal) else body
 
 
 @given(additions())
@@ -123,7 +125,7 @@ def test_a_byte_that_changed_costs_one_record(each: list[tuple[Addition, bytes]]
 
 
 def test_a_newer_format_is_told_from_a_damaged_one() -> None:
-    assert is_newer(b"webarcfs journal 2\n") and is_newer(b"webarcfs journal 10\n")
+    assert is_newer(b"webarcfs journal 3\n") and is_newer(b"webarcfs journal 10\n")
     assert not is_newer(HEADER) and not is_newer(b"garbage")
 
 

@@ -159,6 +159,7 @@ PURE = (
     "webarcfs.archive.commit.batches",
     "webarcfs.archive.commit.pacing",
     "webarcfs.archive.journal.log_format",
+    "webarcfs.archive.journal.provisional_states",
     "webarcfs.archive.index.links_words",
     "webarcfs.content.anchors",
     "webarcfs.content.extractors.extracted",

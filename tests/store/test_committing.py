@@ -365,7 +365,7 @@ def test_replaying_at_once_does_each_once(filled: Archive) -> None:
 
 def test_a_log_of_a_newer_version_is_left_alone(filled: Archive, caplog: pytest.LogCaptureFixture) -> None:
     path = filled.journal / "20300101T000000-1-abcd-000001.log"
-    path.write_bytes(b"webarcfs journal 2\nwho knows")
+    path.write_bytes(b"webarcfs journal 3\nwho knows")
     replay(filled)
     commit_additions(filled, DOMAIN)
     assert path.read_bytes().endswith(b"who knows")

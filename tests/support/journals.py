@@ -20,8 +20,8 @@ from webarcfs.archive.system.locks import Turnstile
 class Writer:
     """A journal, and the words to write to it; each addition is confirmed under the domain's shared lock."""
 
-    def __init__(self, archive: Archive, domain: str = DOMAIN) -> None:
-        self.journal = Journal.open(archive)
+    def __init__(self, archive: Archive, domain: str = DOMAIN, kind: type[Journal] = Journal) -> None:
+        self.journal = kind.open(archive)
         self._archive = archive
         self._domain = domain
         self._open = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, Author, Move
+from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, Author, Move, Removal
 
 #: Most additions in one commit: its message has a line for each.
 MOST = 20_000
@@ -63,6 +63,8 @@ def newest(additions: Iterable[Addition]) -> dict[int, Addition]:
             case AddNodes():
                 files.pop((addition.place, addition.source), None)
                 wanted[index] = addition
+            case Removal():
+                pass  # a log of provisional files is committed as their last states
     return wanted
 
 
@@ -77,3 +79,5 @@ def _names(addition: Addition) -> Iterator[Hashable]:
         case AddNodes():
             yield place, "data.xml"
             yield place, addition.source
+        case Removal():
+            yield place, addition.path

@@ -117,9 +117,8 @@ def pending(
         for start, end in log.damage:
             _log.error("%s is damaged: bytes %d to %d cannot be read", log.path, start, end)
         last = so_far.get(log.id, 0)
-        found += [
-            (log, record) for record in records if record.addition.place.domain == domain and record.number > last
-        ]
+        left = log.left(records)
+        found += [(log, record) for record in left if record.addition.place.domain == domain and record.number > last]
     there = {log.id for log in logs}
     return logs, Waiting(head, tuple(found), {log: so_far[log] for log in so_far if log in there}, known)
 

@@ -1,7 +1,8 @@
 """Replays the logs of dead mounts: the first process commits them once, and removes them.
 
 A log is dead when no process holds its lock. Unreadable parts are reported and set aside, never deleted; a log of a
-newer version of this program is left alone.
+newer version of this program is left alone. The provisional files of a dead mount have settled: nobody can change them
+any more.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, Repository
 from webarcfs.archive.journal.bodies import DRAFT
 from webarcfs.archive.journal.log_format import LogRecord
-from webarcfs.archive.journal.log_reader import SET_ASIDE, LogReader, all_logs, journal_of, take_from_dead
+from webarcfs.archive.journal.log_reader import (
+    SET_ASIDE,
+    SUFFIX,
+    LogReader,
+    all_logs,
+    journal_of,
+    provisional_logs,
+    take_from_dead,
+)
 from webarcfs.archive.model.committed import Committed
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.system.fsync import sync_folder
@@ -38,6 +47,7 @@ def replay(archive: Archive, commit: Commit) -> list[Committed]:
     if not os.access(archive.journal, os.W_OK):
         return commits  # a read-only user's mount
     until = time.monotonic() + PATIENCE
+    _settle(archive, until)
     for log in all_logs(archive):
         fd = take_from_dead(log.path, until)
         if fd is None:
@@ -53,8 +63,24 @@ def replay(archive: Archive, commit: Commit) -> list[Committed]:
     return commits
 
 
+def _settle(archive: Archive, until: float) -> None:
+    """Let the logs of provisional files of dead mounts be committed."""
+    for log in provisional_logs(archive):
+        fd = take_from_dead(log.path, until)
+        if fd is None:
+            continue
+        try:
+            log.path.rename(log.path.with_suffix(SUFFIX))
+            sync_folder(archive.journal)
+        except OSError as error:
+            _log.error("%s was not replayed, and stays: %s", log.path, error)
+        finally:
+            os.close(fd)
+
+
 def _replay(archive: Archive, log: LogReader, commit: Commit) -> list[Committed]:
-    records = log.more() or []
+    every = log.more() or []
+    records = log.left(every)
     if log.newer:
         _log.error("%s was written by a newer webarcfs, which is needed to take it into the archive", log.path)
         return []
@@ -67,7 +93,7 @@ def _replay(archive: Archive, log: LogReader, commit: Commit) -> list[Committed]
             _log.error("%s: additions to %s were not committed, and stay: %s", log.path, domain, error)
             whole = False
     if whole:
-        _remove(log, [record.file for record in records if record.file], damaged=_is_damaged(log, commits))
+        _remove(log, [record.file for record in every if record.file], damaged=_is_damaged(log, commits))
     return commits
 
 

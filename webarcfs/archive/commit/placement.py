@@ -10,7 +10,7 @@ from webarcfs.archive.commit.tree_editor import LazyTree, TreeFolder
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.document.data_nodes import merge_nodes
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, ArcVersion, Move
+from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, ArcVersion, Move, Removal
 from webarcfs.archive.model.arc_paths import DATA_XML, is_git_name, is_reserved
 from webarcfs.archive.model.errors import Damaged, Exists, InvalidDocument, NotPermitted, Replaced
 from webarcfs.archive.model.metadata import format_time
@@ -43,6 +43,8 @@ class AdditionTree:
                 self._check_name(arc, addition.new, ())
             case AddNodes():
                 pass  # the merge compares the nodes
+            case Removal():
+                raise NotPermitted(f"{addition.path} cannot be removed: what is in git is final")
 
     def place(self, addition: Addition) -> None:
         """Put a checked addition into the tree. Raises InvalidDocument for nodes that cannot be merged."""
@@ -70,6 +72,8 @@ class AdditionTree:
             case AddNodes():
                 document = self.tree.blob(f"{arc}/{DATA_XML}")
                 return document is not None and addition.nodes.strip() in self._document(document)
+            case Removal():
+                return False
 
     def _extend(self, addition: AddNodes) -> None:
         path = f"{addition.place.arc}/{DATA_XML}"

@@ -16,6 +16,7 @@ import secrets
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.journal import bodies
@@ -28,7 +29,6 @@ from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, blob_id
 from webarcfs.archive.model.committed import Committed
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import compact_time, now
-from webarcfs.archive.system import locks
 
 __all__ = ["Journal", "JournalPosition", "StoredBody", "Wanted"]
 
@@ -51,7 +51,7 @@ Rewritten = dict[JournalPosition, JournalPosition | BaseException]
 
 
 @dataclass(slots=True)
-class _Confirming:
+class Confirming:
     """An addition being confirmed: its body, as part of the record or in a file, then the outcome."""
 
     addition: Addition
@@ -67,12 +67,14 @@ class _Confirming:
 class Journal:
     """The logs of one mount's process; safe for any thread."""
 
-    def __init__(self, archive: Archive) -> None:
+    #: Whether its files are provisional (provisional_journal.py).
+    provisional: ClassVar[bool] = False
+
+    def __init__(self, archive: Archive, claims: Claims | None = None) -> None:
         self._archive = archive
         self.id = f"{compact_time(now())}-{os.getpid()}-{secrets.token_hex(4)}"
         self._folder = archive.journal / self.id
-        self._claiming = threading.Lock()
-        self._claims = Claims(archive)
+        self._claims = claims if claims is not None else Claims(archive)
         self._pendings = PendingIndex()
         self._state = threading.Lock()
         self._logs = self._files = self._number = 0
@@ -80,9 +82,9 @@ class Journal:
         self._segments.append(self._next_segment())
 
     @classmethod
-    def open(cls, archive: Archive) -> Journal:
-        """Make a new journal of this process. Raises OSError."""
-        return cls(archive)
+    def open(cls, archive: Archive, claims: Claims | None = None) -> Self:
+        """Make a new journal of this process; the journals of one mount share `claims`. Raises OSError."""
+        return cls(archive, claims)
 
     def make_folder(self) -> None:
         """Make the folder of all journals, if others removed it. Raises OSError."""
@@ -118,7 +120,7 @@ class Journal:
         """
         return self._confirm([self._with_body(addition, body) for addition, body in wanted])
 
-    def _confirm(self, every: Sequence[_Confirming]) -> list[JournalPosition | BaseException]:
+    def _confirm(self, every: Sequence[Confirming]) -> list[JournalPosition | BaseException]:
         self._write([each for each in every if each.error is None])
         self._sync([each for each in every if each.error is None])
         failed = [each for each in every if each.error is not None]
@@ -150,7 +152,7 @@ class Journal:
         """
         damaged = {(each.log, each.number) for each in committed.dropped if each.damaged}
         kept = {position.key for position in besides}
-        with self._claiming:
+        with self._claims.lock:
             passed = [pending for pending in self._pendings.of(committed.domain) if _is_done(pending, committed)]
             done = [pending for pending in passed if pending.ticket.key not in kept]
             for pending in done:
@@ -169,8 +171,8 @@ class Journal:
         pendings = [each for each in self._pendings.of() if each.ticket.key in keys]
         for pending in pendings:
             pending.segment.retired = True
-        with self._claiming:
-            self._claims = Claims(self._archive)  # without the names of the records that are gone
+        with self._claims.lock:
+            self._claims.forget_all()  # without the names of the records that are gone
         outcomes: Rewritten = {}
         for first in range(0, len(pendings), TOGETHER):
             outcomes |= self._write_again(
@@ -181,7 +183,7 @@ class Journal:
     def forget(self, gone: Collection[JournalPosition], *, lost: bool) -> None:
         """Forget additions that neither git nor the journal has; the log of what is lost is set aside in the end."""
         keys = {position.key for position in gone}
-        with self._claiming:
+        with self._claims.lock:
             pendings = [each for each in self._pendings.of() if each.ticket.key in keys]
             for pending in pendings:
                 pending.segment.damaged |= lost
@@ -189,7 +191,7 @@ class Journal:
 
     def close(self) -> None:
         """End it. Uncommitted additions stay for the next mount or agent; without any, the journal is removed."""
-        with self._claiming, self._state:
+        with self._claims.lock, self._state:
             left = self._pendings.logs()
             for segment in self._segments:
                 if segment.id not in left:
@@ -202,8 +204,8 @@ class Journal:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _with_body(self, addition: Addition, body: StoredBody | None) -> _Confirming:
-        found = _Confirming(addition)
+    def _with_body(self, addition: Addition, body: StoredBody | None) -> Confirming:
+        found = Confirming(addition)
         try:
             found.data, found.file = self._body(addition, body)
         except BaseException as error:
@@ -229,27 +231,26 @@ class Journal:
         bodies.store(body, self._folder / file)
         return b"", file
 
-    def _write(self, every: Sequence[_Confirming]) -> None:
+    def _write(self, every: Sequence[Confirming]) -> None:
         """Claim the names of each and write its record; they are not durable yet."""
         if not every:
             return
         try:
-            with self._claiming, locks.exclusive(self._archive.names_lock(every[0].addition.place.domain)):
-                self._claims.refresh()
+            with self._claims.claiming(every[0].addition.place.domain):
                 for each in every:
                     self._append(each)
         except BaseException as error:
             for each in every:
                 each.error = each.error or error
 
-    def _append(self, each: _Confirming) -> None:
+    def _append(self, each: Confirming) -> None:
         try:
             self._claims.check(each.addition, self._own_logs() if each.again else ())
             segment = self._current()
             self._number += 1
             record = frame(self._number, each.addition, each.data, each.file)
             begin, each.end = segment.end, segment.append(record)
-            self._claims.wrote(segment.id, begin, each.end, each.addition)
+            self._claims.wrote(segment.path.name, begin, each.end, each.addition)
             ticket = JournalPosition(segment.id, self._number, each.addition)
             body = each.end - len(each.data), each.file, self._hold_open(each.file)
             each.pending = PendingAddition(ticket, segment, begin, each.end, *body)
@@ -258,7 +259,7 @@ class Journal:
             each.error = error
 
     @staticmethod
-    def _sync(every: Sequence[_Confirming]) -> None:
+    def _sync(every: Sequence[Confirming]) -> None:
         """Sync the records of all, log by log: the last log may have had room for some only."""
         logs = {each.pending.segment: each.end for each in every if each.pending is not None}  # the last end of each
         for segment, end in logs.items():
@@ -282,7 +283,8 @@ class Journal:
     def _next_segment(self) -> LogWriter:
         self._logs += 1
         self.make_folder()
-        return LogWriter.create(self._archive.journal, f"{self.id}-{self._logs:06}")
+        name = f"{self.id}-{self._logs:06}"
+        return LogWriter.create(self._archive.journal, name, provisional=self.provisional)
 
     def _hold_open(self, file: str) -> int:
         """Return a descriptor of a large body, as long as few are held; else -1."""
@@ -297,16 +299,16 @@ class Journal:
         with contextlib.ExitStack() as opened:
             outcomes = self._confirm([self._found_again(pending, addition, opened) for pending, addition in pendings])
         together = [(old, new) for (old, _), new in zip(pendings, outcomes, strict=True)]
-        with self._claiming:
+        with self._claims.lock:
             self._forget([old for old, new in together if isinstance(new, JournalPosition)])
         return {old.ticket: new for old, new in together}
 
-    def _found_again(self, pending: PendingAddition, addition: Addition, opened: contextlib.ExitStack) -> _Confirming:
+    def _found_again(self, pending: PendingAddition, addition: Addition, opened: contextlib.ExitStack) -> Confirming:
         """Return an addition with the body that is still in reach, to be confirmed once more."""
         try:
             body = self._reach_body(pending, addition, opened) if isinstance(addition, AddFile) else None
         except (OSError, Damaged) as error:
-            return _Confirming(addition, error=Damaged(f"its bytes are gone: {error}"))
+            return Confirming(addition, error=Damaged(f"its bytes are gone: {error}"))
         confirming = self._with_body(addition, body)
         confirming.again = True
         return confirming
@@ -325,12 +327,12 @@ class Journal:
         return body
 
     def _own_logs(self) -> Collection[str]:
-        return [segment.id for segment in self._segments]
+        return [segment.path.name for segment in self._segments]
 
     # -- letting go ----------------------------------------------------------------------------------------------
 
     def _forget(self, done: Sequence[PendingAddition]) -> None:
-        """Forget additions, and free their space. Under `_claiming`."""
+        """Forget additions, and free their space. Under the claims' lock."""
         self._pendings.forget(done)
         there = {segment.id for segment in {pending.segment for pending in done} if segment.is_there()}
         for pending in done:
@@ -358,7 +360,7 @@ class Journal:
         return segment.id in self._pendings.logs()
 
 
-def _outcome(each: _Confirming) -> JournalPosition | BaseException:
+def _outcome(each: Confirming) -> JournalPosition | BaseException:
     if each.error is not None:
         return each.error
     assert each.pending is not None

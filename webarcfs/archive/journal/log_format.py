@@ -2,6 +2,9 @@
 
 A log is a line that names the format, then records. An incomplete record at the end, cut off by a crash, is none; a
 damaged record is skipped, since the next one can be found by its mark.
+
+A log of provisional files has another version, so that older programs leave it alone. Only the last state of each file
+counts in it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from webarcfs.archive.model.errors import Damaged
 
 #: The first line of a log; the number is the format's version.
 HEADER: Final = b"webarcfs journal 1\n"
+#: The first line of a log of provisional files.
+PROVISIONAL_HEADER: Final = b"webarcfs journal 2\n"
 _FORMAT: Final = b"webarcfs journal "
 _MARK: Final = b"WAR\x1e"
 _FRAME: Final = len(_MARK) + 8
@@ -50,7 +55,7 @@ class Scan:
 
 def is_newer(head: bytes) -> bool:
     """Return whether a newer version of this program wrote a log that begins so."""
-    return head.startswith(_FORMAT) and not head.startswith(HEADER)
+    return head.startswith(_FORMAT) and not head.startswith((HEADER, PROVISIONAL_HEADER))
 
 
 def frame(number: int, addition: Addition, body: bytes = b"", file: str = "") -> bytes:

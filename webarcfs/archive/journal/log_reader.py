@@ -2,6 +2,9 @@
 
 A log's name is `<journal>-<count>.log`: a journal begins another log after a full one. Large bodies are in the folder
 `<journal>`. The owner of a log holds a lock on it (flock) while it lives.
+
+A log of provisional files is called `<journal>-<count>.provisional`, and is committed by nobody. When its owner is dead
+they have settled: whoever replays it gives it the other suffix first.
 """
 
 from __future__ import annotations
@@ -16,11 +19,14 @@ from pathlib import Path
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.journal import log_format
-from webarcfs.archive.journal.log_format import HEADER, LogRecord
+from webarcfs.archive.journal.log_format import HEADER, PROVISIONAL_HEADER, LogRecord
+from webarcfs.archive.journal.provisional_states import last_states
 from webarcfs.archive.model.addition import AddNodes
 from webarcfs.archive.system.processes import lives
 
 SUFFIX = ".log"
+#: Suffix of a log of provisional files.
+PROVISIONAL = ".provisional"
 #: Suffix of a damaged log, when all its readable additions are in git.
 SET_ASIDE = ".damaged"
 #: The beginning of a log's name, finished or not: its journal's time and process.
@@ -35,6 +41,8 @@ class LogReader:
 
     path: Path
     newer: bool = False
+    #: Whether its files are, or were, provisional: only the last state of each counts (`left`).
+    provisional: bool = False
     end: int = 0
     damage: list[tuple[int, int]] = field(default_factory=list)
     tail: str = ""
@@ -43,7 +51,7 @@ class LogReader:
     @property
     def id(self) -> str:
         """Its name without suffix, as in marks and tickets."""
-        return self.path.name.removesuffix(SUFFIX)
+        return self.path.stem
 
     @property
     def bodies(self) -> Path:
@@ -72,6 +80,10 @@ class LogReader:
         self.damage.extend(found.damage)
         return [self._whole(record) for record in found.records]
 
+    def left(self, records: list[LogRecord]) -> list[LogRecord]:
+        """Return what all `records` of this log come to: of provisional files only the last states."""
+        return last_states(records) if self.provisional else records
+
     def was_cut(self) -> bool:
         """Return whether it is shorter than what was read of it: the sync of its end failed."""
         try:
@@ -92,7 +104,8 @@ class LogReader:
     def _begin(self, head: bytes) -> bool:
         """Return whether the log is readable, from its first bytes."""
         self.newer = log_format.is_newer(head)
-        if not head.startswith(HEADER):
+        self.provisional = head.startswith(PROVISIONAL_HEADER)
+        if not head.startswith(HEADER) and not self.provisional:
             self.tail = "torn" if HEADER.startswith(head) or not head.strip(b"\0") else "damaged"
             return False
         self.end = len(HEADER)
@@ -107,20 +120,25 @@ class LogReader:
         return record
 
 
-def log_ids(archive: Archive) -> list[str]:
-    """Return the logs of all journals, each journal's in order. Logs that disappear meanwhile are done."""
+def log_names(archive: Archive, *suffixes: str) -> list[str]:
+    """Return the names of the logs of all journals, each journal's in order. Logs that disappear meanwhile are done."""
     names = os.listdir(archive.journal)  # noqa: PTH208 # for each addition, and Paths cost more than all of it
-    return sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX) and not name.startswith("."))
+    return sorted(name for name in names if name.endswith(suffixes) and not name.startswith("."))
 
 
 def log_path(archive: Archive, log: str) -> Path:
-    """Return the path of a log."""
+    """Return the path of a log that is to be committed."""
     return archive.journal / f"{log}{SUFFIX}"
 
 
 def all_logs(archive: Archive) -> list[LogReader]:
-    """Return readers of the same logs."""
-    return [LogReader(log_path(archive, name)) for name in log_ids(archive)]
+    """Return readers of the logs that are to be committed."""
+    return [LogReader(archive.journal / name) for name in log_names(archive, SUFFIX)]
+
+
+def provisional_logs(archive: Archive) -> list[LogReader]:
+    """Return readers of the logs of provisional files."""
+    return [LogReader(archive.journal / name) for name in log_names(archive, PROVISIONAL)]
 
 
 def journal_of(log: str) -> str:

@@ -9,8 +9,8 @@ import os
 import threading
 from pathlib import Path
 
-from webarcfs.archive.journal.log_format import HEADER
-from webarcfs.archive.journal.log_reader import SET_ASIDE, SUFFIX
+from webarcfs.archive.journal.log_format import HEADER, PROVISIONAL_HEADER
+from webarcfs.archive.journal.log_reader import PROVISIONAL, SET_ASIDE, SUFFIX
 from webarcfs.archive.system.fsync import sync_folder, write_all_at
 
 
@@ -19,7 +19,7 @@ class LogWriter:
 
     def __init__(self, path: Path, fd: int, end: int) -> None:
         self.path, self.fd, self.end = path, fd, end
-        self.id = path.name.removesuffix(SUFFIX)
+        self.id = path.stem
         #: Part of it could not be read: at the end it is set aside, for repair.
         self.damaged = False
         #: It lost records through others: nothing more is written to it.
@@ -30,13 +30,14 @@ class LogWriter:
         self._changed = threading.Condition()
 
     @classmethod
-    def create(cls, folder: Path, name: str) -> LogWriter:
+    def create(cls, folder: Path, name: str, *, provisional: bool = False) -> LogWriter:
         """Make a new log, on disk and locked before any other process can find it. Raises OSError."""
-        path, scratch = folder / f"{name}{SUFFIX}", folder / f".{name}.new"
+        path, scratch = folder / f"{name}{PROVISIONAL if provisional else SUFFIX}", folder / f".{name}.new"
+        header = PROVISIONAL_HEADER if provisional else HEADER
         fd = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            write_all_at(fd, HEADER, 0)
+            write_all_at(fd, header, 0)
             os.fsync(fd)
             scratch.rename(path)
             sync_folder(folder)
@@ -45,7 +46,7 @@ class LogWriter:
                 each.unlink(missing_ok=True)
             os.close(fd)
             raise
-        return cls(path, fd, len(HEADER))
+        return cls(path, fd, len(header))
 
     @property
     def failed(self) -> bool:

@@ -1,56 +1,80 @@
-"""The names that pending additions have taken, through any mount.
+"""The names that pending and provisional additions have taken, through any mount.
 
 So a taken name is refused before anything is confirmed. Callers check the names that are in git already.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names_of
-from webarcfs.archive.journal.log_reader import LogReader, log_ids, log_path
-from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, ArcVersion, Move
+from webarcfs.archive.journal.log_reader import PROVISIONAL, SUFFIX, LogReader, log_names
+from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, ArcVersion, Move, Removal
 from webarcfs.archive.model.errors import Exists
+from webarcfs.archive.system import locks
 
 
 @dataclass(slots=True)
 class _Taken:
-    """The names of one version of an ARC: file → (log, blob); folder → number of files below it; node → log."""
+    """The names of one version of an ARC: file → log → blob; folder → number of files below it; node → log.
 
-    files: dict[str, tuple[str, str]] = field(default_factory=dict)
+    A log is named by its file. A file that settles is in two logs for a while, which are read in any order.
+    """
+
+    files: dict[str, dict[str, str]] = field(default_factory=dict)
     folders: Counter[str] = field(default_factory=Counter)
     nodes: dict[str, str] = field(default_factory=dict)
 
 
 class Claims:
-    """The pending names of an archive, read from the logs. For one thread at a time, which holds the names lock."""
+    """The pending names of an archive, read from the logs. The journals of one mount share it."""
 
     def __init__(self, archive: Archive) -> None:
+        #: Held by the one thread that uses it.
+        self.lock = threading.RLock()
         self._archive = archive
         self._logs: dict[str, LogReader] = {}
         self._taken: dict[ArcVersion, _Taken] = {}
         self._places: dict[str, set[ArcVersion]] = {}
 
+    @contextmanager
+    def claiming(self, domain: str) -> Iterator[None]:
+        """Let no other thread or mount claim a name of the domain meanwhile. What they claimed before is known."""
+        with self.lock, locks.exclusive(self._archive.names_lock(domain)):
+            self.refresh()
+            yield
+
     def refresh(self) -> None:
         """Read the records that were written since the last call."""
-        found = log_ids(self._archive)
+        found = log_names(self._archive, SUFFIX, PROVISIONAL)
+        if self._logs.keys() - found:
+            # Another one may have taken its place while the folder was read.
+            found = log_names(self._archive, SUFFIX, PROVISIONAL)
         for gone in self._logs.keys() - found:
             self._forget(gone)
         for name in found:
             log = self._logs.get(name)
             if log is None:
-                log = self._logs[name] = LogReader(log_path(self._archive, name))
+                log = self._logs[name] = LogReader(self._archive.journal / name)
             self._read(log)
 
     def wrote(self, log: str, begin: int, end: int, addition: Addition) -> None:
         """Note a record of our own mount, between two offsets of a log: it need not be read from there."""
         known = self._logs.get(log)
         if known is not None and known.end == begin:
-            self._apply(log, addition)
+            self._apply(known, addition)
             known.end = end
+
+    def forget_all(self) -> None:
+        """Forget all names; the next refresh reads the logs again."""
+        self._logs.clear()
+        self._taken.clear()
+        self._places.clear()
 
     def check(self, addition: Addition, own: Collection[str] = ()) -> None:
         """Raises Exists when another addition has taken a name of `addition`, outside of the logs `own`."""
@@ -71,35 +95,40 @@ class Claims:
         try:
             records = log.more()
             if records is None:  # a failed sync was cut off
-                self._forget(log.id)
-                log = self._logs[log.id] = LogReader(log.path)
+                self._forget(log.path.name)
+                log = self._logs[log.path.name] = LogReader(log.path)
                 records = log.more() or []
         except FileNotFoundError:
             return
         for record in records:
-            self._apply(log.id, record.addition)
+            self._apply(log, record.addition)
 
-    def _apply(self, log: str, addition: Addition) -> None:
-        taken = self._taken.setdefault(addition.place, _Taken())
-        self._places.setdefault(log, set()).add(addition.place)
+    def _apply(self, log: LogReader, addition: Addition) -> None:
+        taken, name = self._taken.setdefault(addition.place, _Taken()), log.path.name
+        # The files of a provisional log are of this log alone; those of others may be of the journal's logs before it.
+        claimers = (name,) if log.provisional else None
+        self._places.setdefault(name, set()).add(addition.place)
         match addition:
             case AddFile():
-                _put(taken, addition.path, (log, addition.blob))
+                if addition.replaces:
+                    _take_away(taken, addition.path, claimers, {"", addition.replaces})
+                _put(taken, addition.path, name, addition.blob)
             case Move():
-                _, blob = taken.files.get(addition.old, ("", ""))
-                _pop(taken, addition.old)
-                _put(taken, addition.new, (log, blob))
+                blobs = _take_away(taken, addition.old, claimers)
+                _put(taken, addition.new, name, blobs[-1] if blobs else "")
+            case Removal():
+                _take_away(taken, addition.path, claimers)  # if it settled, another log has it
             case AddNodes():
-                _pop(taken, addition.source)
-                taken.nodes |= dict.fromkeys(names_of(addition.nodes), log)
+                _take_away(taken, addition.source)
+                taken.nodes |= dict.fromkeys(names_of(addition.nodes), name)
 
     def _forget(self, log: str) -> None:
         """Forget a log that was removed, since git has all of it (or that was cut, and is read again)."""
         self._logs.pop(log, None)
         for place in self._places.pop(log, ()):
             taken = self._taken[place]
-            for name in [name for name, (whose, _) in taken.files.items() if whose == log]:
-                _pop(taken, name)
+            for path in [path for path, claims in taken.files.items() if log in claims]:
+                _take_away(taken, path, (log,))
             for node in [node for node, whose in taken.nodes.items() if whose == log]:
                 del taken.nodes[node]
             if not taken.files and not taken.nodes:
@@ -109,23 +138,31 @@ class Claims:
 
 
 def _check_file(taken: _Taken, path: str, replaces: str, own: Collection[str]) -> None:
-    log, blob = taken.files.get(path, ("", ""))
     # No blob: it was renamed after its log was removed. Only its own writer may replace the file of that name.
-    if path in taken.files and log not in own and not (replaces and blob in ("", replaces)):
+    blobs = {blob for log, blob in taken.files.get(path, {}).items() if log not in own}
+    if blobs and not (replaces and blobs <= {"", replaces}):
         raise Exists(f"{path} exists already")
     if taken.folders[path] or any(folder in taken.files for folder in _folders(path)):
         raise Exists(f"{path} is in the way of another addition, or one in its way")
 
 
-def _put(taken: _Taken, path: str, claim: tuple[str, str]) -> None:
+def _put(taken: _Taken, path: str, log: str, blob: str) -> None:
     if path not in taken.files:
         taken.folders.update(_folders(path))
-    taken.files[path] = claim
+    taken.files.setdefault(path, {})[log] = blob
 
 
-def _pop(taken: _Taken, path: str) -> None:
-    if taken.files.pop(path, None) is not None:
+def _take_away(
+    taken: _Taken, path: str, logs: Container[str] | None = None, blobs: Container[str] | None = None
+) -> list[str]:
+    """Take away what some logs, or all, claim of a path by some blobs, or all; return the blobs."""
+    claims = taken.files.get(path, {})
+    gone = [log for log, blob in claims.items() if (logs is None or log in logs) and (blobs is None or blob in blobs)]
+    found = [claims.pop(log) for log in gone]
+    if found and not claims:
+        del taken.files[path]
         taken.folders.subtract(_folders(path))
+    return found
 
 
 def _folders(path: str) -> Iterator[str]:

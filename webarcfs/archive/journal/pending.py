@@ -59,13 +59,15 @@ class PendingIndex:
 
     def keep(self, pending: PendingAddition) -> None:
         """Add a pending addition."""
-        ticket = pending.ticket
-        key = ticket.log, ticket.addition.place.domain
         with self._lock:
-            self._held.setdefault(key, {})[ticket.number] = pending
+            self._add(pending)
             self.descriptors += pending.fd >= 0
-            if isinstance(ticket.addition, AddFile):
-                self._bodies.setdefault(ticket.addition.blob, {})[ticket.log, ticket.number] = pending
+
+    def replace(self, old: PendingAddition, new: PendingAddition) -> None:
+        """Put an addition in another's place, with its descriptor; a lookup finds one of them at any time."""
+        with self._lock:
+            self._remove(old)
+            self._add(new)
 
     def forget(self, gone: Iterable[PendingAddition]) -> None:
         """Remove pending additions; no lookup finds them any more."""
@@ -100,12 +102,22 @@ class PendingIndex:
             return os.pread(found.segment.fd, addition.size, found.offset)
 
     def _forget(self, pending: PendingAddition) -> None:
+        if self._remove(pending) and pending.fd >= 0:
+            self.descriptors -= 1
+            os.close(pending.fd)
+
+    def _add(self, pending: PendingAddition) -> None:
+        ticket = pending.ticket
+        self._held.setdefault((ticket.log, ticket.addition.place.domain), {})[ticket.number] = pending
+        if isinstance(ticket.addition, AddFile):
+            self._bodies.setdefault(ticket.addition.blob, {})[ticket.log, ticket.number] = pending
+
+    def _remove(self, pending: PendingAddition) -> bool:
+        """Remove an addition; return whether it was there."""
         ticket = pending.ticket
         key = ticket.log, ticket.addition.place.domain
         held = self._held.get(key, {})
-        if held.pop(ticket.number, None) is not None and pending.fd >= 0:
-            self.descriptors -= 1
-            os.close(pending.fd)
+        was_there = held.pop(ticket.number, None) is not None
         if not held:
             self._held.pop(key, None)
         if isinstance(ticket.addition, AddFile):
@@ -113,6 +125,7 @@ class PendingIndex:
             same.pop((ticket.log, ticket.number), None)
             if not same:
                 self._bodies.pop(ticket.addition.blob, None)
+        return was_there
 
 
 def open_body(pending: PendingAddition, folder: Path) -> int:

@@ -77,7 +77,17 @@ class Move:
     time: int
 
 
-Addition = AddFile | AddNodes | Move
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The end of a provisional file: its maker removed it, or it settled. Only logs of provisional files have it."""
+
+    place: ArcVersion
+    path: str
+    author: Author
+    time: int
+
+
+Addition = AddFile | AddNodes | Move | Removal
 
 
 def blob_id(body: bytes) -> str:
@@ -111,6 +121,8 @@ def encode(addition: Addition) -> bytes:
             fields |= {"source": addition.source} if addition.source else {}
         case Move():
             fields |= {"kind": "move", "old": addition.old, "new": addition.new}
+        case Removal():
+            fields |= {"kind": "removal", "path": addition.path}
     # Names that are not UTF-8 have surrogates, which JSON can encode in ASCII.
     return _AS_JSON(fields).encode("ascii")
 
@@ -131,6 +143,9 @@ def decode(line: bytes, nodes: bytes = b"") -> Addition:
             case "move":
                 old, new = _texts(fields, "old", "new")
                 return Move(place, old, new, author, time)
+            case "removal":
+                [path] = _texts(fields, "path")
+                return Removal(place, path, author, time)
             case kind:
                 raise Damaged(f"an addition of a kind that is not known: {kind!r}")
     except (KeyError, TypeError, ValueError) as error:
