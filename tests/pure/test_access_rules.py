@@ -132,3 +132,32 @@ def test_many_rules_are_found_as_few_are(rules: list[AccessRule], url: str, user
 def test_keys() -> None:
     assert key_of("http://www.Example.org/A?b=C") == "org,example)/a?b=c"
     assert rule_key("http://www.example.org:80/A", exact=True) == "org,example)/a###"
+
+
+@pytest.mark.parametrize(
+    ("key", "domain", "expected"),
+    [
+        ("org,example)/a###", "example.org", True),
+        ("org,example)/a###", "www.example.org", True),
+        ("org,example)/", "example.org:8080", False),
+        ("org,example:8080)/", "example.org:8080", True),
+        ("org,exam)/", "example.org", False),
+        ("org,exam", "example.org", True),
+        ("org,example,", "sub.example.org:81", True),
+        ("org,example,", "example.org", True),
+        ("org,example,", "example2.org", False),
+        ("org,example,sub)/", "example.org", False),
+        ("", "example.org", True),
+    ],
+)
+def test_the_domains_that_a_rule_is_about(key: str, domain: str, *, expected: bool) -> None:
+    assert AccessRule(key=key, access=Access.BLOCK).is_about(domain) is expected
+
+
+def test_what_takes_something_from_a_reader() -> None:
+    rule = AccessRule(key="org,example)/", access=Access.BLOCK, user="anna", lapses=_NOW)
+    before = _NOW - timedelta(seconds=1)
+    rules = AccessRules((rule,))
+    assert rules.takes_from("example.org", "anna", before) and not rules.takes_from("example.org", "anna", _NOW)
+    assert not rules.takes_from("example.org", "", before) and not rules.takes_from("example.net", "anna", before)
+    assert not AccessRules((AccessRule(key="org,", access=Access.ALLOW),)).takes_from("example.org", "", _NOW)

@@ -17,12 +17,15 @@ from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.readercommand import webarc
-from tests.support.rooms import Page, digits, published, served
+from tests.support.rooms import Page, Served, digits, published, served
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import CET
+from webarcfs.client import WebarchiveClient
 from webarcfs.gate import access_file
+from webarcfs.gate.access_rules import Access
 
 pytestmark = pytest.mark.store
 
@@ -167,3 +170,36 @@ def test_the_reason_is_for_staff_and_the_public_text_for_readers(tmp_path: Path)
     assert upgraded.code == 0 and "the reasons of 1 rules" in upgraded.out
     wrong = run_command("withhold", f"{_HOME}a", "--answer", "exclude", *said)
     assert wrong.code == 1 and "public text" in wrong.err
+
+
+@pytest.mark.parametrize("access", [Access.BLOCK, Access.EXCLUDE])
+def test_no_count_of_a_record_tells_of_what_is_withheld(tmp_path: Path, access: Access) -> None:
+    """A record's own counts are of all its documents: they are left out where a reader may not see all."""
+    archive = _archive(tmp_path, f"{_HOME}secret.html")
+    published(archive, "other.example.net", {"http://other.example.net/": _page("x")}, _WHEN, publication="q")
+    recover(archive)
+    catalogue = Catalogue(archive)
+    said = {22: "77770", 23: "88880", 25: "html: 99990", 62: "/secret.html: sound", 64: "released: asked by Mrs Doe"}
+    names = [f"{_WHEN:%Y%m%dT%H%M%S}-{publication}" for publication in "pq"]
+    for name in names:
+        record, blob = catalogue.read(name)
+        catalogue.save([record.with_values(said, "anna", _WHEN)], "anna", "counted", expected={name: blob})
+    counts = re.compile(r"77.?770|88.?880|99.?990|secret|Doe|75.9")  # also as people write them
+
+    def shown(room: Served, name: str) -> set[str]:
+        paths = [f"/snapshot/{name}{kind}" for kind in ("", ".xml", ".json", ".dc")]
+        return {found for path in paths for found in counts.findall(room.get(path).text)}
+
+    def counted(publication: str) -> list[str]:
+        with WebarchiveClient(archive.root, reader="") as client:
+            return [record.text(number) for record in client.records(publication) for number in said]
+
+    with served(archive) as room:
+        assert {"77770", "88880", "99990", "secret"} <= shown(room, names[0]) and "Doe" not in shown(room, names[0])
+        assert counts.search(room.get("/?all=1").text)
+        (rule,) = access_file.withhold(archive, f"{_HOME}secret.html", "anna", "court", access=access)
+        assert shown(room, names[0]) == set() and counted("p") == [""] * 5
+        assert {"77770", "88880", "99990", "secret"} <= shown(room, names[1]) and "88880" in counted("q")
+        assert not counts.search(room.get("/publication/p").text) and counts.search(room.get("/publication/q").text)
+        access_file.lift(archive, rule.id, "anna")
+        assert "88880" in shown(room, names[0])

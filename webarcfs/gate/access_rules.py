@@ -74,6 +74,11 @@ class AccessRule:
             return self.key, f"{self.key[:-1]})", f"{self.key[:-1]}:"
         return (self.key,)
 
+    def is_about(self, domain: str) -> bool:
+        """Return whether the rule may hold for some URL of a domain."""
+        key = key_of(f"http://{domain}/").removesuffix("/")
+        return self.prefix.startswith(key) or key.startswith(self.beginnings())
+
     def holds(self, user: str, captured: datetime, now: datetime) -> bool:
         """Return whether the rule holds for a reader and the time of a capture."""
         if self.user and self.user != user:
@@ -106,6 +111,13 @@ class AccessRules:
         """Return whether some rule is about a URL, for any reader and time."""
         key = key_of(url)
         return any(each.fits(key) for each in self._near(key))
+
+    def takes_from(self, domain: str, user: str, now: datetime) -> bool:
+        """Return whether some rule may take a document of a domain from a reader, now."""
+        return any(
+            rule.is_about(domain) and rule.user in ("", user) and (rule.lapses is None or now < rule.lapses)
+            for rule in strict(self.rules)
+        )
 
     def _near(self, key: str) -> Iterator[AccessRule]:
         """Yield the rules whose prefix the key may begin with; few, however many there are."""

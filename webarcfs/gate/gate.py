@@ -6,7 +6,7 @@ cannot be read raise Damaged or SettingsError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -101,7 +101,12 @@ class Gate:
             held = any(part.is_held for part in each.parts)
             said, _ = standing(each.state, held=held, closed_for=each.closed_for, captured=date, now=self._clock())
             if said is Standing.OPEN:
-                yield each.for_readers()
+                yield each.for_readers(whole=self.shows_all_of(each.domains))
+
+    def shows_all_of(self, domains: Iterable[str]) -> bool:
+        """Return whether no rule takes a document of some domains from the reader."""
+        rules = self.rules()
+        return not any(rules.takes_from(domain, self.reader.name, self._clock()) for domain in domains)
 
     def standing(self, tag: CommitTag) -> Snapshot | None:
         """Return what a snapshot is to the reader; None if there is none."""

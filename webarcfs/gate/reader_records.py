@@ -1,8 +1,9 @@
 """The records that a reader may see, as heads for lists: kept in memory, in step with the catalogue.
 
 A released record that is closed until a date is listed, with what its description may say (the fields of availability);
-what it describes is not. The cost of a change is that of the records that changed. What the catalogue says is the same
-for all: a process reads it once.
+what it describes is not. Where a rule may take a document from the reader, the record's own counts are left out: they
+are of all documents. The cost of a change is that of the records that changed. What the catalogue says is the same for
+all: a process reads it once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, now
 from webarcfs.archive.system.cache import Cache
+from webarcfs.gate.access_file import AccessFile
+from webarcfs.gate.access_rules import AccessRules
 from webarcfs.gate.visibility import Standing, standing
 
 #: Records that are remembered before all of them are read.
@@ -30,7 +33,9 @@ _ALONE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordHead:
-    """What lists show of a record. `documents` and `bytes` are of the whole snapshot; None: not counted, or closed.
+    """What lists show of a record. `documents` and `bytes` are of the whole snapshot.
+
+    They are None where it was not counted, is closed, or where the reader may not see all of it.
 
     `closed_until` is the end of its closure, None for an open one. `released` is when readers got it, and
     `release_number` counts the releases of this record. Times are CET.
@@ -103,11 +108,16 @@ _LOCK = threading.Lock()
 
 
 class ReaderRecords:
-    """The records of an archive that readers may see. For one thread."""
+    """The records of an archive that a reader may see. For one thread."""
 
-    def __init__(self, archive: Archive, clock: Callable[[], datetime] = now) -> None:
+    def __init__(self, archive: Archive, clock: Callable[[], datetime] = now, reader: str = "") -> None:
         self._catalogue = Catalogue(archive)
         self._clock = clock
+        self._reader = reader
+        self._access = AccessFile(archive)
+        self._rules = AccessRules()
+        #: Domain → whether no rule takes a document of it from the reader.
+        self._whole: dict[str, bool] = {}
         with _LOCK:
             self._heads = _HEADS.setdefault(archive.root, _Heads())
         self._commit: str | None = None
@@ -135,6 +145,9 @@ class ReaderRecords:
             self._follow()
             return self._by_id.get(record_id)
 
+        self._follow_rules()
+        self._whole.clear()
+
         def alone() -> KeptHead | None:
             try:
                 return _kept(self._catalogue.read(record_id)[0])
@@ -149,7 +162,7 @@ class ReaderRecords:
         head = self.head(record_id)
         if head is None:
             raise NotFound(f"there is no snapshot {record_id}")
-        record = self._catalogue.read(record_id)[0].for_readers()
+        record = self._catalogue.read(record_id)[0].for_readers(whole=self._shows_all_of(head))
         if head.closed_until is None:
             return record
         values = {n: value for n, value in record.values.items() if BY_NUMBER[n].kind is Kind.AVA}
@@ -164,12 +177,29 @@ class ReaderRecords:
         if commit != self._commit:
             self._commit, self._kept = self._heads.at(commit, self._catalogue)
             self._ends = 0
+        self._follow_rules()
         if self._clock().timestamp() >= self._ends:
             self._judge()
 
+    def _follow_rules(self) -> None:
+        rules = self._access.rules()
+        if rules != self._rules:
+            self._rules, self._ends = rules, 0
+            self._whole.clear()
+
+    def _shows_all_of(self, head: RecordHead) -> bool:
+        return all(self._shows_all(tag.domain) for tag in head.tags)
+
+    def _shows_all(self, domain: str) -> bool:
+        if domain not in self._whole:
+            self._whole[domain] = not self._rules.takes_from(domain, self._reader, self._clock())
+        return self._whole[domain]
+
     def _judge(self) -> None:
         """Decide which of them readers may see now, and when that changes by itself."""
-        shown, ends = [], float("inf")
+        self._whole.clear()
+        lapses = [rule.lapses.timestamp() for rule in self._rules.rules if rule.lapses is not None]
+        shown, ends = [], min((at for at in lapses if at > self._clock().timestamp()), default=float("inf"))
         for each in self._kept:
             head, until = self._judged(each)
             if head is not None:
@@ -187,7 +217,9 @@ class ReaderRecords:
         )
         if said is Standing.CLOSED and until is not None:
             return replace(each.head, closed_until=until, documents=None, bytes=None), until
-        return (each.head if said is Standing.OPEN else None), None
+        if said is not Standing.OPEN:
+            return None, None
+        return each.head if self._shows_all_of(each.head) else replace(each.head, documents=None, bytes=None), None
 
 
 def _commit_of(catalogue: Catalogue) -> str | None:

@@ -124,7 +124,7 @@ class Services:
         self.gate = gate or KnownGate(shared.archive, reader)
         self.index = CaptureIndex(shared.archive.database, of_one_thread=of_one_thread)
         self.captures = VisibleCaptures(self.gate, self.index)
-        self.records = records or ReaderRecords(shared.archive)
+        self.records = records or ReaderRecords(shared.archive, reader=reader.name)
         self._searcher: Searcher | None = None
         self._repositories: ReaderRepositories | None = None
 

@@ -66,8 +66,13 @@ class Field:
 
     @property
     def is_public(self) -> bool:
-        """Whether readers see it: neither persons nor the places of copies."""
-        return self.number not in _PERSONS | _PLACES
+        """Whether readers see it: neither persons, nor the places of copies, nor why it was decided so."""
+        return self.number not in _PERSONS | _PLACES | _DECISIONS
+
+    @property
+    def is_about_documents(self) -> bool:
+        """Whether it counts, measures or names documents, also those that readers may not see."""
+        return self.number in _DOCUMENTS
 
     @property
     def repeats(self) -> bool:
@@ -79,6 +84,8 @@ _UNTIL_FETCHED = frozenset({12, 13, 16})
 _ARCHIVISTS = frozenset({2, 3, 4, 5, 6, 20})
 _PERSONS = frozenset({8, 32, 36, 54, 61, 66, 75})
 _PLACES = frozenset({33, 71, 72})
+_DECISIONS = frozenset({64})
+_DOCUMENTS = frozenset({*range(22, 29), 30, 37, *range(39, 48), 50, 51, 52, 58, 59, 62, 63, 68, 80, 81})
 _S, _R, _O = SetBy.SYSTEM, SetBy.ARCHIVIST, SetBy.OPTION
 
 

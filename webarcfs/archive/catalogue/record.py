@@ -149,11 +149,15 @@ class Record:
         value = self.values.get(number)
         return "" if value is None else value.text
 
-    def for_readers(self) -> Record:
-        """Return what readers see of it: neither persons, nor places of copies, nor attachments, nor its history."""
-        shown = [
-            {n: value for n, value in each.items() if BY_NUMBER[n].is_public} for each in (self.values, *self.measures)
-        ]
+    def for_readers(self, *, whole: bool = True) -> Record:
+        """Return what readers see of it: neither persons, nor places of copies, nor attachments, nor its history.
+
+        Not `whole`: nor what counts or names its documents, since readers may not see all of them.
+        """
+        public = {
+            number for number, field in BY_NUMBER.items() if field.is_public and (whole or not field.is_about_documents)
+        }
+        shown = [{n: value for n, value in each.items() if n in public} for each in (self.values, *self.measures)]
         values, *measures = ({n: replace(value, by="") for n, value in each.items()} for each in shown)
         about = (replace(each, by="") for each in (self.title, self.language, self.access))
         title, language, access = about
