@@ -22,6 +22,7 @@ from webarcfs.archive.index import held_versions
 from webarcfs.archive.model.arc_paths import split
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, now, parse_compact_time
+from webarcfs.archive.system import deadline
 from webarcfs.gate import visibility
 from webarcfs.gate.access_file import AccessFile
 from webarcfs.gate.access_rules import Access, AccessRules
@@ -95,6 +96,7 @@ class Gate:
     def records(self, publication: str | None = None) -> Iterator[Record]:
         """Yield the records that the reader may see, newest capture first, with the fields that readers see."""
         for each in self._catalogue.records(publication):
+            deadline.check()
             date = each.date
             if date is None:
                 continue

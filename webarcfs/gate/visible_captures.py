@@ -23,6 +23,7 @@ from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.index.captures import CaptureIndex, CaptureRow, Span
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.system import deadline
 from webarcfs.gate.known_gate import KnownGate
 from webarcfs.gate.visibility import Absent, Answer, Blocked, Closed, Open, Snapshot, Standing, Version
 
@@ -215,6 +216,7 @@ class VisibleCaptures:
         states = []
         left = self._left(domain, stored)
         for seq, newest in zip(facts.seqs, facts.newest_of_each(), strict=True):
+            deadline.check()
             row = self._row_of(domain, stored, newest)
             if not stored.is_newest(row, seq):
                 row = next(left_at for snapshot, left_at in left if snapshot.seq == seq)
@@ -288,6 +290,7 @@ class VisibleCaptures:
         def state(seq: int) -> State:
             place = bisect_right(closed, seq, key=lambda each: each[0].seq)
             for at in itertools.chain(range(place - 1, -1, -1), range(place, len(closed))):
+                deadline.check()
                 snapshot, row = closed[at]
                 known = judged.get(id(row))
                 if known is None:
@@ -354,6 +357,7 @@ class VisibleCaptures:
             return False
         if not snapshot.seen:
             return True
+        deadline.check()  # git is asked
         if not row.target:
             version = Version(row.path, row.blob, row.first, row.last, row.stored)
             return self.gate.saw(domain)(snapshot, version)

@@ -2,7 +2,10 @@
 
 A handler takes a request and returns a response. This is the one place where errors become statuses (`http_status_of`),
 where a busy worker refuses, and where time is bounded. A client never holds a thread: an answer in pieces is asked for
-piece by piece.
+piece by piece. A handler that only reads works under a deadline: once its time is over, or its client has gone, the
+loops of the archive end it, and its thread is free again.
+
+Requests that may read much have threads of their own, so that however many they are, others are answered.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
@@ -22,19 +27,23 @@ from starlette.types import Message, Receive, Scope, Send
 
 from webarcfs.archive.config.validators import UNIX
 from webarcfs.archive.model.errors import Busy, Interrupted, TookTooLong, WebarcError, http_status_of
+from webarcfs.archive.system.deadline import Deadline, under
 from webarcfs.room import limits
 
 _T = TypeVar("_T")
 
 #: Answers a request. It runs in any thread of the worker, several at a time; it may raise the errors of the family.
 Handler = Callable[[Request], Response]
-#: Makes the page of an error. The error is None where readers learn nothing but the status. It must not block.
+#: Makes the page of an error. The error is None where readers learn nothing but the status: they learn what is wrong
+#: with what they asked, and that it took too long. It must not block.
 #: Where a request's scope has the error that its answer is about, if it is one of ours: for those who may mend it.
 REASON = "webarcfs.reason"
 RenderError = Callable[[Request, HTTPStatus, WebarcError | None], Response]
 
 #: Where an endpoint leaves itself for the responses that need its threads.
-_ANSWERING = "webarc.answering"
+_LANE = "webarc.lane"
+#: Methods whose handlers change nothing, so that they may be ended anywhere.
+_READING = frozenset({"GET", "HEAD"})
 _log = logging.getLogger("webarc")
 
 
@@ -48,65 +57,26 @@ class Answering:
 
     def __init__(self, render_error: RenderError = plain_error) -> None:
         self._render_error = render_error
-        self._threads = ThreadPoolExecutor(limits.THREADS, thread_name_prefix="room")
-        self._under_way = 0
+        self._usual = _Lane(limits.THREADS, limits.WAITING)
+        self._costly = _Lane(limits.COSTLY_THREADS, limits.COSTLY_WAITING)
+        self._took_too_long = 0
 
-    def endpoint(self, handler: Handler) -> Endpoint:
-        """Return the ASGI app of a handler, for a `Route`."""
-        return Endpoint(self, handler)
+    @property
+    def at_work(self) -> int:
+        """How many threads work, for requests that are answered or were given up."""
+        return self._usual.at_work + self._costly.at_work
 
-    async def run(
-        self, work: Callable[[], _T], gone: asyncio.Future[None], *, if_left: Callable[[], None] | None = None
-    ) -> _T:
-        """Return what `work` returns, in a thread. `gone` is done when the client has gone.
-
-        `if_left` is called, in a thread, when work has ended for which nobody waits any more. Raises Busy with too many
-        waiting (but not for work that may be left, which is part of an answer), TookTooLong after `limits.SECONDS`,
-        Interrupted if the client has gone.
-        """
-        if self._under_way >= limits.THREADS + limits.WAITING and if_left is None:
-            raise Busy("too many requests at a time")
-        running = self._threads.submit(work)
-        self._under_way += 1
-        loop = asyncio.get_running_loop()
-        running.add_done_callback(lambda _: self._ended(loop))
-        waiting = asyncio.wrap_future(running)
-        try:
-            await asyncio.wait((waiting, gone), timeout=limits.SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if waiting.done():
-                return waiting.result()
-            if gone.done():
-                raise Interrupted("the client has gone")
-            raise TookTooLong(f"not answered within {limits.SECONDS:g} s")
-        finally:
-            if not waiting.done():
-                waiting.cancel()  # what has not begun never will; what has, ends unheard
-                if if_left is not None:
-                    last = if_left
-                    running.add_done_callback(lambda _: self.soon(last))
-
-    def soon(self, work: Callable[[], None]) -> None:
-        """Call `work` in a thread, and do not wait."""
-        with contextlib.suppress(RuntimeError):  # the worker ends
-            self._threads.submit(work)
-
-    def _ended(self, loop: asyncio.AbstractEventLoop) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, the worker ends
-            loop.call_soon_threadsafe(self._count_down)
-
-    def _count_down(self) -> None:
-        self._under_way -= 1
+    def endpoint(self, handler: Handler, is_costly: Callable[[Request], bool] = lambda _: False) -> Endpoint:
+        """Return the ASGI app of a handler, for a `Route`. `is_costly` says which requests may read much."""
+        return Endpoint(self, handler, lambda request: self._costly if is_costly(request) else self._usual)
 
     def error_page(self, request: Request, error: Exception) -> Response:
         """Return the answer to a request whose handler raised an error. What readers cannot mend is logged."""
+        self.log(request, error)
         status = http_status_of(error)
-        known = isinstance(error, WebarcError | OSError)
-        if not known:
-            _log.error("unexpected, at %r", request.url.path, exc_info=error)
-        elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            _log.warning("%s at %r: %s", type(error).__name__, request.url.path, error)
-        request.scope[REASON] = error if known else None
-        told = error if isinstance(error, WebarcError) and status < HTTPStatus.INTERNAL_SERVER_ERROR else None
+        request.scope[REASON] = error if isinstance(error, WebarcError | OSError) else None
+        is_theirs = status < HTTPStatus.INTERNAL_SERVER_ERROR or isinstance(error, TookTooLong)
+        told = error if isinstance(error, WebarcError) and is_theirs else None
         try:
             response = self._render_error(request, status, told)
         except Exception:
@@ -116,22 +86,112 @@ class Answering:
             response.headers["Retry-After"] = str(limits.RETRY_SECONDS)
         return response
 
+    def log(self, request: Request, error: Exception) -> None:
+        """Log an error that readers cannot mend. Answers that took too long are counted."""
+        path = request.url.path
+        if not isinstance(error, WebarcError | OSError):
+            _log.error("unexpected, at %r", path, exc_info=error)
+        elif isinstance(error, TookTooLong):
+            self._took_too_long += 1
+            _log.warning("took too long, number %d of this process, at %r: %s", self._took_too_long, path, error)
+        elif http_status_of(error) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            _log.warning("%s at %r: %s", type(error).__name__, path, error)
+
     async def close(self) -> None:
         """Take no further work. What runs is not waited for: the worker has waited."""
+        self._usual.close()
+        self._costly.close()
+
+
+class _Lane:
+    """Some threads, and the work that waits for them."""
+
+    def __init__(self, threads: int, waiting: int) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="room")
+        self._most = threads + waiting
+        self._under_way = 0
+        self._lock = threading.Lock()
+        self.at_work = 0
+
+    async def run(
+        self,
+        work: Callable[[], _T],
+        gone: asyncio.Future[None],
+        *,
+        deadline: Deadline | None = None,
+        if_left: Callable[[], None] | None = None,
+    ) -> _T:
+        """Return what `work` returns, in a thread. `gone` is done when the client has gone.
+
+        `deadline` bounds the work; it is cancelled when nobody waits any more. `if_left` is called, in a thread, when
+        work has ended for which nobody waits any more. Raises Busy with too many waiting (but not for work that may be
+        left, which is part of an answer), TookTooLong after the deadline, else after `limits.SECONDS`, Interrupted if
+        the client has gone.
+        """
+        if self._under_way >= self._most and if_left is None:
+            raise Busy("too many requests at a time")
+        seconds = limits.SECONDS if deadline is None else deadline.seconds
+        running = self._threads.submit(self._worked, work, deadline)
+        self._under_way += 1
+        loop = asyncio.get_running_loop()
+        running.add_done_callback(lambda _: self._ended(loop))
+        waiting = asyncio.wrap_future(running)
+        try:
+            await asyncio.wait((waiting, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                return waiting.result()
+            if gone.done():
+                raise Interrupted("the client has gone")
+            raise TookTooLong(f"not answered within {seconds:g} s; ask for less")
+        finally:
+            if not waiting.done():
+                if deadline is not None:
+                    deadline.cancel()
+                waiting.cancel()  # what has not begun never will
+                if if_left is not None:
+                    last = if_left
+                    running.add_done_callback(lambda _: self.soon(last))
+
+    def soon(self, work: Callable[[], None]) -> None:
+        """Call `work` in a thread, and do not wait."""
+        with contextlib.suppress(RuntimeError):  # the worker ends
+            self._threads.submit(work)
+
+    def close(self) -> None:
+        """Take no further work."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _worked(self, work: Callable[[], _T], deadline: Deadline | None) -> _T:
+        with self._lock:
+            self.at_work += 1
+        try:
+            with under(deadline):
+                return work()
+        finally:
+            with self._lock:
+                self.at_work -= 1
+
+    def _ended(self, loop: asyncio.AbstractEventLoop) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, the worker ends
+            loop.call_soon_threadsafe(self._count_down)
+
+    def _count_down(self) -> None:
+        self._under_way -= 1
 
 
 class Endpoint:
     """A handler as an ASGI app."""
 
-    def __init__(self, answering: Answering, handler: Handler) -> None:
+    def __init__(self, answering: Answering, handler: Handler, lane_of: Callable[[Request], _Lane]) -> None:
         self._answering = answering
         self._handler = handler
+        self._lane_of = lane_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        scope[_ANSWERING] = self._answering
         request = Request(scope)
+        lane = scope[_LANE] = self._lane_of(request)
+        deadline = Deadline(limits.SECONDS) if request.method in _READING else None
         gone = asyncio.ensure_future(_disconnected(receive))
         begun = False
 
@@ -141,13 +201,14 @@ class Endpoint:
             await send(message)
 
         try:
-            response = await self._answering.run(lambda: self._handler(request), gone)
+            response = await lane.run(lambda: self._handler(request), gone, deadline=deadline)
             gone.cancel()  # the response looks for itself
             await response(scope, receive, note)
         except Interrupted:  # nobody is there to be answered
             return
         except Exception as error:
             if begun:  # too late for another status: the connection is cut, so that the answer is not taken for whole
+                self._answering.log(request, error)
                 raise
             await self._answering.error_page(request, error)(scope, receive, note)
         finally:
@@ -159,7 +220,7 @@ class StreamedAnswer(Response):
 
     `pieces` is a generator whose steps may run in different threads, never two at a time. Between two steps it holds
     nothing that others wait for: no transaction, no lock. It is closed at the end, or when the client has gone. An
-    error before the first piece becomes the error's page.
+    error before the first piece becomes the error's page. All steps together may work for `limits.STREAM_SECONDS`.
     """
 
     def __init__(
@@ -177,9 +238,8 @@ class StreamedAnswer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the pieces."""
-        answering: Answering = scope[_ANSWERING]
         gone = asyncio.ensure_future(_disconnected(receive))
-        pieces = _Pieces(answering, self._pieces, gone)
+        pieces = _Pieces(scope[_LANE], self._pieces, gone)
         try:
             piece = await pieces.following()
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -196,23 +256,35 @@ class StreamedAnswer(Response):
 class _Pieces:
     """A generator whose steps run in the threads of a worker."""
 
-    def __init__(self, answering: Answering, pieces: Generator[bytes, None, None], gone: asyncio.Future[None]) -> None:
-        self._answering = answering
+    def __init__(self, lane: _Lane, pieces: Generator[bytes, None, None], gone: asyncio.Future[None]) -> None:
+        self._lane = lane
         self._pieces = pieces
         self._gone = gone
+        self._seconds_left = limits.STREAM_SECONDS
         self._left_alone = False
 
     async def following(self) -> bytes | None:
         """Return the next piece; None at the end."""
+        if self._seconds_left <= 0:
+            raise TookTooLong(f"the answer takes more than {limits.STREAM_SECONDS:g} s of work; ask for less")
         self._left_alone = True
-        found = await self._answering.run(lambda: next(self._pieces, _End.END), self._gone, if_left=self._pieces.close)
+        found = await self._lane.run(
+            self._step, self._gone, deadline=Deadline(limits.SECONDS), if_left=self._pieces.close
+        )
         self._left_alone = False
         return None if isinstance(found, _End) else found
 
     def close(self) -> None:
         """Close it in a thread; one whose step still runs is closed after that."""
         if not self._left_alone:
-            self._answering.soon(self._pieces.close)
+            self._lane.soon(self._pieces.close)
+
+    def _step(self) -> bytes | _End:
+        begin = time.monotonic()
+        try:
+            return next(self._pieces, _End.END)
+        finally:
+            self._seconds_left -= time.monotonic() - begin
 
 
 class _End(Enum):

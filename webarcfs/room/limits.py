@@ -14,10 +14,15 @@ from typing import Final
 QUERY_BYTES: Final = 8_192
 #: Longest head of a request: its line and all header fields (431 beyond).
 HEAD_BYTES: Final = 32_768
-#: Time for one answer, or for one piece of a streamed answer, waiting for a thread included (503 beyond).
+#: Time for one answer, or for one piece of a streamed answer, waiting for a thread included (503 beyond). The work for
+#: an answer that was given up ends.
 SECONDS: Final = 30.0
+#: Time that a thread may work for all pieces of a streamed answer; the connection is cut beyond.
+STREAM_SECONDS: Final = 120.0
 #: Requests that wait for a thread; the next one is told to try again.
 WAITING: Final = 200
+#: The same for requests that may read much, which have threads of their own.
+COSTLY_WAITING: Final = 50
 #: What `Retry-After` says where something is busy.
 RETRY_SECONDS: Final = 5
 
@@ -40,6 +45,8 @@ SLOW_BYTES: Final = 15_000
 
 #: Threads in which handlers run.
 THREADS: Final = 4
+#: Further threads for requests that may read much, such as CDX, TimeMaps, comparisons and searches.
+COSTLY_THREADS: Final = 2
 #: Pools of the C library's memory (mallopt(3)), by default eight for each processor: each keeps its largest size ever.
 POOLS: Final = 1
 #: Time that running requests have to finish when a worker ends.

@@ -21,6 +21,7 @@ from webarcfs.archive.index import fulltext_source
 from webarcfs.archive.index.fulltext_source import PathSpan, PathSpans, SourceSnapshot
 from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
+from webarcfs.archive.system import deadline
 from webarcfs.gate.gate import Gate
 from webarcfs.gate.visibility import Standing, Version
 from webarcfs.search import generations, snippets, suggestions
@@ -185,6 +186,7 @@ class Searcher:
             for each in self._snapshots(domain):
                 of_year[from_epoch(each.seq).year].append(each.seq)
             for year, seqs in of_year.items():
+                deadline.check()
                 years[str(year)] += _up_to(begun, max(seqs)) - _up_to(ended, min(seqs))
         facets["year"] = sorted((year, count) for year, count in years.items() if count)
         return facets
@@ -196,6 +198,7 @@ class Searcher:
         self._know_all_snapshots()
         for domain, begun, ended in asked.spans():
             for each in self._snapshots(domain):
+                deadline.check()
                 count = _up_to(begun, each.seq) - _up_to(ended, each.seq)
                 if count:
                     counts.append((each, count))
@@ -285,6 +288,7 @@ class Searcher:
             yield self._hit(asked, found, spans.of(found.path), with_text=with_text)
 
     def _hit(self, asked: _Asked, found: IndexedDocument, spans: Sequence[PathSpan], *, with_text: bool) -> Hit:
+        deadline.check()
         versions = [Version(found.path, each.blob, each.since, each.until, each.stored) for each in spans]
         own_version = next((each for each in versions if each.first == found.since), None)
         own = [] if own_version is None else self._seqs(found.domain, own_version)

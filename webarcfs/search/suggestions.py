@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 
 from tantivy import Query
 
+from webarcfs.archive.system import deadline
 from webarcfs.search.index import IndexReader
 from webarcfs.search.query_language import All, Any, Expression, Words
 
@@ -45,6 +46,7 @@ def _has(reader: IndexReader, term: str, visible: Query) -> bool:
 def _nearest(reader: IndexReader, term: str, visible: Query) -> str:
     best, most = term, (_ALIKE, 0)
     for each, count in reader.similar("body", term[:_SHARED], visible, _COMPARED):
+        deadline.check()
         if abs(len(each) - len(term)) <= _SHARED:
             weight = (SequenceMatcher(None, term, each).ratio(), count)
             if count and weight > most:

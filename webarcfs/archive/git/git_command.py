@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from webarcfs.archive.model.errors import Busy, Damaged
+from webarcfs.archive.system import deadline
 
+#: Seconds between two looks at a process that is copying.
+_LOOK = 0.2
 _NEXT_TO_NOTHING = 1 << 16  # bytes
 _LOCK_IN_THE_WAY = re.compile(rb"Unable to create '([^'\n]+\.lock)': File exists")
 #: Git's messages for a repository with damaged HEAD, settings or refs.
@@ -41,7 +44,6 @@ def run(
     stdin: bytes = b"",
     *,
     check: bool = True,
-    stdout: int = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run `git <arguments>` in `path`. With `check`, raises OSError on a full disk, else Busy or Damaged."""
     done = subprocess.run(
@@ -49,13 +51,35 @@ def run(
         cwd=path,
         env=environment(),
         input=stdin,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         check=False,
     )
     if check and done.returncode:
         fail(f"git {arguments[0]} failed{f' in {path}' if path else ''}", done.stderr, path)
     return done
+
+
+def copy_blob(blob: str, path: Path, fd: int) -> None:
+    """Write a blob of the repository `path` to the descriptor `fd`. Ends with the deadline of the thread.
+
+    Raises Damaged for a blob that cannot be read.
+    """
+    command = [*GIT, "cat-file", "blob", blob]
+    with subprocess.Popen(
+        command, cwd=path, env=environment(), stdin=subprocess.DEVNULL, stdout=fd, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            while True:
+                try:
+                    _, complaint = process.communicate(timeout=_LOOK)
+                    break
+                except subprocess.TimeoutExpired:
+                    deadline.check()
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise Damaged(f"{path}: blob {blob} cannot be read: {reason(complaint)}")
 
 
 def fail(what: str, complaint: bytes, path: Path | None) -> NoReturn:

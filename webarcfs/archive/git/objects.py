@@ -24,7 +24,7 @@ import pygit2
 from pygit2.enums import ConfigLevel, ObjectType, Option, RepositoryOpenFlag
 
 from webarcfs.archive.git import git_command, tree_lines
-from webarcfs.archive.git.git_command import fail, reason
+from webarcfs.archive.git.git_command import fail
 from webarcfs.archive.git.pack_watch import Packs
 from webarcfs.archive.model import commit_message
 from webarcfs.archive.model.arc_paths import DATA_XML
@@ -201,9 +201,7 @@ class Objects:
 
     def copy(self, blob: str, fd: int) -> None:
         """Write a blob of any size to the descriptor `fd`, in constant memory, in another process."""
-        done = git_command.run(["cat-file", "blob", blob], self.path, check=False, stdout=fd)
-        if done.returncode:
-            raise Damaged(f"{self.path}: blob {blob} cannot be read: {reason(done.stderr)}")
+        git_command.copy_blob(blob, self.path, fd)
 
     def differences(self, old: str | None, new: str | None, prefix: str = "") -> Iterator[Difference]:
         """Yield the files that differ between two trees, in order of path; equal subtrees cost nothing.

@@ -1,7 +1,8 @@
 """Reads captures of URLs from webarc.db: of one URL, or of all URLs in a span of keys, in order of the keys.
 
 A page of rows is one short transaction, so that no writer waits for a reader, however slowly it reads. All functions
-raise NotFound without a database, Busy while another process writes for long, DatabaseDamaged when it cannot be read.
+end with the deadline of their thread, and raise NotFound without a database, Busy while another process writes for
+long, DatabaseDamaged when it cannot be read.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.query import connected
 from webarcfs.archive.index.sqlite_file import IN_TURN, as_told_to_readers
 from webarcfs.archive.model.metadata import parse_time
+from webarcfs.archive.system import deadline
 
 #: Rows of a page.
 ROWS = 1_000
@@ -158,5 +160,6 @@ class CaptureIndex:
 
 
 def _row(row: tuple[Any, ...]) -> CaptureRow:
+    deadline.check()
     url, path, surt, first, last, stored, captured, *rest = row
     return CaptureRow(url, path, surt, first, last, stored, int(parse_time(captured).timestamp()), *rest)

@@ -28,16 +28,16 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.links_database import NEVER, SCHEMA_VERSION
 from webarcfs.archive.index.links_words import AskedKind, words_of
-from webarcfs.archive.index.sqlite_file import as_told_to_readers
+from webarcfs.archive.index.sqlite_file import STEPS_BETWEEN_LOOKS, as_told_to_readers
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.archive.model.redirects import LONGEST_CHAIN, without_fragment
+from webarcfs.archive.system import deadline
 
 _CRAWL = "a crawl makes it, or"
 #: Seconds that a reader waits for a writer.
 PATIENCE = 5.0
-_STEPS_BETWEEN_LOOKS = 10_000
 #: Rows of a page of a reader's answer, and the bytes of them that are kept in memory.
 _PAGE, _SPOOLED = 1_000, 4 << 20
 
@@ -217,6 +217,7 @@ def _judged(rows: Iterator[_Row], holdings: Holdings, question: Question, *, arc
 
 def _shown(rows: Iterator[_Row], reader: LinkReader) -> Iterator[_Row]:
     for row in rows:
+        deadline.check()
         span = reader.span(row[1], row[6], row[7])
         if span is not None:
             yield (*row[:6], *span, row[8])
@@ -277,6 +278,7 @@ def _seq(tag: CommitTag | None) -> int:
 
 
 def _found(row: _Row) -> FoundLink:
+    deadline.check()
     page, path, kind, target, text, times, since, until, window = row
     ended = "" if until == NEVER else format_time(from_epoch(until))
     return FoundLink(
@@ -333,12 +335,13 @@ def _opened(path: Path, seconds: float) -> Iterator[sqlite3.Connection]:
     end = time.monotonic() + seconds
     with closing(_connected(path)) as connection:
         try:
-            connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
+            connection.set_progress_handler(lambda: time.monotonic() > end or deadline.is_over(), STEPS_BETWEEN_LOOKS)
             if connection.execute(sql("schema_version")).fetchone()[0] != SCHEMA_VERSION:
                 raise DatabaseDamaged(f"{path} is of another version; `webarc-agent recover` makes it anew from git")
             yield connection
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
+                deadline.check()
                 raise TookTooLong(f"the answer took more than {seconds:g} s; ask for less, or give a limit") from None
             raise as_told_to_readers(path, error) from None
 

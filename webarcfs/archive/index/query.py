@@ -17,9 +17,10 @@ from typing import Any
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.condition import Condition
 from webarcfs.archive.index.condition_errors import QUOTED, explain, unbalanced
-from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, as_told_to_readers, rolled_back
+from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, STEPS_BETWEEN_LOOKS, as_told_to_readers, rolled_back
 from webarcfs.archive.model.errors import BadCondition, Busy, DatabaseDamaged, NotFound, TookTooLong
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
+from webarcfs.archive.system import deadline
 
 #: Most seconds for an answer.
 SECONDS = 30.0
@@ -45,7 +46,6 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-_STEPS_BETWEEN_LOOKS = 10_000
 #: Literals and comments of SQL, in which a word is no name of a column.
 _TEXTS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _STATUS = re.compile(r"\bstatus\b", re.IGNORECASE)
@@ -128,12 +128,15 @@ def _statement(name: str, condition: Condition) -> str:
 def connected(database: Path, *, of_one_thread: bool = True) -> sqlite3.Connection:
     """Open webarc.db for reading; roll back what a killed writer left, where this process may write.
 
+    What it is asked ends with the deadline of the thread that asks.
+
     Raises NotFound, Busy, DatabaseDamaged.
     """
     if not database.is_file():
         raise NotFound(f"there is no {database} yet; a crawl makes it, or `webarc-agent recover`")
     place = f"{database.absolute().as_uri()}?mode=ro"
     connection = sqlite3.connect(place, uri=True, check_same_thread=of_one_thread)
+    connection.set_progress_handler(deadline.is_over, STEPS_BETWEEN_LOOKS)
     try:
         version = int(connection.execute(sql("schema_version")).fetchone()[0])
         if 0 < version < SCHEMA_VERSION:
@@ -155,7 +158,7 @@ def _fence(connection: sqlite3.Connection, seconds: float) -> None:
     for limit, value in _LIMITS.items():
         connection.setlimit(limit, value)
     end = time.monotonic() + seconds
-    connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
+    connection.set_progress_handler(lambda: time.monotonic() > end or deadline.is_over(), STEPS_BETWEEN_LOOKS)
     connection.set_authorizer(_allowed)
 
 
@@ -192,6 +195,7 @@ def _translated(database: Path, condition: Condition, seconds: float) -> Iterato
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code == sqlite3.SQLITE_INTERRUPT:
+            deadline.check()
             raise TookTooLong(
                 f"the answer took more than {seconds:g} s; narrow the condition or give a limit"
             ) from None

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from webarcfs.archive.config.packaged_files import sql
-from webarcfs.archive.model.errors import Busy, DatabaseDamaged, WebarcError
+from webarcfs.archive.model.errors import Busy, DatabaseDamaged, TookTooLong, WebarcError
+from webarcfs.archive.system import deadline
 
 #: `PRAGMA user_version` of sql/schema.sql; `recover` rebuilds a webarc.db of another version.
 SCHEMA_VERSION = 3
@@ -21,6 +22,8 @@ SCHEMA_VERSION = 3
 IN_TURN = threading.Lock()
 #: Seconds that a writer waits for another.
 PATIENCE = 60.0
+#: Steps of SQLite's machine between two looks at the time.
+STEPS_BETWEEN_LOOKS = 10_000
 
 
 class SqliteFile:
@@ -75,10 +78,15 @@ def translated(path: Path) -> Iterator[None]:
 def as_told_to_readers(path: Path, error: sqlite3.DatabaseError) -> WebarcError:
     """Return the error for a user who may only read: Busy or DatabaseDamaged, with a remedy.
 
+    Of a question that was ended with the deadline of its thread, it raises what the deadline raises.
+
     Only who may write can roll back what a killed writer left (sqlite.org/lockingv3, "hot journal"), which takes a
     moment; that is no reason to rebuild the database.
     """
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if code & 0xFF == sqlite3.SQLITE_INTERRUPT:
+        deadline.check()
+        return TookTooLong(f"{path}: {error}")
     if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Busy(f"{path} is being written to; try again")
     if code == sqlite3.SQLITE_READONLY_ROLLBACK:

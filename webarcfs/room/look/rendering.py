@@ -10,7 +10,7 @@ import hashlib
 import mimetypes
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
@@ -22,6 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.system import deadline
 from webarcfs.room import memento_views, views
 from webarcfs.room.look import language as languages
 from webarcfs.room.look import pictures
@@ -93,10 +94,10 @@ class Look:
     ) -> str:
         """Return the HTML of a page. `path` and `query` are the page's own, for the switch of languages.
 
-        `more` are further names for the templates.
+        `more` are further names for the templates. Ends with the deadline of the thread.
         """
         template = self._environments[language].get_template(self._templates[type(page)])
-        return template.render(
+        pieces = template.generate(
             more or {},
             page=page,
             language=language,
@@ -106,6 +107,7 @@ class Look:
             version=self._version,
             switches=[(each, _switched(path, query, each)) for each in languages.LANGUAGES],
         )
+        return "".join(_until_deadline(pieces))
 
     def static(self, name: str) -> str:
         """Return the path of one of our files: with its digest, so that it may be kept for a year."""
@@ -208,3 +210,9 @@ def _version() -> str:
         return version("webarcfs")
     except PackageNotFoundError:
         return ""
+
+
+def _until_deadline(pieces: Iterable[str]) -> Iterator[str]:
+    for piece in pieces:
+        deadline.check()
+        yield piece

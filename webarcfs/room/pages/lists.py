@@ -8,6 +8,7 @@ from operator import attrgetter
 from urllib.parse import quote
 
 from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.system import deadline
 from webarcfs.gate.reader_records import RecordHead, years_of
 from webarcfs.room.pages import rows
 from webarcfs.room.services import Services
@@ -84,6 +85,7 @@ def publication(visit: Visit, name: str) -> PublicationPage:
 
 
 def _fits(head: RecordHead, query: str, chosen: dict[str, str]) -> bool:
+    deadline.check()
     if any(value != _FILTERS[name][1](head) for name, value in chosen.items()):
         return False
     if not query:

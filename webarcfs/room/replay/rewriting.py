@@ -14,10 +14,12 @@ from enum import StrEnum
 from functools import lru_cache
 
 from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.system import deadline
 from webarcfs.archive.system.cache import Cache
 from webarcfs.content import text
 from webarcfs.content.rewriting import assembly, css_references, html_references
-from webarcfs.content.rewriting.references import References
+from webarcfs.content.rewriting import references as body_references
+from webarcfs.content.rewriting.references import References, Use
 from webarcfs.gate.visible_captures import VisibleCapture
 from webarcfs.room import limits
 from webarcfs.room.replay import states
@@ -162,7 +164,13 @@ class _Page:
             base=references.base or "",
             origin=self._visit.origins.replay or self._visit.origins.base,
         )
-        made = assembly.rewritten(body, references, Targets(place).of)
+        targets = Targets(place)
+
+        def lead(use: Use, written: str) -> body_references.Rewritten | None:
+            deadline.check()
+            return targets.of(use, written)
+
+        made = assembly.rewritten(body, references, lead)
         return Rewritten(made, hashlib.sha256(made).digest(), references.charset_sent)
 
 

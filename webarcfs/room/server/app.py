@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from webarcfs.archive.config import directory
-from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
+from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
 from webarcfs.gate.gate import Reader
 from webarcfs.gate.trusted_proxy import reader_of
 from webarcfs.room.answering import Answering, peer
@@ -54,15 +54,19 @@ _YEAR = 365 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path of the room, as an expression over the decoded path, and what answers it. `name` is for people."""
+    """A path of the room, as an expression over the decoded path, and what answers it. `name` is for people.
+
+    `is_costly`: it may read all captures of a site, or of the archive.
+    """
 
     name: str
     pattern: re.Pattern[str]
     answer: _Handler
+    is_costly: bool = False
 
 
-def _route(name: str, pattern: str, answer: _Handler) -> Route:
-    return Route(name, re.compile(pattern, re.DOTALL), answer)
+def _route(name: str, pattern: str, answer: _Handler, *, is_costly: bool = False) -> Route:
+    return Route(name, re.compile(pattern, re.DOTALL), answer, is_costly)
 
 
 # -- the room's own pages ----------------------------------------------------------------------------------------------
@@ -221,20 +225,21 @@ def _availability(visit: Visit, _: Mapping[str, str]) -> Response:
 #: All paths of the room; the first that fits answers.
 ROUTES: tuple[Route, ...] = (
     _route("home", r"/", _home),
-    _route("past", r"/(?:web|timemap|diff)/.*", _past),
-    _route("side by side", r"/side/.*", _side),
+    _route("lists of the past", r"/(?:web/[0-9]*\*|timemap|diff)/.*", _past, is_costly=True),
+    _route("past", r"/web/.*", _past),
+    _route("side by side", r"/side/.*", _side, is_costly=True),
     _route("publication", r"/publication/(?P<name>[^/]+)", _publication),
-    _route("links as CSV", r"/snapshot/(?P<record>[^/]+)/links\.csv", _links_as_csv),
-    _route("links", r"/snapshot/(?P<record>[^/]+)/links", _links),
+    _route("links as CSV", r"/snapshot/(?P<record>[^/]+)/links\.csv", _links_as_csv, is_costly=True),
+    _route("links", r"/snapshot/(?P<record>[^/]+)/links", _links, is_costly=True),
     _route("record as a file", r"/snapshot/(?P<record>[^/]+)\.(?P<kind>xml|json|dc)", _record_as),
-    _route("record", r"/snapshot/(?P<record>[^/]+)", _record),
-    _route("compare", r"/compare/(?P<pair>[^/]+)", _compare),
-    _route("search as a file", r"/search\.(?P<kind>csv|json)", _search_as),
-    _route("search", r"/search", _search),
+    _route("record", r"/snapshot/(?P<record>[^/]+)", _record, is_costly=True),
+    _route("compare", r"/compare/(?P<pair>[^/]+)", _compare, is_costly=True),
+    _route("search as a file", r"/search\.(?P<kind>csv|json)", _search_as, is_costly=True),
+    _route("search", r"/search", _search, is_costly=True),
     _route("opensearch", r"/opensearch\.xml", _opensearch),
     _route("versions", r"/versions", _versions),
-    _route("urls", r"/urls", _urls),
-    _route("cdx", r"/cdx(?:/search/cdx)?", _cdx),
+    _route("urls", r"/urls", _urls, is_costly=True),
+    _route("cdx", r"/cdx(?:/search/cdx)?", _cdx, is_costly=True),
     _route("availability", r"/wayback/available", _availability),
     _route("form", r"/notice/form/.*", _form),
     _route("notice", r"/notice/(?P<kind>external|form|function|left-out|closed)", _notice),
@@ -328,6 +333,13 @@ class _Room:
                 return route.answer(visit, match.groupdict())
         raise NotFound("there is no such page")
 
+    @staticmethod
+    def is_costly(request: Request) -> bool:
+        """Return whether a request to the room may read much."""
+        path = request.scope["path"]
+        route = next((route for route in ROUTES if route.pattern.fullmatch(path)), None)
+        return route is not None and route.is_costly
+
     def static(self, request: Request) -> Response | None:
         """Return one of our own files, for a year, since its digest is in its name."""
         path = request.scope["path"]
@@ -342,8 +354,11 @@ class _Room:
     def error(self, request: Request, status: HTTPStatus, error: WebarcError | None) -> Response:
         """Return the page of an error, which must not depend on what it is about."""
         language = negotiated("", request.headers.get("accept-language", ""))
-        view = ErrorPage(status, _HEADINGS.get(status, "Something is wrong"), _TEXTS.get(status, ""),
-                         str(error) if error is not None and status == HTTPStatus.BAD_REQUEST else "")  # fmt: skip
+        if isinstance(error, TookTooLong):
+            view = ErrorPage(status, "This takes too long", _TOO_LONG, "")
+        else:
+            reason = str(error) if error is not None and status == HTTPStatus.BAD_REQUEST else ""
+            view = ErrorPage(status, _HEADINGS.get(status, "Something is wrong"), _TEXTS.get(status, ""), reason)
         page = self.look.render(view, language=language, path=request.url.path, query="", has_search=False)
         return Response(page, int(status), {"Cache-Control": "no-store"}, "text/html; charset=utf-8")
 
@@ -359,13 +374,17 @@ _TEXTS = {
     HTTPStatus.FORBIDDEN: "This snapshot may not be shown yet.",
     HTTPStatus.SERVICE_UNAVAILABLE: "Please try again in a moment.",
 }
+#: What to do about an answer that takes too long.
+_TOO_LONG = (
+    "The answer was given up. Please ask for less: a longer beginning of the URL, a shorter span of time, fewer rows."
+)
 
 
 def make(options: RoomOptions) -> RoomApps:
     """Make the apps of a worker. Raises NotAnArchive, and what opening the archive raises."""
     room = _Room(options)
     answering = Answering(room.error)
-    own, source = answering.endpoint(room.room), answering.endpoint(room.pywb)
+    own, source = answering.endpoint(room.room, room.is_costly), answering.endpoint(room.pywb)
     if not options.has_two_origins:
         return RoomApps(own, None, answering.close, source)
     replay = answering.endpoint(room.replay)
