@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,7 @@ from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.browsers import Sink, can_bind, chromium, needs_chromium
 from tests.support.rooms import Page, Served, digits, published, served
-from tests.support.ways_out import FRAMES, click_all
+from tests.support.ways_out import FRAMES, XML, click_all
 from webarcfs.archive.model.metadata import CET
 
 pytestmark = [
@@ -37,7 +38,7 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     archive = archives.make_archive(tmp_path_factory.mktemp("ways"))
-    pages = {f"http://{HOST}/{name}": Page(body, kind) for name, (kind, body) in FRAMES.items()}
+    pages = {f"http://{HOST}/{name}": Page(body, kind) for name, (kind, body) in {**FRAMES, **XML}.items()}
     published(archive, HOST, pages, WHEN)
     recover(archive)
     with served(archive) as one, served(archive, two_origins=True) as two:
@@ -70,3 +71,11 @@ def test_frames_with_documents_in_their_addresses_lead_nowhere(world: World, tmp
 
 def test_they_lead_nowhere_where_the_room_has_one_origin(world: World, tmp_path: Path) -> None:
     assert _clicked(world.one, tmp_path, ("html.html", "svg.html")) == []
+
+
+def test_documents_of_xml_lead_nowhere(world: World, tmp_path: Path) -> None:
+    assert _clicked(world.two, tmp_path, XML) == []
+    for name, (kind, _) in XML.items():
+        shown = world.two.get(f"/web/{digits(WHEN)}mp_/http://{HOST}/{name}", replay=True)
+        assert shown.headers["content-type"].partition(";")[0] == kind
+        assert not re.search(rb"\shref='http://[a-z]+\.test/", shown.body), name

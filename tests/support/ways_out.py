@@ -77,6 +77,51 @@ FRAMES: dict[str, tuple[str, bytes]] = {
 }
 
 
+_ENTITIES = "<!ENTITY num 'http://entity.test/'><!ENTITY j 'refresh'><!ENTITY k 'href'>"
+
+
+def _document(inside: str, before: str = "") -> bytes:
+    """A document of XML with elements of HTML and of SVG."""
+    return f'{before}<r xmlns:h="{_XHTML}" xmlns:s="http://www.w3.org/2000/svg" xmlns:l="http://www.w3.org/1999/xlink">{inside}</r>'.encode()
+
+
+_MAKES_A_LINK = (
+    '<x:stylesheet version="1.0" id="made" xmlns:x="http://www.w3.org/1999/XSL/Transform">'
+    f'<x:template match="/"><html><body>{link("xslt")}</body></html></x:template></x:stylesheet>'
+)
+#: Name → type, body: documents of XML that no type of pages names.
+XML: dict[str, tuple[str, bytes]] = {
+    "prefixed.xml": ("text/xml", _document(xml_link("prefixed"))),
+    "application.xml": ("application/xml", _document(xml_link("application"))),
+    "feed.xml": ("application/rdf+xml", _document(xml_link("feed"))),
+    "sheet.xsl": ("text/xsl", _document(xml_link("sheet"))),
+    "instruction.xml": ("text/xml", _document(f"{xml_link('instruction')}<?y '?>", "<?xml-stylesheet href='?>")),
+    "doctype.xml": ("text/xml", _document(f"{xml_link('doctype')}<!--']>-->", "<!DOCTYPE r [<?y '?>]>")),
+    "entity.xml": (
+        "text/xml",
+        _document(
+            f"<h:a target='_top' {_SIZE} href='&num;'>x</h:a><h:meta http-equiv='&j;' content='0;url=http://meta.test/'/>"
+            f"<s:svg><s:a target='_top' href='x'><s:set attributeName='&k;' to='http://set.test/'/>"
+            "<s:rect width='90' height='90'/></s:a></s:svg>",
+            f"<!DOCTYPE r [{_ENTITIES}]>",
+        ),
+    ),
+    "style.xml": ("text/xml", _document(f"<h:style style='display:block'>{xml_link('style')}</h:style>")),
+    "made.xml": ("text/xml", _document("x", "<?xml-stylesheet type='text/xsl' href='make.xsl'?>")),
+    "make.xsl": ("text/xml", _MAKES_A_LINK.encode()),
+    "inside.xml": (
+        "text/xml",
+        _document(_MAKES_A_LINK, "<?xml-stylesheet a-type='text/css' type='text/xsl' href='#made'?>"),
+    ),
+    "place.xml": ("text/xml", _document(f"<h:p xml:base='http://base.test/'>{xml_link('place')}</h:p>")),
+    "xlink.xml": (
+        "image/svg+xml",
+        _document("<s:svg><s:a l:href='http://xlink.test/'><s:rect width='90' height='90'/></s:a></s:svg>"),
+    ),
+    "drawing.svg": ("image/svg+xml", _svg("drawing").encode()),
+}  # fmt: skip
+
+
 def click_all(tab: Tab, place: str) -> int:
     """Click each link and button in each frame of a place, from the start each time; return how many there were."""
     _open(tab, place)

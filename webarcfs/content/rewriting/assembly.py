@@ -260,9 +260,11 @@ class _Assembly:
         written = escapes.decoded(self._body[begin:end], self._charset)
         if not number & IN_MARKUP:
             return escapes.css_in_doubtful_markup(self._style(written))
-        parts, at = [], 0
+        parts, at, is_text = [], 0, True
         for match in (_XML_PARTS if self._of.is_xml else _PARTS).finditer(written):
-            parts.append(escapes.content_text(written[at : match.start()]))
+            between = written[at : match.start()]
+            is_text = is_text and match.lastindex is not None and "<" not in between
+            parts.append(escapes.content_text(between))
             if match.lastindex:
                 parts.append(match[match.lastindex])
             at = match.end()
@@ -270,7 +272,9 @@ class _Assembly:
         sheet = "".join(parts)
         changed = self._style(sheet)
         if self._of.is_xml:
-            return None if changed == sheet else escapes.markup_text(changed)
+            # An element in it would have its links, since XML knows no content that is text by its place.
+            is_kept = changed == sheet and is_text and "<" not in written[at:]
+            return None if is_kept else escapes.markup_text(changed)
         return escapes.css_in_doubtful_markup(changed)
 
 

@@ -116,8 +116,9 @@ def _rewritten(document: _Document, rewrite: Rewrite, origin: str) -> bytes:
             return rewrite(use, written)
         if base is not None:
             return _standing(use, rewrite(use, _joined(base, written)), origin)
-        if use is not Use.FORM and _scheme_of(written) is None:
-            return None  # without a base it means nothing in such a page
+        # Without a base a relative reference means nothing in such a page; an entity of XML may make it another one.
+        if use is not Use.FORM and _scheme_of(written) is None and "&" not in written:
+            return None
         return _standing(use, rewrite(use, written), origin)
 
     return assembly.rewritten(page, references, inside)

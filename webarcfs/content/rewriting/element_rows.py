@@ -58,6 +58,8 @@ TAGS = compiled(TAG)
 MARKUP = re.compile(rb"<[a-z/!?_:\x80-\xff]|&[a-z#]")
 #: The code of a style sheet that markup is resolved in first.
 SHEET = code(Use.STYLE, Shape.SHEET)
+# A reference to an entity that a document of XML may declare.
+_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-f]+);)")
 _IS_STYLED = re.compile(rb"(?:rl|et|rc)\(|[\\&]")
 _CODES = {use: code(use) for use in Use}
 _OUT = 1  # the number of "x-" among the constant texts
@@ -75,6 +77,9 @@ _Row = tuple[int, int, int]
 
 class ElementRows:
     """Collects the rows of one page. A subclass finds its tags."""
+
+    #: A document may say what an entity is, so what an attribute with one says is not known here.
+    declares_entities = False
 
     def __init__(self, body: bytes, charset: str, *, is_inner: bool) -> None:
         """`is_inner` is for the page of a srcdoc."""
@@ -123,6 +128,10 @@ class ElementRows:
             key = attribute[1]
             entry = entries.get(self._key(key))
             if entry is None or key in found:
+                continue
+            if self.declares_entities and _ENTITY.search(attribute[attribute.lastindex or 1]):
+                at = attribute.start() + key.rfind(b":") + 1
+                rows.append((at, at, _RAW_OUT))
                 continue
             found[key] = attribute
             row = _row(attribute, entry) if entry >= 0 else self._cared_for(attribute, entry)

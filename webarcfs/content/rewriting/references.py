@@ -12,7 +12,7 @@ from enum import IntEnum, StrEnum
 from typing import Final
 
 #: Counts up whenever the same bytes may get other rows, or the same rows another output.
-VERSION: Final = 1
+VERSION: Final = 2
 #: Bytes of a body that are searched. What is beyond is left out of the rewritten body.
 LONGEST_BODY: Final = 16 << 20
 #: Rows of one body. What is beyond the last one is left out likewise.

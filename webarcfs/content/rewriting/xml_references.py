@@ -1,4 +1,4 @@
-"""The references of a page that browsers read as XML: XHTML and SVG. Pure.
+"""The references of a document that browsers read as XML: XHTML, SVG, any other. Pure.
 
 No element's content is text by its name; prefixes of names may be any; what is declared in the document's type may
 bring in markup, and is put out of force then. What is not well-formed ends the page, as in browsers.
@@ -43,22 +43,28 @@ _SKIP = compiled(
 )
 
 _STYLE_END = compiled(rf"</(?:[^{SPACE}/>:]*+:)?style(?=[{SPACE}/>])")
-_PI = re.compile(rb"""<\?xml-stylesheet((?:[^?"']++|"[^"]*+"|'[^']*+'|\?(?!>))*+)\?>""")
-_PSEUDO = re.compile(rb"""([a-z]+)[ \t\r\n]*+=[ \t\r\n]*+(?:"([^"]*+)"|'([^']*+)')""")
+# An instruction ends at its first `?>`, whatever quotes are open. What its pseudo attributes say is certain only where
+# all of them are plain.
+_PI = re.compile(rb"<\?xml-stylesheet((?:[^?]++|\?(?!>))*+)\?>")
+_PSEUDO = re.compile(rb"""[ \t\r\n]++([a-z]+)[ \t\r\n]*+=[ \t\r\n]*+(?:"([^"<&]*+)"|'([^'<&]*+)')""")
+_PLAIN = re.compile(rb"(?:" + _PSEUDO.pattern + rb")*+[ \t\r\n]*+")
+_ASIDE = rb"<!--[^-]*+(?:-(?!->)[^-]*+)*+-->|<\?[^?]*+(?:\?(?!>)[^?]*+)*+\?>"
 _DOCTYPE = re.compile(
     rb"""<!doctype(?:[^\[>"']++|"[^"]*+"|'[^']*+')*+
-    (?:\[((?:[^\]"'<]++|"[^"]*+"|'[^']*+'|<!--[^-]*+(?:-(?!->)[^-]*+)*+-->|<(?!!--))*+)\][ \t\r\n]*+)?+>""",
+    (?:\[((?:[^\]"'<]++|"[^"]*+"|'[^']*+'|"""
+    + _ASIDE
+    + rb"""|<(?!!--|\?))*+)\][ \t\r\n]*+)?+>""",
     re.VERBOSE,
 )
-_DECLARATIONS = re.compile(
-    rb"""<!--[^-]*+(?:-(?!->)[^-]*+)*+-->|<!(entity|attlist)((?:[^>"']++|"[^"]*+"|'[^']*+')*+)>""", re.VERBOSE
-)
+_DECLARATIONS = re.compile(_ASIDE + rb"""|<!(entity|attlist)((?:[^>"']++|"[^"]*+"|'[^']*+')*+)>""", re.VERBOSE)
 _LINK = code(Use.STYLE)
 _RAW = code(Use.OTHER, Shape.RAW)
 
 
 class XmlReader(ElementRows):
     """Reads one page of XML."""
+
+    declares_entities = True
 
     def read(self) -> int:
         """Find the rows; return the end of what was read: an error, or the end."""
@@ -95,7 +101,8 @@ class XmlReader(ElementRows):
         for each in _PSEUDO.finditer(self.low, *match.span(1)):
             found.setdefault(each[1], each)
         kind = found.get(b"type")
-        if kind is not None and (kind[2] or kind[3] or b"") not in (b"", b"text/css"):
+        is_css = kind is None or (kind[2] or kind[3] or b"") in (b"", b"text/css")
+        if not is_css or not _PLAIN.fullmatch(match[1]):
             self.insert(match.start() + 2, "x-")
         elif b"href" in found:
             href = found[b"href"]
@@ -107,6 +114,8 @@ class XmlReader(ElementRows):
         """Put declarations out of force that bring in markup or attributes: they would not be read here."""
         for declared in _DECLARATIONS.finditer(self.low, begin, end):
             if declared[1] is None:
+                if instruction := _PI.match(self.low, declared.start(), end):
+                    self._instruction(instruction)
                 continue
             text = declared[2]
             literals = text.partition(b'"')[2] + text.partition(b"'")[2]

@@ -89,13 +89,15 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
         *headers.told(head),
     ]
     fields.append(("Cache-Control", caching(visit)))
+    anew = rewritten(visit, located, capture, head, modifier)
     if modifier is Modifier.AS_SENT:
         fields.append(("Content-Security-Policy", headers.policy_of_bytes()))
     elif capture.mime_type == "application/pdf":
         fields.append(("Content-Security-Policy", headers.policy_of_pdf(room)))
     else:
-        fields.append(("Content-Security-Policy", headers.policy(room, is_framed=modifier is Modifier.PAGE)))
-    anew = rewritten(visit, located, capture, head, modifier)
+        is_framed = modifier is Modifier.PAGE
+        policy = headers.policy(room, is_framed=is_framed, has_links=anew is not None)
+        fields.append(("Content-Security-Policy", policy))
     kind = headers.content_type(capture.mime_type, head, modifier, "" if anew is None else anew.charset)
     fields.append(("Content-Type", kind))
     if anew is None:

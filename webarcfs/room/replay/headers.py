@@ -18,6 +18,8 @@ Headers = list[tuple[str, str]]
 
 #: What the iframe of the built-in engine allows (HTML, attribute sandbox), in the frame and in the page's own policy.
 SANDBOX = "allow-forms allow-downloads allow-top-navigation-by-user-activation"
+#: What a document may do whose links are not rewritten: lead nowhere.
+_SANDBOX_WITHOUT_LINKS = "allow-downloads"
 #: What the iframe of pywb's engine allows; its pages have an origin of their own.
 SANDBOX_WITH_SCRIPTS = "allow-scripts allow-same-origin allow-forms allow-downloads"
 #: For every archived answer: an archived page has no origin, and may show what it embeds all the same.
@@ -45,13 +47,15 @@ _CHARSET = re.compile(r"""charset\s*=\s*["']?([A-Za-z0-9._:+-]{1,40})""", re.IGN
 _ASKED_AS = {Modifier.SCRIPT: "text/javascript", Modifier.SHEET: "text/css"}
 
 
-def policy(room: str, *, is_framed: bool) -> str:
+def policy(room: str, *, is_framed: bool, has_links: bool) -> str:
     """Return the Content-Security-Policy of an archived page. `room` is the origin of the room, `'self'` for the same.
 
-    `is_framed`: the page is shown in the room's frame itself, and not in a frame of another archived page.
+    `is_framed`: the page is shown in the room's frame itself, and not in a frame of another archived page. `has_links`:
+    it has links, which were rewritten.
     """
+    sandbox = SANDBOX if has_links else _SANDBOX_WITHOUT_LINKS
     rules = (
-        f"sandbox {SANDBOX}; default-src 'self' data: blob: 'unsafe-inline'; script-src 'none'; connect-src 'none'; "
+        f"sandbox {sandbox}; default-src 'self' data: blob: 'unsafe-inline'; script-src 'none'; connect-src 'none'; "
         f"object-src 'none'; worker-src 'none'; manifest-src 'none'; base-uri 'self'; form-action {room}"
     )
     return f"{rules}; frame-ancestors {room}" if is_framed else rules

@@ -17,7 +17,7 @@ from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import deadline
 from webarcfs.archive.system.cache import Cache
 from webarcfs.content import text
-from webarcfs.content.rewriting import assembly, css_references, html_references
+from webarcfs.content.rewriting import assembly, css_references, html_references, inert_types
 from webarcfs.content.rewriting import references as body_references
 from webarcfs.content.rewriting.references import References, Use
 from webarcfs.gate.visible_captures import VisibleCapture
@@ -31,8 +31,10 @@ from webarcfs.room.wayback.replay_url import Modifier
 from webarcfs.room.wayback.timestamps import digits_of
 from webarcfs.warc.http_response import Head, parse_head
 
-#: What shows that a page has code: elements, and attributes for events.
-_SCRIPTS = re.compile(rb"<script\b|\son[a-z]{3,}\s*=|javascript:", re.IGNORECASE)
+#: What shows that a page has code: elements, attributes for events, and XSLT, which makes another document of it.
+_SCRIPTS = re.compile(
+    rb"<(?:[\w.-]+:)?script\b|\son[a-z]{3,}\s*=|javascript:|<\?xml-stylesheet\s[^>]*\b(?:xsl|xml)\b", re.IGNORECASE
+)
 
 
 class Reading(StrEnum):
@@ -80,7 +82,7 @@ def reading_of(mime_type: str, modifier: Modifier) -> Reading | None:
         return Reading.CSS
     if mime_type == "text/html":
         return Reading.HTML
-    return Reading.XML if mime_type in ("application/xhtml+xml", "image/svg+xml") else None
+    return Reading.XML if inert_types.is_xml(mime_type) else None
 
 
 def references_of(
