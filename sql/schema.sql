@@ -26,9 +26,10 @@ CREATE INDEX snapshot_of_domain ON snapshot (domain, crawlTime, seq);
 CREATE TABLE document (
     id     INTEGER PRIMARY KEY,
     domain INTEGER NOT NULL REFERENCES domain,
-    url    TEXT NOT NULL UNIQUE,
-    path   TEXT NOT NULL,                   -- of its ARC: /<domain>/…; http and https share one
-    surt   TEXT NOT NULL                    -- its URL as a key that sorts by host, from the top-level domain down
+    url    TEXT NOT NULL,
+    path   TEXT NOT NULL,                   -- of its ARC: /<domain>/…; http and https share one, unless their bytes differ
+    surt   TEXT NOT NULL,                   -- its URL as a key that sorts by host, from the top-level domain down
+    UNIQUE (url, path)
 );
 
 CREATE INDEX document_by_domain ON document (domain, path);
@@ -109,7 +110,7 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('snapshot', 'sqlite_autoindex_snapshot_2', '2000 1'),
     ('snapshot', 'snapshot_by_time',            '2000 2 1 1'),
     ('snapshot', 'snapshot_of_domain',          '2000 20 1 1'),
-    ('document', 'sqlite_autoindex_document_1', '1000000 1'),
+    ('document', 'sqlite_autoindex_document_1', '1000000 1 1'),
     ('document', 'document_by_domain',          '1000000 10000 1'),
     ('document', 'document_by_path',            '1000000 1'),
     ('document', 'document_by_surt',            '1000000 1 1'),
@@ -120,6 +121,6 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('redirect', 'redirect_by_path',            '100000 2 2 2 1'),
     ('redirect', 'redirect_by_surt',            '100000 2 2 2 1');
 
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 COMMIT;

@@ -14,7 +14,7 @@ from functools import lru_cache
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, data_name, split
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, data_name, places, split
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import OK
 from webarcfs.content import mimetype, outlinks, text
@@ -90,13 +90,14 @@ class ArchivedPages:
         return store
 
     def _page(self, url: str) -> ArchivedPage | None:
-        store, arc = self._store(url), split(arc_path(url))[1]
+        store = self._store(url)
         head = store.head()
         if head is None:
             return None
         names = (data_name(url), HEADERS, DATA_XML)
-        body, answer, xml = (store.find(head.tree, f"{arc}/{name}") for name in names)
-        if body is None or answer is None or xml is None:
-            return None
-        meta = data_xml.metadata(store.read(xml.oid))
-        return ArchivedPage(meta.url, body.oid, answer.oid, meta.mime_type, meta.status)
+        for arc in places(url):
+            body, answer, xml = (store.find(head.tree, f"{arc}/{name}") for name in names)
+            if body is not None and answer is not None and xml is not None:
+                meta = data_xml.metadata(store.read(xml.oid))
+                return ArchivedPage(meta.url, body.oid, answer.oid, meta.mime_type, meta.status)
+        return None

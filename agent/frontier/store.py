@@ -250,6 +250,10 @@ class Frontier:
         """Yield responses that share their ARC with another response, grouped by ARC."""
         return (FrontierUrl(**row) for row in self._query("frontier/rivals", domain=domain))
 
+    def move(self, row: int, arc: str) -> None:
+        """Record that the document of a URL has another ARC than the first name of its URL."""
+        self._run("frontier/move", id=row, arc=arc)
+
     def results(self, results: Iterable[dict[str, Any]]) -> None:
         """Record the results of documents: dicts of id, result, nested, mime, note."""
         self._connection.executemany(sql("frontier/results"), results)
@@ -290,6 +294,10 @@ class Frontier:
         """Clear the results of documents: the pipeline restarts on this domain."""
         self._run("frontier/clear_results", domain=domain)
         self._run("frontier/clear_held", domain=domain)
+
+    def clear_moves(self, domain: str) -> None:
+        """Give the documents of a domain the first names of their ARCs again."""
+        self._run("frontier/clear_moves", domain=domain)
 
     def hold(self, domain: str, arcs: Iterable[str]) -> None:
         """Record ARCs that stay although the crawl fetched no page for them."""

@@ -25,7 +25,7 @@ from agent.jobfolder.job import Job
 from agent.policy.fetchstatus import NOT_MODIFIED, Status
 from agent.policy.vocabulary import Reason, UrlState
 from webarcfs.archive.git.repository import CRAWLS, Repository
-from webarcfs.archive.model.arc_paths import HEADERS, arc_path, data_name, split
+from webarcfs.archive.model.arc_paths import HEADERS, arc_path, data_name, places, split
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import from_epoch, parse_compact_time
 from webarcfs.content import mimetype
@@ -106,7 +106,7 @@ def _in_the_files(job: Job, revisit: dict[str, Any], stack: ExitStack) -> _Found
 
 
 def _in_the_archive(job: Job, revisit: dict[str, Any], stack: ExitStack) -> _Found | None:
-    domain, arc = split(arc_path(revisit["origin"]))
+    domain = split(arc_path(revisit["origin"]))[0]
     try:
         store = Repository(job.archive.repository(domain))
     except NotFound:
@@ -114,7 +114,10 @@ def _in_the_archive(job: Job, revisit: dict[str, Any], stack: ExitStack) -> _Fou
     body = _scratch(job.folder, stack)
     wanted = str(revisit["digest"]).removeprefix("sha1:")
     comparable = bool(wanted) and ":" not in wanted
-    for valid, blob, head in _versions(store, arc, data_name(revisit["origin"]), revisit["seen"] or revisit["time"]):
+    when = revisit["seen"] or revisit["time"]
+    name = data_name(revisit["origin"])
+    known = (each for arc in places(revisit["origin"]) for each in _versions(store, arc, name, when))
+    for valid, blob, head in known:
         packed = http_response.parse_head(head)
         by_time = valid and (not comparable or (packed is not None and bool(packed.get("content-encoding"))))
         if not by_time and not comparable:

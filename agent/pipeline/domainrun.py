@@ -94,6 +94,7 @@ class DomainRun:
     errors: bool = False  # whether `base` may have error pages among its documents
     results: list[dict[str, Any]] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
+    moves: list[tuple[int, str]] = field(default_factory=list)
     arcs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ARC_COUNTS, 0))
     redirects: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REDIRECT_COUNTS, 0))
 
@@ -115,11 +116,20 @@ class DomainRun:
         if len(self.notes) >= 1000:
             self.flush()
 
+    def move(self, row: int, arc: str) -> None:
+        """Record that a document has another ARC than the first name of its URL."""
+        self.moves.append((row, arc))
+        if len(self.moves) >= 1000:
+            self.flush()
+
     def flush(self) -> None:
         """Write the results into the frontier."""
         with self.job.frontier.changes():
             self.job.frontier.results(self.results)
             for row, note in self.notes:
                 self.job.frontier.annotate(row, note)
+            for row, arc in self.moves:
+                self.job.frontier.move(row, arc)
         self.results.clear()
         self.notes.clear()
+        self.moves.clear()

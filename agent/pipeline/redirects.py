@@ -25,7 +25,7 @@ from webarcfs.archive.git.repository import PUBLICATIONS, Repository
 from webarcfs.archive.git.tree_rewriting import Rewriting
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model.addition import blob_id
-from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, split
+from webarcfs.archive.model.arc_paths import DATA_XML, places
 from webarcfs.archive.model.metadata import parse_time, utc
 from webarcfs.archive.model.redirects import (
     MOST_LINES,
@@ -202,11 +202,13 @@ class _Merge:
 
     def _has_arc(self, url: str) -> bool:
         """Return whether the ARC of this very URL is in the tree, and no other URL of its path had a body."""
-        arc = split(arc_path(url))[1]
-        entry = self._arcs.find(f"{arc}/{DATA_XML}")
-        if entry is None or not entry.is_document or self._run.job.frontier.has_body(self._run.domain, arc):
-            return False
-        return data_xml.metadata(self._store.read(entry.oid)).url == url
+        for arc in places(url):
+            entry = self._arcs.find(f"{arc}/{DATA_XML}")
+            if entry is None or not entry.is_document or self._run.job.frontier.has_body(self._run.domain, arc):
+                continue
+            if data_xml.metadata(self._store.read(entry.oid)).url == url:
+                return True
+        return False
 
     def _is_held_by_others(self, place: str, url: str) -> bool:
         return any(url in redirect_lists.urls(self._store, other.find(place)) for other in self._others)

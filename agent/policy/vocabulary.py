@@ -134,7 +134,7 @@ class Reason(_Word):
     NO_HEAD = "no-head", "An imported record has no head of an answer."
     BAD_DIGEST = "bad-digest", "The bytes of an imported record do not agree with its digest."
     SAME_AS = "same-as:", "Another URL has its place in the archive, with the same bytes."
-    DIFFERS_FROM = "differs-from:", "Another URL has its place in the archive, with other bytes."
+    DIFFERS_FROM = "differs-from:", "Another URL has the first name there, with other bytes; this one has a second."
     ERROR_HELD = (
         "error-held",
         "The archived page stays: an incomplete crawl does not replace it by an error page.",

@@ -27,7 +27,7 @@ from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.history.merge import additions_since
 from webarcfs.archive.history.versions import arcs, is_arc, leads_to_arcs
-from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_reserved, split
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_reserved, places, second_name
 from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.redirects import REDIRECTS, place_of
 from webarcfs.archive.system import locks
@@ -64,6 +64,7 @@ class Publisher:
             self._run.store.drop_scratch()
         with self._run.job.frontier.changes():
             self._run.job.frontier.clear_results(self._run.domain)
+            self._run.job.frontier.clear_moves(self._run.domain)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -114,8 +115,12 @@ class Publisher:
     def _count_not_modified(self) -> None:
         """Count the documents that a server did not send again. If one is gone meanwhile, the crawl is not complete."""
         run = self._run
-        for _, url, arc in run.job.frontier.not_modified(run.domain):
-            if run.shelf.find(f"{arc}/{DATA_XML}") is not None:
+        for row, url, arc in run.job.frontier.not_modified(run.domain):
+            second = second_name(arc, url)
+            if run.shelf.find(f"{second}/{DATA_XML}") is not None:
+                run.move(row, second)
+                run.arcs["unchanged"] += 1
+            elif run.shelf.find(f"{arc}/{DATA_XML}") is not None:
                 run.arcs["unchanged"] += 1
             else:
                 _log.warning("%s: the server said that it is unchanged, and it was removed meanwhile", url)
@@ -193,7 +198,7 @@ class Publisher:
         if last is None:
             return
         shelf = TreeReader(run.store, last)
-        unanswered = (split(arc_path(url))[1] for url in run.job.frontier.unanswered(run.domain))
+        unanswered = (arc for url in run.job.frontier.unanswered(run.domain) for arc in places(url))
         held = [arc for arc in unanswered if shelf.find(f"{arc}/{DATA_XML}") is not None]
         with run.job.frontier.changes():
             run.job.frontier.hold(run.domain, held)

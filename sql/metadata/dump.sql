@@ -3,7 +3,7 @@ SELECT metadata.*, document.surt AS surt, lower(hex(version.blob)) AS blob, lowe
        version.size AS size, stored.commitTag AS stored
   FROM metadata
   JOIN snapshot ON snapshot.commitTag = metadata.commitTag
-  JOIN document ON document.url = metadata.url
+  JOIN document ON document.url = metadata.url AND document.path = metadata.path
   JOIN version  ON version.document = document.id
                AND version.seq_from <= snapshot.seq AND version.seq_until > snapshot.seq
   JOIN snapshot AS stored ON stored.domain = version.domain AND stored.seq = version.stored

@@ -2,4 +2,4 @@ INSERT INTO version (document, domain, seq_from, seq_until, stored, mimeType, ti
                      head, size)
 SELECT id, :domain, :seq, :next, :seq, :mimeType, :title, :createTime, :captureTime, :status, :blob, :head, :size
   FROM document
- WHERE url = :url;
+ WHERE url = :url AND path = :path;

@@ -170,7 +170,8 @@ def test_two_urls_of_one_arc(archive: Archive, site: Site) -> None:
     site.add_html("/same/index.html", "the same")
     log = crawls.log_lines(archive, crawl(archive, site.url()))
     assert b"/same/" in crawls.read(archive, site.host, "index.html")
-    assert log[site.url("/index.html")].notes == (f"differs-from:{site.url()}", "duplicate")
+    assert b"another one" in crawls.read(archive, site.host, "index.html%http.index")
+    assert log[site.url("/index.html")].notes == (f"differs-from:{site.url()}", "added")
     assert log[site.url("/same/index.html")].notes == (f"same-as:{site.url('/same/')}", "duplicate")
 
 

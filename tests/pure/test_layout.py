@@ -15,6 +15,7 @@ from webarcfs.archive.model.arc_paths import (
     data_name,
     is_data_file,
     is_reserved,
+    second_path,
     spellings,
 )
 from webarcfs.archive.model.url import canonical, parse
@@ -147,3 +148,26 @@ def test_urls_of_one_scheme_share_a_place_only_as_spellings(url: str) -> None:
     same = {canonical(other) for other, _, _ in VECTORS if arc_path(canonical(other)) == arc_path(canonical(url))}
     scheme = canonical(url).partition(":")[0]
     assert {other for other in same if other.startswith(f"{scheme}:")} <= set(spellings(url))
+
+
+@pytest.mark.parametrize(
+    ("url", "second"),
+    [
+        ("http://e.org/", "e.org/index.html%http"),
+        ("https://e.org/index.html", "e.org/index.html%https.index"),
+        ("https://e.org/a?/index.html", "e.org/a?%2Findex.html%https"),
+        ("http://e.org/" + "x" * 300, "e.org/" + "x" * 183 + "~0d4e2ca9e9cbced7%http"),
+    ],
+)
+def test_second_names(url: str, second: str) -> None:
+    assert second_path(url) == second
+
+
+@given(canonical_urls, canonical_urls)
+@example("http://e.org/a%25http", "http://e.org/a")
+@example("http://e.org/a", "https://e.org/a")
+@example("http://e.org/", "http://e.org/index.html")
+def test_a_second_name_is_that_of_one_url_and_no_first_name(one: str, other: str) -> None:
+    assert second_path(one) != arc_path(other)
+    assert (second_path(one) == second_path(other)) == (one == other)
+    assert all(len(name.encode()) <= 255 for name in second_path(one).split("/"))

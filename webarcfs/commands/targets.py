@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, second_name, split
 from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CET, CommitTag
 from webarcfs.archive.model.url import canonical
@@ -35,6 +35,10 @@ def document(place: Place, text: str) -> Target:
             domain, arc = split(arc_path(url := canonical(text)))
         except UrlRefused as error:
             raise UsageError(f"{text}: {error}") from None
+        store = place.repository(domain)
+        head, second = store.head(), second_name(arc, url)
+        if head is not None and store.find(head.tree, f"{second}/{DATA_XML}") is not None:
+            arc = second
     else:
         url = ""
         domain, arc = split(_inside(place, text))

@@ -8,7 +8,7 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.index.links_database import NEVER
 from webarcfs.archive.index.links_query import Held, Question
-from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import NotFound, UrlRefused
 from webarcfs.archive.model.redirects import LONGEST_CHAIN, without_fragment
 from webarcfs.gate import visibility
@@ -85,7 +85,7 @@ class ReaderLinks:
             folder = path if "?" in url else arc_path(f"{url}/")
         except UrlRefused:
             return Held(False, "")
-        found = (each for each in (path, folder) if _has(*state, split(each)[1]))
+        found = (each for each in (second_name(path, url), path, folder) if _has(*state, split(each)[1]))
         return Held(True, next((f"/{each}" for each in found), ""))
 
 

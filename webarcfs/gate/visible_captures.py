@@ -21,7 +21,7 @@ from webarcfs.archive.catalogue.record import OWN
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.index.captures import CaptureIndex, CaptureRow, Span
-from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.arc_paths import arc_path, second_path, split
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import deadline
 from webarcfs.gate.known_gate import KnownGate
@@ -137,14 +137,18 @@ def _distinct(states: Iterable[State]) -> Iterator[VisibleCapture]:
 
 
 class _Stored:
-    """What is stored for one URL: its redirects come first, then the versions of its path. Of each kind a snapshot has
-    one at most.
+    """What is stored for one URL: its redirects come first, then the versions at the second name of its path, then
+    those at the first. Of each kind a snapshot has one at most.
+
+    What another URL has at the first name answers for this one until it has a document of its own.
     """
 
-    def __init__(self, redirects: list[CaptureRow], versions: list[CaptureRow]) -> None:
-        self.rows = [*redirects, *versions]
-        self.has_redirects = bool(redirects)
-        self._kinds = [(each, [row.first for row in each]) for each in (redirects, versions) if each]
+    def __init__(self, url: str, redirects: list[CaptureRow], own: list[CaptureRow], first: list[CaptureRow]) -> None:
+        self._url = url
+        self._alone_from = own[0].first if own else NEVER
+        self.rows = [*redirects, *own, *(row for row in first if self._is_of(row, row.first))]
+        self.has_redirects = bool(redirects or own)
+        self._kinds = [(rows, [row.first for row in rows]) for rows in (redirects, own, first) if rows]
 
     def is_newest(self, row: CaptureRow | None, seq: int) -> bool:
         """Return whether no crawl up to a time stored anything at the URL later than this row; None: anything."""
@@ -154,8 +158,11 @@ class _Stored:
         """Yield what a snapshot has, as far as its domain is concerned."""
         for rows, firsts in self._kinds:
             place = bisect_right(firsts, seq) - 1
-            if place >= 0 and seq < rows[place].last:
+            if place >= 0 and seq < rows[place].last and self._is_of(rows[place], seq):
                 yield rows[place]
+
+    def _is_of(self, row: CaptureRow, seq: int) -> bool:
+        return seq < self._alone_from or row.url == self._url
 
 
 class VisibleCaptures:
@@ -234,9 +241,11 @@ class VisibleCaptures:
         key = (self.gate.looks, url)
         if self._latest is not None and self._latest[0] == key:
             return self._latest[1]
-        path = f"/{arc_path(url)}"
-        versions, redirects = self.index.at(path)
-        found = split(path)[0], _Stored([each for each in redirects if each.url == url], versions)
+        path, second = f"/{arc_path(url)}", f"/{second_path(url)}"
+        versions, redirects = self.index.at(path, second)
+        own = [row for row in versions if row.path == second]
+        first = [row for row in versions if row.path == path]
+        found = split(path)[0], _Stored(url, [each for each in redirects if each.url == url], own, first)
         self._latest = (key, found) if len(versions) <= _ROWS else None
         return found
 

@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
 from agent.jobfolder.names import publication_of
 from webarcfs.archive.commit.placement import check_names
 from webarcfs.archive.config import validators
-from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, split
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, places, split
 from webarcfs.archive.model.errors import Damaged, NotPermitted, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag, now
 from webarcfs.archive.model.name_rules import DEEPEST
@@ -175,10 +175,15 @@ def named(fields: Mapping[str, str]) -> Named | None:
             name = fields.get("webarcfs-data", "")
             if not _DATA.fullmatch(name) or name == DATA_XML:
                 raise Damaged(f"{tag}: {uri}: {name!r} is no name of a data file")
-            return NamedDocument(tag, _arc(tag, uri), name, kind == "response", seen)
+            return NamedDocument(tag, _arc(tag, uri, fields), name, kind == "response", seen)
         if kind == "metadata" and fields.get("webarcfs-file") in (DATA_XML, HEADERS):
             return NamedFile(
-                tag, _arc(tag, fields.get("webarcfs-url") or uri), fields["webarcfs-file"], True, seen, only_seen
+                tag,
+                _arc(tag, fields.get("webarcfs-url") or uri, fields),
+                fields["webarcfs-file"],
+                True,
+                seen,
+                only_seen,
             )
     except (UrlRefused, NotPermitted, ValueError) as error:
         raise Damaged(f"{tag}: {uri}: {error}") from None
@@ -207,12 +212,13 @@ def _old_enough(time: datetime) -> bool:
     return time <= now() + _SKEW
 
 
-def _arc(tag: CommitTag, url: str) -> str:
-    """Return the place of a URL in its domain."""
+def _arc(tag: CommitTag, url: str, fields: Mapping[str, str]) -> str:
+    """Return the place of a URL in its domain: its second name where the record says so."""
     domain, arc = split(arc_path(url))
     if domain != tag.domain:
         raise Damaged(f"{tag}: {url} is of another domain")
-    return arc
+    second = places(url)[0]
+    return second if unquote(fields.get("webarcfs-path", "")) == second else arc
 
 
 def _addition(tag: CommitTag, uri: str, file: str) -> tuple[str, str]:

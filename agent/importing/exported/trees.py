@@ -19,7 +19,7 @@ from webarcfs.archive.git.tree_rewriting import Rewriting
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.history.versions import leads_to_arcs
 from webarcfs.archive.model.addition import blob_id
-from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_data_file
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_data_file, second_path
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.redirects import MOST_LINES, REDIRECTS, read_list
@@ -74,10 +74,10 @@ def stored_by(raw: bytes, tag: CommitTag, arc: str) -> CommitTag:
     try:
         data_xml.validate(raw)
         meta = data_xml.metadata(raw)
-        place = f"/{arc_path(meta.url)}"
+        known = {f"/{arc_path(meta.url)}", f"/{second_path(meta.url)}"}
     except (InvalidDocument, UrlRefused) as error:
         raise Damaged(str(error)) from None
-    if {meta.path, place} != {f"/{tag.domain}/{arc}"} or meta.domain != tag.domain:
+    if meta.path != f"/{tag.domain}/{arc}" or meta.path not in known or meta.domain != tag.domain:
         raise Damaged(f"it is the data.xml of {meta.path}")
     if meta.commit_tag.domain != tag.domain or meta.commit_tag > tag:
         raise Damaged(f"it names the crawl {meta.commit_tag}")

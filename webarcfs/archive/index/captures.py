@@ -91,9 +91,12 @@ class CaptureIndex:
             self._connection.close()
             self._connection = None
 
-    def at(self, path: str) -> tuple[list[CaptureRow], list[CaptureRow]]:
-        """Return the versions and the redirects at a path (`/<domain>/…`), of both schemes, oldest first."""
-        versions = [_row(row) for row in self._rows("captures/versions_at", {"path": path})]
+    def at(self, path: str, second: str = "") -> tuple[list[CaptureRow], list[CaptureRow]]:
+        """Return the versions and the redirects at a path (`/<domain>/…`), of both schemes, oldest first.
+
+        The versions are also those at `second`, the second name of the path for a URL.
+        """
+        versions = [_row(row) for row in self._rows("captures/versions_at", {"path": path, "second": second})]
         return versions, [_row(row) for row in self._rows("captures/redirects_at", {"path": path})]
 
     def below(self, span: Span, *, backwards: bool = False) -> Iterator[CaptureRow]:

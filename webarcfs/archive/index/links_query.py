@@ -29,7 +29,7 @@ from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.links_database import NEVER, SCHEMA_VERSION
 from webarcfs.archive.index.links_words import AskedKind, words_of
 from webarcfs.archive.index.sqlite_file import STEPS_BETWEEN_LOOKS, as_told_to_readers
-from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.archive.model.redirects import LONGEST_CHAIN, without_fragment
@@ -313,7 +313,10 @@ def _holdings(connection: sqlite3.Connection, database: Path, seq: int) -> Holdi
             folder = path if "?" in url else arc_path(f"{url}/")
         except UrlRefused:
             return Held(False, "")
-        has_domain, arc = ask_one("metadata/held_at", domain=domain, path=f"/{path}", folder=f"/{folder}")
+        second = f"/{second_name(path, url)}"
+        has_domain, arc = ask_one(
+            "metadata/held_at", domain=domain, second=second, path=f"/{path}", folder=f"/{folder}"
+        )
         return Held(bool(has_domain), arc or "")
 
     return held

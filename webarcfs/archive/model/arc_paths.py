@@ -1,8 +1,9 @@
 """The place of a URL in the archive: URL → domain, folder of its ARC, name of its data file. Pure.
 
 The mapping is stable for ever: a change would orphan every ARC of every archive. It is injective with two exceptions,
-which the web itself treats as equal: an empty last segment is `index.html`, and http and https share a path. The table
-`VECTORS` is both documentation and test.
+which the web mostly treats as equal: an empty last segment is `index.html`, and http and https share a path. Where two
+such URLs have different documents, one of them has the path, and each other one has a second name (`second_path`). The
+table `VECTORS` is both documentation and test.
 """
 
 from __future__ import annotations
@@ -58,6 +59,32 @@ def spellings(url: str) -> tuple[str, ...]:
         return (str(own),)
     other = replace(own, path=f"{folder}/{'' if last else DIRECTORY_INDEX}")
     return str(own), str(other)
+
+
+def second_path(url: str) -> str:
+    """Return the second name of the ARC of `url`, below its domain. Raises UrlRefused."""
+    return second_name(arc_path(url), str(parse(url)))
+
+
+def second_name(arc: str, url: str) -> str:
+    """Return the second name of an ARC whose first one is `arc`: `<arc>%<scheme>`, with `.index` where the canonical
+    URL names the index.
+
+    A document has it where another one, of a URL with the same first name, had that before. It is the first name of no
+    URL, in which two hexadecimal digits follow each `%` or nothing does.
+    """
+    scheme, _, rest = url.partition("://")
+    is_named = rest.partition("?")[0].endswith(f"/{DIRECTORY_INDEX}")
+    return f"{arc}%{scheme}{'.index' * is_named}"
+
+
+def places(url: str) -> tuple[str, str]:
+    """Return the paths that the document of `url` may have inside its domain: its second name, which decides if it is
+    there, and its first.
+
+    Raises UrlRefused.
+    """
+    return split(second_path(url))[1], split(arc_path(url))[1]
 
 
 def data_name(url: str) -> str:

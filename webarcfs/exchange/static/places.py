@@ -76,7 +76,9 @@ class Places:
             store = self._open(domain)
             redirect = self._redirect(store, self._trees[domain], url)
             if redirect is None or redirect.is_to_itself:
-                path = self._document(store, domain, arc)
+                path = self._document(store, domain, arc_paths.second_name(arc, url)) or self._document(
+                    store, domain, arc
+                )
                 if path is None and not url.endswith("/") and "?" not in url:
                     # As servers do: the folder of that name.
                     path = self._document(store, domain, arc_paths.split(arc_paths.arc_path(f"{url}/"))[1])

@@ -1,0 +1,1 @@
+UPDATE url SET arc = :arc WHERE id = :id;
