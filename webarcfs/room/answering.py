@@ -15,6 +15,7 @@ import contextlib
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
@@ -29,6 +30,7 @@ from webarcfs.archive.config.validators import UNIX
 from webarcfs.archive.model.errors import Busy, Interrupted, TookTooLong, WebarcError, http_status_of
 from webarcfs.archive.system.deadline import Deadline, under
 from webarcfs.room import limits
+from webarcfs.room.secret_paths import without_secrets
 
 _T = TypeVar("_T")
 
@@ -45,6 +47,10 @@ _LANE = "webarc.lane"
 #: Methods whose handlers change nothing, so that they may be ended anywhere.
 _READING = frozenset({"GET", "HEAD"})
 _log = logging.getLogger("webarc")
+
+
+def _traceback(error: Exception) -> str:
+    return "".join(traceback.format_exception(error)).rstrip("\n")
 
 
 def plain_error(_request: Request, status: HTTPStatus, _error: WebarcError | None) -> Response:
@@ -79,8 +85,8 @@ class Answering:
         told = error if isinstance(error, WebarcError) and is_theirs else None
         try:
             response = self._render_error(request, status, told)
-        except Exception:
-            _log.exception("the page of an error could not be made")
+        except Exception as second:
+            _log.error("%s", without_secrets(f"the page of an error could not be made\n{_traceback(second)}"))
             response = plain_error(request, status, None)
         if isinstance(error, Busy):
             response.headers["Retry-After"] = str(limits.RETRY_SECONDS)
@@ -90,12 +96,13 @@ class Answering:
         """Log an error that readers cannot mend. Answers that took too long are counted."""
         path = request.url.path
         if not isinstance(error, WebarcError | OSError):
-            _log.error("unexpected, at %r", path, exc_info=error)
+            _log.error("%s", without_secrets(f"unexpected, at {path!r}\n{_traceback(error)}"))
         elif isinstance(error, TookTooLong):
             self._took_too_long += 1
-            _log.warning("took too long, number %d of this process, at %r: %s", self._took_too_long, path, error)
+            number = self._took_too_long
+            _log.warning("%s", without_secrets(f"took too long, number {number} of this process, at {path!r}: {error}"))
         elif http_status_of(error) >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            _log.warning("%s at %r: %s", type(error).__name__, path, error)
+            _log.warning("%s", without_secrets(f"{type(error).__name__} at {path!r}: {error}"))
 
     async def close(self) -> None:
         """Take no further work. What runs is not waited for: the worker has waited."""

@@ -21,6 +21,8 @@ from typing import BinaryIO
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from webarcfs.room.secret_paths import without_secrets
+
 #: `--access-log` for stdout, and for none.
 STDOUT = "-"
 OFF = "off"
@@ -31,9 +33,6 @@ _BATCH = 3_000
 #: Longest value of a request in a line.
 _LONGEST = 8_192
 _UNSAFE = re.compile(r'[^\x20-\x7e]|["\\]')
-#: What stands for a reader with rights (`/~<token>/…`) or for a preview or a feed of the desk (`/s/…`, `/feed/…`), in a
-#: path or a referrer.
-_TOKEN = re.compile(r"/(~|s/|feed/)[^/?\s]+")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -67,7 +66,7 @@ def line(access: Access) -> str:
 
 def escaped(text: str) -> str:
     r"""Return a value in which quotes, backslashes, control characters and all but ASCII are `\xHH`; without tokens."""
-    text = _TOKEN.sub(r"/\1-", text[:_LONGEST])
+    text = without_secrets(text[:_LONGEST])
     return _UNSAFE.sub(lambda found: "".join(f"\\x{byte:02x}" for byte in found[0].encode("latin-1", "replace")), text)
 
 
