@@ -10,6 +10,7 @@ import pytest
 from agent.acts import deciding
 from agent.catalogue import stepfolders
 from agent.desk import forms, limits, ticks
+from agent.desk.login import passwords
 from agent.jobfolder import jobstate, orders
 from agent.jobfolder.jobstate import JobState, Phase
 from agent.jobfolder.names import step_folder
@@ -18,6 +19,7 @@ from agent.system import jsonfile
 from tests.desk.conftest import DOMAIN, World
 from tests.support.desks import PASSWORD, Answer, Client
 from tests.support.waiting import until
+from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import State
@@ -494,6 +496,29 @@ def test_a_preview_shows_what_is_unreleased_to_one_person_and_one_record(own: Wo
     assert "leads out of the snapshot" in anna.get(away.replace("&amp;", "&")).words
     anna.submit(anna.get("/"), "/logout")
     assert nobody.ask("GET", source).status in (403, 404), "it ends with its session"
+
+
+@pytest.mark.parametrize("by", ["oneself", "administrator", "hand", "removed"])
+def test_a_preview_ends_with_the_password_of_its_session(own: World, by: str) -> None:
+    anna, nobody = own.served.client("anna"), Client(own.served.port)
+    old = Client(own.served.port, dict(anna.cookies))
+    frame = anna.get(path(own, 4, "preview"))
+    source = frame.page.xpath("//iframe/@src")[0]
+    assert nobody.ask("GET", source).status == 200
+    if by == "oneself":
+        said = {"before": PASSWORD, "password": "another one " * 2, "again": "another one " * 2}
+        assert "was changed" in anna.submit(anna.get("/password"), "/password", said).words
+        assert anna.get("/").status == 200 and old.get("/").status == 403, "the cookie of before opens nothing"
+        assert anna.get(frame.path).status == 404
+    elif by == "administrator":
+        adam = own.served.client("adam")
+        saved = adam.submit(adam.get("/people?key=anna"), "/people/save", {"password": "another one " * 2})
+        assert saved.status == 200
+    elif by == "hand":
+        people.set_password(own.archive, "anna", passwords.hashed("another one " * 2), Acting("adam", None))
+    else:
+        people.remove(own.archive, "anna", Acting("adam", None))
+    assert nobody.ask("GET", source).status in (403, 404)
 
 
 def test_forms_keep_their_texts_and_lose_what_no_file_can_hold() -> None:

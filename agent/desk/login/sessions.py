@@ -37,7 +37,12 @@ class Session:
     sent: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
-        self.public = hashlib.sha256(self.secret.encode()).hexdigest()[:16]
+        self.take_secret(self.secret)
+
+    def take_secret(self, secret: str) -> None:
+        """Take a secret, from which the public name follows."""
+        self.secret = secret
+        self.public = hashlib.sha256(secret.encode()).hexdigest()[:16]
 
 
 class Sessions:
@@ -93,6 +98,14 @@ class Sessions:
                     is_over = now - each.seen > limits.IDLE_SECONDS or now - each.began > limits.LONGEST_SECONDS
                     return None if is_over else each
         return None
+
+    def renew(self, session: Session) -> str:
+        """Give a session another secret and name, so that older cookies and tokens open nothing; return its cookie."""
+        with self._lock:
+            self._known.pop(session.secret, None)
+            session.take_secret(secrets.token_urlsafe(32))
+            self._known[session.secret] = session
+        return self._signer.sign(session.secret).decode()
 
     def end(self, session: Session) -> None:
         """End a session."""

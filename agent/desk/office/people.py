@@ -90,7 +90,7 @@ def password(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 
 def set_password(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Change one's own password; other sessions of the person end."""
+    """Change one's own password; other sessions of the person end, and previews of this one."""
     desk, form = visit.desk, visit.form
     if visit.person.password and not passwords.matches(visit.person.password, form.raw("before")):
         raise UsageError(desk.said(words.msgid("The password until now is wrong."), visit.language))
@@ -100,7 +100,9 @@ def set_password(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     people.set_password(desk.archive, visit.person.key, made, visit.acting)
     desk.sessions.end_of(visit.person.key, but=visit.session)
     visit.session.password = made
-    return visit.led("/password", words.msgid("The password was changed."))
+    response = visit.led("/password", words.msgid("The password was changed."))
+    desk.set_cookie(response, desk.sessions.renew(visit.session))
+    return response
 
 
 def logout(visit: DeskVisit, _: Mapping[str, str]) -> Response:

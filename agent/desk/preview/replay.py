@@ -1,7 +1,7 @@
 """`/s/<token>/…`: pages of a snapshot for staff, by the room's replay, with the snapshot's record open alone.
 
-The token names a session and a record; it is good for an hour, and no longer than the session. What a page embeds is
-asked for without cookies, so the token is all that it has; frames are for the person of the session.
+The token names a session and a record; it is good for an hour, and no longer than the session and its password. What a
+page embeds is asked for without cookies, so the token is all that it has; frames are for the person of the session.
 """
 
 from __future__ import annotations
@@ -90,8 +90,7 @@ def embedded(request: Request, desk: Desk, token: str) -> Response | None:
     if found is None:
         return None
     session = desk.sessions.named(found[0])
-    person = None if session is None else desk.persons.all().get(session.person)
-    if session is None or person is None:
+    if session is None or desk.person_of(session) is None:
         return None
     prefix = f"/s/{token}"
     room = _room_visit(request, desk, found[1], prefix, language="en", renderer=_in_words)

@@ -92,7 +92,7 @@ class DeskApp:
         visit = replace(self._visit(request, session, person), form=form)
         response = self._acted(route, said, visit) if is_post else self._looked(route, said, visit)
         if cookie:
-            self._set_cookie(response, cookie)
+            self.desk.set_cookie(response, cookie)
         return response
 
     def _by_secret(self, request: Request, route: Route, said: Mapping[str, str]) -> Response | None:
@@ -167,8 +167,8 @@ class DeskApp:
             return session, person, ""
         if session is None or session.proxy:
             return None
-        person = self.desk.persons.all().get(session.person)
-        if person is None or not person.password or person.password != session.password:
+        person = self.desk.person_of(session)
+        if person is None:
             self.desk.sessions.end(session)
             return None
         return session, person, ""
@@ -221,7 +221,7 @@ class DeskApp:
         session, cookie = self.desk.sessions.begin(person)
         session.language = request.query_params.get("lang", "")
         response = self._back(request, session, person, back, kept)
-        self._set_cookie(response, cookie)
+        self.desk.set_cookie(response, cookie)
         return response
 
     def _back(
@@ -253,12 +253,6 @@ class DeskApp:
 
     def _address(self, request: Request) -> str:
         return persons.address_of(self.desk.settings().desk, peer(request), request.headers)
-
-    def _set_cookie(self, response: Response, cookie: str) -> None:
-        response.set_cookie(
-            self.desk.sessions.cookie, cookie, httponly=True, samesite="lax", path="/",
-            secure=self.desk.origin.startswith("https:"),
-        )  # fmt: skip
 
     def _is_own_origin(self, request: Request) -> bool:
         """Return whether a form comes from a page of this desk, as far as the browser says where it comes from."""

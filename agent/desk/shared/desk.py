@@ -14,12 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from starlette.responses import Response
+
 from agent.desk.login.guesses import Guesses
 from agent.desk.login.persons import Persons
-from agent.desk.login.sessions import Sessions
+from agent.desk.login.sessions import Session, Sessions
 from agent.desk.login.tokens import Tokens
 from agent.desk.shared.opened import OpenedServices
 from agent.service.history import History, Past
+from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.config import settings_file
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
@@ -62,6 +65,25 @@ class Desk:
         self._looked_at: tuple[object, float] = (None, 0.0)  # webarc.toml; a monotonic time
         self._kept: Cache[object, object] = Cache(_KEPT)
         self.look(surely=True)
+
+    def person_of(self, session: Session) -> Person | None:
+        """Return the person of a session, as people.toml has it now; None where the session is not good any more.
+
+        That is so once the password is another, or the name that a proxy told is another person's.
+        """
+        person = self.persons.all().get(session.person)
+        if person is None:
+            return None
+        if session.proxy:
+            return person if self.persons.find(session.proxy, is_told=True) == person else None
+        return person if person.password and person.password == session.password else None
+
+    def set_cookie(self, response: Response, cookie: str) -> None:
+        """Give a browser the cookie of its session."""
+        response.set_cookie(
+            self.sessions.cookie, cookie, httponly=True, samesite="lax", path="/",
+            secure=self.origin.startswith("https:"),
+        )  # fmt: skip
 
     def services(self, record: str | None = None) -> Services:
         """Return the archive as staff see it; with a record, as readers would if that alone were released."""
