@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,61 @@ def test_what_never_ends_is_ended(database: Path, where: str) -> None:
     with pytest.raises((TookTooLong, BadCondition)):
         paths(database, where, seconds=0.3)
     assert time.monotonic() - begun < 60
+
+
+#: 90,000 letters, another text for each row, so that it is computed for each.
+LONG = "substr(title, 1, 0) || " + "replace(" * 4 + "'aaaaaaaaaa'" + ", 'a', 'aaaaaaaaaa')" * 3 + ", 'a', 'aaaaaaaaa')"
+#: What one function may take long for.
+SLOW = {
+    "instr": f"instr({LONG}, substr({LONG}, 1, 45000) || 'b')",
+    "replace": f"length(replace({LONG}, substr({LONG}, 1, 45000) || 'b', ''))",
+    "replace that grows": "length(" + "replace(" * 30 + "title" + ", 'a', 'aaaaaaaaaa')" * 30 + ")",
+    "trim": f"length(trim({LONG}, '{'b' * 8_000}a'))",
+    "ltrim": f"length(ltrim({LONG}, '{'b' * 8_000}a'))",
+    "rtrim": f"length(rtrim({LONG}, '{'b' * 8_000}a'))",
+    "like with a long text": f"({LONG}) LIKE '%{'a' * 247}b'",
+    "like with many wildcards": f"({LONG}) LIKE '{'%a' * 124}b'",
+    "like with single wildcards": f"({LONG}) LIKE '{'%_' * 124}b'",
+    "like with a pattern that is too long": f"({LONG}) LIKE '{'%a' * 500}b'",
+    "like whose pattern is made": f"({LONG}) LIKE substr('%' || {LONG}, 1, 240) || 'b'",
+    "glob with a long text": f"({LONG}) GLOB '*{'a' * 247}b'",
+    "glob with many wildcards": f"({LONG}) GLOB '{'*?' * 124}b'",
+    "glob with a set": f"({LONG}) GLOB '*[{'b' * 240}a]c'",
+    "glob with sets": f"({LONG}) GLOB '*{f'[{20 * chr(98)}a]' * 10}c'",
+    "strftime": f"strftime('%s' || {LONG}, 'now')",
+    "for many rows": "(SELECT count(*) FROM metadata AS a, metadata AS b, metadata AS c, metadata AS d WHERE "
+    f"instr({LONG}, substr({LONG}, 1, 45000) || 'b') = -1)".replace(
+        "title", "a.title || b.title || c.title || d.title"
+    ),
+    "many of them": " + ".join([f"instr({LONG}, substr({LONG}, 1, 45000) || 'b')"] * 4),
+}
+
+
+@pytest.mark.parametrize("slow", SLOW)
+@pytest.mark.parametrize("part", ["where", "order"])
+def test_no_function_outlasts_the_time_of_an_answer_by_much(database: Path, slow: str, part: str) -> None:
+    """SQLite looks at the clock between two rows, not inside a function: half a minute for one `trim`."""
+    condition = f"({SLOW[slow]}) = -1"
+    begin = time.thread_time()
+    with suppress(TookTooLong, BadCondition):
+        paths(database, condition if part == "where" else "1", condition if part == "order" else "path", seconds=0.1)
+    assert time.thread_time() - begin < 4
+
+
+@given(
+    st.sampled_from(["trim", "ltrim", "rtrim"]),
+    st.one_of(st.text("ab ü", max_size=6), st.integers(0, 120)),
+    st.one_of(st.text("ab ü", max_size=3), st.integers(0, 12), st.none()),
+)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_trim_means_what_it_means_to_sqlite(database: Path, name: str, text: object, characters: object) -> None:
+    values = ["NULL" if each is None else f"'{each}'" if isinstance(each, str) else str(each)
+              for each in (text, characters)]  # fmt: skip
+    with closing(sqlite3.connect(":memory:")) as plain:
+        (expected,) = plain.execute(f"SELECT quote({name}({values[0]}, {values[1]}))").fetchone()
+    quoted = expected.replace("'", "''")
+    where = f"quote({name}({values[0]}, {values[1]})) = '{quoted}' AND path = '/e.org/a'"
+    assert paths(database, where) == ["/a"]
 
 
 #: Condition, order, and what is said, with the mark below the place.

@@ -2,15 +2,19 @@
 
 The condition is SQL from any user. So the connection is read-only, an authorizer allows reads of the view `metadata`
 only and no function that reaches outside it, SQLite's own limits bound its size, and a clock bounds its time.
+
+SQLite looks at the clock between two steps and between two rows, never inside a function. So the bounds of values and
+patterns are such that none takes more than a second; `trim` with characters, which could take half a minute, is ours.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +47,7 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 1,
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
-    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 250,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 #: Literals and comments of SQL, in which a word is no name of a column.
@@ -95,7 +99,11 @@ def _rows(
         raise BadCondition("a reader's condition has no SELECT")
     if wrong := unbalanced(condition.where, condition.order_by):
         raise BadCondition("\n".join(wrong))
-    with closing(connected(database)) as connection, _translated(database, condition, seconds):
+    with (
+        closing(connected(database)) as connection,
+        _interrupted_after(connection, seconds),
+        _translated(database, condition, seconds),
+    ):
         if narrowed is not None:
             narrowed(connection)
         _fence(connection, seconds)
@@ -160,6 +168,51 @@ def _fence(connection: sqlite3.Connection, seconds: float) -> None:
     end = time.monotonic() + seconds
     connection.set_progress_handler(lambda: time.monotonic() > end or deadline.is_over(), STEPS_BETWEEN_LOOKS)
     connection.set_authorizer(_allowed)
+    for name, trim in _TRIMS.items():
+        connection.create_function(name, 2, trim, deterministic=True)
+
+
+@contextmanager
+def _interrupted_after(connection: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """Interrupt a connection after some seconds: between two rows, where the steps of one row may take long."""
+
+    def interrupt() -> None:
+        with suppress(sqlite3.ProgrammingError):  # closed in this moment
+            connection.interrupt()
+
+    timer = threading.Timer(max(seconds, 0), interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _trim_start(text: object, characters: object) -> str | None:
+    """Do what `ltrim(X, Y)` does, in linear time."""
+    if text is None or characters is None:
+        return None
+    found, unwanted = _as_text(text), frozenset(_as_text(characters))
+    return found[next((at for at, character in enumerate(found) if character not in unwanted), len(found)) :]
+
+
+def _trim_end(text: object, characters: object) -> str | None:
+    """Do what `rtrim(X, Y)` does, in linear time."""
+    found = _trim_start(None if text is None else _as_text(text)[::-1], characters)
+    return None if found is None else found[::-1]
+
+
+def _trim(text: object, characters: object) -> str | None:
+    """Do what `trim(X, Y)` does, in linear time."""
+    return _trim_end(_trim_start(text, characters), characters)
+
+
+def _as_text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+_TRIMS = {"ltrim": _trim_start, "rtrim": _trim_end, "trim": _trim}
 
 
 def _allowed(action: int, first: str | None, second: str | None, _database: str | None, inside: str | None) -> int:
