@@ -80,7 +80,7 @@ def _resolve(job: Job, losses: Tally, spool: WarcWriter, batch: int, revisit: di
         settled = UrlOutcome(
             id=0,
             state=UrlState.DONE,
-            status=head.status,
+            status=head.document_status,
             position=spool.add(url, time, raw, found.parts()),
             size=found.size,
             mime=mimetype.declared_type(head.content_type),

@@ -38,6 +38,7 @@ from webarcfs.warc.writer import WarcWriter
 _SILENT = ("metadata", "warcinfo")
 #: Requests of other methods that are stored until their responses are read.
 _MOST_REQUESTS = 10_000
+_PARTS = "parts of documents (206) are passed over"
 _METHOD = re.compile(rb"([A-Z]{1,32}) ")
 
 
@@ -203,22 +204,21 @@ class _Reading:
                 capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), Reason.NO_HEAD
             )
         size = self.record.length - len(raw)
-        if head.status == PARTIAL_CONTENT:
-            whole = http_response.as_whole(head, size)
-            if whole is None:
-                self.intake.remarks.add(self.file, "parts of documents (206) are passed over", capture.url)
-            else:
-                self.intake.remarks.add(self.file, "documents asked for as a range (206) are taken as 200", capture.url)
-                head = whole
-        if self.record.fields.get("warc-truncated") and self._archivable(capture, head.status):
+        status = head.status
+        if status == PARTIAL_CONTENT:
+            is_whole = http_response.is_whole(head, size)
+            what = "documents asked for as a range (206) are taken" if is_whole else _PARTS
+            self.intake.remarks.add(self.file, what, capture.url)
+            status = head.document_status if is_whole else status
+        if self.record.fields.get("warc-truncated") and self._archivable(capture, status):
             self.intake.losses.add(self.file, "a response that its crawler cut short", capture.url)
             return self._settle(
                 capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.CONNECTION_LOST)), Reason.TRUNCATED
             )
         settled = UrlOutcome(
-            id=0, state=UrlState.DONE, status=head.status, size=size, mime=mimetype.declared_type(head.content_type)
+            id=0, state=UrlState.DONE, status=status, size=size, mime=mimetype.declared_type(head.content_type)
         )
-        return self._store(capture, head.raw, head, settled)
+        return self._store(capture, raw, head, settled)
 
     def _resource(self, capture: Capture) -> bool:
         """Import a body without a head; its head becomes a status line and its Content-Type (headers.http)."""
@@ -238,7 +238,7 @@ class _Reading:
 
     def _store(self, capture: Capture, raw: bytes, head: http_response.Head, settled: UrlOutcome) -> bool:
         settings = self.intake.settings
-        if not self._archivable(capture, head.status):
+        if not self._archivable(capture, settled.status):
             settled = _with_target(settled, capture.url, head)
             return self._settle(capture, settled, kind=LinkKind.ROBOTS if _is_robots(capture) else LinkKind.LINK)
         if settings.max_file_size and settled.size > settings.max_file_size:
@@ -321,7 +321,7 @@ class _Reading:
         fields = self.record.fields
         raw = http_response.read_head(self.record)
         head = http_response.parse_head(raw)
-        if head is not None and head.status != NOT_MODIFIED and not self._archivable(capture, head.status):
+        if head is not None and head.status != NOT_MODIFIED and not self._archivable(capture, head.document_status):
             settled = UrlOutcome(id=0, state=UrlState.DONE, status=head.status, note=Reason.REVISIT)
             settled = _with_target(settled, capture.url, head)
             return self._settle(capture, settled, kind=LinkKind.ROBOTS if _is_robots(capture) else LinkKind.LINK)

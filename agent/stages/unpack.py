@@ -37,7 +37,7 @@ def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun
     return Document(
         row=row.id,
         url=row.url,
-        status=response.head.status,
+        status=response.head.document_status,
         head=response.head,
         body=body,
         captured=response.date,

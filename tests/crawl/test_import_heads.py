@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agent.importing import bodyends
 from tests.support import warcs
-from tests.support.crawls import arcs, log_lines, meta, read
+from tests.support.crawls import arcs, log_lines, meta, read, read_file
 from tests.support.imports import import_files, imported
 from tests.support.sources import ROOT
 from webarcfs.archive.config.directory import Archive
@@ -104,11 +104,14 @@ def test_a_range_that_is_the_whole_is_the_document(archive: Archive, tmp_path: P
     ]
     result = import_files(archive, warcs.write(tmp_path / "ranges.warc", made))
     assert arcs(archive, HOST) == {"whole"} and read(archive, HOST, "whole") == BODY
+    sent = read_file(archive, HOST, "whole/headers.http")
+    assert sent is not None and sent.startswith(b"HTTP/1.1 206 Partial Content\r\n")
+    assert meta(archive, HOST, "whole").status == 200
     assert {name: line.status for name, line in log_lines(archive, result.outcome).items()} == {
         url(name): 200 if name == "whole" else 206 for name in ranges
     }
     said = "\n".join(result.remarks)
-    assert "taken as 200" in said and "parts of documents (206) are passed over, 5 times" in said
+    assert "(206) are taken" in said and "parts of documents (206) are passed over, 5 times" in said
 
 
 # -- lengths -----------------------------------------------------------------------------------------------------------

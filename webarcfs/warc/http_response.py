@@ -25,8 +25,7 @@ _BEYOND = 10**18
 _STATUS = re.compile(r"([0-9]{1,3})|([0-9]{3})[A-Za-z].*", re.ASCII)
 # Of the first byte to the last.
 _WHOLE_RANGE = re.compile(r"bytes[ \t]+0-([0-9]{1,18})/([0-9]{1,18})", re.ASCII | re.IGNORECASE)
-_PARTIAL = re.compile(rb"\A(\S+)[ \t]+206[^\r\n]*")
-_RANGE_FIELD = re.compile(rb"(\n)Content-Range[ \t]*:", re.IGNORECASE)
+_OK, _PARTIAL = 200, 206
 
 
 class Readable(Protocol):
@@ -63,6 +62,12 @@ class Head:
             return None
         digits = found[1].lstrip("0") or "0"
         return int(digits) if len(digits) < len(str(_BEYOND)) else _BEYOND
+
+    @property
+    def document_status(self) -> int:
+        """The status of the document: 200 for a 206 that says that it is the whole. The head stays as it was sent."""
+        found = _WHOLE_RANGE.fullmatch(self.get("content-range")) if self.status == _PARTIAL else None
+        return _OK if found is not None and int(found[1]) + 1 == int(found[2]) else self.status
 
     @property
     def has_bad_length(self) -> bool:
@@ -107,21 +112,16 @@ def parse_head(raw: bytes) -> Head | None:
     return Head(raw, int(status[1] or status[2]), fields)
 
 
-def as_whole(head: Head, size: int) -> Head | None:
-    """Return the head of a 206 whose body of `size` bytes is the whole document as that of a 200; None for a part.
+def is_whole(head: Head, size: int) -> bool:
+    """Return whether the body of a 206, of `size` bytes as sent, is the whole document.
 
-    Browsers ask for videos and audio as the range from their first byte on. Kept as 206, the answer would be that to a
-    request which nobody who replays it makes; what the server sent as Content-Range stays, under the name that replay
-    tools give such fields.
+    Browsers ask for videos and audio as the range from their first byte on.
     """
     found = _WHOLE_RANGE.fullmatch(head.get("content-range"))
-    if found is None or int(found[1]) + 1 != int(found[2]):
-        return None
-    is_coded = head.get("transfer-encoding") or head.get("content-encoding")
-    if size != int(found[2]) and not is_coded:
-        return None
-    raw = _RANGE_FIELD.sub(rb"\1X-Archive-Orig-Content-Range:", _PARTIAL.sub(rb"\1 200 OK", head.raw, count=1))
-    return parse_head(raw)
+    if head.status != _PARTIAL or found is None or int(found[1]) + 1 != int(found[2]):
+        return False
+    is_coded = bool(head.get("transfer-encoding") or head.get("content-encoding"))
+    return is_coded or size == int(found[2])
 
 
 def read_head(stream: Readable) -> bytes:
