@@ -105,6 +105,47 @@ def test_killed_after_closes(archive: Archive, arcs: list[str], mount: Mounter) 
     assert archives.store_of(archive).check() == []
 
 
+#: How a file is opened, and the flags of each write, so that write(2) answers when the bytes are durable.
+SYNCHRONOUS = {
+    "O_SYNC": (os.O_SYNC, 0),
+    "O_DSYNC": (os.O_DSYNC, 0),
+    "RWF_SYNC": (0, os.RWF_SYNC),
+    "RWF_DSYNC": (0, os.RWF_DSYNC),
+}
+
+
+def test_a_synchronous_write_is_durable_when_it_answers(archive: Archive, arcs: list[str], mount: Mounter) -> None:
+    """S-durable-3: kill -9 while all handles are open, each by itself, so that no close or fsync of another helps."""
+    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    large, descriptors = os.urandom(300_000), []
+    mounted = mount(archive)
+    try:
+        for name, (opening, writing) in SYNCHRONOUS.items():
+            fd = os.open(mounted / f"{DOMAIN}/{arcs[0]}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | opening, 0o600)
+            descriptors.append(fd)
+            assert os.pwritev(fd, [b"one"], 0, writing) == 3
+            assert os.pwritev(fd, [b"two"], 3, writing) == 3
+            fd = os.open(mounted / f"{DOMAIN}/{arcs[0]}/{name}-large", os.O_RDWR | os.O_CREAT | opening, 0o600)
+            descriptors.append(fd)
+            assert os.pwritev(fd, [large], 0, writing) == len(large)
+            fd = os.open(mounted / f"{DOMAIN}/{arcs[0]}/data.xml", os.O_WRONLY | os.O_APPEND | opening)
+            descriptors.append(fd)
+            node = f"<{name}/>".encode()
+            assert os.pwritev(fd, [node], -1 if writing else 0, writing) == len(node)
+        os.kill(mounted.pid, signal.SIGKILL)
+        assert mounted.ended(60)
+    finally:
+        for fd in descriptors:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+    kill(mounted)
+    again = mount(archive)
+    for name in SYNCHRONOUS:
+        assert (again / f"{DOMAIN}/{arcs[0]}/{name}").read_bytes() == b"onetwo", name
+        assert (again / f"{DOMAIN}/{arcs[0]}/{name}-large").read_bytes() == large, name
+    assert names((again / f"{DOMAIN}/{arcs[0]}/data.xml").read_bytes()) == tuple(SYNCHRONOUS)
+
+
 @pytest.mark.parametrize("how", ["umount", "umount.webarcfs", "SIGTERM", "detached"])
 def test_ends_lose_nothing(archive: Archive, arcs: list[str], mount: Mounter, how: str) -> None:
     """S-drain-1"""

@@ -100,7 +100,11 @@ class WritingOperations(Operations):
 
     def write(self, _path: str, data: bytes, offset: int, fi: Any) -> int:
         # The kernel computes its own offset from the size that it knows, which other writers may have changed since.
-        return self._writer.write(self._opened[fi.fh], data, None if fi.flags & os.O_APPEND else offset)
+        opened = self._opened[fi.fh]
+        written = self._writer.write(opened, data, None if fi.flags & os.O_APPEND else offset)
+        if fi.flags & os.O_DSYNC:  # the flags of this write; O_SYNC includes it
+            self._writer.confirm(opened)
+        return written
 
     def flush(self, path: str, fi: Any) -> int:
         opened = self._opened.get(fi.fh)

@@ -34,7 +34,8 @@ _OUT: Final = Struct("=IiQ")  # struct fuse_out_header: length, error, unique
 _READ: Final = Struct("=QQI")  # struct fuse_read_in: handle, offset, size
 _FLAGS: Final = Struct("=I")  # struct fuse_open_in begins so
 _NUMBER: Final = Struct("=Q")  # struct fuse_release_in begins with the handle
-_WRITE: Final = Struct("=QQII")  # struct fuse_write_in begins so: handle, offset, size, flags of the write
+#: struct fuse_write_in: handle, offset, size, flags of the write, owner of locks, flags of open(2).
+_WRITE: Final = Struct("=QQIIQI")
 _MAPPED: Final = 1  # FUSE_WRITE_CACHE: the data come from a mapped page
 _WRITTEN: Final = 40  # its size; the data follow
 _NAMED: Final = 8  # size of struct fuse_getxattr_in; the name follows
@@ -209,9 +210,9 @@ class FastPath:
         return self._operations.create(Caller(uid, gid), parent, name, 0, None)
 
     def _write(self, request: memoryview, _inode: int) -> Any:
-        handle, offset, size, flags = _WRITE.unpack_from(request, _BODY)
-        begin = _BODY + _WRITTEN
-        return self._operations.take(handle, bytes(request[begin : begin + size]), offset, bool(flags & _MAPPED))
+        handle, offset, size, flags, _, opened = _WRITE.unpack_from(request, _BODY)
+        data = bytes(request[_BODY + _WRITTEN : _BODY + _WRITTEN + size])
+        return self._operations.take(handle, data, offset, bool(flags & _MAPPED), opened)
 
     def _flush(self, request: memoryview, inode: int) -> Any:
         return self._operations.flush(inode, FileInfoShim(0, _NUMBER.unpack_from(request, _BODY)[0]))

@@ -254,11 +254,11 @@ class Operations:
         target = self._inodes.node(new_parent)
         raise (target if target.old else node).refusal()
 
-    def write(self, _inode: int, _address: int, _size: int, _offset: int, _fi: Any) -> bytes | int:
+    def write(self, _inode: int, _address: int, _size: int, _offset: int, _fi: Any) -> bytes | int | DeferredReply:
         return errno.EBADF
 
-    def take(self, _handle: int, _data: bytes, _offset: int, _mapped: bool) -> bytes | int:
-        """Write `_data`; `_mapped`: it comes from a mapped page, by any handle of the file."""
+    def take(self, _handle: int, _data: bytes, _offset: int, _mapped: bool, _flags: int) -> bytes | int | DeferredReply:
+        """Write `_data`; `_mapped`: it comes from a mapped page, by any handle of the file. `_flags` are open(2)'s."""
         return errno.EBADF
 
     def _known(self, folder: int, name: bytes) -> Node:

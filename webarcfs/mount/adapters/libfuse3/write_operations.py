@@ -173,11 +173,17 @@ class WritingOperations(Operations):
         opened = self._opened.get(fi.contents.fh)
         return opened.draft.read(offset, size) if opened else super().read(inode, size, offset, fi)
 
-    def write(self, _inode: int, address: int, size: int, offset: int, fi: Any) -> bytes:
-        return self.take(fi.contents.fh, library.memory(address, size), offset, bool(fi.contents.writepage))
+    def write(self, _inode: int, address: int, size: int, offset: int, fi: Any) -> bytes | DeferredReply:
+        info = fi.contents
+        return self.take(info.fh, library.memory(address, size), offset, bool(info.writepage), info.flags)
 
-    def take(self, handle: int, data: bytes, offset: int, mapped: bool) -> bytes:
-        return protocol.written(self._writer.write(self._opened[handle], data, offset, mapped=mapped))
+    def take(self, handle: int, data: bytes, offset: int, mapped: bool, flags: int) -> bytes | DeferredReply:
+        opened = self._opened[handle]
+        reply = protocol.written(self._writer.write(opened, data, offset, mapped=mapped))
+        if not flags & os.O_DSYNC or mapped:  # O_SYNC includes it
+            return reply
+        confirmed = self._closing.close(opened)
+        return DeferredReply(lambda answer: confirmed.start(lambda outcome: answer(outcome or reply)))
 
     def fallocate(self, _inode: int, mode: int, offset: int, length: int, fi: Any) -> int:
         self._writer.allocate(self._opened[fi.contents.fh], mode, offset, length)
