@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 
 import click
 
@@ -11,6 +12,7 @@ from agent.commands.common import archive_option, console, opened
 from agent.indexing import fulltext, recovery
 from agent.upkeep import backup_verification, maintenance, verification
 from agent.upkeep.backupmark import is_backup
+from webarcfs.archive.commit.waiting import count_waiting, say_waiting
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import Exit, WebarcError
 from webarcfs.terminal.progressbar import Display
@@ -71,7 +73,7 @@ def verify(archive: str | None, quick: bool) -> None:
     """Check whether the archive is whole; a line a finding.
 
     Git, every data.xml, refs, feed, database and journal are held against each other. Ends with 0 where all is sound,
-    with 2 where something was found.
+    with 2 where something was found. Additions that wait in the journal are counted; they are no finding.
 
     With --quick it looks at HEAD, settings, refs and history of each repository, and at the data.xml that came since
     the last verification. It does not read all objects of git, the commit-graphs, or all pages of webarc.db and
@@ -81,14 +83,19 @@ def verify(archive: str | None, quick: bool) -> None:
     files that hold objects, and looks whether all are there, but reads no object or document for itself.
     """
     root = directory.default_root(archive)
+    waiting: Counter[str] = Counter()
     if is_backup(root):
         lines, left_out = backup_verification.verify_backup(root, quick=quick), backup_verification.LEFT_OUT
     else:
-        lines, left_out = verification.verify(opened(archive), quick=quick), verification.LEFT_OUT
+        place = opened(archive)
+        lines, left_out = verification.verify(place, quick=quick), verification.LEFT_OUT
+        waiting = count_waiting(place)
     findings = 0
     for line in lines:
         click.echo(line)
         findings += 1
+    for name, number in sorted(waiting.items()):
+        click.echo(say_waiting(name, number))
     told = f"; not read: {left_out}" if quick else ""
     click.echo(("sound" if not findings else f"{findings} findings") + told, err=bool(findings))
     if findings:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,14 @@ from tests.mount.test_writing import error_of, write
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.disks import small_disk
-from tests.support.mounts import UMOUNT, UNMOUNT, Mounted, run
+from tests.support.mounts import SCRIPTS, UMOUNT, UNMOUNT, Mounted, run
 from tests.support.waiting import eventually
 from webarcfs.archive.commit import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names
+from webarcfs.archive.system import locks
 from webarcfs.archive.system.fsync import sync_folder
+from webarcfs.mount.process import mountpoint
 
 pytestmark = pytest.mark.mount
 
@@ -213,10 +216,7 @@ def test_a_disk_that_was_full_at_the_start(archive: Archive, arcs: list[str], mo
     with small_disk(archive.root.parent / "disk", "16m") as disk:
         moved = Archive(disk / "archive")
         shutil.copytree(archive.root, moved.root)
-        filler = disk / "filler"
-        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(1 << 12))
+        filler = fill(disk)
         mounted = mount(moved)
         folder = mounted / f"{DOMAIN}/{arcs[0]}"
         assert error_of(lambda: write(folder / "new", b"1")) == errno.ENOSPC
@@ -229,6 +229,73 @@ def test_a_disk_that_was_full_at_the_start(archive: Archive, arcs: list[str], mo
         commit_additions.replay(moved)
         assert in_git(moved, f"{arcs[0]}/new") == b"1"
         assert names(in_git(moved, f"{arcs[0]}/data.xml") or b"") == ("note",)
+
+
+def fill(disk: Path) -> Path:
+    """Fill a disk to the last block, also with what a mount lets go after its last answer."""
+    filler = disk / "filler"
+    for _ in range(20):
+        with contextlib.suppress(OSError), filler.open("ab", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 12))
+        time.sleep(0.1)
+    return filler
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
+def test_what_cannot_be_committed_is_shown_from_the_journal(archive: Archive, arcs: list[str], mount: Mounter) -> None:
+    """S-durable-4, S-umount-3: a mount on a full disk, the next ones, and one on which there is room again."""
+    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    with small_disk(archive.root.parent / "disk", "16m") as disk:
+        moved = Archive(disk / "archive")
+        shutil.copytree(archive.root, moved.root)
+        mounted = mount(moved)
+        assert mounted.notes == ""
+        files = {f"f{number}": b"%d" % number for number in range(5)}
+        files |= {"large": os.urandom(300_000), "new": b"moved", "folder/inner": b"deep"}
+        (mounted / f"{DOMAIN}/{arcs[0]}/folder").mkdir()
+        for name, body in files.items():
+            write(mounted / f"{DOMAIN}/{arcs[0]}" / (name if name != "new" else "old"), body)
+        (mounted / f"{DOMAIN}/{arcs[0]}/old").rename(mounted / f"{DOMAIN}/{arcs[0]}/new")
+        with (mounted / f"{DOMAIN}/{arcs[0]}/data.xml").open("ab") as file:
+            file.write(b"<node/>")
+        filler, waits = fill(disk), f"{DOMAIN}: {len(files) + 2} additions wait in the journal"
+        assert waits in run(UMOUNT, mounted.point).stderr
+        mode: tuple[str, ...]
+        for mode in ((), ("-o", "ro")):
+            mounted = mount(moved, *mode)
+            assert waits in mounted.notes
+            folder = mounted / f"{DOMAIN}/{arcs[0]}"
+            check_shown(folder, files)
+            assert error_of(lambda: write(folder / "more", b"1")) == (errno.EROFS if mode else errno.ENOSPC)  # noqa: B023 # called at once
+            done = run(UMOUNT, mounted.point)
+            assert done.returncode == 0 and (waits in done.stderr) is (mode == ())
+        mounted = mount(moved)
+        folder = mounted / f"{DOMAIN}/{arcs[0]}"
+        verified = run(SCRIPTS / "webarc-agent", "verify", "--quick", "--archive", moved.root)
+        assert waits in verified.stdout
+        reading = mount(moved, "-o", "ro")
+        filler.unlink()
+        eventually(lambda: in_git(moved, f"{arcs[0]}/large") == files["large"], 60)
+        for each in (mounted, reading):
+            check_shown(each / f"{DOMAIN}/{arcs[0]}", files)
+        eventually(lambda: error_of(lambda: write(folder / "more", b"1")) is None, 60)
+        (folder / "empty").mkdir()
+        for each in (mounted, reading):
+            done = run(UMOUNT, each.point)
+            assert (done.returncode, done.stderr) == (0, "")
+        assert in_git(moved, f"{arcs[0]}/more") == b"1"
+        assert [path.name for path in moved.journal.iterdir()] == []
+
+
+def check_shown(folder: Path, files: dict[str, bytes]) -> None:
+    """Look for the files, in listings and by name, for the file that was renamed, and for the data node."""
+    listed = {path.name for path in folder.iterdir()} - {"data.html", "data.xml", "headers.http"}
+    assert listed == {name.partition("/")[0] for name in files}
+    for name, body in files.items():
+        assert (folder / name).read_bytes() == body
+        assert (folder / name).stat().st_size == len(body)
+    assert names((folder / "data.xml").read_bytes()) == ("node",)
 
 
 def test_an_archive_that_was_put_back_under_a_mount(archive: Archive, arcs: list[str], mount: Mounter) -> None:
@@ -360,6 +427,21 @@ def test_who_unmounts_is_told_what_is_not_in_git(archive: Archive, arcs: list[st
         assert all(line.removeprefix("umount.webarcfs: ") in log for line in lines)
     commit_additions.replay(archive)
     assert in_git(archive, f"{arcs[0]}/False2") == b"1"
+
+
+def test_who_unmounts_is_told_of_a_process_that_died(archive: Archive, arcs: list[str], mount: Mounter) -> None:
+    """S-umount-3: it is killed while it commits the rest."""
+    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    mounted = mount(archive)
+    write(mounted / f"{DOMAIN}/{arcs[0]}/new", b"1")
+    with locks.exclusive(archive.committing_lock(DOMAIN)):
+        command = subprocess.Popen([UMOUNT, mounted.point], stderr=subprocess.PIPE, text=True)
+        eventually(lambda: mountpoint.mounted(mounted.point) is None, 60)
+        os.kill(mounted.pid, signal.SIGKILL)
+        _, said = command.communicate(timeout=60)
+    assert command.returncode == 0 and "process died" in said
+    commit_additions.replay(archive)
+    assert in_git(archive, f"{arcs[0]}/new") == b"1"
 
 
 def write_large(path: Path, size: int) -> None:

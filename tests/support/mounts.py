@@ -38,6 +38,8 @@ class Mounted:
         done = run(MOUNT, archive, point, *options, env={**os.environ, **(environment or {})})
         if done.returncode:
             raise AssertionError(f"exit {done.returncode}: {done.stderr}")
+        #: What the command said on stderr.
+        self.notes = done.stderr
         self.pid = int(os.getxattr(point, binding.PID))
         self._process = os.pidfd_open(self.pid)
 

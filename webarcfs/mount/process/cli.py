@@ -87,7 +87,7 @@ def mount(
     """
     order = _order(names, options.parse([*texts, *["debug"] * debug], sloppy=sloppy), foreground)
     if foreground:
-        Server(order, lambda: None).run()
+        Server(order, lambda _: None).run()  # the log is on stderr
         return
     _in_background(order)
     if verbose:
@@ -118,7 +118,9 @@ def umount(point: str, lazy: bool, force: bool, **_: object) -> None:
         mountpoint.unmount(where, lazy=lazy)
     except Busy as error:
         raise MountFailed(str(error)) from None
-    if process is not None and not _ends(process, 1 if lazy else PATIENCE) and not lazy:
+    if process is not None and not _ends(process, 1 if lazy else PATIENCE):
+        if lazy:
+            return
         raise MountFailed(f"{where} is unmounted, but its process still runs after {PATIENCE:g} s")
     for line in read_farewell(farewell) if farewell is not None else ():
         click.echo(f"umount.webarcfs: {line}", err=True)
@@ -199,7 +201,9 @@ def _in_background(order: MountRequest) -> None:
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
         said = pipe.read()
-    if said != _LIVE:
+    for line in said[len(_LIVE) :].decode("utf-8", "replace").splitlines() if said.startswith(_LIVE) else ():
+        click.echo(f"mount.webarcfs: {line}", err=True)
+    if not said.startswith(_LIVE):
         os.waitpid(child, 0)
         log = order.archive.log / "mount.log"
         raise MountFailed(said.decode("utf-8", "replace") or f"the mount's process died; {log} may say why")
@@ -209,8 +213,8 @@ def _serve_and_exit(order: MountRequest, status: int) -> None:
     """Run the child: write one byte to the parent when the mount is live, or else the error; leave its terminal."""
     pipe = os.fdopen(status, "wb", buffering=0)
 
-    def ready() -> None:
-        pipe.write(_LIVE)
+    def ready(notes: Sequence[str]) -> None:
+        pipe.write(_LIVE + "\n".join(notes).encode("utf-8", "replace"))
         pipe.close()
 
     code = int(Exit.DONE)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _NAME = "webarcfs-farewell"
+#: The file begins so once the process has said all: one that is killed says nothing.
+_SAID = b"\0"
 #: Most lines; the log has all.
 _MOST = 20
 
@@ -24,7 +26,7 @@ class Farewell:
     def write(self, lines: Sequence[str]) -> None:
         """Write what is to be said; for the process that ends."""
         shown = [*lines[:_MOST], *[f"and {len(lines) - _MOST} more, which the log names"] * (len(lines) > _MOST)]
-        os.pwrite(self._fd, "".join(f"{line}\n" for line in shown).encode("utf-8", "surrogateescape"), 0)
+        os.pwrite(self._fd, _SAID + "\n".join(shown).encode("utf-8", "surrogateescape"), 0)
 
 
 def open_farewell(process: int) -> int | None:
@@ -40,5 +42,8 @@ def open_farewell(process: int) -> int | None:
 
 
 def read_farewell(fd: int) -> list[str]:
-    """Return the lines of the file."""
-    return os.pread(fd, os.fstat(fd).st_size, 0).decode("utf-8", "surrogateescape").splitlines()
+    """Return the lines of the file of a process that has ended."""
+    said = os.pread(fd, os.fstat(fd).st_size, 0)
+    if not said.startswith(_SAID):
+        return ["the mount's process died; the next mount or agent commits what waits in the journal"]
+    return said[len(_SAID) :].decode("utf-8", "surrogateescape").splitlines()

@@ -13,7 +13,7 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -27,7 +27,7 @@ from webarcfs.mount.options import Options
 from webarcfs.mount.process import mount_log, mountpoint
 from webarcfs.mount.process.farewell import Farewell
 from webarcfs.mount.process.keeper import Watchdog
-from webarcfs.mount.writing.service import Additions, Tell
+from webarcfs.mount.writing.service import Additions, Tell, show_left
 from webarcfs.native import loader
 from webarcfs.view import limits
 from webarcfs.view.node import NodeKind
@@ -56,9 +56,9 @@ class MountRequest:
 
 
 class Server:
-    """The process of one mount. It calls `ready` when the mount is live."""
+    """The process of one mount. It calls `ready` when the mount is live, with lines for whoever mounts."""
 
-    def __init__(self, order: MountRequest, ready: Callable[[], None]) -> None:
+    def __init__(self, order: MountRequest, ready: Callable[[Sequence[str]], None]) -> None:
         owner = order.archive.root.stat()
         self._order = order
         self._ready = ready
@@ -144,10 +144,11 @@ class Server:
                 _log.info("fusectl is not mounted: a mount that is killed at a bad moment may leave processes hanging")
             if self._additions is not None:
                 self._additions.start(tell)
+            notes = self._additions.notes if self._additions is not None else show_left(self._view)
             self._view.start(listener)
             threading.Thread(target=self._wait_for_signals, name="signals", daemon=True).start()
             _log.info("%s is mounted on %s (%s)", self._order.archive.root, self._order.point, loader.form())
-            self._ready()
+            self._ready(notes)
         except BaseException as error:
             self._failure = error
             # In another thread: the kernel waits for the answer to this request.
@@ -184,7 +185,7 @@ class Server:
         """Confirm and commit all writes."""
         if self._additions is not None:
             self._additions.stop()
-            self._farewell.write(self._additions.remains)
+        self._farewell.write(self._additions.remains if self._additions is not None else [])
 
     def _complaint(self) -> str:
         if self._complaints.closed:

@@ -1,11 +1,13 @@
 """The parts of a mount that accepts additions: a journal, the committer, the writer.
 
 It starts when the process is the archive's owner and before anything is shown, so that the additions of dead mounts are
-in git by then; it stops when no process can write any more. If the disk is full at the start, it starts later.
+in git by then, or shown from the journal; it stops when no process can write any more. If the disk is full at the
+start, it starts later.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -20,10 +22,13 @@ from webarcfs.archive.model.errors import ReadOnly, WebarcError
 from webarcfs.mount.writing.committer import Committer
 from webarcfs.mount.writing.writer import Writer
 from webarcfs.view.node import Folder
+from webarcfs.view.state.left_additions import LeftAdditions
 from webarcfs.view.tree.view import View
 
 #: Seconds between two checks for room, if there was none at the start.
 _AGAIN = 1.0
+#: The longest pause between two attempts.
+_LONGEST = 300.0
 #: A disk with less room than this, in bytes, is full, and the cause of any failure.
 _FULL = 1 << 20
 
@@ -48,7 +53,11 @@ class Additions:
         self._tell: Tell | None = None
         self._waits_for_room = False
         self._stopped = threading.Event()
+        self._ended = False
         self.writer: Writer | None = None
+        self._left = LeftAdditions(view.archive, view.overlay)
+        #: What whoever mounts must know, a line each.
+        self.notes: list[str] = []
         #: What is left outside of git in the end, a line each, for whoever unmounts.
         self.remains: list[str] = []
 
@@ -61,7 +70,7 @@ class Additions:
         return self.writer
 
     def start(self, tell: Tell | None = None) -> None:
-        """Commit what dead mounts left, and accept additions, unless the archive is not writable.
+        """Commit what dead mounts left, or show it, and accept additions, unless the archive is not writable.
 
         `tell` makes the kernel look up again what a writer changes.
         """
@@ -70,45 +79,61 @@ class Additions:
             self._begin()
         except (OSError, WebarcError) as error:
             self._waits_for_room = self._is_full(error)
-            if not self._waits_for_room:
-                _log.warning("nothing can be written through this mount: %s", error)
-                return
-            _log.warning("nothing can be written through this mount until its disk has room: %s", error)
-            self._overlay.begin(self)
+            until = " until its disk has room" * self._waits_for_room
+            self.notes.append(f"nothing can be written through this mount{until}: {error}")
+            _log.warning("%s", self.notes[0])
+        self._left.show()
+        self.notes += self._left.lines
+        if self.writer is None and (self._waits_for_room or self._left.lines):
+            self._overlay.begin(self, read_only=not self._waits_for_room)
+        if self._waits_for_room or (self.writer is not None and self._left.lines):
             threading.Thread(target=self._wait_for_room, name="additions", daemon=True).start()
 
     def read_blob(self, blob: str) -> bytes | int | None:
-        """Return a pending blob from the journal; None without a journal."""
-        return self._journal.read_blob(blob) if self._journal is not None else None
+        """Return a pending blob, from the journal of this mount or of dead ones."""
+        body = self._journal.read_blob(blob) if self._journal is not None else None
+        return self._left.read_blob(blob) if body is None else body
 
     def _is_full(self, error: BaseException) -> bool:
         """Return whether an operation failed because the archive's disk has no room."""
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
+        return not self._has_room()
+
+    def _has_room(self) -> bool:
         try:
             disk = os.statvfs(self._view.archive.root)
         except OSError:
-            return False
-        return disk.f_bavail * disk.f_frsize < _FULL
+            return True  # the archive is gone: another error
+        return disk.f_bavail * disk.f_frsize >= _FULL
 
     def _wait_for_room(self) -> None:
-        """Start as soon as possible."""
-        while not self._stopped.wait(_AGAIN):
+        """Start, and commit what dead mounts left, as soon as possible."""
+        pause = _AGAIN
+        while not self._stopped.wait(pause):
+            if not self._has_room():
+                pause = _AGAIN
+                continue
             try:
-                self._begin()
+                self._commit_left() if self.writer is not None else self._begin()
             except (OSError, WebarcError) as error:
                 _log.debug("nothing can be written through this mount yet: %s", error)
-            else:
+            if self.writer is not None and not self._left.settle():
                 _log.info("the disk has room: this mount can be written to")
                 return
+            pause = min(2 * pause, _LONGEST)
+
+    def _commit_left(self) -> None:
+        """Commit what dead mounts left. Raises OSError, WebarcError."""
+        for committed in commit_additions.replay(self._view.archive):
+            _log.info("%s: committed what an earlier mount had confirmed", committed.domain)
+            for each in committed.dropped:
+                _log.warning("%s: an addition was dropped (%s): %s", committed.domain, each.reason, each.addition)
 
     def _begin(self) -> None:
         """Make the writer and its parts. Raises OSError, WebarcError."""
         archive = self._view.archive
-        for committed in commit_additions.replay(archive):
-            _log.info("%s: committed what an earlier mount had confirmed", committed.domain)
-            for each in committed.dropped:
-                _log.warning("%s: an addition was dropped (%s): %s", committed.domain, each.reason, each.addition)
+        self._commit_left()
         journal = Journal.open(archive)
         schemas = Schemas(archive.schemas, strict=self._settings.strict_schema)
         with self._lock:
@@ -118,17 +143,39 @@ class Additions:
             self._journal = journal
             self._committer = Committer(archive, journal, self._overlay, self._settings.commit_interval)
             self._committer.start()
-            self._overlay.begin(journal)
+            self._overlay.begin(self)
             self.writer = Writer(self._view, journal, self._committer, schemas, self._tell)
 
     def stop(self) -> None:
         """Confirm and commit the rest."""
         self._stopped.set()
         with self._lock:
-            journal, self._journal = self._journal, None
-            if journal is None or self.writer is None or self._committer is None:
+            if self._ended:
                 return
-            self.writer.finish()
-            self._committer.stop()
-            self.remains = self._committer.remains
-            journal.close()
+            self._ended, journal, self._journal = True, self._journal, None
+            if journal is not None and self.writer is not None and self._committer is not None:
+                self.writer.finish()
+                self._committer.stop()
+                self.remains += self._committer.remains
+                journal.close()
+            self._report_left()
+
+    def _report_left(self) -> None:
+        """Report what dead mounts left, if it cannot be committed even now."""
+        self._left.stop()
+        if self._left.lines and self._has_room():
+            with contextlib.suppress(OSError, WebarcError):
+                self._commit_left()
+        self._left.settle()
+        for line in self._left.lines:
+            _log.warning("%s", line)
+            self.remains.append(line)
+
+
+def show_left(view: View) -> list[str]:
+    """Show what dead mounts left on a read-only mount; return a line for each domain."""
+    left = LeftAdditions(view.archive, view.overlay)
+    left.show()
+    if left.lines:
+        view.overlay.begin(left, read_only=True)
+    return left.lines

@@ -70,6 +70,7 @@ class Overlay:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._journal: PendingBodies | None = None
+        self._read_only = False
         self._folders: dict[ArcVersion, dict[str, dict[str, OverlayEntry]]] = {}
         self._pending: dict[str, dict[tuple[ArcVersion, str], PendingFile]] = {}
         self._late: set[str] = set()
@@ -83,13 +84,18 @@ class Overlay:
         self.makers = Owners()
 
     @property
-    def takes_additions(self) -> bool:
-        """Whether the mount accepts additions."""
+    def is_used(self) -> bool:
+        """Whether there may be entries."""
         return self._journal is not None
 
-    def begin(self, journal: PendingBodies) -> None:
-        """Accept additions from now on; `journal` has the bodies of pending ones."""
-        self._journal = journal
+    @property
+    def takes_additions(self) -> bool:
+        """Whether the mount accepts additions."""
+        return self._journal is not None and not self._read_only
+
+    def begin(self, journal: PendingBodies, *, read_only: bool = False) -> None:
+        """Accept additions from now on, unless `read_only`; `journal` has the bodies of pending ones."""
+        self._journal, self._read_only = journal, read_only
 
     # -- queries of nodes --------------------------------------------------------------------------------------------
 
@@ -207,9 +213,12 @@ class Overlay:
         self.confirmed(place, path, PendingFile("", 0, number))
         with self._lock:
             self._leaving[place, path] = number
-            while path := path.rpartition("/")[0]:
-                folder, name = _split(path)
-                self._folders.setdefault(place, {}).setdefault(folder, {}).setdefault(name, Entry(name, "", True))
+            self._keep_folders(place, path)
+
+    def with_folders(self, place: ArcVersion, path: str) -> None:
+        """Note the folders above a file that another mount confirmed: git may not have them yet."""
+        with self._lock:
+            self._keep_folders(place, path)
 
     def is_leaving(self, place: ArcVersion, path: str) -> bool:
         """Return whether git may still have a file under a name that this mount removed."""
@@ -283,6 +292,11 @@ class Overlay:
         (self._late.add if some else self._late.discard)(domain)
 
     # ----------------------------------------------------------------------------------------------------------------
+
+    def _keep_folders(self, place: ArcVersion, path: str) -> None:
+        while path := path.rpartition("/")[0]:
+            folder, name = _split(path)
+            self._folders.setdefault(place, {}).setdefault(folder, {}).setdefault(name, Entry(name, "", True))
 
     def _drop_folders(self, place: ArcVersion, path: str) -> None:
         """Remove the folders above a file that git has."""

@@ -102,8 +102,8 @@ class StoredFolder(Folder):
 
     @property
     def _taking(self) -> ArcVersion | None:
-        """`place`, if this mount accepts additions: only then can the overlay have entries."""
-        return self.place if self.state.reader.overlay.takes_additions else None
+        """`place`, if this mount has additions: only then can the overlay have entries."""
+        return self.place if self.state.reader.overlay.is_used else None
 
     @property
     def items(self) -> Mapping[str, OverlayEntry]:
@@ -144,7 +144,7 @@ class StoredFolder(Folder):
             return None
         mtime = self._modified(name)
         ino = version_ino(state.reader.domain, self._path(name), entry.oid, mtime)
-        return Attrs(FILE, size, mtime, ino, 1, None, taking is not None and self._grows(name))
+        return Attrs(FILE, size, mtime, ino, 1, None, self._grows(name))
 
     def child_of(self, name: str) -> Node:
         return self.in_state(name, None)
@@ -159,7 +159,8 @@ class StoredFolder(Folder):
 
     def _grows(self, name: str) -> bool:
         """Return whether a file in it accepts data nodes."""
-        return name == arc_paths.DATA_XML and not self.inner
+        takes = self.place is not None and self.state.reader.overlay.takes_additions
+        return takes and name == arc_paths.DATA_XML and not self.inner
 
     def in_state(self, name: str, item: OverlayEntry | None) -> Node:
         """Return the node of a name in this folder's state, whatever is in force now, under `item` of the overlay."""
