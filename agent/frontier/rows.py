@@ -6,6 +6,7 @@ The columns are explained in sql/frontier/schema.sql.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.policy.vocabulary import UrlState
 
@@ -75,3 +76,13 @@ class UrlOutcome:
     arc: str = ""
     target: str = ""
     links: int = -1
+
+
+class Meeting(NamedTuple):
+    """An answer that said what the archive had: of a URL at a place. A duplicate is not the one that was compared."""
+
+    arc: str
+    url: str
+    captured: str
+    status: int
+    is_duplicate: int

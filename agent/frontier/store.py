@@ -17,7 +17,7 @@ from typing import Any
 from sqlite_utils import Database as SqliteDatabase
 
 from agent.frontier.facts import Fact, Value
-from agent.frontier.rows import FoundUrl, FrontierUrl, UrlOutcome
+from agent.frontier.rows import FoundUrl, FrontierUrl, Meeting, UrlOutcome
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.redirects import LONGEST_TARGET
@@ -312,6 +312,10 @@ class Frontier:
     def seen_names(self, domain: str) -> Iterator[str]:
         """Yield the same ARCs in the order of an index, unsorted; the order is stable enough for a digest."""
         return (arc for (arc,) in self._connection.execute(sql("frontier/seen_names"), {"domain": domain}))
+
+    def met(self, domain: str) -> Iterator[Meeting]:
+        """Yield the answers of a domain that its ARCs had already, by ARC, in the order of a tree."""
+        return map(Meeting._make, self._connection.execute(sql("frontier/met"), {"domain": domain}))
 
     # -- imports (sql/frontier/captures_schema.sql) ---------------------------------------------------------
 

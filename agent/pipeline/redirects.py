@@ -26,6 +26,7 @@ from webarcfs.archive.git.tree_rewriting import Rewriting
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model.addition import blob_id
 from webarcfs.archive.model.arc_paths import DATA_XML, places
+from webarcfs.archive.model.met_list import ColumnWriter, Met, MetColumn
 from webarcfs.archive.model.metadata import parse_time, utc
 from webarcfs.archive.model.redirects import (
     MOST_LINES,
@@ -44,10 +45,11 @@ _STORED = (Result.ADDED, Result.CHANGED, Result.UNCHANGED)
 
 @dataclass(frozen=True, slots=True)
 class MergedRedirects:
-    """The domain's new tree, and the part that the publication saw, both with their lists."""
+    """The domain's new tree, and the part that the publication saw, both with their lists; when it met what it saw."""
 
     tree: str
     seen: str
+    met: MetColumn
 
 
 class _Fate(Enum):
@@ -76,6 +78,7 @@ class _List:
     seen_before: frozenset[str]
     kept: list[Redirect] = field(default_factory=list)
     seen: list[Redirect] = field(default_factory=list)
+    met: dict[str, Met] = field(default_factory=dict)
 
     def keep(self, redirect: Redirect, *, seen: bool) -> None:
         self.kept.append(redirect)
@@ -107,16 +110,19 @@ class _Merge:
     def into(self, tree: str, seen: str) -> MergedRedirects:
         with ExitStack() as stack:
             of_tree, of_seen = (_Lists(self._store, each, stack) for each in (tree, seen))
+            met = ColumnWriter()
             for place, found in self._places(stack):
                 now, before = self._run.shelf.find(place), self._seen_before.find(place)
                 if now is not None or before is not None or found:
                     lines = self._merged(_list(self._store, place, now, before), found)
                     of_tree.put(place, now, lines.kept, (before,))
                     of_seen.put(place, before, lines.seen, (now, of_tree.last))
+                    for redirect in sorted(lines.seen):
+                        met.add(redirect.url, lines.met.get(redirect.url))
             self._run.flush()
             if dropped := self._run.redirects["dropped"]:
                 _log.warning("%s: %d redirects more than `max_redirects` are not kept", self._run.domain, dropped)
-            return MergedRedirects(of_tree.finish(), of_seen.finish())
+            return MergedRedirects(of_tree.finish(), of_seen.finish(), met.column())
 
     def _places(self, stack: ExitStack) -> Iterator[tuple[str, list[_Found]]]:
         """Yield each list that may change, in order, with the redirects that were found for it.
@@ -154,6 +160,7 @@ class _Merge:
                 self._without_redirect(lines, old)
             elif old.leads_as(now.redirect):
                 lines.keep(old, seen=True)
+                lines.met[url] = Met(int(now.redirect.time.timestamp()))
                 counts["unchanged"] += 1
             elif self._is_overtaken(old, now.redirect):
                 self._run.annotate(now.row, Reason.OLDER)

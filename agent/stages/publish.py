@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from agent.pipeline.document import Document
 from agent.pipeline.domainrun import DomainRun, TreeReader
+from agent.pipeline.metlists import met_list_of
 from agent.pipeline.redirects import merge_redirects
 from agent.pipeline.removal import own_files, own_paths, removed_arcs, without
 from agent.pipeline.seentree import SeenTree, crawl_before, seen_part
@@ -110,7 +111,8 @@ class Publisher:
         tree = without(run.store, tree, removed)
         run.arcs["removed"] = len(removed)
         merged = merge_redirects(run, tree, seen_tree, seen_before, complete=complete)
-        return Published(self._swap(merged.tree, merged.seen, complete), complete, reason)
+        met = run.store.write_blob(met_list_of(run, merged.seen, merged.met))
+        return Published(self._swap(merged.tree, merged.seen, met, complete), complete, reason)
 
     def _count_not_modified(self) -> None:
         """Count the documents that a server did not send again. If one is gone meanwhile, the crawl is not complete."""
@@ -254,8 +256,8 @@ class Publisher:
 
     # -- the swap ------------------------------------------------------------------------------------------------
 
-    def _swap(self, tree: str, seen_tree: str, complete: bool) -> str:
-        """Publish the state `tree`, of which the publication saw `seen_tree`."""
+    def _swap(self, tree: str, seen_tree: str, met: str, complete: bool) -> str:
+        """Publish the state `tree`, of which the publication saw `seen_tree`, and met unchanged what `met` lists."""
         run, store = self._run, self._run.store
         archive = run.job.archive
         commit_additions(archive, run.domain)  # so that little work is left under the lock
@@ -278,10 +280,12 @@ class Publisher:
                 held=run.job.publication.is_held,
                 seen=seen,
                 errors=run.errors or self._errors > 0,
+                met=met,
             )
             seconds = int((run.tag.crawl_time if run.job.sources else run.job.begun).timestamp())
             commit = store.write_commit(tree, [parent] if parent else [], str(message), COMMITTER, seconds)
-            store.update_refs(self._ref_updates(commit, main, seen, seen_tree if complete else None))
+            updates = self._ref_updates(commit, main, seen, seen_tree if complete else None)
+            store.update_refs([*updates, RefUpdate(run.tag.met_ref, met, store.ref(run.tag.met_ref))])
             turn.publish()
         return commit
 

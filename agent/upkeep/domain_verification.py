@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 from webarcfs.archive.commit import progress
 from webarcfs.archive.commit.progress import ADDITIONS
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.repository import CRAWLS, FORMS, MAIN, PUBLICATIONS, SEEN, Repository
-from webarcfs.archive.history import sequence
+from webarcfs.archive.git.repository import CRAWLS, FORMS, MAIN, MET, PUBLICATIONS, SEEN, Repository
+from webarcfs.archive.history import met_lists, sequence
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, WebarcError
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, CommitTag, parse_compact_time
@@ -51,11 +53,13 @@ def read_refs(store: Repository, name: str) -> Domain:
             domain.findings.append(f"{CRAWLS}{time}: {error}")
     if domain.refs and domain.main != domain.refs[max(domain.refs)]:
         domain.findings.append(f"{MAIN} is not where the newest crawl's ref is, {CRAWLS}{max(domain.refs)}")
-    alone = (time for time in store.ref_names(SEEN) if time not in domain.refs)
-    domain.findings += [f"{SEEN}{time}: there is no crawl of that time" for time in alone]
+    for kind in (SEEN, MET):
+        alone = (time for time in store.ref_names(kind) if time not in domain.refs)
+        domain.findings += [f"{kind}{time}: there is no crawl of that time" for time in alone]
     looks: tuple[tuple[str, Callable[[str], object]], ...] = (
         (PUBLICATIONS, store.entries),
         (SEEN, store.entries),
+        (MET, partial(met_lists.read, store)),
         (FORMS, store.entries),
         (ADDITIONS, partial(progress.number, store)),
     )
@@ -91,6 +95,10 @@ def _read_crawl(domain: Domain, time: str, target: str) -> None:
     if commit.message.seen != (kept or ""):
         saw = commit.message.seen or "all of it"
         raise Damaged(f"its publication saw {saw}, and {tag.seen_ref} is {kept or 'gone'}")
+    listed = domain.store.ref(tag.met_ref)
+    if commit.message.met != (listed or ""):
+        named = commit.message.met or "none"
+        raise Damaged(f"its list of what it met unchanged is {named}, and {tag.met_ref} is {listed or 'gone'}")
 
 
 def fsck(store: Repository) -> Iterator[str]:
@@ -163,6 +171,28 @@ def redirects(domain: Domain, sound: str | None) -> Iterator[str]:
         except Damaged as error:
             domain.redirects = None
             yield f"/{path}: {error}"
+
+
+def met(domain: Domain, sound: str | None) -> Iterator[str]:
+    """Check that the list of what each crawl met unchanged is of the URLs that its publication saw.
+
+    With `sound`, a commit that was checked before, only the lists of later publications are read.
+    """
+    store = domain.store
+    checked = 0
+    if sound is not None:
+        with suppress(Damaged):
+            checked = domain.sequence.get(str(store.commit(sound).message.tag), 0)
+    for time, target in domain.refs.items():
+        crawl = sequence.crawl_commit(store, target)
+        if crawl is None or crawl.message.sequence <= checked:
+            continue
+        try:
+            if (found := met_lists.of_crawl(store, crawl)) is not None:
+                for part in (met_lists.met_arcs, met_lists.met_redirects):
+                    deque(part(store, crawl, found), 0)
+        except Damaged as error:
+            yield f"{MET}{time}: {error}"
 
 
 def _faults(domain: Domain, tree: str, folder: str, fields: dict[str, str]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from agent.indexing import fulltext
 from agent.jobfolder import folders
 from agent.jobfolder.names import publication_of
 from agent.system import jsonfile
-from agent.upkeep.domain_verification import Domain, documents, fsck, history, read_refs, redirects
+from agent.upkeep.domain_verification import Domain, documents, fsck, history, met, read_refs, redirects
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.commit.progress import marks as marks_of
 from webarcfs.archive.config import directory
@@ -120,6 +120,7 @@ def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) ->
         yield from history(domain)
         yield from documents(domain, sound)
         yield from redirects(domain, sound)
+        yield from met(domain, sound)
     except WebarcError as error:
         yield str(error)
 

@@ -89,7 +89,7 @@ def test_a_redirect_is_kept_and_an_unchanged_crawl_writes_nothing(archive: Archi
     again = crawl(archive, led.url())
     assert counts(again) == {"unchanged": 1}
     assert (tree(archive, led.host), times(archive, led.host)) == (before, when)
-    assert count_stored(archive, led.host) == stored + 1  # the commit
+    assert count_stored(archive, led.host) == stored + 2  # the commit, and when it met them
     with Database(archive.database) as database:
         assert len(list(database.captures(f"/{led.host}/old"))) == 1
     assert is_sound(archive)
@@ -206,7 +206,7 @@ def test_what_a_publication_saw_has_its_redirects_alone(archive: Archive, led: S
     assert saw == {"home": {led.url("/old")}, "other": {led.url("/other")}}
     before = count_stored(archive, led.host)
     crawl(archive, led.url("/other"), name="other", depth=0)
-    assert count_stored(archive, led.host) == before + 1  # the commit
+    assert count_stored(archive, led.host) == before + 2  # the commit, and when it met them
     assert is_sound(archive)
 
 

@@ -31,6 +31,8 @@ CRAWLS = "refs/crawls/"
 PUBLICATIONS = "refs/publications/"
 #: Prefix, followed by the time of a crawl: the tree that its publication saw, if less than the crawl's commit contains.
 SEEN = "refs/seen/"
+#: Prefix, followed by the time of a crawl: the list of what it met unchanged (`webarcfs.archive.model.met_list`).
+MET = "refs/met/"
 #: Prefix of derived forms of documents.
 FORMS = "refs/forms/"
 INCOMING = "refs/incoming/"

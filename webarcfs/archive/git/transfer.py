@@ -14,10 +14,10 @@ from pathlib import Path
 
 from webarcfs.archive.git import git_command, leftlocks
 from webarcfs.archive.git.git_command import reason
-from webarcfs.archive.git.repository import CRAWLS, FORMS, INCOMING, PUBLICATIONS, SEEN, Repository
+from webarcfs.archive.git.repository import CRAWLS, FORMS, INCOMING, MET, PUBLICATIONS, SEEN, Repository
 
 #: The refs to copy: all but scratch refs of publications under way.
-_REFS = tuple(f"{each}*" for each in ("refs/heads/", CRAWLS, PUBLICATIONS, SEEN, FORMS, "refs/additions/"))
+_REFS = tuple(f"{each}*" for each in ("refs/heads/", CRAWLS, PUBLICATIONS, SEEN, MET, FORMS, "refs/additions/"))
 #: From this number of packs on, the small ones are merged.
 _MANY_PACKS = 20
 

@@ -99,9 +99,10 @@ def _missing(store: Repository, tag: CommitTag, number: int) -> list[RefUpdate]:
     elif parent == (head.oid if head else None):
         # An import of older captures follows another snapshot, and does not move main.
         updates.append(RefUpdate(MAIN, target, parent))
-    seen = store.ref(tag.seen_ref)
-    if crawl.message.seen and crawl.message.seen != seen:
-        updates.append(RefUpdate(tag.seen_ref, crawl.message.seen, seen))
+    for ref, named in ((tag.seen_ref, crawl.message.seen), (tag.met_ref, crawl.message.met)):
+        now = store.ref(ref)
+        if named and named != now:
+            updates.append(RefUpdate(ref, named, now))
     return updates
 
 

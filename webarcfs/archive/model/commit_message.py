@@ -1,9 +1,9 @@
 """The message and trailers of a domain's commits. Pure (/Ar-8/).
 
 The first line is the commitTag. A crawl's commit has the trailers Publication, Complete, Sequence, Job; for imports,
-Source; `Release: held` if readers may not see it at once; and Seen, the tree that the publication saw, if less than the
-commit's. `Errors: kept` says that error pages are archived in this state or an earlier one. A commit of additions has
-an `Added` for each file, and a `Journal` for each of their logs.
+Source; `Release: held` if readers may not see it at once; Seen, the tree that the publication saw, if less than the
+commit's; and Met, the blob of the list of what it met unchanged. `Errors: kept` says that error pages are archived in
+this state or an earlier one. A commit of additions has an `Added` for each file, a `Journal` for each of their logs.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _PLAIN = re.compile(r"[ !#-\[\]-~]*")
 class CrawlMessage:
     """The message of a crawl's commit. `sequence` counts the publications of the whole archive.
 
-    `job` is the name of the job, `seen` the tree that its publication saw, empty if it saw the whole state; `held` says
-    that readers may not see it as soon as it is published.
+    `job` is the name of the job, `seen` the tree that its publication saw, empty if it saw the whole state, `met` the
+    list of what it met unchanged; `held` says that readers may not see it as soon as it is published.
     """
 
     tag: CommitTag
@@ -40,6 +40,7 @@ class CrawlMessage:
     held: bool = False
     seen: str = ""
     errors: bool = False
+    met: str = ""
 
     def __str__(self) -> str:
         lines = [
@@ -51,6 +52,7 @@ class CrawlMessage:
             *([f"Job: {self.job}"] if self.job else []),
             *(["Release: held"] if self.held else []),
             *([f"Seen: {self.seen}"] if self.seen else []),
+            *([f"Met: {self.met}"] if self.met else []),
             *(["Errors: kept"] if self.errors else []),
             *(f"Source: sha256:{digest}" for digest in self.sources),
         ]
@@ -127,6 +129,11 @@ class Message:
     def seen(self) -> str:
         """The tree of this state that its publication saw; empty if it saw all of it, or for layout 1."""
         return "".join(self.all("Seen")[:1])
+
+    @property
+    def met(self) -> str:
+        """The blob of the list of what the crawl met unchanged; empty before layout 3."""
+        return "".join(self.all("Met")[:1])
 
     @property
     def has_errors(self) -> bool:

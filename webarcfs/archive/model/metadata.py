@@ -94,6 +94,11 @@ class CommitTag:
         """The ref of the tree that this crawl's publication saw, if less than the crawl's state."""
         return f"refs/seen/{compact_time(self.crawl_time)}"
 
+    @property
+    def met_ref(self) -> str:
+        """The ref of the list of what this crawl met unchanged."""
+        return f"refs/met/{compact_time(self.crawl_time)}"
+
     @classmethod
     @lru_cache(_REMEMBERED)
     def parse(cls, text: str) -> CommitTag:

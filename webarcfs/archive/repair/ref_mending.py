@@ -20,7 +20,8 @@ from pathlib import Path
 from webarcfs.archive.commit import progress
 from webarcfs.archive.commit.progress import ADDITIONS
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import CRAWLS, FORMS, INCOMING, MAIN, PUBLICATIONS, SEEN, Commit, Repository
+from webarcfs.archive.git.repository import CRAWLS, FORMS, INCOMING, MAIN, MET, PUBLICATIONS, SEEN, Commit, Repository
+from webarcfs.archive.history import met_lists
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.history.sequence import crawl_commit
 from webarcfs.archive.model.errors import Damaged, WebarcError
@@ -35,9 +36,9 @@ _OID = 40
 _MOST_WRONG = 2  # characters of a ref's name that may be damaged
 #: In packed-refs, the id precedes this by so many characters.
 _NAME = " refs/"
-_OURS = (CRAWLS, PUBLICATIONS, SEEN, FORMS, ADDITIONS, INCOMING)
+_OURS = (CRAWLS, PUBLICATIONS, SEEN, MET, FORMS, ADDITIONS, INCOMING)
 #: Refs that a crawl or recover makes again.
-_DERIVED = (PUBLICATIONS, SEEN, FORMS, ADDITIONS, INCOMING)
+_DERIVED = (PUBLICATIONS, SEEN, MET, FORMS, ADDITIONS, INCOMING)
 _HEADER_WORDS = ("pack-refs", "peeled", "sorted")
 _ID = re.compile(r"[0-9a-f]{40}")
 _GOOD_NAME = re.compile(r"refs/[^\x00-\x20\x7f]+")
@@ -80,6 +81,8 @@ class Refs:
                 return self._store.commit(oid).message.tag.ref == name
             if name.startswith((PUBLICATIONS, SEEN, FORMS)):
                 self._store.entries(oid)
+            elif name.startswith(MET):
+                met_lists.read(self._store, oid)
             elif name.startswith(ADDITIONS):
                 progress.number(self._store, oid)
             else:
@@ -104,11 +107,11 @@ class Refs:
         for name, text in list(self._broken.items()):
             if name.startswith(CRAWLS) and not _ID.fullmatch(text):
                 self._tell_crawl(name)
-        seen = self._seen()
-        for name in [name for name in self._right if name.startswith(SEEN) and name not in seen]:
-            if CRAWLS + name.removeprefix(SEEN) not in self._broken:
+        beside = self._beside_crawls()
+        for name in [name for name in self._right if name.startswith((SEEN, MET)) and name not in beside]:
+            if CRAWLS + name.rpartition("/")[2] not in self._broken:
                 self._drop(name)
-        for name, oid in seen.items():
+        for name, oid in beside.items():
             self._settle(name, oid)
         self._rename({PUBLICATIONS + each for each in publications} | {ADDITIONS + each for each in done})
         for name in list(self._broken):
@@ -199,15 +202,18 @@ class Refs:
                 }
         return newest, publications, done
 
-    def _seen(self) -> dict[str, str]:
-        """Return the readable trees in crawls' trailers Seen, each by its ref."""
-        found = {}
+    def _beside_crawls(self) -> dict[str, str]:
+        """Return the readable trees and lists in crawls' trailers Seen and Met, each by its ref."""
+        found: dict[str, str] = {}
         for name, oid in self._right.items():
             if name.startswith(CRAWLS):
                 with suppress(WebarcError):
                     crawl = crawl_commit(self._store, oid)
-                    if crawl is not None and crawl.message.seen and self._fits(SEEN, crawl.message.seen):
-                        found[crawl.message.tag.seen_ref] = crawl.message.seen
+                    if crawl is None:
+                        continue
+                    tag, message = crawl.message.tag, crawl.message
+                    named = {tag.seen_ref: message.seen, tag.met_ref: message.met}
+                    found |= {ref: target for ref, target in named.items() if target and self._fits(ref, target)}
         return found
 
     def _tell_crawl(self, name: str) -> None:
@@ -227,8 +233,8 @@ class Refs:
             pass  # reported already
         elif name.startswith(ADDITIONS) and log in done:
             self._settle(name, self._store.write_blob(progress.body(done[log])))
-        elif name.startswith((ADDITIONS, INCOMING, SEEN)):
-            self._drop(name)  # finished work is repeated, and dropped again; no crawl names such a tree
+        elif name.startswith((ADDITIONS, INCOMING, SEEN, MET)):
+            self._drop(name)  # finished work is repeated, and dropped again; no crawl names such a tree or list
         elif not _GOOD_NAME.fullmatch(name):
             self._drop(name)
             self.left.append(f"{PACKED}: of a line only {name!a} can be read, and it is removed")

@@ -1,0 +1,7 @@
+-- The answers of a domain that the archive had already, by ARC, in the order of a tree (git sorts a folder as if its name ended in a
+-- slash), and beside them those of other URLs at the same place with the same bytes. Not those in whose place something else stays.
+SELECT arc, url, captured, status, result = 'duplicate' AS is_duplicate FROM url
+ WHERE domain = :domain AND arc <> ''
+   AND (result = 'unchanged' AND NOT instr(',' || note || ',', ',older,') AND NOT instr(',' || note || ',', ',error-held,')
+        OR result = 'duplicate' AND instr(',' || note, ',same-as:'))
+ ORDER BY arc || '/', id;
