@@ -4,21 +4,28 @@
 # ruff: noqa: PTH109
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.mount.conftest import PAGES, Mounter
+from tests.mount.conftest import PAGES, Desk, Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import Mounted
 from tests.support.users import Other
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.addition import ArcVersion
+from webarcfs.archive.model.errors import NotFound, NotPermitted
+from webarcfs.mount.adapters import refusals
+from webarcfs.mount.adapters.refusals import REFUSED, Refusals
+from webarcfs.mount.writing.writer import Opened
 
 pytestmark = pytest.mark.mount
 
@@ -175,3 +182,115 @@ def test_other_users(site: Mounted, other_user: Other) -> None:
     done = other_user.run(other_user.python, "-c", AS_OTHER_USER, site / f"{DOMAIN}/index.html")
     # chmod, chown and times are the owner's alone: the kernel says EPERM by itself.
     assert done.stdout.strip() == str(dict.fromkeys(("chmod", "chown", "utimens"), errno.EPERM)), done.stderr
+
+
+def refused(folder: Path) -> str:
+    """The last reason in a folder, without its time."""
+    return os.getxattr(folder, REFUSED).decode().partition(" ")[2]
+
+
+def no_reason(folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        os.getxattr(folder, REFUSED)
+        return False
+    return REFUSED not in os.listxattr(folder)
+
+
+def test_why_a_name_is_refused(desk: Desk) -> None:
+    """S-getxattr-4, S-listxattr-1, S-log-3"""
+    arc, other = desk.arc(), desk.arc()
+    assert no_reason(arc)
+    (arc / "sub").mkdir()
+    assert number_of(create, arc / "none/x") == errno.ENOENT
+    assert no_reason(arc)
+    assert number_of(create, arc / "data.json") == errno.EPERM
+    assert refused(arc) == refused(arc / "sub") == "data.json: 'data.json' is a name that ARCs keep for themselves"
+    assert REFUSED in os.listxattr(arc)
+    assert number_of(create, arc / "sub/4913") == errno.EPERM
+    assert refused(arc).startswith("sub/4913: '4913' is what an editor leaves behind")
+    (arc / "notes.txt").write_bytes(b"1")
+    assert number_of(lambda path: path.rename(arc / "data.html"), arc / "notes.txt") == errno.EPERM
+    assert refused(arc) == "data.html: 'data.html' is there"
+    assert number_of(Path.unlink, arc / "data.html") == errno.EPERM
+    assert refused(arc).startswith("data.html: what is archived is never changed")
+    assert number_of(os.mkfifo, os.fsencode(arc) + b"/p\xff") == errno.EPERM  # type: ignore[arg-type]
+    assert b" p\xff: " in os.getxattr(arc, REFUSED)
+    assert no_reason(other)
+    assert "refused: create" in (log := (desk.archive.root / "log/mount.log").read_text("utf-8", "surrogateescape"))
+    assert f"{arc.relative_to(desk.mounted.point)}/data.json'" in log
+    assert "keep for themselves" in log
+
+
+@pytest.mark.parametrize("how", ["close", "write", "fsync"])
+def test_why_data_xml_is_refused(desk: Desk, how: str) -> None:
+    """S-getxattr-4: where the reason comes late, and is the parser's."""
+    arc = desk.arc()
+    fd = os.open(arc / "data.xml", os.O_WRONLY | os.O_APPEND | (os.O_SYNC if how == "write" else 0))
+    try:
+        number = number_of(lambda _: os.write(fd, b"<half>"), arc)
+        if how == "fsync":
+            number = number_of(lambda _: os.fsync(fd), arc)
+    finally:
+        closed = number_of(lambda _: os.close(fd), arc)
+    assert errno.EINVAL in (number, closed)
+    assert refused(arc).startswith("data.xml: ")
+    assert "half" in refused(arc)
+
+
+def test_why_it_is_refused_outside_of_arcs(desk: Desk) -> None:
+    """S-getxattr-4: the root, a domain, `.schemas`; nothing in history."""
+    point, domain = desk.mounted.point, desk.mounted / DOMAIN
+    for folder in (point, domain):
+        assert number_of(create, folder / "new") == errno.EPERM
+        assert refused(folder).startswith("new: what is archived is never changed; new files are made in")
+    schemas = point / ".schemas"
+    assert number_of(create, schemas / "a b") == errno.EINVAL
+    assert refused(schemas).startswith("a b: 'a b' is no name for a schema")
+    assert number_of(lambda path: path.write_bytes(b"<x/>"), schemas / "x.xsd") == errno.EINVAL
+    assert refused(schemas).startswith("x.xsd: ")
+    old = point / ".snapshots" / DOMAIN
+    assert number_of(create, old / "new") == errno.EROFS
+    assert no_reason(old)
+
+
+ANOTHER = """
+import os, sys
+try:
+    print(os.getxattr(sys.argv[1], "user.webarc.refused"))
+except OSError as error:
+    print(error.errno, "user.webarc.refused" in os.listxattr(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+def test_a_reason_is_its_users(desk: Desk, other_user: Other) -> None:
+    """S-getxattr-4"""
+    arc = desk.arc()
+    assert number_of(create, arc / "data.json") == errno.EPERM
+    done = other_user.run(other_user.python, "-c", ANOTHER, arc)
+    assert done.stdout.strip() == f"{errno.ENODATA} False", done.stderr
+
+
+def test_refusals_are_bounded(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S-getxattr-4, S-log-3: by number, length and rate; one line each, whatever is quoted."""
+    seconds = [100.0]
+    monkeypatch.setattr(refusals.time, "monotonic", lambda: seconds[0])
+    caplog.set_level("INFO")
+    noted = Refusals()
+
+    def place(number: int) -> Opened:
+        return Opened(SimpleNamespace(place=ArcVersion("a.example", f"{number}", "t"), path="x"))  # type: ignore[arg-type]
+
+    for number in range(refusals.MOST + 500):
+        noted.note("write", 1, (place(number), ""), NotPermitted("one\ntwo" + "x" * 10_000))
+    noted.note("write", 1, (place(0), ""), NotFound("none"))
+    noted.note("write", 1, (place(0), ""), AssertionError("a fault of ours"))
+    kept = noted._reasons
+    assert len(kept) == refusals.MOST
+    assert ("/a.example/1499", 1) in kept and ("/a.example/0", 1) not in kept
+    assert max(map(len, kept.values())) < refusals.LONGEST + 100
+    assert len(caplog.messages) == refusals.BURST
+    assert not any("\n" in line for line in caplog.messages)
+    seconds[0] += 1
+    noted.note("write", 1, (place(0), ""), NotPermitted("no"))
+    assert caplog.messages[-1].endswith(": no; 1480 more before it")

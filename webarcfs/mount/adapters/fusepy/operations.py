@@ -31,8 +31,10 @@ from webarcfs.archive.model.errors import (
 )
 from webarcfs.mount.adapters.binding import PID, AdapterContext
 from webarcfs.mount.adapters.errno_map import errno_for
+from webarcfs.mount.adapters.refusals import REFUSED, Refusals
 from webarcfs.mount.adapters.request_stats import STATS
 from webarcfs.mount.adapters.slow_requests import SlowRequests
+from webarcfs.view.caller import Caller
 from webarcfs.view.content import Content
 from webarcfs.view.node import Attrs, File, Folder, Node, NodeKind
 from webarcfs.view.tree.root import Tree
@@ -68,6 +70,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
         self._tree: Tree = mount.tree
         self._handles: dict[int, Handle] = {}
         self._numbers = itertools.count(1)
+        self._refusals = Refusals()
         self._slow = SlowRequests(lambda path: str(path or "an open file"))
 
     def __call__(self, op: str, *args: Any) -> Any:
@@ -78,9 +81,13 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
                 self._mount.requests.count(op)
             return getattr(self, op)(*args)
         except BaseException as error:
+            self._note_refusal(op, args, error)
             raise fuse.FuseOSError(errno_for(error, op, where)) from None
         finally:
             self._slow.note(op, where, begun)
+
+    def _note_refusal(self, op: str, args: tuple[Any, ...], error: BaseException) -> None:
+        """Note why an operation that writes failed, for its user."""
 
     def init(self, _path: str) -> None:
         self._mount.live(None, None)
@@ -138,7 +145,8 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
         return 0
 
     def listxattr(self, path: str) -> list[str]:
-        return list(self._tree.find(path).xattrs())
+        node = self._tree.find(path)
+        return [*node.xattrs(), *[REFUSED] * (self._refusals.of(node, caller().uid) is not None)]
 
     def getxattr(self, path: str, name: str) -> bytes:
         node = self._tree.find(path)
@@ -149,7 +157,7 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
             return b"%d" % os.getpid()
         if node is self._tree.root and name == STATS and self._mount.requests:
             return str(self._mount.requests).encode()
-        value = node.xattrs().get(name)
+        value = self._refusals.of(node, caller().uid) if name == REFUSED else node.xattrs().get(name)
         if value is None:
             raise NoAttribute(name)
         return value
@@ -220,3 +228,9 @@ class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
             "st_ctime": time,
             "st_atime": time,
         }
+
+
+def caller() -> Caller:
+    """Return the user of the process that sent the request of this thread."""
+    uid, gid, _pid = fuse.fuse_get_context()
+    return Caller(uid, gid)

@@ -7,23 +7,25 @@ simply waits for the journal, where the low-level adapter replies later.
 # ruff: noqa: D102 # the methods are fusepy's operations; SEMANTICS.md specifies their answers
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from typing import Any
 
-import fuse
-
-from webarcfs.archive.model.errors import NotSupported
+from webarcfs.archive.model.errors import NotSupported, WebarcError
 from webarcfs.mount.adapters.binding import AdapterContext
-from webarcfs.mount.adapters.fusepy.operations import Handle, Operations
+from webarcfs.mount.adapters.fusepy.operations import Handle, Operations, caller
 from webarcfs.mount.writing.draft import DraftFile
 from webarcfs.mount.writing.service import Additions
 from webarcfs.mount.writing.writer import Opened, Writer
-from webarcfs.view.caller import Caller
 from webarcfs.view.node import Node
 
 #: Flags by which libfuse creates a file for mknod(2); the kernel never sends exactly these.
 _MKNOD = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+#: Operations that write, by what their arguments are about: an open file, a new or old name, a node.
+_OF_HANDLE = frozenset(("write", "flush", "fsync", "release", "truncate"))
+_OF_NAME = frozenset(("create", "mkdir", "mknod", "symlink", "link", "unlink", "rmdir", "rename"))
+_OF_NODE = frozenset(("open", "truncate", "fsyncdir", "chmod", "chown", "utimens", "setxattr", "removexattr"))
 
 
 class WritingOperations(Operations):
@@ -38,26 +40,37 @@ class WritingOperations(Operations):
     def _writer(self) -> Writer:
         return self._additions.ready()
 
+    def _note_refusal(self, op: str, args: tuple[Any, ...], error: BaseException) -> None:
+        opened = self._opened.get(args[-1].fh) if op in _OF_HANDLE and hasattr(args[-1], "fh") else None
+        with contextlib.suppress(WebarcError):  # what it is about is no longer there
+            if opened is not None:
+                self._refusals.note(op, opened.draft.maker.uid, (opened, ""), error)
+            elif op in _OF_NAME:
+                folder, _, name = args[op == "rename"].rpartition("/")
+                self._refusals.note(op, caller().uid, (self._tree.find(folder), name), error)
+            elif op in _OF_NODE and args[0] is not None:
+                self._refusals.note(op, caller().uid, (self._tree.find(args[0]), ""), error)
+
     # -- names -------------------------------------------------------------------------------------------------------
 
     def create(self, path: str, _mode: int, fi: Any) -> int:  # type: ignore[override]
         folder, _slash, name = path.rpartition("/")
         made = fi.flags == _MKNOD  # libfuse closes it at once
-        opened, node = (self._writer.make if made else self._writer.create)(self._looked_up(folder), name, _caller())
+        opened, node = (self._writer.make if made else self._writer.create)(self._looked_up(folder), name, caller())
         if made:
             self._writer.confirm(opened)
         return self._keep(opened, node, fi)
 
     def mkdir(self, path: str, _mode: int) -> None:
         folder, _slash, name = path.rpartition("/")
-        self._writer.names.mkdir(self._looked_up(folder), name, _caller())
+        self._writer.names.mkdir(self._looked_up(folder), name, caller())
 
     def rename(self, old: str, new: str) -> None:
         (folder, _, name), (target, _, new_name) = old.rpartition("/"), new.rpartition("/")
-        self._writer.names.rename((self._tree.find(folder), name), (self._tree.find(target), new_name), 0, _caller())
+        self._writer.names.rename((self._tree.find(folder), name), (self._tree.find(target), new_name), 0, caller())
 
     def _may_change(self, path: str, *_: Any) -> None:
-        self._writer.names.may_change(self._tree.find(path), _caller())
+        self._writer.names.may_change(self._tree.find(path), caller())
 
     chmod = chown = utimens = _may_change
 
@@ -73,7 +86,7 @@ class WritingOperations(Operations):
 
     def _draft(self, node: Node) -> Node:
         """Return the draft of a version whose maker has it open for writing; else the node itself."""
-        return self._writer.open_draft(node, _caller()) or node
+        return self._writer.open_draft(node, caller()) or node
 
     def setxattr(self, path: str, name: str, *_: Any) -> None:
         node = self._tree.find(path)
@@ -92,7 +105,7 @@ class WritingOperations(Operations):
         if fi.flags & os.O_ACCMODE == os.O_RDONLY:
             raise node.refusal()
         node = self._draft(node)
-        return self._keep(self._writer.open(node, fi.flags, _caller()), node, fi)
+        return self._keep(self._writer.open(node, fi.flags, caller()), node, fi)
 
     def read(self, path: str, size: int, offset: int, fi: Any) -> bytes:
         opened = self._opened.get(fi.fh)
@@ -146,8 +159,3 @@ class WritingOperations(Operations):
         self._opened[fi.fh] = opened
         fi.direct_io = 1
         return 0
-
-
-def _caller() -> Caller:
-    uid, gid, _pid = fuse.fuse_get_context()
-    return Caller(uid, gid)

@@ -69,11 +69,15 @@ class FileInfoShim:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of request: the operation's name, its parser, and the undo for an answer that the kernel rejects."""
+    """A kind of request: the operation's name, its parser, and the undo for an answer that the kernel rejects.
+
+    `about` reads the name and the handle of one that writes.
+    """
 
     name: str
     ask: Callable[[memoryview, int], Any]
     undone: Callable[[bytes], None] | None
+    about: Callable[[memoryview], tuple[bytes, int]] | None
 
 
 class FastPath:
@@ -114,7 +118,7 @@ class FastPath:
                 35: ("create", self._create),
             }
         self._kinds = {
-            opcode: _Kind(name, ask, getattr(operations, f"{name}_undone", None))
+            opcode: _Kind(name, ask, getattr(operations, f"{name}_undone", None), _ABOUT.get(name))
             for opcode, (name, ask) in asked.items()
         }
 
@@ -133,12 +137,29 @@ class FastPath:
                 self._count(kind.name)
             answer = kind.ask(request, inode)
             if isinstance(answer, DeferredReply):
-                answer.start(lambda found: self._late(lambda: self._finish(unique, kind, found, inode, begun)))
+                note = self._noting(kind, request, inode)
+                answer.start(lambda found: self._late(lambda: self._finish(unique, kind, note(found), inode, begun)))
                 return True
         except BaseException as error:
+            self._noting(kind, request, inode)(error)
             answer = errno_for(error, kind.name, inode)
         self._finish(unique, kind, answer, inode, begun)
         return True
+
+    def _noting(self, kind: _Kind, request: memoryview, inode: int) -> Callable[[Answer], Answer]:
+        """Return a function that notes a refusal, and returns the answer. It runs when the buffer is used again."""
+        if kind.about is None:
+            return lambda answer: answer
+        uid = _HEADER.unpack_from(request)[4]
+        name, handle = kind.about(request)
+        operations, operation = self._operations, kind.name
+
+        def note(answer: Answer) -> Answer:
+            if isinstance(answer, BaseException):
+                operations.refused(operation, uid, (inode, name, handle), answer)
+            return answer
+
+        return note
 
     def _unanswered(self, request: memoryview, opcode: int, inode: int) -> bool:
         """Handle a request that needs no answer; return False if it is libfuse's."""
@@ -218,5 +239,23 @@ class FastPath:
         return self._operations.flush(inode, FileInfoShim(0, _NUMBER.unpack_from(request, _BODY)[0]))
 
     def _getxattr(self, request: memoryview, inode: int) -> Any:
-        name = bytes(request[_BODY + _NAMED : _HEADER.unpack_from(request)[0] - 1])
-        return self._operations.getxattr(inode, name, _FLAGS.unpack_from(request, _BODY)[0])
+        length, _, _, _, uid, gid = _HEADER.unpack_from(request)
+        name = bytes(request[_BODY + _NAMED : length - 1])
+        return self._operations.getxattr(Caller(uid, gid), inode, name, _FLAGS.unpack_from(request, _BODY)[0])
+
+
+def _about_create(request: memoryview) -> tuple[bytes, int]:
+    return bytes(request[_BODY + _CREATED : _HEADER.unpack_from(request)[0] - 1]), 0
+
+
+def _about_handle(request: memoryview) -> tuple[bytes, int]:
+    return b"", _NUMBER.unpack_from(request, _BODY)[0]
+
+
+#: Operation that writes → how to read the name and the handle that it is about.
+_ABOUT: Final[Mapping[str, Callable[[memoryview], tuple[bytes, int]]]] = {
+    "create": _about_create,
+    "flush": _about_handle,
+    "open": lambda _: (b"", 0),
+    "write": _about_handle,
+}

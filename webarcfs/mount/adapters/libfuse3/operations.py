@@ -20,7 +20,9 @@ from typing import Any, ClassVar
 
 from webarcfs.archive.model.errors import Exists, IsADirectory, NoAttribute, NotALink, NotFound, NotSupported
 from webarcfs.mount.adapters.binding import PID, AdapterContext
+from webarcfs.mount.adapters.libfuse3.refused_requests import Subject
 from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
+from webarcfs.mount.adapters.refusals import REFUSED, Refusals
 from webarcfs.mount.adapters.request_stats import STATS
 from webarcfs.mount.kernel import protocol
 from webarcfs.mount.kernel.handleless_reads import OpenContents
@@ -36,7 +38,7 @@ from webarcfs.view.tree.root import Table, Tree
 from webarcfs.view.tree.symlink import Symlink
 
 #: Operations whose first argument is the caller.
-CALLED = frozenset(("create", "mkdir", "mknod", "open", "rename", "setattr"))
+CALLED = frozenset(("create", "getxattr", "listxattr", "mkdir", "mknod", "open", "rename", "setattr"))
 
 #: The answer to open where no handle is needed: the inode identifies the version.
 _OPENED = protocol.opened(0, protocol.KEEP_CACHE | protocol.NOFLUSH)
@@ -63,6 +65,7 @@ class Operations:
         self._numbers = itertools.count(1)
         self._handles: dict[int, Content] = {}
         self._kept = OpenContents()
+        self._refusals = Refusals()
         # Called before work that may take long: another thread then receives requests.
         self._hand_over: Callable[[], None] = hand_over or _go_on
 
@@ -185,20 +188,26 @@ class Operations:
     def statfs(self, _inode: int) -> bytes:
         return protocol.statfs(os.statvfs(self._mount.archive.root))
 
-    def getxattr(self, inode: int, name: bytes, size: int) -> bytes | int:
+    def getxattr(self, caller: Caller, inode: int, name: bytes, size: int) -> bytes | int:
         text = os.fsdecode(name)
         node = self._inodes.node(inode)
         if not text.startswith("user."):
             # After this answer, ls and cp stop asking for access control lists and capabilities.
             raise NotSupported(text)
         value = self._of_root(text) if node is self._mount.tree.root else None
+        value = self._refusals.of(node, caller.uid) if text == REFUSED else value
         value = node.xattrs().get(text) if value is None else value
         if value is None:
             raise NoAttribute(text)
         return _sized(value, size)
 
-    def listxattr(self, inode: int, size: int) -> bytes | int:
-        return _sized(b"".join(os.fsencode(name) + b"\0" for name in self._inodes.node(inode).xattrs()), size)
+    def listxattr(self, caller: Caller, inode: int, size: int) -> bytes | int:
+        node = self._inodes.node(inode)
+        names = [*node.xattrs(), *[REFUSED] * (self._refusals.of(node, caller.uid) is not None)]
+        return _sized(b"".join(os.fsencode(name) + b"\0" for name in names), size)
+
+    def refused(self, operation: str, uid: int, subject: Subject, error: BaseException) -> None:
+        """Note why a request that writes failed, for that user."""
 
     def _of_root(self, name: str) -> bytes | None:
         if name == PID:

@@ -21,6 +21,7 @@ from webarcfs.mount.adapters.errno_map import errno_for
 from webarcfs.mount.adapters.libfuse3 import library
 from webarcfs.mount.adapters.libfuse3.fast_path import FastPath
 from webarcfs.mount.adapters.libfuse3.operations import CALLED, Operations
+from webarcfs.mount.adapters.libfuse3.refused_requests import SUBJECTS
 from webarcfs.mount.adapters.libfuse3.request_turns import ReceiverTurn, SlowRequestWatcher
 from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
 from webarcfs.mount.adapters.libfuse3.write_operations import WritingOperations
@@ -34,6 +35,7 @@ from webarcfs.view.node import Folder
 
 #: Threads that receive requests, one at a time; the others wait for locks, git or the disk (request_turns.py).
 THREADS = 4
+_Found = bytes | int | BaseException
 #: The oldest protocol with all needed features (opendir without a request: Linux 5.1).
 _PROTOCOL = (7, 29)
 _NEEDED = library.CAP_NO_OPEN | library.CAP_NO_OPENDIR | library.CAP_READDIRPLUS
@@ -153,13 +155,29 @@ class Loop:
                 who = (Caller(*library.caller(request)),) if called else ()
                 answer = operation(*who, *arguments)
                 if isinstance(answer, DeferredReply):
-                    answer.start(lambda found: self._answer_late(lambda: finish_and_note(found)))
+                    note = self._noting(name, request, arguments)
+                    answer.start(lambda found: self._answer_late(lambda: finish_and_note(note(found))))
                     return
             except BaseException as error:
+                self._noting(name, request, arguments)(error)
                 answer = errno_for(error, name, arguments[0])
             finish_and_note(answer)
 
         return call
+
+    def _noting(self, name: str, request: int, arguments: tuple[Any, ...]) -> Callable[[_Found], _Found]:
+        """Return a function that notes a refusal, and returns the answer. The arguments end with the callback."""
+        read_subject = SUBJECTS.get(name)
+        if read_subject is None:
+            return lambda found: found
+        uid, subject = library.caller(request)[0], read_subject(*arguments)
+
+        def note(found: _Found) -> _Found:
+            if isinstance(found, BaseException):
+                self._operations.refused(name, uid, subject, found)
+            return found
+
+        return note
 
     def _finisher(self, name: str) -> Callable[[int, bytes | int | BaseException], None]:
         """Return a function that sends the answer to an operation, from any thread."""

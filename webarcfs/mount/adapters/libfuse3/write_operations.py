@@ -14,11 +14,12 @@ import stat
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from webarcfs.archive.model.errors import LookAgain, NotSupported
+from webarcfs.archive.model.errors import LookAgain, NotSupported, WebarcError
 from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.libfuse3 import library
 from webarcfs.mount.adapters.libfuse3.close_batches import CloseBatcher
 from webarcfs.mount.adapters.libfuse3.operations import Operations
+from webarcfs.mount.adapters.libfuse3.refused_requests import Subject
 from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
 from webarcfs.mount.kernel import protocol
 from webarcfs.mount.kernel.inode_table import Inodes
@@ -137,6 +138,17 @@ class WritingOperations(Operations):
 
     def removexattr(self, inode: int, *rest: Any) -> bytes:
         return self.setxattr(inode, *rest)
+
+    def refused(self, operation: str, uid: int, subject: Subject, error: BaseException) -> None:
+        inode, name, handle = subject
+        opened = self._opened.get(handle)
+        try:
+            where = self._inodes.node(inode) if opened is None else opened
+        except WebarcError:
+            return  # the kernel has forgotten it meanwhile
+        self._refusals.note(
+            operation, uid if opened is None else opened.draft.maker.uid, (where, os.fsdecode(name)), error
+        )
 
     # -- contents ----------------------------------------------------------------------------------------------------
 
