@@ -1,20 +1,12 @@
-"""The room speaks Memento (RFC 7089), a test for each of its rules; and clients of others work on it.
-
-Of the clients nothing is changed but the address that they ask.
-"""
+"""The room speaks Memento (RFC 7089), a test for each of its rules."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
-import requests
-from memento_client import MementoClient  # type: ignore[import-untyped]
-from requests.adapters import HTTPAdapter
-from wayback import WaybackClient, WaybackSession  # type: ignore[import-untyped]
-from waybackpy import WaybackMachineAvailabilityAPI, WaybackMachineCDXServerAPI  # type: ignore[import-untyped]
 
 from agent.indexing.recovery import recover
 from tests.support import archives
@@ -217,58 +209,3 @@ def test_head_is_get_without_a_body(room: Served) -> None:
         assert asked.headers.keys() - {"content-length", "transfer-encoding"} == got.headers.keys() - {
             "content-length", "transfer-encoding",
         }  # fmt: skip
-
-
-# -- clients of others -------------------------------------------------------------------------------------------------
-
-
-def test_a_memento_client_works(room: Served) -> None:
-    client = MementoClient(timegate_uri=f"{room.origin}/web/", check_native_timegate=False)
-    asked = f"{room.origin}/web/{digits(TIMES[3])}mp_/{HOME}"  # so that it asks nothing but the room
-    told = client.get_memento_info(asked, TIMES[1].astimezone(UTC).replace(tzinfo=None) + timedelta(hours=2))
-    assert told["original_uri"] == HOME
-    closest = told["mementos"]["closest"]
-    assert closest["uri"] == [f"{room.origin}/web/{digits(TIMES[1])}mp_/{HOME}"]
-    assert closest["datetime"] == TIMES[1].astimezone(UTC).replace(tzinfo=None)
-
-
-def test_waybackpy_works(room: Served) -> None:
-    server = WaybackMachineCDXServerAPI(HOME, user_agent="test", start_timestamp="2020", end_timestamp="2021")
-    server.endpoint = f"{room.origin}/cdx/search/cdx"
-    found = list(server.snapshots())
-    assert [each.timestamp for each in found] == [digits(TIMES[each]) for each in (0, 1, 3, 4)]
-    assert {each.original for each in found} == {HOME}
-    available = WaybackMachineAvailabilityAPI(HOME, "test")
-    available.endpoint = f"{room.origin}/wayback/available"
-    assert digits(TIMES[4]) in available.newest().archive_url
-
-
-class _Elsewhere(HTTPAdapter):
-    """Sends what is meant for the Wayback Machine to a room; the client sees what it asked."""
-
-    def __init__(self, room: Served) -> None:
-        super().__init__()
-        self._room = room
-
-    def send(self, request: requests.PreparedRequest, *args: object, **kwargs: object) -> requests.Response:
-        asked = request.url or ""
-        copy = request.copy()
-        copy.url = re.sub(r"^https?://web\.archive\.org", self._room.origin, asked)
-        response = super().send(copy, *args, **kwargs)  # type: ignore[arg-type]
-        response.url, response.request = asked, request
-        return response
-
-
-def test_a_wayback_client_works(room: Served) -> None:
-    session = WaybackSession(search_calls_per_second=0, memento_calls_per_second=0)
-    for scheme in ("http", "https"):
-        session.mount(f"{scheme}://web.archive.org", _Elsewhere(room))
-    with WaybackClient(session) as client:
-        found = list(client.search(HOME, match_type="exact"))
-        assert [each.timestamp.strftime("%Y%m%d%H%M%S") for each in found] == [
-            digits(TIMES[each]) for each in (0, 1, 3, 4)
-        ]
-        memento = client.get_memento(found[0])
-        assert memento.ok
-        assert b"one" in memento.content
-        assert memento.timestamp == found[0].timestamp

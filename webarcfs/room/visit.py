@@ -65,6 +65,16 @@ class Visit:
         return HTMLResponse(self.renderer(view, self), status, found)
 
     @property
+    def names_purpose(self) -> bool:
+        """Whether a browser asks that trusts the address: it says what for (Fetch Metadata), and no program does."""
+        return "sec-fetch-mode" in self.request.headers
+
+    @property
+    def is_from_browser(self) -> bool:
+        """Whether a browser asks, or a program that calls itself one: each of them says that it is Mozilla."""
+        return self.names_purpose or self.request.headers.get("user-agent", "").startswith("Mozilla/")
+
+    @property
     def raw_path(self) -> bytes:
         """The path as it was sent, undecoded and without the query."""
         scope = self.request.scope

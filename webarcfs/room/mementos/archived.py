@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 
 from starlette.responses import Response
 
@@ -40,6 +41,21 @@ def answer(visit: Visit, asked: Replay) -> Response:
     if capture.is_redirect:
         return led_on(visit, located, capture, asked.modifier)
     return _body(visit, located, capture, asked.modifier)
+
+
+def beside_replay(visit: Visit, asked: Replay) -> Response:
+    """Return the room's answer where replay has an origin of its own: browsers are sent there, programs get a file.
+
+    Programs do not follow to another port, or they save the redirect. Whoever it is that looks like one, nothing
+    archived is shown with the room's origin. So what was sent may be asked for under any name.
+    """
+    is_for_replay = visit.names_purpose if asked.modifier is Modifier.AS_SENT else visit.is_from_browser
+    if is_for_replay:
+        return redirect(visit, visit.origins.replay + visit.token + asked.location, asked.url)
+    found = answer(replace(visit, token=""), asked)
+    if all(name != b"memento-datetime" for name, _ in found.raw_headers):
+        return found
+    return ranges.with_fields(found, headers.AS_FILE)
 
 
 def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:

@@ -33,7 +33,8 @@ def timegate(visit: Visit, asked: TimeGate) -> Response:
     if isinstance(seconds, BadDate):
         return with_fields(PlainTextResponse(f"{seconds.what}\n", 400), [*CORS, ("Vary", "accept-datetime")])
     history = visit.services.captures.history(asked.url)
-    prefix = visit.token if asked.modifier is not Modifier.FRAME else ""
+    # Where replay has an origin of its own, the room leads there with the reader's token.
+    prefix = visit.token if asked.modifier is not Modifier.FRAME and not visit.origins.replay else ""
     if wanted is None:
         state = history.at(seconds)
         if state is None or state.capture is None:
@@ -42,7 +43,7 @@ def timegate(visit: Visit, asked: TimeGate) -> Response:
         place = "" if state is None else prefix + replay_path(digits_of(state.seq), asked.modifier, asked.url)
     else:
         capture = nearest(history.captures, asked.url, seconds)
-        place = "" if capture is None else _memento(visit, asked, capture)
+        place = "" if capture is None else prefix + _memento(visit, asked, capture)
     if capture is None:
         return missing(visit, states.locate(visit.services, asked.url, seconds))
     fields = timegate_headers(visit.origins.base, asked.url, history.captures, capture, place)
@@ -51,8 +52,8 @@ def timegate(visit: Visit, asked: TimeGate) -> Response:
 
 def _memento(visit: Visit, asked: TimeGate, capture: VisibleCapture) -> str:
     if asked.modifier is Modifier.FRAME:
-        return uri_m(visit.origins.replay, capture)
-    return visit.token + uri_m("", capture, asked.modifier)
+        return uri_m(visit.origins.replay if visit.is_from_browser else "", capture)
+    return uri_m("", capture, asked.modifier)
 
 
 def timemap(visit: Visit, asked: TimeMap) -> Response:

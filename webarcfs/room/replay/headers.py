@@ -71,6 +71,10 @@ def policy_of_bytes() -> str:
     return "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
+#: For an archived body on the room's own listener: it is a file, and in no browser a document or a part of one.
+AS_FILE: Headers = [("Content-Security-Policy", policy_of_bytes()), ("Content-Disposition", "attachment")]
+
+
 def told(head: Head | None) -> Iterator[tuple[str, str]]:
     """Yield the archived head as `X-Archive-Orig-*`: clean names and values, 4 kB at most."""
     left = _MOST

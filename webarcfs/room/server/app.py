@@ -185,9 +185,7 @@ def _past(visit: Visit, _: Mapping[str, str]) -> Response:
 def _replay(visit: Visit, asked: Replay) -> Response:
     if asked.modifier is Modifier.FRAME:
         return frame.frame(visit, asked)
-    if visit.origins.replay:
-        return archived.redirect(visit, visit.origins.replay + visit.token + asked.location, asked.url)
-    return archived.answer(visit, asked)
+    return archived.beside_replay(visit, asked) if visit.origins.replay else archived.answer(visit, asked)
 
 
 def _about_time(visit: Visit, asked: TimeGate | TimeMap | Calendar | PrefixList | Diff) -> Response:
