@@ -21,7 +21,7 @@ from webarcfs.archive.history import sequence
 from webarcfs.archive.history.feed import Feed
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.sqlite_file import journal, remove
-from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, WebarcError
+from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, DatabaseOutdated, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
 from webarcfs.archive.repair.mending import mend
 
@@ -120,13 +120,20 @@ def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None
 
 
 def catch_up_domain(archive: Archive, domain: str) -> None:
-    """Index the published snapshots of one domain that are not indexed yet, oldest first."""
+    """Index the published snapshots of one domain that are not indexed yet, oldest first.
+
+    A database of another version is made anew: a crawl by hand may be the first that writes to it.
+    """
     store = Repository(archive.repository(domain))
-    with Database(archive.database) as database:
-        known = dict.fromkeys(database.indexed(domain), 0)
-        for snapshot in sorted(_snapshots(store, domain, known)):
-            if str(snapshot.tag) not in known:
-                index(database, store, store.commit(snapshot.oid))
+    try:
+        with Database(archive.database) as database:
+            known = dict.fromkeys(database.indexed(domain), 0)
+            for snapshot in sorted(_snapshots(store, domain, known)):
+                if str(snapshot.tag) not in known:
+                    index(database, store, store.commit(snapshot.oid))
+    except DatabaseOutdated as error:
+        _log.warning("%s; it is made anew", error)
+        recover(archive)
 
 
 def catch_up_links(archive: Archive, domain: str, stop: Callable[[], bool] = lambda: False) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from webarcfs.archive.config.packaged_files import sql
-from webarcfs.archive.model.errors import Busy, DatabaseDamaged, TookTooLong, WebarcError
+from webarcfs.archive.model.errors import Busy, DatabaseDamaged, DatabaseOutdated, TookTooLong, WebarcError
 from webarcfs.archive.system import deadline
 
 #: `PRAGMA user_version` of sql/schema.sql; `recover` rebuilds a webarc.db of another version.
@@ -42,12 +42,12 @@ class SqliteFile:
         self._connection.close()
 
     def _ready(self, version: int, schema: str) -> None:
-        """Give an empty database its schema. Raises DatabaseDamaged for another version."""
+        """Give an empty database its schema. Raises DatabaseOutdated for another version."""
         found = self._one("schema_version")
         if found == 0 and not self._one("count_tables"):
             self._connection.executescript(sql(schema))
         elif found != version:
-            raise DatabaseDamaged(f"{self._path} is of version {found}, not {version}; run `webarc-agent recover`")
+            raise DatabaseOutdated(f"{self._path} is of version {found}, not {version}; run `webarc-agent recover`")
 
     def _run(self, statement: str, **values: Any) -> sqlite3.Cursor:
         return self._connection.execute(sql(statement), values)

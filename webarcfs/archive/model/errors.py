@@ -104,6 +104,10 @@ class DatabaseDamaged(Damaged):
     """webarc.db, which derives from git, cannot be used; `recover` rebuilds it."""
 
 
+class DatabaseOutdated(DatabaseDamaged):
+    """webarc.db is of another version of webarcfs; who writes to it makes it anew."""
+
+
 class InvalidDocument(WebarcError):
     """XML that is not well-formed, not valid, or over the bounds (/Xm-4/)."""
 
