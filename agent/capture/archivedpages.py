@@ -54,9 +54,11 @@ class ArchivedPages:
             if page is None or store.size(page.body) > outlinks.LONGEST_BODY:
                 return []
             body = store.read(page.body)
+            head = http_response.parse_head(store.read(page.head)) if store.size(page.head) <= _LARGEST_HEAD else None
         except WebarcError:
             return []  # not archived yet, or damaged: `verify` reports damage, a crawl continues
-        return outlinks.links_of(body, url, page.mime_type, text.decode_charset(body[: mimetype.SAMPLE], ""))
+        charset = text.decode_charset(body[: mimetype.SAMPLE], "" if head is None else head.content_type)
+        return outlinks.links_of(body, url, page.mime_type, charset)
 
     def mime_type(self, url: str) -> str | None:
         """Return the MIME type of the page that was stored for this very URL; None if there is none."""

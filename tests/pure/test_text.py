@@ -6,8 +6,10 @@ import charset_normalizer
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from webencodings.labels import LABELS
 
-from webarcfs.content.text import LONGEST_TITLE, decode_charset, fold, title_of
+from webarcfs.content.declared_charset import ENCODINGS, encoding_of, label_of
+from webarcfs.content.text import LONGEST_TITLE, decode_charset, decoder, fold, title_of
 
 pytestmark = pytest.mark.pure
 
@@ -36,12 +38,15 @@ def meta(charset: str) -> str:
         (page(JAPANESE).encode("utf-16-le"), "", "utf-16-le"),
         (page(JAPANESE).encode("utf-16-be"), "", "utf-16-be"),
         (page("ascii").encode("utf-16-le"), "text/html; charset=utf-16", "utf-16-le"),
-        (page(FRENCH).encode("utf-16-be"), "text/html; charset=utf-16", "utf-16-be"),
-        (page(FRENCH).encode("utf-16-le"), "text/html; charset=iso-8859-1", "utf-16-le"),
+        (page(FRENCH).encode("utf-16-be"), "text/html; charset=utf-16", "utf-16-le"),
+        (page(FRENCH).encode("utf-16-le"), "text/html; charset=iso-8859-1", "cp1252"),
+        (page(FRENCH).encode("utf-16-le"), "", "utf-16-le"),
+        (page(FRENCH).encode("utf-16-le"), "text/html; charset=nonsense", "utf-16-le"),
+        ('<?xml version="1.0"?><rss>é</rss>'.encode("utf-16-be"), "text/xml", "utf-16-be"),
         (page(RUSSIAN).encode("utf-32-le"), "", "utf-32-le"),
-        # UTF-8 that is more than ASCII is UTF-8, whatever is declared
-        (page("é").encode(), "text/html; charset=iso-8859-1", "utf-8"),
-        (page("é", meta("windows-1252")).encode(), "", "utf-8"),
+        # what is declared holds, also over bytes that are UTF-8
+        (page("é").encode(), "text/html; charset=iso-8859-1", "cp1252"),
+        (page("é", meta("windows-1252")).encode(), "", "cp1252"),
         (page("日本").encode() + "日".encode()[:2], "", "utf-8"),
         # the header, then the document
         (page(FRENCH, meta("euc-jp")).encode("cp1252"), "text/html; charset=iso-8859-1", "cp1252"),
@@ -54,7 +59,7 @@ def meta(charset: str) -> str:
         (b"<p>plain", "text/html; charset=windows-1251", "cp1251"),
         (b"<p>plain", "", "utf-8"),
         (b"", "", "utf-8"),
-        (b"<p>plain", "text/html; charset=utf-16", "utf-8"),  # false: there are no NULs
+        (b"<p>plain", "text/html; charset=utf-16", "utf-16-le"),
         (b'<meta charset="utf-16"><p>plain', "", "utf-8"),
         # ISO-2022-JP is ASCII by its bytes
         (page(JAPANESE, meta("iso-2022-jp")).encode("iso2022_jp"), "", "iso2022_jp"),
@@ -68,11 +73,12 @@ def meta(charset: str) -> str:
         (page(FRENCH).encode("cp1252"), "", "cp1252"),
         (page("Größe – Übersicht").encode("cp1252"), "", "cp1252"),
         (b"caf\xe9", "", "cp1252"),  # and no UTF-8 that is cut off
-        # a false charset is not believed
-        (page(FRENCH, meta("utf-8")).encode("cp1252"), "text/html; charset=utf-8", "cp1252"),
-        (page(RUSSIAN, meta("utf-8")).encode("cp1251"), "", "cp1251"),
-        (page(JAPANESE).encode("cp932"), "text/html; charset=euc-jp", "cp932"),
-        (page(FRENCH).encode("cp1252"), "text/html; charset=utf-16", "cp1252"),
+        # a false charset is believed, as browsers do
+        (page(FRENCH, meta("utf-8")).encode("cp1252"), "text/html; charset=utf-8", "utf-8"),
+        (page(RUSSIAN, meta("utf-8")).encode("cp1251"), "", "utf-8"),
+        (page(JAPANESE).encode("cp932"), "text/html; charset=euc-jp", "euc_jp"),
+        (b"<p>\xc2\xa9 \xff 2010", "text/html; charset=utf-8", "utf-8"),
+        (b'<meta charset="utf-8"><p>\xc2\xa9 \xff 2010', "", "utf-8"),
         # one broken byte does not make a UTF-8 page another encoding's
         (page(RUSSIAN + "|").encode().replace(b"|", b"\xff"), "text/html; charset=utf-8", "utf-8"),
         # what is no encoding of the web
@@ -84,6 +90,112 @@ def meta(charset: str) -> str:
 )
 def test_charset(body: bytes, content_type: str, charset: str) -> None:
     assert decode_charset(body, content_type) == charset
+
+
+@given(st.binary(max_size=300), st.sampled_from(["utf-8", "cp1252", "cp1251", "koi8-r", "cp949", "euc_jp", "gb18030"]))
+def test_a_known_charset_of_the_header_holds_for_any_bytes_without_marks(body: bytes, charset: str) -> None:
+    plain = body.replace(b"\0", b"").lstrip(b"\xef\xfe\xff")
+    assert decode_charset(plain, f"text/html; charset={charset}") == charset
+
+
+@pytest.mark.parametrize(
+    ("head", "content_type", "charset"),
+    [
+        # the header: as "parse a MIME type" reads it
+        ("", 'text/html; charset="koi8-r"', "koi8-r"),
+        ("", r'text/html; charset="koi8\-r"; x', "koi8-r"),
+        ("", 'text/html;x="; charset=big5";CHARSET=koi8-r', "koi8-r"),
+        ("", "text/html; charset=koi8-r; charset=big5", "koi8-r"),
+        ("", "text/html; charset= koi8-r ", "koi8-r"),
+        ("", "charset=koi8-r", "utf-8"),
+        ("", "text/html; charset='koi8-r'", "utf-8"),
+        # labels that Python does not know
+        *(
+            ("", f"text/html; charset={label}", name)
+            for label, name in {
+                "iso-8859-8-i": "iso8859-8-i",
+                "logical": "iso8859-8-i",
+                "visual": "iso8859-8",
+                "x-cp1251": "cp1251",
+                "x-euc-jp": "euc_jp",
+                "x-gbk": "gb18030",
+                "windows-949": "cp949",
+                "x-mac-roman": "mac-roman",
+                "iso88591": "cp1252",
+                "latin1": "cp1252",
+                "us-ascii": "cp1252",
+                "iso_8859-1:1987": "cp1252",
+                "iso88592": "iso8859-2",
+                "unicode-1-1-utf-8": "utf-8",
+                "unicode": "utf-16-le",
+                "iso-8859-9": "cp1254",
+                "x-user-defined": "cp1252",
+                "x-sjis": "cp932",
+                "tis-620": "cp874",
+            }.items()
+        ),
+        # the document's own: the standard's prescan
+        ('<meta charset="koi8-r"><meta charset="big5">', "", "koi8-r"),
+        ("<META CHARSET=koi8-r>", "", "koi8-r"),
+        ("<meta/charset='koi8-r'/>", "", "koi8-r"),
+        ('<meta charset="nonsense"><meta charset="koi8-r">', "", "koi8-r"),
+        ('<meta name=x content="text/html; charset=big5"><meta charset="koi8-r">', "", "koi8-r"),
+        ("<meta content='text/html; charset = \"koi8-r\"' http-equiv=Content-Type>", "", "koi8-r"),
+        ('<!-- <meta charset="big5"> --><meta charset="koi8-r">', "", "koi8-r"),
+        ('<!--><meta charset="koi8-r">-->', "", "koi8-r"),
+        ("<a title='<meta charset=big5>'><meta charset=koi8-r>", "", "koi8-r"),
+        ("<? <meta charset=big5><meta charset=koi8-r>", "", "koi8-r"),
+        ("<body><meta charset=koi8-r>", "", "koi8-r"),
+        ("<metax charset=big5><!-- <meta charset=koi8-r>", "", "utf-8"),
+        ("<meta charset=utf-16be>", "", "utf-8"),
+        ("<meta charset=x-user-defined>", "", "cp1252"),
+        ("<meta charset=koi8-r>", "text/html; charset=nonsense", "koi8-r"),
+        # each kind of document has its own declaration
+        ('<?xml version="1.0" encoding="koi8-r"?><p/>', "", "koi8-r"),
+        ("<?xml version='1.0' encoding='koi8-r'?><meta charset='big5'/>", "image/svg+xml", "koi8-r"),
+        ('<?xml version="1.0" encoding="UTF-16"?><p/>', "text/xml", "utf-8"),
+        ('@charset "koi8-r";a{}', "text/css", "koi8-r"),
+        ('@charset "utf-16";a{}', "text/css; x=y", "utf-8"),
+        ("a{}/* <meta charset=koi8-r> */", "text/css", "utf-8"),
+        ("<meta charset=koi8-r>", "text/plain", "utf-8"),
+        ("'<meta charset=koi8-r>'", "text/javascript", "utf-8"),
+    ],
+)
+def test_what_declares_a_charset(head: str, content_type: str, charset: str) -> None:
+    assert decode_charset(head.encode(), content_type) == charset
+
+
+@pytest.mark.parametrize(
+    ("charset", "data", "decoded"),
+    [
+        ("cp1252", b"a\x81\x8d\x9d\x80", "a\x81\x8d\x9d€"),  # the standard leaves no byte of it out
+        ("cp1253", b"\x81\xaa", "\x81\ufffd"),
+        ("utf-8", b"\xc2\xa9 \xff 2010", "© \ufffd 2010"),
+        ("gb18030", b"\x80\xff", "€\ufffd"),
+        ("cp932", b"\x81<b>", "\ufffd<b>"),  # a broken pair hides no markup
+        ("iso8859-8-i", b"\xe0", "א"),
+        ("zlib", b"\xe9", "é"),
+    ],
+)
+def test_what_does_not_decode_is_replaced_as_browsers_do(charset: str, data: bytes, decoded: str) -> None:
+    assert decoder(charset).decode(data, final=True) == decoded
+
+
+@pytest.mark.parametrize("charset", sorted(ENCODINGS - {"utf-16-le", "utf-16-be"}))
+def test_each_encoding_has_a_label_that_means_it(charset: str) -> None:
+    label = label_of(charset)
+    assert encoding_of(label) == charset or label in ("windows-1252", "big5")
+    assert decoder(charset).decode(b"a", final=True) == "a"
+
+
+def test_each_label_of_the_standard_means_an_encoding() -> None:
+    unknown = {label for label, name in LABELS.items() if encoding_of(label) is None}
+    assert unknown == {"replacement", "iso-2022-cn", "iso-2022-cn-ext"}  # browsers show nothing of these
+
+
+def test_the_prescan_takes_linear_time() -> None:
+    for hostile in (b"<!--", b"<meta ", b"<a '", b"<meta content=charset", b"<meta charset='", b"<?xml encoding"):
+        decode_charset(hostile * 100_000, "")
 
 
 def test_the_detector_is_asked_only_when_nothing_else_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ def encodings(site: Site, host: str | None = None) -> dict[str, str]:
     """Register pages below `/enc/`, linked from `/enc/`; path → the title that must be told.
 
     What XML cannot hold counts as white space. A label names the encoding that browsers take it for (WHATWG Encoding:
-    ISO-8859-1 is Windows-1252), and a label that the bytes contradict counts for nothing.
+    ISO-8859-1 is Windows-1252), and holds whatever the bytes are.
     """
     pages = _declared() | _undeclared() | _misdeclared() | _odd_titles() | _no_html()
     for name, (_, content_type, body, coding) in pages.items():
@@ -141,12 +141,19 @@ def _undeclared() -> _Cases:
     }
 
 
+def _misread(encoding: str, case: _Case) -> _Case:
+    """The same page, with the title that browsers show: its bytes in the encoding that is declared."""
+    _, content_type, body, coding = case
+    title = body.partition(b"<title>")[2].partition(b"</title>")[0]
+    return title.decode(encoding, "replace"), content_type, body, coding
+
+
 def _misdeclared() -> _Cases:
     return {
-        "utf-8-as-latin-1.html": _case(_GERMAN, "utf-8", "ISO-8859-1"),
-        "utf-8-as-latin-1-meta.html": _case(_GERMAN, "utf-8", head=_meta("iso-8859-1")),
-        "utf-8-as-shift-jis.html": _case(_JAPANESE, "utf-8", "Shift_JIS"),
-        "windows-1252-as-utf-8.html": _case(_FRENCH, "cp1252", "utf-8"),
+        "utf-8-as-latin-1.html": _misread("cp1252", _case(_GERMAN, "utf-8", "ISO-8859-1")),
+        "utf-8-as-latin-1-meta.html": _misread("cp1252", _case(_GERMAN, "utf-8", head=_meta("iso-8859-1"))),
+        "utf-8-as-shift-jis.html": _misread("cp932", _case(_JAPANESE, "utf-8", "Shift_JIS")),
+        "windows-1252-as-utf-8.html": _misread("utf-8", _case(_FRENCH, "cp1252", "utf-8")),
         "nonsense.html": _case(_GERMAN, "utf-8", "x-nonsense"),
         "meta-says-utf-16.html": _case(_LATIN, "utf-8", head=_meta("utf-16")),
         "head-wins-over-meta.html": _case(_RUSSIAN, "koi8_r", "KOI8-R", _meta("windows-1251")),

@@ -1,7 +1,7 @@
 """The charset and the title of a body (/Cr-12.2/). Pure.
 
-Declared encodings are often wrong, so one is used only if the bytes decode with it. libxml2 always receives UTF-8, so
-it never guesses.
+A declared encoding is used as browsers use it, also for bytes that are broken in it. libxml2 always receives UTF-8,
+so it never guesses.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any, cast
 
 import charset_normalizer
 from lxml import etree
-from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, resolve_encoding
+from w3lib.encoding import read_bom, resolve_encoding
 
+from webarcfs.content.declared_charset import encoding_of, named_in_document, named_in_header
 from webarcfs.content.markup import Listener, told
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -30,18 +30,6 @@ LONGEST_TITLE = 1000
 #: The encoding of a body without a usable declaration (WHATWG: the Western default of all browsers).
 DEFAULT = "cp1252"
 
-# The encodings of the web (encoding.spec.whatwg.org), a few older ones, under Python's names. Python has more codecs,
-# some of which (zlib, idna, unicode_escape) must not be used for untrusted input.
-_ENCODINGS = frozenset(
-    {
-        "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be",
-        "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258",
-        "iso8859-2", "iso8859-3", "iso8859-4", "iso8859-5", "iso8859-6", "iso8859-7", "iso8859-8",
-        "iso8859-10", "iso8859-13", "iso8859-14", "iso8859-15", "iso8859-16",
-        "koi8-r", "koi8-u", "cp866", "cp874", "mac-roman", "mac-cyrillic", "cp437", "cp850", "cp852",
-        "euc_jp", "cp932", "iso2022_jp", "gb18030", "hz", "big5", "big5hkscs", "cp949", "iso2022_kr", "johab",
-    }
-)  # fmt: skip
 #: Options for parsing untrusted XML, broken or not: UTF-8, nothing fetched, nothing expanded, bounded in depth.
 CAREFUL_XML: Mapping[str, Any] = {
     "encoding": "utf-8",
@@ -53,9 +41,8 @@ CAREFUL_XML: Mapping[str, Any] = {
 }
 #: Fewer ASCII characters do not prove UTF-16: a few NULs may be stray, and the shortest page has more ASCII.
 _LEAST_MARKUP = 8
-_WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
-# Python's own decoders of these names raise without a mark; WHATWG: little endian.
-_WITHOUT_ORDER = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_UTF_32 = ("utf-32-le", "utf-32-be")
+_WIDE = (*_UTF_32, "utf-16-le", "utf-16-be")
 # Encodings of pages without a declaration, under the detector's names.
 _DETECTABLE = [
     "euc_jp", "cp932", "cp949", "gb18030", "big5", "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256",
@@ -65,6 +52,9 @@ _DETECTOR_SAMPLE = 1 << 12
 _NON_ASCII_TEXT = re.compile(rb"[^<>]*[\x80-\xff][^<>]*")
 _NOT_ASCII = re.compile("[^\0-\x7f]")
 
+# Bytes that single-byte encodings may leave out; the standard takes these for the controls of their number.
+_C1 = range(0x80, 0xA0)
+_EURO = 0x80
 # C0 and C1 controls but for white space, and characters that XML 1.0 forbids (its section 2.2).
 _UNWANTED = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 # Elements with a <title> of their own.
@@ -76,34 +66,38 @@ _LONGEST_PIECE = 1 << 16
 def decode_charset(body_head: bytes, content_type: str) -> str:
     """Return the encoding, as a Python codec's name, of a body that starts with `body_head`, sent as `content_type`.
 
-    `content_type` is the header's value, or empty. In this order: a byte order mark; UTF-16 and UTF-32 by their NULs;
-    bytes that are UTF-8 and not just ASCII; the header's charset; the document's own; the detector's guess;
-    windows-1252. A declared one counts only if it decodes the sample.
+    `content_type` is the header's value, or empty. The order is that of browsers: a byte order mark; the header's
+    charset; the document's own. What is declared holds for all bytes: `decoder` replaces what does not decode.
+    Where nothing known is declared: UTF-16 and UTF-32 by their NULs; ISO-2022-JP by its escapes; UTF-8 if nearly all
+    decodes; the detector's guess; windows-1252.
     """
     sample = body_head[:SAMPLE]
-    marked = read_bom(sample)[0] or (_wide(sample) if b"\0" in sample else None)
-    if marked:
-        return marked
-    ascii_only = sample.isascii()
-    if not ascii_only and (known := _decoded(sample, "utf-8")) and not known.isascii():
-        return "utf-8"
-    declared = _declared(sample, content_type)
-    for charset in declared:
-        if _decoded(sample, charset) is not None:
-            return charset
-    if ascii_only:
-        return "utf-8"
-    for charset in ("utf-8", *declared):
-        if _nearly_decodes(sample, charset):
-            return charset
-    return _detect(sample) or DEFAULT
+    return (
+        read_bom(sample)[0]
+        or named_in_header(content_type)
+        or named_in_document(sample, content_type)
+        or _undeclared(sample)
+    )
 
 
 def decoder(charset: str) -> codecs.IncrementalDecoder:
     """Return a decoder that never fails: broken bytes become U+FFFD; for an unknown encoding it is windows-1252."""
-    resolved = resolve_encoding(charset)
-    resolved = _WITHOUT_ORDER.get(resolved or "", resolved)
-    return codecs.getincrementaldecoder(resolved if resolved in _ENCODINGS else DEFAULT)("replace")
+    known = charset if charset in _UTF_32 else encoding_of(charset)
+    return codecs.getincrementaldecoder(known or DEFAULT)("webarcfs-replace")
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    """Replace a byte that Python does not decode, as the Encoding Standard does."""
+    assert isinstance(error, UnicodeDecodeError)
+    byte = error.object[error.start]
+    if error.encoding == "charmap" and byte in _C1:
+        return chr(byte), error.start + 1
+    if error.encoding == "gb18030" and byte == _EURO:
+        return "\u20ac", error.start + 1
+    return "\ufffd", error.end
+
+
+codecs.register_error("webarcfs-replace", _replace)
 
 
 def title_of(chunks: Iterable[bytes], charset: str, mime_type: str) -> str:
@@ -128,18 +122,16 @@ def fold(text: str) -> str:
     return " ".join(_UNWANTED.sub("", text).split())[:LONGEST_TITLE].rstrip()
 
 
-def _declared(sample: bytes, content_type: str) -> list[str]:
-    """Return the encodings that header and document declare. A wide one is false, or its NULs would have shown it."""
-    named = [_named_in_header(content_type), html_body_declared_encoding(sample)]
-    if b"\x1b$" in sample:
-        named.append("iso2022_jp")  # its escape to kanji declares it
-    return [charset for charset in named if charset in _ENCODINGS and charset not in _WIDE]
-
-
-@lru_cache(maxsize=256)
-def _named_in_header(content_type: str) -> str | None:
-    # A site declares the same for all its pages, and looking a name up takes as long as half the rest.
-    return http_content_type_encoding(content_type)
+def _undeclared(sample: bytes) -> str:
+    """Return the encoding of a body of which nothing says it."""
+    if b"\0" in sample and (wide := _wide(sample)):
+        return wide
+    if sample.isascii():
+        return "iso2022_jp" if b"\x1b$" in sample else "utf-8"  # its escape to kanji declares it
+    known = _decoded(sample, "utf-8")  # also if it is cut off at the sample's end
+    if (known and not known.isascii()) or _nearly_decodes(sample, "utf-8"):
+        return "utf-8"
+    return _detect(sample) or DEFAULT
 
 
 def _decoded(sample: bytes, charset: str) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from webarcfs.content import text
+from webarcfs.content.declared_charset import label_of
 from webarcfs.content.rewriting import assembly, css_references, html_references
 from webarcfs.content.rewriting.references import References
 from webarcfs.exchange.static import drawings
@@ -44,11 +45,6 @@ _XML_ROOT = re.compile(
 )  # fmt: skip
 _SHEET_CHARSET = re.compile(rb'(?:\xef\xbb\xbf)?(?:@charset "[^"]*+";)?')
 _CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f]")
-_LABELS = {
-    "cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp", "mac-roman": "macintosh", "cp866": "ibm866",
-    "mac-cyrillic": "x-mac-cyrillic", "cp874": "windows-874", "big5hkscs": "big5", "iso2022_jp": "iso-2022-jp",
-    "cp437": "windows-1252", "cp850": "windows-1252", "cp852": "windows-1252",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,15 +91,6 @@ def page_of(document: Document, body: bytes, place_of: Callable[[str], Place | N
         drawing, is_cleaned = drawings.cleaned(made)
         return Page(drawing, is_cut, is_cleaned)
     return Page(_xhtml(made, said), is_cut)
-
-
-def label_of(charset: str) -> str:
-    """Return the name by which browsers know an encoding (encoding.spec.whatwg.org), from Python's."""
-    if charset.startswith("iso8859-"):
-        return f"iso-{charset[3:7]}-{charset[8:]}"
-    if charset.startswith("cp125"):
-        return f"windows-{charset[2:]}"
-    return _LABELS.get(charset, charset)
 
 
 def _references(reading: Reading, body: bytes, charset: str) -> References:

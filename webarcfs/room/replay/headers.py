@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from webarcfs.content.declared_charset import label_in_header, label_of
 from webarcfs.content.mimetype import declared_type
 from webarcfs.room.wayback.replay_url import Modifier
 from webarcfs.warc.http_response import Head
@@ -42,7 +43,7 @@ _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _UNCLEAN = re.compile(r"[^\x20-\x7e]")
 #: Most bytes of an archived head that are told.
 _MOST = 4_096
-_CHARSET = re.compile(r"""charset\s*=\s*["']?([A-Za-z0-9._:+-]{1,40})""", re.IGNORECASE)
+_CHARSET = re.compile(r"[A-Za-z0-9._:+-]{1,40}")
 #: Types that a modifier asks for: a browser that asked for a script or a sheet takes no other.
 _ASKED_AS = {Modifier.SCRIPT: "text/javascript", Modifier.SHEET: "text/css"}
 
@@ -91,9 +92,10 @@ def told(head: Head | None) -> Iterator[tuple[str, str]]:
 def content_type(mime_type: str, head: Head | None, modifier: Modifier, charset: str = "") -> str:
     """Return the Content-Type of an archived body: the ARC's type, with the charset as it was sent.
 
-    `charset` is that of a body that was written anew. A script or a sheet that was asked for as one is one.
+    `charset` is that of a body that was written anew, by Python's name. A script or a sheet that was asked for as one
+    is one.
     """
     kind = _ASKED_AS.get(modifier) or declared_type(mime_type) or "application/octet-stream"
-    found = _CHARSET.search(head.content_type) if head is not None else None
-    said = charset or (found[1] if found is not None else "")
-    return f"{kind}; charset={said}" if said else kind
+    sent = label_in_header(head.content_type) if head is not None else ""
+    label = label_of(charset) if charset else sent if _CHARSET.fullmatch(sent) else ""
+    return f"{kind}; charset={label}" if label else kind
