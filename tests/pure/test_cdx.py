@@ -40,10 +40,10 @@ from webarcfs.room.wayback.cdx_question import (
     parse_question,
 )
 from webarcfs.room.wayback.cdx_row import (
+    COLUMNS,
     LONGEST_PATTERN,
     MOST_PATTERN_MEMORY,
     CdxFault,
-    Field,
     Filter,
     parse_filter,
     value_of,
@@ -56,13 +56,15 @@ NEW_YEAR = 1_767_225_600
 DAY = 86_400
 
 
-def capture(url: str, day: int = 0, *, status: int = 200, target: str = "", until: int = NEVER) -> VisibleCapture:
+def capture(
+    url: str, day: int = 0, *, status: int = 200, target: str = "", until: int = NEVER, digest: str = ""
+) -> VisibleCapture:
     since = NEW_YEAR + day * DAY
     end = NEVER if until == NEVER else NEW_YEAR + until * DAY
     return VisibleCapture(
         url=url, path=f"/{url.partition('://')[2]}", surt=surt(url), since=since, until=end, last=since, captured=since,
         status=302 if target else status, mime_type="" if target else "text/html", target=target,
-        size=0 if target else 10, blob="" if target else f"{day:040x}",
+        size=0 if target else 10, blob="" if target else digest or f"{day:040x}",
     )  # fmt: skip
 
 
@@ -120,7 +122,7 @@ SITE = Archive([
 def test_only_the_url_is_needed() -> None:
     found = question(url="http://E.org:80/a#b")
     assert (found.url, found.match, found.limit, found.output) == (A, MatchType.EXACT, MOST_ROWS, "text")
-    assert found.fields == tuple(Field)
+    assert found.fields == COLUMNS
     assert (found.since, found.until) == (FIRST_SECOND, LAST_SECOND)
     assert not found.shows_resume_key
 
@@ -143,7 +145,6 @@ def test_only_the_url_is_needed() -> None:
         ({"url": "e.org", "output": "xml"}, "output"),
         ({"url": "e.org", "fl": "urlkey,offset"}, "fl"),
         ({"url": "e.org", "fl": "urlkey,"}, "fl"),
-        ({"url": "e.org", "limit": "0"}, "limit"),
         ({"url": "e.org", "limit": "ten"}, "limit"),
         ({"url": "e.org", "limit": "9" * 50}, "limit"),
         ({"url": "e.org", "limit": "-5", "offset": "1"}, "limit"),
@@ -159,11 +160,12 @@ def test_only_the_url_is_needed() -> None:
         ({"url": "e.org", "collapse": "timestamp:0"}, "collapse"),
         ({"url": "e.org", "resumeKey": "org%2Ce)%2F+2026"}, "resumeKey"),
         ({"url": "e.org", "resumeKey": str(ResumeKey("a", 1)), "limit": "-1"}, "resumeKey"),
-        ({"url": "e.org", "page": "-1"}, "page"),
+        ({"url": "e.org", "page": "first"}, "page"),
+        ({"url": "e.org", "pageSize": "all"}, "pageSize"),
+        ({"url": "e.org", "filter": "dupecount:1"}, "filter"),
         ({"url": "e.org", "page": "0", "sort": "closest"}, "page"),
         ({"url": "e.org", "page": "0", "limit": "-1"}, "page"),
         ({"url": "e.org", "showNumPages": "true", "resumeKey": str(ResumeKey("a", 1))}, "page"),
-        ({"url": "e.org", "pageSize": "5"}, "pageSize"),
     ],
 )
 def test_a_fault_has_the_name_of_its_parameter(parameters: dict[str, str | list[str]], named: str) -> None:
@@ -171,8 +173,12 @@ def test_a_fault_has_the_name_of_its_parameter(parameters: dict[str, str | list[
 
 
 def test_what_this_server_does_not_know_is_ignored_and_so_is_what_is_empty() -> None:
-    found = question(url="e.org", gzip="false", fastLatest="true", resolveRevisits="true", from_="", filter="")
+    found = question(
+        url="e.org", gzip="false", fastLatest="true", resolveRevisits="true", showPagedIndex="true", crawl="None",
+        from_="", filter="", page="-1", limit="0",
+    )  # fmt: skip
     assert found == question(url="e.org")
+    assert question(url="e.org", fields="url") == question(url="e.org", fl="original")
 
 
 def test_too_many_parameters_are_a_fault() -> None:
@@ -269,13 +275,63 @@ def test_pages_have_numbers_and_together_all_rows() -> None:
     assert asked(many, page="1", limit="1", offset="1", **asks).splitlines() == pages[1][1:2]
 
 
+@pytest.mark.parametrize(("size", "pages"), [("1", 6), ("2", 3), ("5", 2), ("100", 2), ("0", 2), ("-1", 2)])
+def test_a_page_has_as_many_rows_as_was_asked_for_within_bounds(size: str, pages: int) -> None:
+    many = Archive([capture(f"http://e.org/{number:05}") for number in range(MOST_ROWS + 3)])
+    asks = {"url": "e.org/*", "fl": "original", "pageSize": size, "collapse": "urlkey", "output": "json"}
+    assert asked(many, showNumPages="True", **asks) == f"{pages}\n"
+    found = [json.loads(asked(many, page=str(number), **asks))[1:] for number in range(pages)]
+    assert [url for page in found for (url,) in page] == [each.url for each in many.captures]
+
+
+@pytest.mark.parametrize("output", ["text", "json", "cdxj"])
+def test_behind_the_last_page_there_is_nothing_at_all(output: str) -> None:
+    assert asked(SITE, url="e.org/a", output=output, page="1") == ""
+    assert asked(SITE, url="nowhere.example", output=output, page="0") == ("[]\n" if output == "json" else "")
+
+
+AGAIN = Archive([
+    *(capture(A, day, digest=digest) for day, digest in enumerate("ababbca")), capture("http://e.org/b", 0, digest="b"),
+])  # fmt: skip
+
+
+def counts(**parameters: str | list[str]) -> list[str]:
+    return [line.split(" ")[-1] for line in asked(AGAIN, url="e.org/*", **parameters).splitlines() if line]
+
+
+def test_a_row_tells_how_many_above_it_have_its_digest() -> None:
+    assert counts(showDupeCount="true") == ["0", "0", "1", "1", "2", "0", "2", "0"]
+    assert counts(showDupeCount="true", collapse="digest") == ["0", "0", "1", "1", "0", "2", "0"]
+    assert counts(fl="timestamp,dupecount") == counts(showDupeCount="true")
+    assert counts(showDupeCount="true", from_="20260103") == ["0", "0", "1", "0", "1"]
+    assert counts(showDupeCount="true", limit="-3") == ["0", "2", "0"]
+    assert counts(showDupeCount="true", sort="reverse") == ["0", "0", "0", "0", "1", "1", "2", "2"]
+    table = json.loads(asked(AGAIN, url="e.org/a", output="json", showDupeCount="true"))
+    assert table[0] == [*COLUMNS, "dupecount"]
+
+
+def test_the_count_goes_on_behind_a_resume_key() -> None:
+    whole = counts(showDupeCount="true", collapse="digest")
+    for limit in range(1, len(whole) + 1):
+        found: list[str] = []
+        key: dict[str, str | list[str]] = {}
+        while True:
+            asks = {"url": "e.org/*", "showDupeCount": "true", "collapse": "digest", "limit": str(limit)}
+            rows_of_page, _, following = asked(AGAIN, showResumeKey="true", **asks, **key).partition("\n\n")
+            found += [line.split(" ")[-1] for line in rows_of_page.splitlines()]
+            if not following:
+                break
+            key = {"resumeKey": following.strip()}
+        assert found == whole, limit
+
+
 @given(st.text(max_size=20))
 def test_no_type_breaks_a_row(mime_type: str) -> None:
     odd = VisibleCapture(
         url=A, path="", surt="org,e)/a", since=0, until=NEVER, last=0, captured=0, status=0, mime_type=mime_type
     )
-    line = " ".join(value_of(odd, field) for field in Field)
-    assert len(line.split(" ")) == len(Field) and line.isascii() and line.isprintable()
+    line = " ".join(value_of(odd, field) for field in COLUMNS)
+    assert len(line.split(" ")) == len(COLUMNS) and line.isascii() and line.isprintable()
 
 
 def test_json_names_the_columns_in_its_first_row() -> None:

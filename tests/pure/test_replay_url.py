@@ -213,8 +213,13 @@ def test_bytes_that_are_not_utf_8_are_kept() -> None:
         ("http://e.org/\r\nSet-Cookie: a", Reason.CONTROL),
         ("http://e.org/\x00", Reason.CONTROL),
         ("http://e.org/#a", Reason.CONTROL),
-        ("http%3A%2F%2Fe.org%2F", Reason.ENCODED),
-        ("http:%2F%2Fe.org/", Reason.ENCODED),
+        ("http%3A%2F%2Fe.org%2F?a=b", Reason.ENCODED),
+        ("http%3A%252F%252Fe.org/", Reason.ENCODED),
+        ("http%3A//e.org/%0D%0AX:y", Reason.CONTROL),
+        ("http%3A//e.org/a%23b", Reason.CONTROL),
+        ("http%3A//e.org/%5Ca", Reason.BACKSLASH),
+        ("http%3A//u%40e.org/", Reason.USERINFO),
+        ("ftp%3A//e.org/", Reason.SCHEME),
         ("2026/http%253A//e.org/", Reason.ENCODED),
         ("http://e.org%2Fa", Reason.ENCODED),
         (f"http://e.org/{'a' * LONGEST_URL}", Reason.TOO_LONG),
@@ -243,8 +248,11 @@ def test_other_urls_are_not_here(path: str) -> None:
         ("/web/20260101000000mp_/http://e.org", "/web/20260101000000mp_/http://e.org/"),
         ("/web/20260101000000/http://e.org?a", "/web/20260101000000/http://e.org/?a"),
         ("/web/20261301/http://e.org/", "/web/20261201235959/http://e.org/"),
+        ("/web/20260101000000/http%3A//e.org/a", "/web/20260101000000/http://e.org/a"),
+        ("/web/20260101000000id_/http%3A%2F%2Fe.org%2Fa%3Fb%3D%2525%26c", "/web/20260101000000id_/http://e.org/a?b=%25&c"),
+        ("/web/20260101000000/http:%2F%2Fe.org/%252E%252E/a", "/web/20260101000000/http://e.org/a"),
     ],
-)
+)  # fmt: skip
 def test_a_spelling_that_breaks_relative_references_redirects_and_only_once(path: str, location: str) -> None:
     found = parse(path)
     assert isinstance(found, Replay) and found.must_redirect and found.location == location

@@ -1,12 +1,15 @@
 """Programs that were made for the Wayback Machine and for Memento work on the room as it is set up by default.
 
-Replay has an origin of its own there. Nothing of the programs is changed. memento_client is told where to
-ask; the others have `HOSTS` in their code, and what they send there goes to the room.
+Replay has an origin of its own there. Nothing of the programs is changed. cdx_toolkit and memento_client are
+told where to ask; the others have `HOSTS` in their code, and what they send there goes to the room.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,6 +20,7 @@ import requests
 import waybackpack.cli  # type: ignore[import-untyped]
 from memento_client import MementoClient  # type: ignore[import-untyped]
 from requests.adapters import HTTPAdapter
+from warcio.archiveiterator import ArchiveIterator
 from wayback import Mode, WaybackClient, WaybackSession  # type: ignore[import-untyped]
 from waybackpy import WaybackMachineAvailabilityAPI, WaybackMachineCDXServerAPI  # type: ignore[import-untyped]
 
@@ -189,9 +193,60 @@ def test_wayback_of_edgi() -> None:
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_waybackpack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = ["--raw", "--quiet", "--max-retries", "0", "--delay-retry", "0"]
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        ([], CHANGED),
+        (["--uniques-only"], CHANGED[:-1]),  # the last one is as the first
+        (["--collapse", "timestamp:6"], (0, 4)),
+        (["--from-date", "202001", "--to-date", "202001"], (0, 1, 3)),
+    ],
+)
+def test_waybackpack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], wanted: tuple[int, ...]) -> None:
+    options = [*more, "--raw", "--quiet", "--max-retries", "0", "--delay-retry", "0"]
     monkeypatch.setattr(sys, "argv", ["waybackpack", HOME, "-d", str(tmp_path), *options])
     waybackpack.cli.main()
     files = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert files == {Path(digits(TIMES[each]), DOMAIN, "index.html"): BODIES[each] for each in CHANGED}
+    assert files == {Path(digits(TIMES[each]), DOMAIN, "index.html"): BODIES[each] for each in wanted}
+
+
+def cdxt(room: Served, *words: str) -> str:
+    """Run cdx_toolkit's command on the room."""
+    told = ["--source", f"{room.origin}/cdx", "--wb", f"{room.origin}/web"]
+    command = [str(Path(sys.executable).with_name("cdxt")), *told, *words]
+    environment = os.environ | {"CDXT_DEFAULT_MIN_RETRY_INTERVAL": "0", "CDXT_MAX_ERRORS": "0"}
+    ended = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_cdx_toolkit(room: Served, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in cdxt(room, "iter", "--jsonl", HOME).splitlines()]
+    assert rows == [{"url": HOME, "status": "200", "timestamp": digits(TIMES[each])} for each in CHANGED]
+    assert len(cdxt(room, "--limit", "2", "iter", HOME).splitlines()) == 2
+    assert cdxt(room, "iter", f"http://{DOMAIN}/nothing") == ""
+    assert OLD in cdxt(room, "--filter", "=status:301", "iter", f"{DOMAIN}/*")
+    assert int(cdxt(room, "size", HOME)) > 0
+    cdxt(room, "warc", "--prefix", str(tmp_path / "X"), f"{DOMAIN}/*")
+    (file,) = tmp_path.iterdir()
+    with file.open("rb") as stream:
+        bodies = [
+            (each.rec_headers["WARC-Target-URI"], each.content_stream().read()) for each in ArchiveIterator(stream)
+        ]
+    site = [*((HOME, BODIES[each]) for each in CHANGED), (IMAGE, PNG), (OLD, b""), (PRINT, PDF), (STYLE, CSS)]
+    assert bodies[1:] == site
+
+
+def test_requests_as_gau_waymore_and_readers_of_pywb_send_them(room: Served) -> None:
+    site = f"url=*.{DOMAIN}/*"
+    gau = f"/cdx/search/cdx?{site}&output=json&collapse=urlkey&fl=original&pageSize=100"
+    assert room.get(f"{gau}&showNumPages=true").text == "1\n"
+    found = json.loads(room.get(f"{gau}&page=0").text)
+    assert found[0] == ["original"] and {url for (url,) in found[1:]} == {HOME, OLD, IMAGE, STYLE, PRINT}
+    waymore = f"/cdx/search/cdx?{site}&collapse=timestamp:8&fl=timestamp,original,mimetype,statuscode,digest"
+    left_out = "&filter=!mimetype:text/css%7Cimage/png&filter=!statuscode:404%7C301&page="
+    assert room.get(f"{waymore}{left_out}&showNumPages=True").text == "1\n"
+    lines = room.get(f"{waymore}{left_out}0").text.splitlines()
+    assert {line.split(" ")[1] for line in lines} == {HOME, PRINT}
+    pywb = f"/cdx?{site}&fields=url,timestamp,status,mime&filter=%3Dstatus:301&output=cdxj&resolveRevisits=true"
+    assert json.loads(room.get(pywb).text.split(" ", 2)[2])["url"] == OLD

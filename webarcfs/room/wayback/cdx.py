@@ -17,13 +17,13 @@ import base64
 import binascii
 import heapq
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
 from webarcfs.gate.visible_captures import VisibleCapture
-from webarcfs.room.wayback.cdx_question import MOST_ROWS, CdxQuestion, MatchType, Output, ResumeKey, Sort, SurtRange
+from webarcfs.room.wayback.cdx_question import CdxQuestion, MatchType, Output, ResumeKey, Sort, SurtRange
 from webarcfs.room.wayback.cdx_row import NOTHING, UNKNOWN, Collapse, Field, value_of
 from webarcfs.room.wayback.memento import in_force
 from webarcfs.room.wayback.replay_url import Refused, archived_url
@@ -44,6 +44,7 @@ _CDXJ_NAMES = {
     Field.STATUSCODE: "status",
     Field.DIGEST: "digest",
     Field.LENGTH: "length",
+    Field.DUPECOUNT: "dupecount",
 }
 
 
@@ -59,37 +60,75 @@ def answer(question: CdxQuestion, read: Read) -> Iterator[str]:
         yield piece
 
 
-def rows(question: CdxQuestion, read: Read) -> Iterator[VisibleCapture | ResumeKey]:
-    """Yield the captures of a page, and then, where it was asked for and there is more, the key of the next one."""
-    captures = _collapsed(question, _kept(question, _read(question, read)))
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A capture, read after `skipped` others with the same urlkey and time.
+
+    `duplicates` are the rows of its URL above it that have its digest, where that was asked for.
+    """
+
+    capture: VisibleCapture
+    skipped: int
+    duplicates: int = 0
+
+    def value(self, field: Field) -> str:
+        """Return the value of a column."""
+        return str(self.duplicates) if field is Field.DUPECOUNT else value_of(self.capture, field)
+
+
+def rows(question: CdxQuestion, read: Read) -> Iterator[Row | ResumeKey]:
+    """Yield the rows of a page, and then, where it was asked for and there is more, the key of the next one."""
+    found = _shown(question, read)
+    if question.counts_duplicates:
+        found = _counted(_above(question, read), found)
     if question.sort is Sort.CLOSEST:
-        yield from _closest(question, captures)
+        yield from _closest(question, found)
+    elif question.is_from_end:
+        yield from reversed(list(islice(found, question.limit)))
     elif question.is_last:
-        yield from reversed(deque((each.capture for each in islice(captures, question.limit)), question.limit))
+        yield from deque(found, question.limit)
     else:
         if question.page is not None:
-            captures = islice(captures, question.page * MOST_ROWS, (question.page + 1) * MOST_ROWS)
-        page = islice(captures, question.offset, None)
-        yield from (each.capture for each in islice(page, question.limit))
+            begin = question.page * question.rows_of_page
+            found = islice(found, begin, begin + question.rows_of_page)
+        page = islice(found, question.offset, None)
+        yield from islice(page, question.limit)
         if question.shows_resume_key and (following := next(page, None)) is not None:
             yield ResumeKey(following.capture.surt, following.capture.captured, following.skipped)
 
 
 def number_of_pages(question: CdxQuestion, read: Read) -> int:
     """Return how many pages the rows of a question fill."""
-    found = sum(1 for _ in _collapsed(question, _kept(question, _read(question, read))))
-    return -(-found // MOST_ROWS)
+    return -(-sum(1 for _ in _shown(question, read)) // question.rows_of_page)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A capture that was read, after `skipped` others with the same urlkey and time."""
-
-    capture: VisibleCapture
-    skipped: int
+def _shown(question: CdxQuestion, read: Read) -> Iterator[Row]:
+    return _collapsed(question, _kept(question, _read(question, read)))
 
 
-def _read(question: CdxQuestion, read: Read) -> Iterator[_Read]:
+def _above(question: CdxQuestion, read: Read) -> Iterator[Row]:
+    """Yield the rows of the URL at which a page goes on that the pages before it had."""
+    resume = question.resume
+    if resume is None:
+        return
+    here = SurtRange(resume.surt, resume.surt + "\0")
+    for row in _shown(replace(question, resume=None, ranges=(here,)), read):
+        if (row.capture.captured, row.skipped) == (resume.since, resume.skipped):
+            return
+        yield row
+
+
+def _counted(above: Iterable[Row], found: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows that were found, each with the number of those of its URL before it that have its digest."""
+    for surt, group in groupby(found, lambda row: row.capture.surt):
+        digests = Counter(row.value(Field.DIGEST) for row in above if row.capture.surt == surt)
+        for row in group:
+            digest = row.value(Field.DIGEST)
+            yield replace(row, duplicates=digests[digest])
+            digests[digest] += 1
+
+
+def _read(question: CdxQuestion, read: Read) -> Iterator[Row]:
     """Yield the captures that were not before the resume key."""
     resume, descending = question.resume, question.is_descending
     before: tuple[str, int] | None = None
@@ -106,10 +145,10 @@ def _read(question: CdxQuestion, read: Read) -> Iterator[_Read]:
                 is_done = key > start if descending else key < start
                 if is_done or (key == start and skipped < resume.skipped):
                     continue
-            yield _Read(capture, skipped)
+            yield Row(capture, skipped)
 
 
-def _kept(question: CdxQuestion, captures: Iterable[_Read]) -> Iterator[_Read]:
+def _kept(question: CdxQuestion, captures: Iterable[Row]) -> Iterator[Row]:
     """Yield what is inside from and to, and what the filters keep."""
     for each in captures:
         if question.since <= each.capture.captured <= question.until and all(
@@ -118,43 +157,46 @@ def _kept(question: CdxQuestion, captures: Iterable[_Read]) -> Iterator[_Read]:
             yield each
 
 
-def _collapsed(question: CdxQuestion, captures: Iterator[_Read]) -> Iterator[_Read]:
+def _collapsed(question: CdxQuestion, captures: Iterator[Row]) -> Iterator[Row]:
     for collapse in question.collapses:
         # The last rows are read backwards, but are to be the first of their neighbours all the same.
-        captures = _last_of_each(collapse, captures) if question.is_last else _first_of_each(collapse, captures)
+        captures = _last_of_each(collapse, captures) if question.is_from_end else _first_of_each(collapse, captures)
     return captures
 
 
-def _key(collapse: Collapse) -> Callable[[_Read], str]:
+def _key(collapse: Collapse) -> Callable[[Row], str]:
     return lambda each: value_of(each.capture, collapse.field)[: collapse.length]
 
 
-def _first_of_each(collapse: Collapse, captures: Iterable[_Read]) -> Iterator[_Read]:
+def _first_of_each(collapse: Collapse, captures: Iterable[Row]) -> Iterator[Row]:
     return (next(group) for _, group in groupby(captures, _key(collapse)))
 
 
-def _last_of_each(collapse: Collapse, captures: Iterable[_Read]) -> Iterator[_Read]:
+def _last_of_each(collapse: Collapse, captures: Iterable[Row]) -> Iterator[Row]:
     return (deque(group, 1)[0] for _, group in groupby(captures, _key(collapse)))
 
 
-def _closest(question: CdxQuestion, captures: Iterable[_Read]) -> list[VisibleCapture]:
-    """Return the captures nearest to `closest`, of two that are equally near the one that was read first."""
+def _closest(question: CdxQuestion, captures: Iterable[Row]) -> list[Row]:
+    """Return the rows nearest to `closest`, of two that are equally near the one that was read first."""
     time = LAST_SECOND if question.closest is None else question.closest
     most = question.limit + question.offset
-    found = heapq.nsmallest(most, (each.capture for each in captures), key=lambda each: abs(each.captured - time))
+    found = heapq.nsmallest(most, captures, key=lambda row: abs(row.capture.captured - time))
     return found[question.offset :]
 
 
-def _as_text(question: CdxQuestion, found: Iterable[VisibleCapture | ResumeKey]) -> Iterator[str]:
+def _as_text(question: CdxQuestion, found: Iterable[Row | ResumeKey]) -> Iterator[str]:
     for each in found:
         if isinstance(each, ResumeKey):
             yield f"\n{each}\n"
         else:
-            yield " ".join(value_of(each, field) for field in question.fields) + "\n"
+            yield " ".join(map(each.value, question.fields)) + "\n"
 
 
-def _as_json(question: CdxQuestion, found: Iterable[VisibleCapture | ResumeKey]) -> Iterator[str]:
-    """Write the first row with the names of the columns; nothing but `[]` where nothing was found."""
+def _as_json(question: CdxQuestion, found: Iterable[Row | ResumeKey]) -> Iterator[str]:
+    """Write the first row with the names of the columns; nothing but `[]` where nothing was found.
+
+    Behind the last page there is nothing at all: so programs tell that they have all of them.
+    """
     is_first = True
     for each in found:
         if is_first:
@@ -163,17 +205,20 @@ def _as_json(question: CdxQuestion, found: Iterable[VisibleCapture | ResumeKey])
         if isinstance(each, ResumeKey):
             yield f",\n[],\n{json.dumps([str(each)])}"
         else:
-            yield f",\n{json.dumps([value_of(each, field) for field in question.fields])}"
-    yield "[]\n" if is_first else "]\n"
+            yield f",\n{json.dumps(list(map(each.value, question.fields)))}"
+    if not is_first:
+        yield "]\n"
+    elif not question.page:
+        yield "[]\n"
 
 
-def _as_cdxj(question: CdxQuestion, found: Iterable[VisibleCapture | ResumeKey]) -> Iterator[str]:
+def _as_cdxj(question: CdxQuestion, found: Iterable[Row | ResumeKey]) -> Iterator[str]:
     names = [(name, field) for field, name in _CDXJ_NAMES.items() if field in question.fields]
     for each in found:
         if isinstance(each, ResumeKey):
             yield f"\n{each}\n"
         else:
-            yield _cdxj_line(each, {name: value_of(each, field) for name, field in names})
+            yield _cdxj_line(each.capture, {name: each.value(field) for name, field in names})
 
 
 def _cdxj_line(capture: VisibleCapture, fields: dict[str, str]) -> str:

@@ -6,17 +6,20 @@
     sort        default (by urlkey, then time), reverse, closest (to `closest`, which implies it; without it, to now)
     filter      `[!]field:expression` (the whole value), `[!]=field:value`, `[!]~field:part of the value`; repeatable
     collapse    `field` or `field:n`: of neighbouring rows with the same (first n characters) the first; repeatable
-    fl          fields, with commas; pywb's names of them, too
-    limit       rows, 10,000 at most; a negative one: the last rows
+    fl          fields, with commas; pywb's names of them, too; `fields` is the same
+    limit       rows, 10,000 at most; 0: as many; a negative one: the last rows
     offset      rows to leave out
     resumeKey   goes on where the page before ended, which said so because of `showResumeKey=true`
     output      text, json, cdxj
 
-    page        the page of that number, from 0 on, of 10,000 rows each; `limit` and `offset` count inside it
+    showDupeCount   with `true`, a column `dupecount`: rows of the URL above it that have the same digest
+
+    page        the page of that number, from 0 on; `limit` and `offset` count inside it; behind the last one nothing
+    pageSize    2,000 rows of a page each, 5 at most and without it
     showNumPages  with `true`, the number of pages in place of the rows
 
-The page after a resume key has the same `limit`, and no `offset`. `pageSize` and `showPagedIndex` are refused, since an
-answer without them would look complete. Everything else is ignored (`gzip`, `fastLatest`, `showDupeCount`, …).
+The page after a resume key has the same `limit`, and no `offset`. A negative `page` is none. Everything else is ignored
+(`gzip`, `fastLatest`, `showPagedIndex`, …), `resolveRevisits` also, since all rows say what they are of.
 """
 
 from __future__ import annotations
@@ -32,12 +35,24 @@ from typing import TypeVar
 from urllib.parse import parse_qsl
 
 from webarcfs.archive.model.surt import surt
-from webarcfs.room.wayback.cdx_row import NAMES, CdxFault, Collapse, Field, Filter, parse_collapse, parse_filter
+from webarcfs.room.wayback.cdx_row import (
+    COLUMNS,
+    NAMES,
+    CdxFault,
+    Collapse,
+    Field,
+    Filter,
+    parse_collapse,
+    parse_filter,
+)
 from webarcfs.room.wayback.replay_url import Refused, archived_url
 from webarcfs.room.wayback.timestamps import FIRST_SECOND, LAST_SECOND, seconds_of, span_begin, span_end
 
 #: Most rows of a page.
 MOST_ROWS = 10_000
+#: Rows of a page for each `pageSize`, and the largest of these: others call them blocks.
+ROWS_OF_BLOCK = 2_000
+MOST_BLOCKS = MOST_ROWS // ROWS_OF_BLOCK
 #: Longest query that is read, in bytes; and most of its parameters, filters and collapses.
 LONGEST_QUERY = 16_000
 MOST_PARAMETERS = 50
@@ -77,8 +92,10 @@ class Output(StrEnum):
 
 _Word = TypeVar("_Word", MatchType, Sort, Output)
 _Part = TypeVar("_Part")
-_REFUSED = ("pageSize", "showPagedIndex")
-_ONCE = ("url", "matchType", "from", "to", "closest", "sort", "fl", "limit", "offset", "resumeKey", "output", "page")
+_ONCE = (
+    "url", "matchType", "from", "to", "closest", "sort", "fl", "fields", "limit", "offset", "resumeKey", "output",
+    "page", "pageSize",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +146,7 @@ class CdxQuestion:
     sort: Sort = Sort.DEFAULT
     filters: tuple[Filter, ...] = ()
     collapses: tuple[Collapse, ...] = ()
-    fields: tuple[Field, ...] = tuple(Field)
+    fields: tuple[Field, ...] = COLUMNS
     limit: int = MOST_ROWS
     is_last: bool = False  # the last `limit` rows
     offset: int = 0
@@ -137,12 +154,23 @@ class CdxQuestion:
     resume: ResumeKey | None = None
     output: Output = Output.TEXT
     page: int | None = None
+    rows_of_page: int = MOST_ROWS
     counts_pages: bool = False  # how many pages there are, in place of their rows
+
+    @property
+    def counts_duplicates(self) -> bool:
+        """Whether a row tells how many of its URL above it have the same digest."""
+        return Field.DUPECOUNT in self.fields
+
+    @property
+    def is_from_end(self) -> bool:
+        """Whether the last rows are found from the end on. What is above them is then not read, and so not counted."""
+        return self.is_last and not self.counts_duplicates
 
     @property
     def is_descending(self) -> bool:
         """Whether captures have to be read backwards: by urlkey, then time, both from the end."""
-        return (self.sort is Sort.REVERSE) is not self.is_last
+        return (self.sort is Sort.REVERSE) is not self.is_from_end
 
     def surt_ranges(self) -> tuple[SurtRange, ...]:
         """Return the urlkeys to read, in the order in which to read them, without those before the resume key."""
@@ -174,9 +202,6 @@ def parse_question(query: bytes) -> CdxQuestion | CdxFault:
     for name in _ONCE:
         if len(given.get(name, ())) > 1:
             return CdxFault(name, "is given more than once")
-    for name in _REFUSED:
-        if name in given:
-            return CdxFault(name, "pages have 10,000 rows here; use page, or limit, showResumeKey=true and resumeKey")
     return _question({name: given[name][0] for name in _ONCE if name in given}, given)
 
 
@@ -192,20 +217,20 @@ def _question(one: Mapping[str, str], many: Mapping[str, Sequence[str]]) -> CdxQ
     output = _word(Output, "output", one.get("output", "text").lower())
     limit = _number(one, "limit", MOST_ROWS, least=-_LARGEST)
     offset = _number(one, "offset", 0, least=0)
-    fields = _fields(one.get("fl", ""))
+    fields = _fields(one.get("fl", one.get("fields", "")), counts_duplicates=_is_true(many, "showDupeCount"))
     filters = _all(many, "filter", parse_filter)
     collapses = _all(many, "collapse", parse_collapse)
-    page = _number(one, "page", 0, least=0)
-    counts_pages = many.get("showNumPages", [""])[0].lower() == "true"
-    for part in (sort, output, limit, offset, fields, filters, collapses, page):
+    page, blocks = _number(one, "page", -1, least=-_LARGEST), _number(one, "pageSize", 0, least=-_LARGEST)
+    counts_pages = _is_true(many, "showNumPages")
+    for part in (sort, output, limit, offset, fields, filters, collapses, page, blocks):
         if isinstance(part, CdxFault):
             return part
     assert isinstance(sort, Sort) and isinstance(output, Output) and isinstance(limit, int) and isinstance(offset, int)
     assert isinstance(fields, tuple) and isinstance(filters, tuple) and isinstance(collapses, tuple)
-    assert isinstance(page, int)
+    assert isinstance(page, int) and isinstance(blocks, int)
     resume = ResumeKey.parse(one["resumeKey"]) if "resumeKey" in one else None
     fault = _contradiction(one, sort, limit, resume)
-    if ("page" in one or counts_pages) and (sort is Sort.CLOSEST or limit < 0 or resume is not None):
+    if (page >= 0 or counts_pages) and (sort is Sort.CLOSEST or limit < 0 or resume is not None):
         fault = CdxFault("page", "goes neither with sort=closest nor with a negative limit nor with resumeKey")
     return fault or CdxQuestion(
         url=url,
@@ -218,20 +243,23 @@ def _question(one: Mapping[str, str], many: Mapping[str, Sequence[str]]) -> CdxQ
         filters=filters,
         collapses=collapses,
         fields=fields,
-        limit=min(abs(limit), MOST_ROWS),
+        limit=min(abs(limit), MOST_ROWS) or MOST_ROWS,
         is_last=limit < 0,
         offset=0 if resume else offset,
-        shows_resume_key=many.get("showResumeKey", [""])[0].lower() == "true",
+        shows_resume_key=_is_true(many, "showResumeKey"),
         resume=resume,
         output=output,
-        page=page if "page" in one else None,
+        page=page if page >= 0 else None,
+        rows_of_page=ROWS_OF_BLOCK * (min(blocks, MOST_BLOCKS) if blocks > 0 else MOST_BLOCKS),
         counts_pages=counts_pages,
     )
 
 
+def _is_true(many: Mapping[str, Sequence[str]], name: str) -> bool:
+    return many.get(name, [""])[0].lower() == "true"
+
+
 def _contradiction(one: Mapping[str, str], sort: Sort, limit: int, resume: ResumeKey | None) -> CdxFault | None:
-    if limit == 0:
-        return CdxFault("limit", "is not 0")
     if "resumeKey" in one and resume is None:
         return CdxFault("resumeKey", "is not one that this server gave")
     if sort is Sort.CLOSEST and int(one.get("offset", "0")) > MOST_ROWS:
@@ -312,14 +340,14 @@ def _number(one: Mapping[str, str], name: str, default: int, *, least: int) -> i
     return int(text)
 
 
-def _fields(text: str) -> tuple[Field, ...] | CdxFault:
+def _fields(text: str, *, counts_duplicates: bool) -> tuple[Field, ...] | CdxFault:
     if not text:
-        return tuple(Field)
+        return (*COLUMNS, Field.DUPECOUNT) if counts_duplicates else COLUMNS
     names = [each.strip() for each in text.split(",")]
-    unknown = [each for each in names if each not in NAMES]
-    if unknown or len(names) > MOST_PARAMETERS:
+    known = {**NAMES, str(Field.DUPECOUNT): Field.DUPECOUNT}
+    if len(names) > MOST_PARAMETERS or any(name not in known for name in names):
         return CdxFault("fl", f"has the columns {', '.join(Field)}")
-    return tuple(NAMES[each] for each in names)
+    return tuple(known[name] for name in names)
 
 
 def _all(

@@ -42,11 +42,14 @@ class Field(StrEnum):
     STATUSCODE = "statuscode"
     DIGEST = "digest"
     LENGTH = "length"
+    DUPECOUNT = "dupecount"
 
 
+#: The columns of a capture by itself. `dupecount` is that of a row among others.
+COLUMNS = tuple(field for field in Field if field is not Field.DUPECOUNT)
 #: Names of columns: the Wayback Machine's, and pywb's.
 NAMES = {
-    **{str(field): field for field in Field},
+    **{str(field): field for field in COLUMNS},
     "url": Field.ORIGINAL,
     "mime": Field.MIMETYPE,
     "status": Field.STATUSCODE,
@@ -118,7 +121,7 @@ def parse_filter(text: str) -> Filter | CdxFault:
     """Return the condition that `[!][=~]column:text` spells, or what is wrong with it."""
     match = _FILTER.fullmatch(text)
     if match is None or match[2] not in NAMES:
-        return CdxFault("filter", f"is [!][=~]column:expression; the columns are {', '.join(Field)}")
+        return CdxFault("filter", f"is [!][=~]column:expression; the columns are {', '.join(COLUMNS)}")
     signs, field, value = match[1], NAMES[match[2]], match[3]
     is_not = "!" in signs
     if "=" in signs:
@@ -153,5 +156,5 @@ def parse_collapse(text: str) -> Collapse | CdxFault:
     name, colon, length = text.partition(":")
     is_sound = name in NAMES and (not colon or _LENGTH.fullmatch(length))
     if not is_sound:
-        return CdxFault("collapse", f"is column or column:length; the columns are {', '.join(Field)}")
+        return CdxFault("collapse", f"is column or column:length; the columns are {', '.join(COLUMNS)}")
     return Collapse(NAMES[name], int(length) if colon else None)

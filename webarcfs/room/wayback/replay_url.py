@@ -8,9 +8,10 @@
     /timemap/<format>/<digits>/<url>    the same, from a time on
     /diff/<digits>..<digits>/<url>      what changed                       Diff
 
-The archived URL is what stands raw behind the prefix, with the query string; it is never percent-decoded. An empty
-query cannot be told from none. One to 14 digits and a slash are always a time (`timestamps`): fewer than 14 are the end
-of that span.
+The archived URL is what stands raw behind the prefix, with the query string. It is not percent-decoded, unless all
+of it was encoded, its scheme included (`http%3A//e.org/a%3Fb`), as some programs do: then one layer is taken off. An
+empty query cannot be told from none. One to 14 digits and a slash are always a time (`timestamps`): fewer than 14 are
+the end of that span.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from urllib.parse import unquote_to_bytes
 
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.url import canonical
@@ -278,10 +280,12 @@ def archived_url(raw: bytes, *, is_prefix: bool = False) -> str | Refused:
     text = _as_text(raw)
     if isinstance(text, Refused):
         return text
+    if _ENCODED.match(text):  # only all of it: a raw query would have been encoded as well
+        plain = unquote_to_bytes(raw)
+        is_whole = b"?" not in raw and not _ENCODED.match(plain.decode("latin-1"))
+        return archived_url(plain, is_prefix=is_prefix) if is_whole else Refused(Reason.ENCODED)
     if web := _WEB.fullmatch(text):
         scheme, rest = web[1].lower(), web[3]
-    elif _ENCODED.match(text):
-        return Refused(Reason.ENCODED)
     elif _SCHEME.match(text):
         return Refused(Reason.HOST if text[:6].lower().startswith(("http:", "https:")) else Reason.SCHEME)
     else:
