@@ -24,8 +24,10 @@ FIELDS: Final = 2_000
 #: A session ends when nothing was asked for so long, and in any case after the second time.
 IDLE_SECONDS: Final = 12 * 3600
 LONGEST_SECONDS: Final = 24 * 3600
-#: Most sessions that are open; the one that was idle longest goes.
+#: Most sessions that are open, in all and of a person. One whose cookie never came back goes first, then the one that
+#: was idle longest; in all, it is one of the person who has most.
 SESSIONS: Final = 1_000
+SESSIONS_OF_PERSON: Final = 50
 #: Forms of a session that were sent, of which a second copy is told apart.
 SENT: Final = 5_000
 #: A preview is valid so long.

@@ -11,7 +11,7 @@ import hashlib
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -31,6 +31,8 @@ class Session:
     proxy: str
     began: float
     seen: float
+    #: Whether its cookie ever came back: a program without cookies begins a session with each request.
+    is_used: bool = field(init=False, default=False)
     public: str = field(init=False)
     language: str = ""
     said: list[tuple[str, str]] = field(default_factory=list)
@@ -52,7 +54,7 @@ class Sessions:
         self._signer = Signer(key, salt=f"webarcfs session {place}", digest_method=hashlib.sha256)
         self._clock = clock
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, Session] = OrderedDict()
+        self._known: dict[str, Session] = {}
         #: The name of the cookie: desks at several ports of a host do not take each other's away.
         self.cookie = f"webarc_desk_{hashlib.sha256(place.encode()).hexdigest()[:8]}"
 
@@ -61,9 +63,15 @@ class Sessions:
         now = self._clock()
         session = Session(secrets.token_urlsafe(32), person.key, person.password, proxy, now, now)
         with self._lock:
+            own = [known for known in self._known.values() if known.person == person.key]
+            if len(own) >= limits.SESSIONS_OF_PERSON:
+                del self._known[min(own, key=_worth).secret]
+            elif len(self._known) >= limits.SESSIONS:
+                sessions = Counter(known.person for known in self._known.values())
+                (most, _), *_ = sessions.most_common(1)
+                rivals = [known for known in self._known.values() if known.person == most]
+                del self._known[min(rivals, key=_worth).secret]
             self._known[session.secret] = session
-            while len(self._known) > limits.SESSIONS:
-                self._known.popitem(last=False)
         return session, self._signer.sign(session.secret).decode()
 
     def once(self, person: Person) -> Session:
@@ -86,7 +94,7 @@ class Sessions:
                 del self._known[secret]
                 return None
             found.seen = now
-            self._known.move_to_end(secret)
+            found.is_used = True
             return found
 
     def named(self, public: str) -> Session | None:
@@ -141,3 +149,8 @@ class Sessions:
         with self._lock:
             found, session.said = session.said, []
         return found
+
+
+def _worth(session: Session) -> tuple[bool, float]:
+    """Return by what sessions are kept: the least goes first."""
+    return session.is_used, session.seen
