@@ -120,7 +120,7 @@ def _state(release: Release, is_complete: bool, way: Way | None) -> State:
 
 
 def _from_git(archive: Archive, capture: Capture) -> dict[int, str]:
-    domains = [part.tag.domain for part in capture.parts]
+    domains = list(dict.fromkeys(part.tag.domain for part in capture.parts))
     date = min(part.tag.crawl_time for part in capture.parts)
     last = max(part.tag.crawl_time for part in capture.parts)
     span = format_time(date) if (last - date).total_seconds() <= _DAY else f"{format_time(date)} to {format_time(last)}"
@@ -190,7 +190,7 @@ def _count_of(archive: Archive, before: Record | None) -> tuple[Count, dict[str,
     if before is None or not before.text(34):
         return None
     trees = {part.tag.domain: tree for part in before.parts if (tree := _tree(archive, part)) is not None}
-    if len(trees) < len(before.parts):
+    if len(trees) < len(before.domains):
         return None
     size, files, folders = (int(before.text(number) or 0) for number in (22, 23, 24))
     return Count(size, files, folders, counting.parsed(before.text(25))), trees

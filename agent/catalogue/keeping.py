@@ -13,6 +13,7 @@ from agent.catalogue import stepfolders, ways
 from agent.catalogue.circumstances import of_job, settings_as_they_were
 from agent.catalogue.describing import SYSTEM, Circumstances, described, empty, into
 from agent.jobfolder.job import Job
+from agent.jobfolder.names import folder_of
 from webarcfs.archive.catalogue.captures import Capture, captures
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
@@ -100,8 +101,8 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
         return 0
     under_way = {folder.name for folder in archive.jobs.iterdir()}
     found = captures(archive, map(CommitTag.parse, since))
-    last = min([max(since.values()), *(each.sequence - 1 for each in found if each.job in under_way)])
-    missing = [each for each in found if each.job not in under_way and not catalogue.has(each.job)]
+    last = min([max(since.values()), *(each.sequence - 1 for each in found if folder_of(each.job) in under_way)])
+    missing = [each for each in found if folder_of(each.job) not in under_way and not catalogue.has(each.job)]
     waiting = _waiting(catalogue) if missing else {}
     expected: dict[str, str | None]
     newest: dict[str, Record] = {}

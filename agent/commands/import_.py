@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import sys
 from contextlib import ExitStack
@@ -12,6 +13,8 @@ import click
 from agent.catalogue.keeping import catch_up_records
 from agent.commands.common import archive_option, console, follow, opened, settings_of, stop_on_signals, tell
 from agent.importing import sources
+from agent.importing.crawls.naming import CrawlsBy
+from agent.importing.plan.planning import MOST_CUTS, PAUSE_HOURS, Grouping
 from agent.indexing import recovery
 from agent.jobs import exportedjob, importjob
 from webarcfs.archive.config import validators
@@ -33,6 +36,28 @@ _log = logging.getLogger("webarc")
 @click.option("--complete", is_flag=True, help="The files hold all that there was: remove what is missing in them.")
 @click.option("--publication", metavar="NAME", help="Whose crawl it is; its settings in webarc.toml hold.")
 @click.option("--accept-shrink", is_flag=True, help="With --complete: also if much less is left than there was.")
+@click.option(
+    "--crawls",
+    type=click.Choice([each.value for each in CrawlsBy]),
+    default=CrawlsBy.AUTO.value,
+    help="What is one crawl: what its crawler names so, else what no pause parts (auto); all; each file.",
+)
+@click.option(
+    "--pause",
+    metavar="HOURS",
+    type=click.FloatRange(min=0, min_open=True),
+    default=PAUSE_HOURS,
+    show_default=True,
+    help="So long without a capture ends a crawl.",
+)
+@click.option(
+    "--max-cuts",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=MOST_CUTS,
+    show_default=True,
+    help="Snapshots of a host in one crawl, at most.",
+)
 @click.option("--as-exported", is_flag=True, help="The files are of `webarc export`: make the same snapshots again.")
 def import_(  # noqa: PLR0917 # click passes them by name
     files: tuple[Path, ...],
@@ -41,14 +66,19 @@ def import_(  # noqa: PLR0917 # click passes them by name
     complete: bool,
     publication: str | None,
     accept_shrink: bool,
+    crawls: CrawlsBy,
+    pause: float,
+    max_cuts: int,
     as_exported: bool,
 ) -> None:
     """Take in what any crawler wrote: WARC and ARC files (plain, gzip, zstd), WACZ, and mirrors of HTTrack.
 
     FILE may be a folder: all such files in it are taken, in order of their paths. `-` is one from standard input.
 
-    All files of one command are one crawl. Each host becomes a snapshot at the time of its first record, in its place
-    between those that are there. A file that was imported before changes nothing.
+    The captures of all files are sorted by time and become crawls, each with a record of its own. A crawl is what its
+    crawler names so (a WACZ, a launch of Heritrix, a snapshot of ArchiveBox, isPartOf of a warcinfo record); captures
+    without such a name are one until a pause. Each host becomes a snapshot at the time of its first capture, and a
+    further one wherever a URL has other bytes than before. A file that was imported before changes nothing.
 
     With --as-exported, each snapshot comes back as it was exported, with its publication, additions and data nodes; one
     whose files are not all there, or were changed, is refused.
@@ -79,6 +109,7 @@ def import_(  # noqa: PLR0917 # click passes them by name
             profile,
             complete=complete,
             accept_shrink=accept_shrink,
+            grouping=Grouping(CrawlsBy(crawls), max(round(pause * 3600), 1), max_cuts),
             stop=stop_on_signals(),
             progress=display,
         )
@@ -88,10 +119,12 @@ def import_(  # noqa: PLR0917 # click passes them by name
         _log.warning("%s", fault)
     for remark in (*given.remarks, *done.remarks):
         _log.info("%s", remark)
-    if done.outcome is not None:
-        tell(done.outcome, judged=False)
-        follow(place, done.outcome.job)
-    if given.faults or (done.outcome is not None and (done.outcome.interrupted or done.outcome.warnings)):
+    for warning in dict.fromkeys(warning for outcome in done.outcomes for warning in outcome.warnings):
+        _log.warning("%s", warning)
+    for outcome in done.outcomes:
+        tell(dataclasses.replace(outcome, warnings=()), judged=False)
+        follow(place, outcome.job)
+    if given.faults or any(outcome.interrupted or outcome.warnings for outcome in done.outcomes):
         sys.exit(Exit.INCOMPLETE)
 
 

@@ -70,6 +70,22 @@ class FileRead(TypedDict):
     remarks: list[str]
 
 
+class GroupingFact(TypedDict):
+    """The options by which captures become crawls and snapshots."""
+
+    crawls: str
+    pause: int
+    max_cuts: int
+
+
+class CutOutcome(TypedDict):
+    """What became of a snapshot of an import; `part` is None if there was nothing to publish."""
+
+    part: PublishedDomain | None
+    seconds: dict[str, float]
+    filter_errors: dict[str, FilterFailure]
+
+
 #: The start of the job, in seconds since the epoch: jobfolder.folders.
 BEGUN: Fact[float] = Fact("begun")
 #: The end of fetching; absent until then: jobs.crawljob.
@@ -106,7 +122,7 @@ SECONDS: Fact[dict[str, float]] = Fact("seconds")
 PUBLISHED: FactAbout[PublishedDomain] = FactAbout("published")
 #: The commitTag of the job on a domain: jobs.publishing.
 TAG: FactAbout[str] = FactAbout("tag")
-#: The SHA-256 of each file of an import: jobs.importjob.
+#: The SHA-256 of each file of an import, in order: the number of a file is its place in it: jobs.importjob.
 SOURCES: Fact[list[str]] = Fact("sources")
 #: Whether the user declared an import complete: jobs.importjob.
 COMPLETE: Fact[bool] = Fact("complete")
@@ -114,7 +130,9 @@ COMPLETE: Fact[bool] = Fact("complete")
 ACCEPT_SHRINK: Fact[bool] = Fact("accept_shrink")
 #: The result of a file of an import, by its batch: jobs.importjob.
 FILE_READ: FactAbout[FileRead] = FactAbout("file")
-#: The `revisit` records that an import could not resolve, one line each: jobs.importjob.
-REVISITS: Fact[list[str]] = Fact("revisits")
-#: The time of a domain's first record in an import, in seconds since the epoch: importing.warcfile.
-FIRST_RECORD: FactAbout[int] = FactAbout("begun")
+#: The options of an import by which captures become crawls and snapshots: jobs.importjob.
+GROUPING: Fact[GroupingFact] = Fact("grouping")
+#: The lines on versions that an import could not keep; absent until the import is planned: jobs.importjob.
+PLANNED: Fact[list[str]] = Fact("planned")
+#: The URLs that a crawl of an import saw in its earlier snapshots, once it is filled: jobs.cutpublishing.
+FILLED: Fact[list[str]] = Fact("filled")

@@ -86,3 +86,94 @@ class Meeting(NamedTuple):
     captured: str
     status: int
     is_duplicate: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCapture:
+    """A capture of a foreign file; the columns are explained in sql/imports/schema.sql.
+
+    One without a `domain` is a record that is not taken; `note` says why.
+    """
+
+    source: int
+    ordinal: int
+    name: str
+    url: str
+    domain: str = ""
+    time: int
+    fraction: int = 0
+    state: str
+    status: int = 0
+    note: str = ""
+    batch: int = 0
+    position: int = 0
+    size: int = 0
+    mime: str = ""
+    digest: str = ""
+    arc: str = ""
+    target: str = ""
+    content: str = ""
+    head: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCapture:
+    """A capture in the order of time; `id` is its position in that order."""
+
+    id: int
+    source: int
+    name: str
+    url: str
+    domain: str
+    time: int
+    state: str
+    status: int
+    note: str
+    batch: int
+    position: int
+    size: int
+    mime: str
+    digest: str
+    arc: str
+    target: str
+    content: str
+    head: bytes
+    crawl: int
+    cut: int
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBody:
+    """A body in a WARC of the job, with what its capture said of it."""
+
+    batch: int
+    position: int
+    size: int
+    status: int
+    mime: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCrawl:
+    """A crawl of an import: its number, the name of its captures, its first and its last time; whether it is done."""
+
+    number: int
+    name: str
+    first: int
+    last: int
+    done: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCut:
+    """A snapshot of a host in a crawl of an import; `outcome` is JSON, empty until it is published."""
+
+    crawl: int
+    domain: str
+    number: int
+    begin: int
+    time: int
+    is_last: int
+    outcome: str

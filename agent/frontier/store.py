@@ -17,7 +17,7 @@ from typing import Any
 from sqlite_utils import Database as SqliteDatabase
 
 from agent.frontier.facts import Fact, Value
-from agent.frontier.rows import FoundUrl, FrontierUrl, Meeting, UrlOutcome
+from agent.frontier.rows import FoundCapture, FoundUrl, FrontierUrl, Meeting, StoredCrawl, StoredCut, UrlOutcome
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.redirects import LONGEST_TARGET
@@ -29,6 +29,7 @@ _UPGRADED = 2
 #: Keys of `Frontier.counts` that are not states.
 NO_STATES = ("bytes", "documents")
 _AT_ONCE = 1000
+_Row = FoundUrl | UrlOutcome | FoundCapture | StoredCrawl | StoredCut
 
 
 class Frontier:
@@ -317,33 +318,17 @@ class Frontier:
         """Yield the answers of a domain that its ARCs had already, by ARC, in the order of a tree."""
         return map(Meeting._make, self._connection.execute(sql("frontier/met"), {"domain": domain}))
 
-    # -- imports (sql/frontier/captures_schema.sql) ---------------------------------------------------------
+    # -- imports -------------------------------------------------------------------------------------------------
 
-    def place(self, row: int, batch: int) -> None:
-        """Record that a response is in the WARC of this batch."""
-        self._run("frontier/place", id=row, batch=batch)
+    def add_settled(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Add URLs with their outcomes: dicts of the columns of sql/frontier/add_settled.sql."""
+        self._connection.executemany(sql("frontier/add_settled"), rows)
 
-    def begin_captures(self) -> None:
-        """Create the tables with which an import resolves revisit records."""
-        self._db.executescript(sql("frontier/captures_schema"))
+    def rows_with_results(self) -> Iterator[dict[str, Any]]:
+        """Yield id, result, note and MIME type of the URLs that have a result or a note."""
+        return self._query("frontier/rows_with_results")
 
-    def add_capture(self, keys: Iterable[str], batch: int, position: int) -> None:
-        """Record the position of a body under each of its keys: its digests, and its URL and time."""
-        rows = [{"key": key, "batch": batch, "position": position} for key in keys]
-        self._connection.executemany(sql("frontier/add_capture"), rows)
-
-    def capture(self, key: str) -> tuple[int, int] | None:
-        """Return batch and position of a body; None if no body has that key."""
-        row = self._connection.execute(sql("frontier/capture"), {"key": key}).fetchone()
-        return None if row is None else (int(row[0]), int(row[1]))
-
-    def add_revisit(self, **values: Any) -> None:
-        """Store a revisit record until all files are read."""
-        self._run("frontier/add_revisit", **values)
-
-    def revisits(self) -> Iterator[dict[str, Any]]:
-        """Return all revisit records, oldest first."""
-        return self._query("frontier/revisits")
+    # -- reports -------------------------------------------------------------------------------------------------
 
     def by_mime_type(self) -> dict[str, int]:
         """Return MIME type → number of documents."""
@@ -372,7 +357,7 @@ class Frontier:
     def _run(self, statement: str, **values: Any) -> None:
         self._connection.execute(sql(statement), values)
 
-    def _many(self, statement: str, records: Iterable[FoundUrl] | Iterable[UrlOutcome]) -> None:
+    def _many(self, statement: str, records: Iterable[_Row]) -> None:
         rows = ({name: getattr(record, name) for name in record.__slots__} for record in records)
         self._connection.executemany(sql(statement), rows)
 

@@ -7,6 +7,9 @@ the same mark. The end of the body tells one from the other, for kinds that have
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from webarcfs.warc.decoding import BadBody, BodyFault
 
 #: Bytes of a body's end that are looked at.
 TAIL = 1 << 10
@@ -25,3 +28,14 @@ _KINDS: tuple[tuple[re.Pattern[bytes], re.Pattern[bytes]], ...] = (
 def ends(start: bytes, tail: bytes) -> bool:
     """Return whether a body with this start and these last bytes is whole; False if its kind does not tell."""
     return any(begin.match(start) and end.search(tail) for begin, end in _KINDS)
+
+
+def checked(parts: Iterator[bytes], is_shorter: bool) -> Iterator[bytes]:
+    """Yield a body of another length than its head says. Raises BadBody for one that is shorter, and may be cut off."""
+    start = tail = b""
+    for part in parts:
+        start = start or part[:TAIL]
+        tail = (tail + part)[-TAIL:]
+        yield part
+    if is_shorter and not ends(start, tail):
+        raise BadBody(BodyFault.TRUNCATED)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import IO, Protocol
 
 from agent.importing.tally import Tally, printable
@@ -36,6 +37,16 @@ class ForeignRecord(Protocol):
         """Return whether the block is complete; reads the rest."""
 
 
+class Spool(Protocol):
+    """Where responses to archive are written, as `webarcfs.warc.writer.WarcWriter` is one."""
+
+    def add(self, url: str, date: datetime, head: bytes, parts: Iterable[bytes]) -> int:
+        """Store a response; return its offset."""
+
+    def drop(self, start: int | None = None) -> None:
+        """Remove all after `start`, or an unfinished record."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What is said of files: `losses` are records that should have been archived, `remarks` tell what else to know."""
@@ -46,19 +57,23 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Records that follow each other; `taken` returns the bytes of the file read so far. Valid until the next part."""
+    """Records that follow each other; `taken` returns the bytes of the file read so far. Valid until the next part.
+
+    `crawl` names the crawl inside its file, if the file holds whole crawls.
+    """
 
     name: str
     records: Iterator[ForeignRecord]
     taken: Callable[[], int]
+    crawl: str = ""
 
 
 #: Called with the number of bytes read so far; may raise.
 Step = Callable[[int], None]
 
 
-def file_part(file: IO[bytes], size: int, name: str, report: Report, before: int = 0) -> Part:
-    """Return a WARC or ARC file as a part; `before` is the number of bytes before it.
+def file_part(file: IO[bytes], size: int, name: str, report: Report, *, before: int = 0, crawl: str = "") -> Part:
+    """Return a WARC or ARC file as a part; `before` is the number of bytes before it, `crawl` the crawl that it is of.
 
     Raises WebarcError, which names it, if it cannot be unpacked.
     """
@@ -67,7 +82,7 @@ def file_part(file: IO[bytes], size: int, name: str, report: Report, before: int
     except WebarcError as error:
         raise type(error)(f"{name}: {error}") from None
     found = records(stream, lambda what, where: report.losses.add(name, what, f"at byte {where}"))
-    return Part(name, found, lambda: before + stream.taken)
+    return Part(name, found, lambda: before + stream.taken, crawl)
 
 
 def shown(name: str | os.PathLike[str]) -> str:

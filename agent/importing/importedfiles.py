@@ -1,4 +1,7 @@
-"""The files imported so far, from the trailers `Source:` of the imports' commits.
+"""The files imported so far, from the trailers of the imports' commits.
+
+A file is imported when the last of its snapshots is published, whose commit has `Source-End`. The commits of older
+versions, without `Import`, have `Source` for all files of their import, which made one snapshot of each host.
 
 A note in `log/` stores the hashes and the last commit that was read, so that the next import reads only newer commits.
 The note only saves time: without it, all commits are read again.
@@ -56,4 +59,7 @@ def _sources_of(archive: Archive, tag: CommitTag) -> set[str]:
     store = Repository(archive.repository(tag.domain))
     target = store.ref(tag.ref)
     commit = sequence.crawl_commit(store, target) if target else None
-    return {each.removeprefix(_PREFIX) for each in commit.message.all("Source")} if commit else set()
+    if commit is None:
+        return set()
+    trailer = "Source-End" if commit.message.all("Import") else "Source"
+    return {value.removeprefix(_PREFIX) for value in commit.message.all(trailer)}

@@ -13,26 +13,25 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from agent.capture.wgetcommand import BatchFiles
-from agent.frontier.rows import UrlOutcome
-from agent.importing.captures import Capture, settle
+from agent.frontier.importindex import ImportIndex
+from agent.frontier.rows import StoredBody, UrlOutcome
+from agent.importing.captures import Capture, RecordPlace, capture_row
+from agent.importing.foreign import Spool
 from agent.importing.tally import Tally
-from agent.jobfolder.job import Job
 from agent.policy.fetchstatus import NOT_MODIFIED, Status
 from agent.policy.vocabulary import Reason, UrlState
+from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, data_name, places, split
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import from_epoch, parse_compact_time
 from webarcfs.content import mimetype
-from webarcfs.warc import http_response, jobwarc
-from webarcfs.warc.decoding import body_of
+from webarcfs.warc import http_response
 from webarcfs.warc.fields import base32, capture_key
-from webarcfs.warc.writer import WarcWriter
 
 _CHUNK = 1 << 18
 #: Number of different versions of a URL that are compared with a digest.
@@ -53,65 +52,83 @@ class _Found:
             yield data
 
 
-def resolve(job: Job, losses: Tally, batch: int) -> None:
-    """Settle every revisit of the job: write the response into the spool `batch`, or add the loss to `losses`."""
-    with WarcWriter(BatchFiles(job.folder, batch).warc) as spool:
-        for revisit in list(job.frontier.revisits()):
-            _resolve(job, losses, spool, batch, revisit)
+@dataclass(frozen=True, slots=True)
+class Resolving:
+    """What revisits are resolved with: the index of the files, the archive, a folder for bodies.
 
+    Bodies of the archive are written into `spool`, whose number is `batch`. `losses` are revisits of nothing.
+    """
 
-def _resolve(job: Job, losses: Tally, spool: WarcWriter, batch: int, revisit: dict[str, Any]) -> None:
-    url, time = str(revisit["url"]), from_epoch(revisit["time"])
-    arc = arc_path(url)
-    capture = Capture(url, split(arc)[0], time)
-    with ExitStack() as stack:
-        found = _in_the_files(job, revisit, stack) or _in_the_archive(job, revisit, stack)
-        if found is None:
-            losses.add(capture.domain, "a revisit of what is neither in the files nor in the archive", url)
+    index: ImportIndex
+    archive: Archive
+    folder: Path
+    spool: Spool
+    batch: int
+    losses: Tally
+
+    def resolve(self) -> None:
+        """Add a capture for every revisit."""
+        for revisit in self.index.revisits():
+            self._resolve(revisit)
+
+    def _resolve(self, revisit: dict[str, Any]) -> None:
+        url, time = str(revisit["url"]), from_epoch(revisit["time"])
+        capture = Capture(url, split(arc_path(url))[0], time, revisit["fraction"])
+        body, own = self._body(revisit, capture), http_response.parse_head(revisit["head"])
+        if body is None:
+            self.losses.add(capture.domain, "a revisit of what is neither in the files nor in the archive", url)
             lost = UrlOutcome(
                 id=0, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE), note=Reason.REVISIT_UNRESOLVED
             )
-            settle(job.frontier, capture, lost, batch)
+            self.index.add_found(capture_row(_place(revisit), capture, lost, 0))
             return
-        own = http_response.parse_head(revisit["head"])
-        raw = revisit["head"] if own is not None and own.status != NOT_MODIFIED else found.head
-        head = http_response.parse_head(raw)
-        assert head is not None  # it was read before
-        settled = UrlOutcome(
+        has_own_head = own is not None and own.status != NOT_MODIFIED
+        outcome = UrlOutcome(
             id=0,
             state=UrlState.DONE,
-            status=head.document_status,
-            position=spool.add(url, time, raw, found.parts()),
-            size=found.size,
-            mime=mimetype.declared_type(head.content_type),
+            status=own.document_status if own is not None and has_own_head else body.status,
+            position=body.position,
+            size=body.size,
+            mime=mimetype.declared_type(own.content_type) if own is not None and has_own_head else body.mime,
             digest=str(revisit["digest"]).removeprefix("sha1:"),
-            arc=split(arc)[1],
+            arc=split(arc_path(url))[1],
             note=Reason.REVISIT,
         )
-        settle(job.frontier, capture, settled, batch)
+        digest = body.content.partition(" ")[0]
+        head = revisit["head"] if has_own_head else b""
+        row = capture_row(_place(revisit), capture, outcome, body.batch, body=digest, head=head)
+        self.index.add_found(row)
+        self.index.add_body([capture_key(url, revisit["time"])], replace(body, status=row.status, mime=row.mime))
+
+    def _body(self, revisit: dict[str, Any], capture: Capture) -> StoredBody | None:
+        """Return the body that a revisit refers to: in all files of the import, else in the archive."""
+        keys = [revisit["digest"], capture_key(revisit["origin"], revisit["seen"])]
+        body = next((body for key in keys if key and (body := self.index.body(key))), None)
+        if body is not None:
+            return body
+        with ExitStack() as stack:
+            found = _in_the_archive(self.archive, self.folder, revisit, stack)
+            return None if found is None else self._spooled(found, capture)
+
+    def _spooled(self, found: _Found, capture: Capture) -> StoredBody:
+        head = http_response.parse_head(found.head)
+        assert head is not None  # it was read before
+        position = self.spool.add(capture.url, capture.time, found.head, found.parts())
+        mime = mimetype.declared_type(head.content_type)
+        return StoredBody(self.batch, position, found.size, head.document_status, mime, _sha1(found))
 
 
-def _in_the_files(job: Job, revisit: dict[str, Any], stack: ExitStack) -> _Found | None:
-    keys = [revisit["digest"], capture_key(revisit["origin"], revisit["seen"])]
-    place = next((place for key in keys if key and (place := job.frontier.capture(key))), None)
-    if place is None:
-        return None
-    batch, position = place
-    with BatchFiles(job.folder, batch).warc.open("rb") as file:
-        response = jobwarc.response_at(file, position)
-        body = _scratch(job.folder, stack)
-        for part in body_of(response):
-            body.write(part)
-    return _Found(response.head.raw, body, body.tell())
+def _place(revisit: dict[str, Any]) -> RecordPlace:
+    return RecordPlace(revisit["source"], revisit["ordinal"], revisit["name"])
 
 
-def _in_the_archive(job: Job, revisit: dict[str, Any], stack: ExitStack) -> _Found | None:
+def _in_the_archive(archive: Archive, folder: Path, revisit: dict[str, Any], stack: ExitStack) -> _Found | None:
     domain = split(arc_path(revisit["origin"]))[0]
     try:
-        store = Repository(job.archive.repository(domain))
+        store = Repository(archive.repository(domain))
     except NotFound:
         return None
-    body = _scratch(job.folder, stack)
+    body = _scratch(folder, stack)
     wanted = str(revisit["digest"]).removeprefix("sha1:")
     comparable = bool(wanted) and ":" not in wanted
     when = revisit["seen"] or revisit["time"]

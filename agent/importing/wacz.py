@@ -101,7 +101,7 @@ class Wacz:
     ) -> Iterator[Part]:
         name, size = f"{self._name}/{path}", self._entries[path].file_size
         if path in self._files:
-            yield file_part(file, size, name, report, done)
+            yield file_part(file, size, name, report, before=done, crawl=self._name)
             return
         try:
             inner = Wacz(file, size, name, nested=True)

@@ -1,4 +1,4 @@
-"""Reads foreign files into a job: adds each URL to the frontier, and writes responses to archive into the spool.
+"""Reads foreign files into a job: adds each capture to its index, and writes responses to archive into the spool.
 
 Revisit records wait until all files are read (`revisits.py`). A response counts if its request was a GET. The request
 may precede or directly follow the response, so each response is held until the next record has been read.
@@ -12,18 +12,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from agent.frontier import facts
-from agent.frontier.rows import UrlOutcome
-from agent.frontier.store import Frontier
+from agent.frontier.importindex import ImportIndex
+from agent.frontier.rows import StoredBody, UrlOutcome
 from agent.importing import bodyends
-from agent.importing.captures import Capture, settle
-from agent.importing.foreign import ForeignRecord, Report
+from agent.importing.captures import Capture, RecordPlace, capture_row, untaken_row
+from agent.importing.crawls.naming import CrawlsBy, crawl_name, part_of
+from agent.importing.foreign import ForeignRecord, Part, Report, Spool, shown
 from agent.importing.parts import parts_of
+from agent.importing.sources import Source
 from agent.policy import traps
 from agent.policy.fetchstatus import NOT_MODIFIED, PARTIAL_CONTENT, WHOLE, Status, is_error_page, redirect_of
-from agent.policy.vocabulary import LinkKind, Reason, UrlState
+from agent.policy.vocabulary import Reason, UrlState
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model import redirects
 from webarcfs.archive.model.arc_paths import arc_path, split
@@ -31,14 +31,14 @@ from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.url import canonical
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
-from webarcfs.warc.decoding import BadBody, BodyFault, Bomb, decoded, unknown_codings
-from webarcfs.warc.fields import base32, capture_key, declared_digest, digest_key, parse_date
-from webarcfs.warc.writer import WarcWriter
+from webarcfs.warc.decoding import BadBody, Bomb, decoded, unknown_codings
+from webarcfs.warc.fields import base32, capture_key, declared_digest, digest_key, nanoseconds_of, parse_date
 
-_SILENT = ("metadata", "warcinfo")
+_WARCINFO = "warcinfo"
+_LONGEST_WARCINFO = 1 << 16
+_OF_THE_WEB = re.compile(r"https?:", re.IGNORECASE)
 #: Requests of other methods that are stored until their responses are read.
 _MOST_REQUESTS = 10_000
-_PARTS = "parts of documents (206) are passed over"
 _METHOD = re.compile(rb"([A-Z]{1,32}) ")
 
 
@@ -79,11 +79,12 @@ class _Held:
 
 
 class WarcFileImport:
-    """Imports the files of a job, one after the other. `losses` are records that should have been archived."""
+    """Reads a file of a job. `losses` are records that should have been archived."""
 
-    def __init__(self, frontier: Frontier, settings: CrawlSettings) -> None:
-        self.frontier = frontier
+    def __init__(self, index: ImportIndex, settings: CrawlSettings, crawls: CrawlsBy = CrawlsBy.AUTO) -> None:
+        self.index = index
         self.settings = settings
+        self._crawls = crawls
         self._report = Report()
         self.losses = self._report.losses
         self.remarks = self._report.remarks
@@ -91,25 +92,35 @@ class WarcFileImport:
         self.held: _Held | None = None
         self._posts: deque[_Exchange] = deque(maxlen=_MOST_REQUESTS)
 
-    def file(self, path: Path, name: str, spool: Path, batch: int, step: Callable[[int], None]) -> None:
-        """Read one file, which messages call `name`; `step` is called with the bytes read so far, and may raise."""
-        begun: dict[str, int] = {}
-        with WarcWriter(spool) as out:
-            for part in parts_of(path, name, self._report, step):
-                self._posts.clear()
-                for record in part.records:
-                    self.records += 1
-                    if record.type == "request":
-                        self._request(part.name, record)
+    def file(self, source: Source, spool: Spool, batch: int, step: Callable[[int], None]) -> None:
+        """Read a file, whose number is `batch`; `step` is called with the bytes read so far, and may raise."""
+        for part in parts_of(source.path, source.name, self._report, step):
+            self._posts.clear()
+            name = self._crawl(source, part)
+            for record in part.records:
+                self.records += 1
+                if record.type == "request":
+                    self._request(part.name, record)
+                else:
+                    self._keep_held()
+                    if record.type == _WARCINFO:
+                        name = self._crawl(source, part, _part_of(record))
                     else:
-                        self._keep_held()
-                        _Reading(self, part.name, record, out, batch, begun).take()
-                    step(part.taken())
-                self._keep_held()
-        for domain, time in begun.items():
-            fact = facts.FIRST_RECORD.of(domain)
-            known = self.frontier.get(fact)
-            self.frontier.set(fact, time if known is None else min(time, known))
+                        place = RecordPlace(batch, self.records, name)
+                        _Reading(self, part.name, record, spool, place).take()
+                step(part.taken())
+            self._keep_held()
+
+    def _crawl(self, source: Source, part: Part, collection: str = "") -> str:
+        """Return the name of the crawl of the records that follow."""
+        return crawl_name(
+            self._crawls,
+            file=source.name,
+            digest=source.digest,
+            path=shown(source.path),
+            container=part.crawl,
+            collection=collection,
+        )
 
     def _keep_held(self) -> None:
         held, self.held = self.held, None
@@ -134,8 +145,8 @@ class WarcFileImport:
         return not any(request.is_with(exchange) for request in self._posts)
 
     def not_asked_by_get(self, file: str, uri: str) -> None:
-        """Add a remark that a response is skipped."""
-        self.remarks.add(file, "answers to requests of other methods than GET are passed over", uri)
+        """Add the loss of a response that is skipped."""
+        self.losses.add(file, "answers to requests of other methods than GET are passed over", uri)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +156,12 @@ class _Reading:
     intake: WarcFileImport
     file: str
     record: ForeignRecord
-    spool: WarcWriter
-    batch: int
-    begun: dict[str, int]
+    spool: Spool
+    place: RecordPlace
 
     def take(self) -> None:
         kind = self.record.type
-        if kind in _SILENT:
+        if kind == "metadata":
             return
         if kind not in ("response", "resource", "revisit"):
             self.intake.remarks.add(
@@ -161,66 +171,73 @@ class _Reading:
         capture = self._capture()
         if capture is None:
             return
-        if "warc-segment-number" in self.record.fields:
-            self.intake.losses.add(self.file, "a record in segments, which are not joined", capture.url)
-            return
         if kind != "resource" and not self.intake.is_asked_by_get(_Exchange.of(self.record)):
             self.intake.not_asked_by_get(self.file, capture.url)
+            self._leave_out(Reason.METHOD)
             return
-        taken = {"response": self._response, "resource": self._resource, "revisit": self._revisit}[kind](capture)
-        if taken:
-            seconds = int(capture.time.timestamp())
-            self.begun[capture.domain] = min(self.begun.get(capture.domain, seconds), seconds)
+        {"response": self._response, "resource": self._resource, "revisit": self._revisit}[kind](capture)
 
     def _uri(self) -> str:
         return self.record.fields.get("warc-target-uri", "").strip("<> ")
 
+    def _leave_out(self, why: str) -> None:
+        """Add a record that is not taken, and why."""
+        time = parse_date(self.record.fields.get("warc-date", ""))
+        self.intake.index.add_found(untaken_row(self.place, self._uri(), time, why))
+
+    def _lose(self, what: str, why: str) -> None:
+        """Add the loss of a record that is not taken."""
+        self.intake.losses.add(self.file, what, self._uri())
+        self._leave_out(why)
+
     def _capture(self) -> Capture | None:
-        uri = self._uri()
+        uri, date = self._uri(), self.record.fields.get("warc-date", "")
         try:
             url = canonical(uri)
             domain = split(arc_path(url))[0]
         except UrlRefused as error:
-            self.intake.remarks.add(self.file, "passed over, no URL of the web", str(error))
+            if _OF_THE_WEB.match(uri):
+                self._lose("a URL that cannot be archived", Reason.BAD_URL)
+            else:
+                self.intake.remarks.add(self.file, "passed over, no URL of the web", str(error))
             return None
+        time = parse_date(date)
         if traps.beyond_all(url) == traps.PATH_DEPTH:
-            self.intake.losses.add(
-                self.file, f"a URL of more than {traps.MOST_SEGMENTS} segments, too deep to keep", url
-            )
-            return None
-        time = parse_date(self.record.fields.get("warc-date", ""))
-        if time is None:
-            self.intake.losses.add(self.file, "a record without a date that can be", url)
-            return None
-        return Capture(url, domain, time)
+            what = f"a URL of more than {traps.MOST_SEGMENTS} segments, too deep to keep"
+            self._lose(what, Reason.PATH_DEPTH)
+        elif time is None:
+            self._lose("a record without a date that can be", Reason.BAD_DATE)
+        elif "warc-segment-number" in self.record.fields:
+            self._lose("a record in segments, which are not joined", Reason.SEGMENT)
+        else:
+            return Capture(url, domain, time, nanoseconds_of(date))
+        return None
 
     # -- responses and resources -----------------------------------------------------------------------------------
 
-    def _response(self, capture: Capture) -> bool:
+    def _response(self, capture: Capture) -> None:
         raw = http_response.read_head(self.record)
         head = http_response.parse_head(raw)
         if head is None:
-            return self._settle(
-                capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), Reason.NO_HEAD
-            )
-        size = self.record.length - len(raw)
-        status = head.status
+            self._settle(capture, _failed(Status.INVALID_RESPONSE, Reason.NO_HEAD))
+            return
+        size, status, note = self.record.length - len(raw), head.status, ""
         if status == PARTIAL_CONTENT:
-            is_whole = http_response.is_whole(head, size)
-            what = "documents asked for as a range (206) are taken" if is_whole else _PARTS
-            self.intake.remarks.add(self.file, what, capture.url)
-            status = head.document_status if is_whole else status
-        if self.record.fields.get("warc-truncated") and self._archivable(capture, status):
+            if http_response.is_whole(head, size):
+                self.intake.remarks.add(self.file, "documents asked for as a range (206) are taken", capture.url)
+                status = head.document_status
+            else:
+                self.intake.remarks.add(self.file, "parts of documents (206) are passed over", capture.url)
+                note = Reason.PARTIAL
+        if self.record.fields.get("warc-truncated") and self._archivable(status):
             self.intake.losses.add(self.file, "a response that its crawler cut short", capture.url)
-            return self._settle(
-                capture, UrlOutcome(id=0, state=UrlState.FAILED, status=int(Status.CONNECTION_LOST)), Reason.TRUNCATED
-            )
-        settled = UrlOutcome(
-            id=0, state=UrlState.DONE, status=status, size=size, mime=mimetype.declared_type(head.content_type)
-        )
-        return self._store(capture, raw, head, settled)
+            self._settle(capture, _failed(Status.CONNECTION_LOST, Reason.TRUNCATED))
+            return
+        mime = mimetype.declared_type(head.content_type)
+        outcome = UrlOutcome(id=0, state=UrlState.DONE, status=status, size=size, mime=mime, note=note)
+        self._store(capture, raw, head, outcome)
 
-    def _resource(self, capture: Capture) -> bool:
+    def _resource(self, capture: Capture) -> None:
         """Import a body without a head; its head becomes a status line and its Content-Type (headers.http)."""
         kind = re.sub(r"[^\x20-\x7e]+", " ", self.record.fields.get("content-type", "application/octet-stream"))
         raw = f"HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode("ascii")
@@ -234,17 +251,17 @@ class _Reading:
             mime=mimetype.declared_type(kind),
             note=Reason.RESOURCE,
         )
-        return self._store(capture, raw, head, settled)
+        self._store(capture, raw, head, settled)
 
-    def _store(self, capture: Capture, raw: bytes, head: http_response.Head, settled: UrlOutcome) -> bool:
+    def _store(self, capture: Capture, raw: bytes, head: http_response.Head, settled: UrlOutcome) -> None:
         settings = self.intake.settings
-        if not self._archivable(capture, settled.status):
-            settled = _with_target(settled, capture.url, head)
-            return self._settle(capture, settled, kind=LinkKind.ROBOTS if _is_robots(capture) else LinkKind.LINK)
+        if not self._archivable(settled.status):
+            self._settle(capture, _with_target(settled, capture.url, head))
+            return
         if settings.max_file_size and settled.size > settings.max_file_size:
-            return self._settle(
-                capture, replace(settled, state=UrlState.REFUSED, status=int(Status.QUOTA)), Reason.TOO_BIG
-            )
+            refused = replace(settled, state=UrlState.REFUSED, status=int(Status.QUOTA), note=Reason.TOO_BIG)
+            self._settle(capture, refused)
+            return
         body = http_response.Hashed(self.record)
         plain = hashlib.sha1(usedforsecurity=False)
         declared = declared_digest(self.record.fields.get("warc-payload-digest", ""))
@@ -253,17 +270,18 @@ class _Reading:
         try:
             parts = decoded(body, head, settled.size, lenient=True, trust_length=False)
             if is_other_length:
-                parts = _ended(parts, settled.size < (head.length or 0))
+                parts = bodyends.checked(parts, settled.size < (head.length or 0))
             position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update, payload.update))
         except BadBody as error:
             self.spool.drop()
             self.intake.remarks.add(self.file, "answers that did not come whole are passed over", capture.url)
             status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
-            return self._settle(capture, replace(settled, state=UrlState.FAILED, status=int(status)), str(error))
+            self._settle(capture, replace(settled, state=UrlState.FAILED, status=int(status), note=str(error)))
+            return
         body.finish()
         if not self.record.whole():
             self.spool.drop(position)
-            return False
+            return
         digests = {f"sha1:{body.digest()}", f"sha1:{base32(plain.digest())}"}
         key = digest_key(self.record.fields.get("warc-payload-digest", ""))
         if declared is None or payload.digest() == declared.value or self.record.is_verified:
@@ -271,9 +289,8 @@ class _Reading:
         elif len(digests) == 1 and key not in digests:  # no codings: the digest can only be of this body
             self.spool.drop(position)
             self.intake.losses.add(self.file, "a body that is not what its digest says", capture.url)
-            return self._settle(
-                capture, replace(settled, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE)), Reason.BAD_DIGEST
-            )
+            self._settle(capture, _failed(Status.INVALID_RESPONSE, Reason.BAD_DIGEST))
+            return
         if is_other_length:
             self.intake.remarks.add(self.file, "bodies of another length than their heads say are taken", capture.url)
         notes = [
@@ -288,57 +305,70 @@ class _Reading:
             arc=split(arc_path(capture.url))[1],
             note=",".join(filter(None, notes)),
         )
-        keys = [*sorted(digests), capture_key(capture.url, int(capture.time.timestamp()))]
-        return self._settle(capture, settled, keys=keys)
+        keys = (*sorted(digests), capture_key(capture.url, int(capture.time.timestamp())))
+        self._settle(capture, settled, base32(plain.digest()), keys)
 
-    def _settle(
-        self, capture: Capture, settled: UrlOutcome, note: str = "", kind: str = LinkKind.LINK, keys: Sequence[str] = ()
-    ) -> bool:
-        """Hold the outcome of the record; revisits find its body by `keys`. Return False for a truncated record."""
+    def _settle(self, capture: Capture, settled: UrlOutcome, body: str = "", keys: Sequence[str] = ()) -> None:
+        """Hold the outcome of the record, unless it is cut off; `body` is its digest, by `keys` revisits find it."""
         if not self.record.whole():
-            return False
-        frontier, batch, position = self.intake.frontier, self.batch, settled.position
+            return
+        index, batch, position = self.intake.index, self.place.source, settled.position
+        row = capture_row(self.place, capture, settled, batch, body=body)
 
         def keep() -> None:
-            if keys:
-                frontier.add_capture(keys, batch, position)
-            settle(frontier, capture, replace(settled, note=note or settled.note), batch, kind)
+            stored = StoredBody(batch, position, row.size, row.status, row.mime, row.content)
+            index.add_body(keys, stored)
+            index.add_found(row)
 
         def drop() -> None:
             if keys:
                 self.spool.drop(position)
+            index.add_found(untaken_row(self.place, capture.url, capture.time, Reason.METHOD))
 
         self.intake.held = _Held(_Exchange.of(self.record), keep, drop)
-        return True
 
-    def _archivable(self, capture: Capture, status: int) -> bool:
-        errors = self.intake.settings.keep_errors and is_error_page(status)
-        return not _is_robots(capture) and (status in WHOLE or errors)
+    def _archivable(self, status: int) -> bool:
+        return status in WHOLE or (self.intake.settings.keep_errors and is_error_page(status))
 
     # -- revisits ----------------------------------------------------------------------------------------------------
 
-    def _revisit(self, capture: Capture) -> bool:
+    def _revisit(self, capture: Capture) -> None:
         fields = self.record.fields
         raw = http_response.read_head(self.record)
         head = http_response.parse_head(raw)
-        if head is not None and head.status != NOT_MODIFIED and not self._archivable(capture, head.document_status):
+        if head is not None and head.status != NOT_MODIFIED and not self._archivable(head.document_status):
             settled = UrlOutcome(id=0, state=UrlState.DONE, status=head.status, note=Reason.REVISIT)
-            settled = _with_target(settled, capture.url, head)
-            return self._settle(capture, settled, kind=LinkKind.ROBOTS if _is_robots(capture) else LinkKind.LINK)
-        if _is_robots(capture) or not self.record.whole():
-            return False
+            self._settle(capture, _with_target(settled, capture.url, head))
+            return
+        if not self.record.whole():
+            return
         origin, seen = capture.url, parse_date(fields.get("warc-refers-to-date", ""))
         with suppress(UrlRefused):
             origin = canonical(fields.get("warc-refers-to-target-uri", "").strip("<> ") or capture.url)
-        self.intake.frontier.add_revisit(
+        self.intake.index.add_revisit(
+            source=self.place.source,
+            ordinal=self.place.ordinal,
+            name=self.place.crawl,
             url=capture.url,
             time=int(capture.time.timestamp()),
+            fraction=capture.fraction,
             digest=digest_key(fields.get("warc-payload-digest", "")),
             origin=origin,
             seen=int(seen.timestamp()) if seen else 0,
             head=raw,
         )
-        return True
+
+
+def _part_of(record: ForeignRecord) -> str:
+    """Return the field `isPartOf` of a warcinfo record; empty without one."""
+    block = b""
+    while len(block) < _LONGEST_WARCINFO and (data := record.read(_LONGEST_WARCINFO)):
+        block += data
+    return part_of(block) if record.whole() else ""
+
+
+def _failed(status: Status, note: str) -> UrlOutcome:
+    return UrlOutcome(id=0, state=UrlState.FAILED, status=int(status), note=note)
 
 
 def _with_target(settled: UrlOutcome, url: str, head: http_response.Head) -> UrlOutcome:
@@ -349,24 +379,8 @@ def _with_target(settled: UrlOutcome, url: str, head: http_response.Head) -> Url
     return replace(settled, target=target, note=note or settled.note)
 
 
-def _is_robots(capture: Capture) -> bool:
-    """Return whether a capture is robots.txt: rules, not a page. It has no ARC in a crawl, either."""
-    return capture.url.partition("?")[0].endswith(f"//{capture.domain}/robots.txt")
-
-
 def _hashing(parts: Iterator[bytes], *updates: Callable[[bytes], None]) -> Iterator[bytes]:
     for part in parts:
         for update in updates:
             update(part)
         yield part
-
-
-def _ended(parts: Iterator[bytes], is_shorter: bool) -> Iterator[bytes]:
-    """Yield a body of another length than its head says. Raises BadBody for one that is shorter, and may be cut off."""
-    start = tail = b""
-    for part in parts:
-        start = start or part[: bodyends.TAIL]
-        tail = (tail + part)[-bodyends.TAIL :]
-        yield part
-    if is_shorter and not bodyends.ends(start, tail):
-        raise BadBody(BodyFault.TRUNCATED)

@@ -11,8 +11,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from agent.frontier.facts import BEGUN
+from agent.frontier.importindex import ImportIndex
 from agent.frontier.store import Frontier
 from agent.jobfolder import jobstate
 from agent.jobfolder.names import kind_of
@@ -23,6 +25,7 @@ from webarcfs.archive.system import locks
 
 _log = logging.getLogger(__name__)
 _FRONTIER = "frontier.db"
+_AnyFrontier = TypeVar("_AnyFrontier", bound=Frontier)
 
 
 @contextmanager
@@ -91,7 +94,19 @@ def check(folder: Path) -> None:
 @contextmanager
 def opened(folder: Path) -> Iterator[Frontier]:
     """Open the frontier of a job, or create it, and store the job's start in it. Raises Damaged."""
-    frontier = Frontier(folder / _FRONTIER)
+    with _begun_in(folder, Frontier(folder / _FRONTIER)) as frontier:
+        yield frontier
+
+
+@contextmanager
+def opened_index(folder: Path) -> Iterator[ImportIndex]:
+    """Open the index of an import, or create it, and store the job's start in it. Raises Damaged."""
+    with _begun_in(folder, ImportIndex(folder / _FRONTIER)) as index:
+        yield index
+
+
+@contextmanager
+def _begun_in(folder: Path, frontier: _AnyFrontier) -> Iterator[_AnyFrontier]:
     try:
         if frontier.get(BEGUN) is None:
             with frontier.changes():

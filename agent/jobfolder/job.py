@@ -29,11 +29,27 @@ def _nothing(**_facts: Any) -> None:
     """Write nothing: nobody keeps an item of this job."""
 
 
+@dataclass(frozen=True, slots=True)
+class ImportedCut:
+    """A snapshot of a host, cut out of the captures of an import: its number in its crawl, the time of its first one.
+
+    `sources` are the SHA-256 of the files that it has captures of, `ended` those that no later snapshot has any of.
+    `earlier` are the URLs that the crawl saw in snapshots before this one, and not again.
+    """
+
+    job: str
+    number: int
+    time: datetime
+    sources: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """One run of one publication. `begun` is the start of the crawl (/Cr-4/).
 
-    The `sources` of an import are the SHA-256 of each of its files.
+    A crawl of an import publishes one snapshot of a host at a time, `cut`.
     """
 
     archive: Archive
@@ -45,7 +61,7 @@ class Job:
     begun: datetime
     accept_shrink: bool = False
     instances: int = 0  # number of wgets that the archive allows over all jobs; 0: as many as this job
-    sources: tuple[str, ...] = ()
+    cut: ImportedCut | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     progress: Progress = lambda *_: None
     note: Note = _nothing

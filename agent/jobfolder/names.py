@@ -1,6 +1,7 @@
 """Names of jobs' folders, `<YYYYmmddTHHMMSS>-<publication>`, and of publications without a given name. Pure.
 
-An import's name is `<time>-<publication>+<digest>`, that of a crawl beside the schedule
+An import's name is `<time>-<publication>+<digest>`; if its files hold several crawls, each of these is a job with a
+number, `<time>-<publication>+<digest>.0001`, in the folder of the import. The name of a crawl beside the schedule is
 `<time>-<publication>+occasion`; `+` cannot occur in a publication's name. A step of a snapshot has a folder there, too,
 `step-<record>-<step>`: it is no job of a publication.
 """
@@ -16,6 +17,7 @@ _LONGEST_SLUG = 60
 #: What the kind of a crawl beside the schedule ends in: it is no run of its publication.
 OCCASION = "+occasion"
 _STEP = "step-"
+_CRAWL_OF_IMPORT = re.compile(r"(\+[0-9a-z]+)\.\d{4,}\Z", re.ASCII)
 
 
 def kind_of(job: str) -> str:
@@ -34,6 +36,16 @@ def publication_of(job: str) -> str:
 def is_import(job: str) -> bool:
     """Return whether a job, or the kind of a job, is an import."""
     return "+" in job and not is_occasion(job)
+
+
+def crawl_of_import(folder: str, number: int, crawls: int) -> str:
+    """Return the name of the job that is one of the `crawls` of an import, counted from 1."""
+    return folder if crawls == 1 else f"{folder}.{number:04}"
+
+
+def folder_of(job: str) -> str:
+    """Return the name of the folder in which a job works."""
+    return _CRAWL_OF_IMPORT.sub(r"\1", job)
 
 
 def is_occasion(job: str) -> bool:

@@ -6,19 +6,25 @@ Crawls and imports end alike. The frontier records each step, so that a job that
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from agent.catalogue.keeping import keep_capture
+from agent.frontier.facts import PublishedDomain
 from agent.jobfolder.attempts import reason_of
 from agent.jobfolder.job import Job
-from agent.jobfolder.jobstate import Phase
+from agent.jobfolder.jobstate import JobState, Phase
 from agent.jobfolder.statekeeper import StateKeeper
 from agent.jobs.publishing import publish_domain, was_published
 from agent.reports import report
 from webarcfs.archive.model.errors import Interrupted, WebarcError
+from webarcfs.archive.model.metadata import CommitTag
+
+_Outcome = TypeVar("_Outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class JobOutcome:
     report: Path | None
 
 
-def until_stopped(job: Job, keeper: StateKeeper, work: Callable[[], JobOutcome], how: str) -> JobOutcome:
+def until_stopped(job: Job, keeper: StateKeeper, work: Callable[[], _Outcome], how: str) -> _Outcome | JobOutcome:
     """Return the outcome of `work`. If it raises Interrupted, note that in the item and return `how` as a warning."""
     try:
         return work()
@@ -77,12 +83,31 @@ def finish(
     job: Job, keeper: StateKeeper, seconds: report.Seconds, *, complete: bool, warnings: Sequence[str], state: Phase
 ) -> JobOutcome:
     """Write the report of a published job and the record of its capture, and remove its folder."""
-    parts = report.domains(job.frontier)
-    whole = complete and all(part["complete"] for part in parts)
-    summary = report.summary(job, whole, parts, seconds.values)
-    tags = tuple(str(part["commit_tag"]) for part in parts)
-    facts = {"complete": whole, "warnings": tuple(warnings), "tags": tags, "pid": 0, "ticks": 0}
-    path = report.write(job, summary, keeper.ended(state, **facts))
-    keep_capture(job, tags)
+    parts, account = report.domains(job.frontier), report.account_of(job)
+    item = keeper.ended(state, warnings=tuple(warnings))
+    outcome = reported(job, account, parts, item, seconds=seconds.values, complete=complete)
     report.remove_job(job.folder)
-    return JobOutcome(job.name, False, whole, tuple(warnings), tags, summary, path)
+    return outcome
+
+
+def reported(
+    job: Job,
+    account: report.Account,
+    parts: Sequence[PublishedDomain],
+    item: JobState,
+    *,
+    seconds: Mapping[str, float],
+    complete: bool,
+) -> JobOutcome:
+    """Write the report of a published job, with its item as it ended, and the record of its capture.
+
+    It is `complete` if the last part of each domain is. `parts` are in order of their domains and times.
+    """
+    last = {CommitTag.parse(part["commit_tag"]).domain: part["complete"] for part in parts}
+    whole = complete and all(last.values())
+    summary = report.summary(job, account, whole, parts, seconds)
+    tags = tuple(part["commit_tag"] for part in parts)
+    item = dataclasses.replace(item, complete=whole, tags=tags, pid=0, ticks=0)
+    path = report.write(job, account, summary, item)
+    keep_capture(job, tags)
+    return JobOutcome(job.name, False, whole, item.warnings, tags, summary, path)

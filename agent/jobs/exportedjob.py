@@ -298,6 +298,8 @@ def _updates(store: Repository, ready: _Ready, number: int) -> list[RefUpdate]:
         named.complete,
         number,
         sources=named.sources,
+        ended=named.ended,
+        imported_by=named.imported_by,
         job=named.job,
         held=named.held,
         seen=built.seen,

@@ -29,7 +29,7 @@ from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Reposi
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Interrupted, NotFound
-from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_compact_time
+from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
 from webarcfs.archive.system import locks
 
 Stage = Callable[[Iterator[Document], DomainRun], Iterator[Document]]
@@ -119,8 +119,8 @@ def _before(store: Repository, tag: CommitTag, times: Mapping[datetime, str]) ->
 def _tag(job: Job, domain: str, store: Repository, later: LaterCrawls) -> CommitTag:
     """Return the commitTag of this job on a domain: its start, moved to a second after the newest crawl if necessary.
 
-    The time of an import is that of its first record of the domain, and the import is inserted between the other
-    crawls; so is a crawl that was overtaken by another one while it was interrupted.
+    The time of a snapshot of an import is that of its first capture, and it is inserted between the other crawls; so is
+    a crawl that was overtaken by another one while it was interrupted.
     """
     fact = facts.TAG.of(domain)
     known = job.frontier.get(fact)
@@ -130,9 +130,9 @@ def _tag(job: Job, domain: str, store: Repository, later: LaterCrawls) -> Commit
         if commit is not None and commit.message.publication == job.publication.name:
             return tag
     times = {parse_compact_time(name) for name in store.refs(CRAWLS)}
-    begun = job.begun.timestamp() if later.overtook else job.frontier.get(facts.FIRST_RECORD.of(domain))
+    begun = job.begun if later.overtook else None if job.cut is None else job.cut.time
     if begun is not None:
-        crawl_time = from_epoch(begun)
+        crawl_time = begun
         while crawl_time in times:
             crawl_time += timedelta(seconds=1)
     else:

@@ -49,7 +49,7 @@ def note_wait(job: Job) -> None:
 def later_crawls(job: Job, store: Repository, domain: str) -> LaterCrawls:
     """Return the crawls of a domain published since the job began to fetch; none for imports, which have own times."""
     counter = job.frontier.get(facts.COUNTER)
-    if counter is None or job.sources:
+    if counter is None or job.cut is not None:
         return LaterCrawls()
     begun: dict[str, datetime] = {}
     head = store.head()

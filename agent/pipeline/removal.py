@@ -27,10 +27,9 @@ class RemovalVerdict:
     reason: str = ""
 
 
-def removed_arcs(run: DomainRun, seen: SeenTree, found: int) -> RemovalVerdict:
-    """Return the verdict on a crawl that saw `seen` and fetched `found` of its ARCs."""
+def removed_arcs(run: DomainRun, last: str | None, seen: SeenTree, found: int) -> RemovalVerdict:
+    """Return the verdict on a crawl that saw `seen`, of which it fetched `found` ARCs, and saw `last` before."""
     store = run.store
-    last = store.ref(PUBLICATIONS + run.job.publication.name)
     if last is None:
         return RemovalVerdict(True)
     gone, new = _compare(store, last, seen.tree)

@@ -133,6 +133,12 @@ class Reason(_Word):
     RESOURCE = "resource", "It was imported from a record without the head of an answer."
     NO_HEAD = "no-head", "An imported record has no head of an answer."
     BAD_DIGEST = "bad-digest", "The bytes of an imported record do not agree with its digest."
+    BAD_URL = "bad-url", "An imported record has a URL that cannot be archived."
+    BAD_DATE = "bad-date", "An imported record has no date, or one that cannot be."
+    METHOD = "method", "An imported record answers a request of another method than GET."
+    PARTIAL = "partial", "An imported record has a part of a document: an answer to a range (206)."
+    SEGMENT = "segment", "An imported record is one of several segments, which are not joined."
+    MOST_CUTS = "max-cuts", "Its URL had more versions in one crawl of an import than `--max-cuts` lets be kept."
     SAME_AS = "same-as:", "Another URL has its place in the archive, with the same bytes."
     DIFFERS_FROM = "differs-from:", "Another URL has the first name there, with other bytes; this one has a second."
     ERROR_HELD = (

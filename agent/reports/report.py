@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agent.frontier import facts
-from agent.frontier.facts import PublishedDomain
+from agent.frontier.facts import FilterFailure, PublishedDomain
 from agent.frontier.store import Frontier
 from agent.jobfolder import orders
 from agent.jobfolder.job import Job
@@ -61,13 +62,42 @@ def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> Non
     frontier.set(fact, part)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What a report tells of the URLs of a job: the lines of crawl.log, and what is counted.
+
+    `urls` are counted by status, `documents` by MIME type. `warcs` are the files that `keep_warc` keeps.
+    """
+
+    lines: Iterable[str]
+    urls: dict[str, int]
+    documents: dict[str, int]
+    bytes: int
+    filter_errors: dict[str, FilterFailure]
+    warcs: Sequence[Path]
+
+
+def account_of(job: Job) -> Account:
+    """Return the account of a crawl: all is in its frontier."""
+    return Account(
+        lines=(line(row, referrer) for row, referrer in job.frontier.all()),
+        urls=job.frontier.by_status(),
+        documents=job.frontier.by_mime_type(),
+        bytes=job.frontier.counts()["bytes"],
+        filter_errors=job.frontier.get(facts.FILTER_ERRORS) or {},
+        warcs=sorted(job.folder.glob("*.warc")),
+    )
+
+
 def domains(frontier: Frontier) -> list[PublishedDomain]:
     """Return the recorded publications, in order of domain."""
     found = (frontier.get(facts.PUBLISHED.of(domain)) for domain in frontier.domains())
     return [part for part in found if part is not None]
 
 
-def summary(job: Job, complete: bool, parts: list[PublishedDomain], seconds: dict[str, float]) -> dict[str, Any]:
+def summary(
+    job: Job, account: Account, complete: bool, parts: Sequence[PublishedDomain], seconds: Mapping[str, float]
+) -> dict[str, Any]:
     """Return the content of summary.json."""
     return {
         "job": job.name,
@@ -77,17 +107,17 @@ def summary(job: Job, complete: bool, parts: list[PublishedDomain], seconds: dic
         "started": format_time(job.begun),
         "finished": format_time(now()),
         "seconds": {stage: round(value, 3) for stage, value in seconds.items()},
-        "urls": job.frontier.by_status(),
-        "documents": job.frontier.by_mime_type(),
-        "bytes": job.frontier.counts()["bytes"],
+        "urls": account.urls,
+        "documents": account.documents,
+        "bytes": account.bytes,
         "arcs": {key: sum(part["arcs"][key] for part in parts) for key in ARC_COUNTS},
         "redirects": {key: sum(part.get("redirects", {}).get(key, 0) for part in parts) for key in REDIRECT_COUNTS},
         "orders": orders.told(job.folder),
-        "filter_errors": job.frontier.get(facts.FILTER_ERRORS) or {},
+        "filter_errors": account.filter_errors,
     }
 
 
-def write(job: Job, content: dict[str, Any], item: JobState | None = None) -> Path:
+def write(job: Job, account: Account, content: dict[str, Any], item: JobState | None = None) -> Path:
     """Write the report atomically and durably, with the final `item`; return its folder.
 
     Raises OSError, for example on a full disk; then the next run of the job writes the report.
@@ -95,7 +125,7 @@ def write(job: Job, content: dict[str, Any], item: JobState | None = None) -> Pa
     scratch = job.archive.reports / f".{job.name}"
     shutil.rmtree(scratch, ignore_errors=True)
     try:
-        _fill(scratch, job, content, item)
+        _fill(scratch, job, account, content, item)
         sync_tree(scratch)  # a folder without its content would count as a report, and the job would be removed
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -107,14 +137,14 @@ def write(job: Job, content: dict[str, Any], item: JobState | None = None) -> Pa
     return final
 
 
-def _fill(folder: Path, job: Job, content: dict[str, Any], item: JobState | None) -> None:
+def _fill(folder: Path, job: Job, account: Account, content: dict[str, Any], item: JobState | None) -> None:
     folder.mkdir()
-    crawllog.write(folder, (line(row, referrer) for row, referrer in job.frontier.all()))
+    crawllog.write(folder, account.lines)
     jsonfile.write(folder / "summary.json", content)
     if item is not None:
         save(folder, item)
     if job.settings.keep_warc:
-        for path in sorted(job.folder.glob("*.warc")):
+        for path in account.warcs:
             _keep(path, folder / path.name)
 
 

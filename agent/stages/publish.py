@@ -97,13 +97,14 @@ class Publisher:
         run = self._run
         tree = self._imported_tree()
         complete, reason, removed = run.complete, "" if run.complete else _INCOMPLETE[run.older], []
-        seen_before = run.store.ref(PUBLICATIONS + run.job.publication.name)
+        seen_before = self._seen_last()
         if run.complete:
-            self._hold_unanswered()
+            self._hold_unseen(seen_before)
             # A page that became an error page was not found; an error page that was one before is as it was.
             found = run.arcs["added"] + run.arcs["changed"] + run.arcs["unchanged"] - self._new_errors
+            found += len(self._earlier())
             seen = self._seen_part(tree, seen_before)
-            verdict, seen_tree = removed_arcs(run, seen, found), seen.tree
+            verdict, seen_tree = removed_arcs(run, seen_before, seen, found), seen.tree
             complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
         if not complete:
             tree = self._with_pages_for_errors(tree)
@@ -193,15 +194,33 @@ class Publisher:
 
     # -- what stays -------------------------------------------------------------------------------------------
 
-    def _hold_unanswered(self) -> None:
-        """Keep the last seen ARCs of pages that timed out, failed or were refused."""
+    def _seen_last(self) -> str | None:
+        """Return the tree that the publication saw last in a complete crawl, or in the snapshot before of this one."""
         run = self._run
-        last = run.store.ref(PUBLICATIONS + run.job.publication.name)
-        if last is None:
-            return
-        shelf = TreeReader(run.store, last)
-        unanswered = (arc for url in run.job.frontier.unanswered(run.domain) for arc in places(url))
-        held = [arc for arc in unanswered if shelf.find(f"{arc}/{DATA_XML}") is not None]
+        name = run.job.publication.name
+        if run.job.cut is not None and run.job.cut.number > 1:
+            before = crawl_before(run.store, run.base, name).tree
+            if before is not None:
+                return before
+        return run.store.ref(PUBLICATIONS + name)
+
+    def _earlier(self) -> list[str]:
+        """Return the ARCs that the crawl saw in its earlier snapshots of the domain, and not again."""
+        urls = () if self._run.job.cut is None else self._run.job.cut.earlier
+        found = (next((arc for arc in places(url) if self._is_in_base(arc)), None) for url in urls)
+        return [arc for arc in found if arc is not None]
+
+    def _is_in_base(self, arc: str) -> bool:
+        return self._run.shelf.find(f"{arc}/{DATA_XML}") is not None
+
+    def _hold_unseen(self, last: str | None) -> None:
+        """Keep the last seen ARCs of pages that timed out, failed or were refused, and those seen before."""
+        run = self._run
+        held = list(self._earlier())
+        if last is not None:
+            shelf = TreeReader(run.store, last)
+            unanswered = (arc for url in run.job.frontier.unanswered(run.domain) for arc in places(url))
+            held += [arc for arc in unanswered if shelf.find(f"{arc}/{DATA_XML}") is not None]
         with run.job.frontier.changes():
             run.job.frontier.hold(run.domain, held)
 
@@ -270,19 +289,22 @@ class Publisher:
             parent = run.parent(main)
             if not run.older and run.base is not None and main is not None and main != run.base.oid:
                 tree = additions_since(store, run.base.tree, store.commit(main).tree, tree)
+            cut = run.job.cut
             message = CrawlMessage(
                 run.tag,
                 run.job.publication.name,
                 complete,
                 turn.number,
-                sources=run.job.sources,
+                sources=() if cut is None else cut.sources,
+                ended=() if cut is None else cut.ended,
+                imported_by="" if cut is None else cut.job,
                 job=run.job.name,
                 held=run.job.publication.is_held,
                 seen=seen,
                 errors=run.errors or self._errors > 0,
                 met=met,
             )
-            seconds = int((run.tag.crawl_time if run.job.sources else run.job.begun).timestamp())
+            seconds = int((run.job.begun if cut is None else run.tag.crawl_time).timestamp())
             commit = store.write_commit(tree, [parent] if parent else [], str(message), COMMITTER, seconds)
             updates = self._ref_updates(commit, main, seen, seen_tree if complete else None)
             store.update_refs([*updates, RefUpdate(run.tag.met_ref, met, store.ref(run.tag.met_ref))])

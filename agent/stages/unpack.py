@@ -9,6 +9,7 @@ from agent.frontier.rows import FrontierUrl
 from agent.pipeline.document import Body, Document
 from agent.pipeline.domainrun import DomainRun
 from agent.policy.vocabulary import Result
+from webarcfs.archive.model.metadata import parse_time
 from webarcfs.warc import decoding, http_response, jobwarc
 
 
@@ -40,7 +41,7 @@ def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun
         status=response.head.document_status,
         head=response.head,
         body=body,
-        captured=response.date,
+        captured=parse_time(row.captured) if row.captured else response.date,
         folder=run.job.folder,
         arc=row.arc,
     )

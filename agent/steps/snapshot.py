@@ -65,7 +65,8 @@ class Snapshot:
         return list(anchors.anchors_of((body,), document.url, charset, base))
 
     def _part(self, domain: str) -> Part | None:
-        return next((each for each in self.record.parts if each.tag.domain == domain), None)
+        """Return what is newest of a domain: an import may have several snapshots of one."""
+        return next((each for each in reversed(self.record.parts) if each.tag.domain == domain), None)
 
     def _store(self, document: CaptureRow) -> Repository:
         return Repository(self.archive.repository(split(document.path)[0]))

@@ -65,6 +65,7 @@ def test_every_command_is_run_here() -> None:
         + commands("--warc-file", "example.warc.gz")
         + commands("httrack ", " mirror")
         + commands("find ", "--list", "-qO-")
+        + commands("--pause")
     )
     assert sorted(set(run_here)) == sorted(COMMANDS)
 
@@ -113,3 +114,13 @@ def test_lists_and_standard_input(home: Path, site: Site) -> None:
     for command in commands("find ", "--list", "-qO-"):
         assert run(home, command, site).code == 0, command
     assert sorted(Archive(home / "webarc").domains()) == ["one.example", "three.example", "two.example"]
+
+
+def test_a_folder_of_years(home: Path) -> None:
+    (home / "collection").mkdir()
+    for year in (2021, 2019, 2020):
+        made = warcs.response("http://years.example/a", b"as of %d" % year, f"{year}-06-01T00:00:00Z")
+        (home / "collection" / f"{9999 - year}.warc.gz").write_bytes(gzipped([made]))
+    (take,) = commands("--pause")
+    done = run(home, take)
+    assert (done.code, [line[:4] for line in done.out.splitlines()]) == (0, ["2019", "2020", "2021"])

@@ -60,7 +60,7 @@ def test_pages_errors_and_redirects_are_those_of_a_warc(
         version,
     )
     outcome = imported(archive, file)
-    assert arcs(archive, HOST) == {"a"}
+    assert arcs(archive, HOST) == {"a", "robots.txt"}
     assert read(archive, HOST, "a") == b"<title>a</title>"
     assert (meta(archive, HOST, "a").title, outcome.tags) == ("a", (f"2025-06-01T13:00:00@{HOST}",))
     assert {each.rpartition("/")[2]: line.status for each, line in log_lines(archive, outcome).items()} == {

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.policy import traps
+from agent.reports import crawllog
 from agent.upkeep.verification import verify
 from tests.support import warcs
 from tests.support.crawls import arcs, log_lines, read, read_file
@@ -229,7 +230,7 @@ def test_kinds_of_records(archive: Archive, tmp_path: Path) -> None:
     result = import_files(archive, file)
     assert result.outcome is not None
     assert (result.outcome.interrupted, result.outcome.warnings) == (False, ())
-    assert arcs(archive, HOST) == {"a", "style.css", "brackets"}
+    assert arcs(archive, HOST) == {"a", "style.css", "brackets", "robots.txt"}
     assert read(archive, HOST, "style.css") == b"p {}"
     told = "\n".join(result.remarks)
     for word in ("'conversion'", "'continuation'", "dns:www.example.org", "2 times"):
@@ -290,7 +291,7 @@ def test_digests_as_writers_have_them(archive: Archive, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["request first", "answer first", "without identifiers"])
 def test_the_answer_to_a_post_is_no_page(archive: Archive, tmp_path: Path, order: str) -> None:
-    """A browser's recording has the answers to both; the page is the one to GET."""
+    """A browser's recording has the answers to both; the page is the one to GET, and the other one is told."""
 
     def exchange(method: str, body: bytes, second: int) -> list[bytes]:
         date, number = f"2025-06-01T12:00:0{second}Z", f"<urn:uuid:00000000-0000-4000-8000-00000000000{second}>"
@@ -305,7 +306,14 @@ def test_the_answer_to_a_post_is_no_page(archive: Archive, tmp_path: Path, order
     file = warcs.write(tmp_path / "post.warc", [*exchange("GET", b"the page", 5), *exchange("POST", b"found", 9)])
     result = import_files(archive, file)
     assert read(archive, HOST, "search") == b"the page"
-    assert [line for line in result.remarks if "other methods than GET" in line]
+    assert result.outcome is not None
+    assert ["other methods than GET" in line for line in result.outcome.warnings] == [True]
+    with crawllog.reading(archive.reports / result.outcome.job) as lines:
+        words = [line.split() for line in lines]
+    assert sorted((columns[3], "method" in columns[11]) for columns in words) == [
+        (url("search"), False),
+        (url("search"), True),
+    ]
 
 
 def test_a_path_of_very_many_segments_costs_its_record_alone(archive: Archive, tmp_path: Path) -> None:
@@ -343,8 +351,21 @@ def test_answers_that_are_not_archived(archive: Archive, tmp_path: Path) -> None
     lines = log_lines(archive, outcome)
     assert {each.rpartition("/")[2]: line.status for each, line in lines.items()} == {
         "ok": 200, "404": 404, "moved": 301, "http09": -404, "long-status": -404, "short": -3, "limited": -3,
-        "bad-gzip": -3,
+        "bad-gzip": -3, "old": -404, "future": -404, "part": -404,
     }  # fmt: skip
+    words = {each.rpartition("/")[2]: line.notes for each, line in lines.items()}
+    assert ("bad-date" in words["old"], "bad-date" in words["future"], "segment" in words["part"]) == (True, True, True)
+
+
+def test_an_address_that_cannot_be_archived_is_told_each_time(archive: Archive, tmp_path: Path) -> None:
+    """A line each in crawl.log, and exit code 3; what is of no web server is counted alone."""
+    bad = ["http://-a-..example/x", "http://a b.example/", "HTTPS://[1::/y"]
+    made = [warcs.response(each, b"x") for each in (*bad, "dns:www.example.org", "urn:x:y", url("ok"))]
+    outcome = import_files(archive, warcs.write(tmp_path / "bad.warc", made)).outcome
+    assert outcome is not None and ["3 times" in line for line in outcome.warnings] == [True]
+    with crawllog.reading(archive.reports / outcome.job) as lines:
+        told = [line.split()[3] for line in lines if "bad-url" in line]
+    assert told == [each.replace(" ", "%20") for each in bad]
 
 
 def chunked(body: bytes) -> bytes:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from agent.importing import warcfile
+from agent.importing.crawls.naming import CrawlsBy
+from agent.importing.plan.planning import Grouping
 from agent.importing.sources import name_of, sources_of
 from agent.indexing.recovery import recover
-from agent.jobs import ending
+from agent.jobs import cutpublishing
 from agent.reports import report
 from tests.support import warcs
 from tests.support.archives import rows_of
@@ -114,22 +116,22 @@ def test_a_mount_shows_an_older_snapshot_at_once(archive: Archive, tmp_path: Pat
 
 
 def test_one_time_for_each_host(archive: Archive, tmp_path: Path) -> None:
-    """Several files and hosts are one crawl; each host's snapshot is of its own first record."""
+    """Several files and hosts without a pause are one crawl; each host's snapshot is of its own first record."""
     one = warc(tmp_path, "one", "2021-03-01T10:00:00Z", {"x.html": b"x"})
     two = warcs.write(
         tmp_path / "two.warc.gz",
         [
-            warcs.response("http://b.example/", b"b", "2021-03-02T10:00:05Z"),
-            warcs.response("http://b.example/2", b"b", "2021-03-02T10:00:04Z"),
+            warcs.response("http://b.example/", b"b", "2021-03-01T11:00:05Z"),
+            warcs.response("http://b.example/2", b"b", "2021-03-01T11:00:04Z"),
             warcs.response(f"http://{HOST}/y.html", b"y", "2021-03-01T09:00:00Z"),
         ],
         "gzip",
     )
     out = imported(archive, one, two)
-    assert list(out.tags) == ["2021-03-02T11:00:04@b.example", f"2021-03-01T10:00:00@{HOST}"]
+    assert list(out.tags) == ["2021-03-01T12:00:04@b.example", f"2021-03-01T10:00:00@{HOST}"]
     assert arcs(archive, HOST) == {"x.html", "y.html"}
     message = store(archive, HOST).commit(str(store(archive, HOST).ref(MAIN))).message
-    assert len(message.all("Source")) == 2
+    assert len(message.all("Source")) == 2 and len(message.all("Source-End")) == 1
     assert message.publication == name_of(sources_of([one, two]))
 
 
@@ -168,7 +170,7 @@ def test_it_removes_only_what_is_complete(archive: Archive, tmp_path: Path) -> N
 
 
 def test_of_several_captures_of_a_url_the_newest_counts(archive: Archive, tmp_path: Path) -> None:
-    """One command is one crawl: the newest that can be archived, wherever it stands."""
+    """With `--crawls one` and one snapshot: the newest that can be archived, wherever it stands."""
     url = f"http://{HOST}/a.html"
     records = [
         warcs.response(url, b"new", "2021-01-03T00:00:00Z"),
@@ -176,9 +178,11 @@ def test_of_several_captures_of_a_url_the_newest_counts(archive: Archive, tmp_pa
         warcs.record("response", url, warcs.http(b"gone", status="404 Not Found"), "2021-01-04T00:00:00Z"),
         warcs.record("response", url, warcs.http(b"cut", Content_Length="99"), "2021-01-05T00:00:00Z"),
     ]
-    imported(archive, warcs.write(tmp_path / "many.warc", records))
+    file = warcs.write(tmp_path / "many.warc", records)
+    outcome = import_files(archive, file, grouping=Grouping(CrawlsBy.ONE, max_cuts=1)).outcome
     assert read(archive, HOST, "a.html") == b"new"
-    assert [line[:10] for line in Feed(archive.changes).lines()] == ["2021-01-01"]
+    assert outcome is not None and ["--max-cuts" in line for line in outcome.warnings] == [True]
+    assert [line[:10] for line in Feed(archive.changes).lines()] == ["2021-01-03"]
 
 
 def test_what_did_not_change_keeps_its_arc(archive: Archive, tmp_path: Path) -> None:
@@ -198,15 +202,15 @@ def test_an_import_that_is_killed_goes_on(archive: Archive, tmp_path: Path) -> N
     given = [warc(tmp_path, host, "2021-01-01T00:00:00Z", pages, host) for host in hosts]
     places: tuple[tuple[Any, str, int], ...] = (
         (warcfile._Reading, "take", 40),
-        (ending, "publish_domain", 1),
-        (ending, "publish_domain", 2),
+        (cutpublishing, "publish_domain", 1),
+        (cutpublishing, "publish_domain", 2),
         (Repository, "update_refs", 2),
         (report, "write", 1),
     )
     for owner, name, call in places:
         killed_in(lambda: import_files(archive, *given), owner, name, call)
     assert command("import", "--archive", archive.root, *given).code == 0
-    assert [line.partition("@")[2] for line in Feed(archive.changes).lines()] == list(hosts)
+    assert sorted(line.partition("@")[2] for line in Feed(archive.changes).lines()) == list(hosts)
     for host in hosts:
         assert len(arcs(archive, host)) == 30
         assert len(store(archive, host).refs(CRAWLS)) == 1

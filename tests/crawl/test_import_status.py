@@ -11,7 +11,7 @@ from agent.importing.importedfiles import known_sources
 from agent.importing.sources import sources_of
 from agent.jobfolder import jobstate
 from agent.jobfolder.jobstate import Phase
-from agent.jobs import ending
+from agent.jobs import cutpublishing
 from agent.service import dispatch
 from agent.system import jsonfile
 from tests.support import warcs
@@ -35,7 +35,7 @@ def test_an_interrupted_import_is_told_as_one_and_goes_on_as_it_was_asked_for(ar
     imported(archive, warc(tmp_path, "one", 1, "a", "b", "c"), name="site", complete=True)
     assert status(archive)["publications"] == []
     two = warc(tmp_path, "two", 2, "a", "b")
-    killed_in(lambda: import_files(archive, two, name="site", complete=True), ending, "publish_domain")
+    killed_in(lambda: import_files(archive, two, name="site", complete=True), cutpublishing, "publish_domain")
     (job,) = status(archive)["jobs"]
     assert (job["publication"], job["state"], job["running"], job["documents"]) == ("site", "interrupted", False, 2)
     assert "2 captures" in command("status", "--archive", archive.root).out

@@ -101,7 +101,7 @@ def test_a_held_import_between_two_released_snapshots(archive: Archive, tmp_path
         warc(tmp_path, "mid", "2021-01-01T00:00:00Z", {"a": b"between", "c": b"between"}),
         warc(tmp_path, "other", "2021-03-01T00:00:00Z", {"x": b"x"}, host="other.example"),
     ]
-    done = run_command("import", "--publication", "found", *files, "--archive", archive.root)
+    done = run_command("import", "--publication", "found", "--crawls", "one", *files, "--archive", archive.root)
     assert done.code == 0, done.err
     before = _shown(archive)
     assert {tag[:4] for tag, _ in before} == {"2020", "2022"} and not any(path.endswith("/c") for _, path in before)

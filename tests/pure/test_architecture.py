@@ -56,8 +56,8 @@ ORDER = (
         f"agent.{name}"
         for name in (
             "system", "policy", "frontier", "jobfolder", "capture", "importing.crawls", "importing",
-            "importing.exported", "pipeline", "filters", "indexing", "stages", "reports", "converting",
-            "catalogue", "jobs", "upkeep", "steps", "service",
+            "importing.plan", "importing.exported", "pipeline", "filters", "indexing", "stages", "reports",
+            "converting", "catalogue", "jobs", "upkeep", "steps", "service",
             "acts", "desk", "desk.login", "desk.shared", "desk.look", "desk.pages", "desk.office", "desk.preview",
             "desk.server",
             "commands", "commands.control", "commands.records",
@@ -373,7 +373,7 @@ def test_a_statement_of_the_frontier_is_called_as_its_method() -> None:
     )
     methods = {node.name for node in frontier.body if isinstance(node, ast.FunctionDef)}
     files = {path.stem for path in (ROOT / "sql" / "frontier").glob("*.sql")}
-    assert files - methods == {"schema", "captures_schema", "tune", "upgrade", "new_batch", "clear_held"}
+    assert files - methods == {"schema", "tune", "upgrade", "new_batch", "clear_held"}
 
 
 def statements(module: str) -> Iterator[str]:

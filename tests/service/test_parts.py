@@ -120,11 +120,11 @@ def test_a_job_loses_no_warc_on_its_way_into_the_report(archive: Archive) -> Non
     in_the_way = archive.reports / folder.name
     in_the_way.touch()
     with pytest.raises(OSError, match="Not a directory"):
-        report.write(job, {})
+        report.write(job, report.account_of(job), {})
     assert (folder / "000001.warc").read_bytes() == b"WARC/1.0"
     in_the_way.unlink()
     for _ in range(2):  # once more: killed before its folder was gone
-        written = report.write(job, {"complete": True})
+        written = report.write(job, report.account_of(job), {"complete": True})
         assert (written / "000001.warc").read_bytes() == b"WARC/1.0"
         assert jsonfile.read(written / "summary.json") == {"complete": True}
     report.remove_job(folder)

@@ -61,7 +61,8 @@ def judge(archive: Archive, frontier: Frontier) -> Judge:
             shelf=TreeReader(store, tree),
         )
         part = seen_part(store, publication, tree, frontier.seen_names(DOMAIN), lambda: frontier.seen(DOMAIN))
-        return removed_arcs(run, part, len(seen) if found is None else found)
+        last = store.ref(PUBLICATIONS + publication)
+        return removed_arcs(run, last, part, len(seen) if found is None else found)
 
     return verdict
 

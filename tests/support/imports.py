@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,25 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Publication
 
 
-def import_files(archive: Archive, *files: Path, **how: Any) -> importjob.Imported:
-    """Import files. `how`: name of the publication, complete, accept_shrink, profile; all else are settings."""
+@dataclass(frozen=True)
+class Result:
+    """What an import told; `outcome` is that of its last crawl, None if all files were known."""
+
+    outcome: JobOutcome | None
+    outcomes: tuple[JobOutcome, ...]
+    known: tuple[importsources.Source, ...]
+    remarks: tuple[str, ...]
+
+
+def import_files(archive: Archive, *files: Path, **how: Any) -> Result:
+    """Import files. `how`: name of the publication, complete, accept_shrink, profile, grouping; else settings."""
     sources = importsources.sources_of(files)
     name, profile = how.pop("name", None) or importsources.name_of(sources), how.pop("profile", None)
-    judged = {key: how.pop(key) for key in ("complete", "accept_shrink") if key in how}
+    judged = {key: how.pop(key) for key in ("complete", "accept_shrink", "grouping") if key in how}
     settings = config.override(CrawlSettings(), how, "test")
-    return importjob.run(archive, sources, Publication(name=name, urls=(), crawl=settings), profile, **judged)
+    done = importjob.run(archive, sources, Publication(name=name, urls=(), crawl=settings), profile, **judged)
+    outcomes = done.outcomes
+    return Result(outcomes[-1] if outcomes else None, outcomes, done.known, done.remarks)
 
 
 def command(*arguments: str | Path) -> Done:

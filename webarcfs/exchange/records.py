@@ -136,7 +136,11 @@ class SnapshotRecords:
             ("tree", exported.tree),
             ("seen", exported.seen),
             ("before", exported.before or ""),
-            *(("source", each) for each in message.all("Source")),
+            *(
+                (trailer.lower(), each)
+                for trailer in ("Import", "Source", "Source-End")
+                for each in message.all(trailer)
+            ),
             ("time", str(exported.time)),
         ]
         block = fields_block([line for line in lines if line[1]])

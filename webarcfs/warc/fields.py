@@ -18,6 +18,7 @@ _DATE = re.compile(
 )
 # ClueWeb09 has the day of the year where that of the month belongs: 2009-03-84T12:35:08-0700.
 _DAY_OF_YEAR = re.compile(r"(\d{4}-(\d\d))-(3[2-9]|[4-9]\d|\d{3})(?=T)", re.ASCII)
+_FRACTION = re.compile(r"T\d\d:\d\d:\d\d\.(\d{1,9})", re.ASCII | re.IGNORECASE)
 _LEAP_SECOND = re.compile(r"(T\d\d:\d\d):60", re.ASCII)
 _OLDEST = datetime(1990, 1, 1, tzinfo=CET)  # the web is no older
 _CLOCK_SKEW = timedelta(days=1)
@@ -45,6 +46,12 @@ def parse_date(text: str) -> datetime | None:
     except (ValueError, OverflowError):
         return None
     return found if _OLDEST <= found <= now() + _CLOCK_SKEW else None
+
+
+def nanoseconds_of(text: str) -> int:
+    """Return the fraction of a second that a WARC-Date has, in nanoseconds; 0 without one."""
+    match = _FRACTION.search(text)
+    return int(match[1].ljust(9, "0")) if match else 0
 
 
 def _with_day_of_month(match: re.Match[str]) -> str:

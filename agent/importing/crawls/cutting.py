@@ -1,48 +1,54 @@
-"""Cuts the captures that a crawl has of a host into snapshots, so that each version is in one of them. Pure.
+"""Cuts the captures that crawls have of a host into snapshots, so that each version is in one of them. Pure.
 
-A snapshot has one version at a place. So the captures, in order of time, are cut wherever a place would have two: a
-further snapshot begins with the capture that has other bytes. The cuts are as few as can be: of all pairs of versions
-that exclude each other, in order of the second one, a pair needs a cut if the last cut lies before both.
+A snapshot has one version of a URL, and snapshots are published in the order in which they begin. So a crawl has a
+further snapshot wherever a URL would have two versions in one, or the older version behind the newer one, which
+happens where crawls overlap. The cuts are as few as can be for one crawl: of all pairs of versions of which one
+replaces the other, in order of the second, a pair needs a cut if the last cut lies before both.
 
-A host may need more cuts than are wanted. Then the places with the most versions keep the first, the last and every
-n-th of them. Where that is not enough, cuts are left out evenly, and each place keeps its newest version before a cut.
+A host may need more cuts than are wanted. Then the URLs with the most versions keep the first, the last and every
+n-th of them. Where that is not enough, cuts are left out evenly, and each URL keeps its newest version before a cut.
 """
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-#: Sorts pairs of numbers; the caller chooses how, as there may be more than memory holds.
-Sort = Callable[[Iterable[tuple[int, int]]], Iterable[tuple[int, int]]]
-#: Reads the captures of a host anew, those of a place together and in order of time.
-Places = Callable[[], Iterator[list["Sighting"]]]
+#: Sorts rows of numbers; the caller chooses how, as there may be more than memory holds.
+Sort = Callable[[Iterable[tuple[int, int, int]]], Iterable[tuple[int, int, int]]]
+#: Reads the captures of a host anew, URL by URL.
+Urls = Callable[[], Iterator["UrlCaptures"]]
 
 
 class Sighting(NamedTuple):
-    """A capture at a place: its position in the order of time, its URL, its content as text, what it is."""
+    """A capture of a URL: its position in the order of time, its crawl, its content."""
 
     position: int
-    url: str
+    crawl: int
     content: str
-    is_redirect: bool
+
+
+class UrlCaptures(NamedTuple):
+    """The captures of a URL in order of time."""
+
+    url: str
+    sightings: Sequence[Sighting]
 
 
 @dataclass(slots=True)
-class PlaceVersion:
-    """Captures of a place in a row with one content: a document, or the redirect of one URL.
+class UrlVersion:
+    """Captures of a URL in a row with one content.
 
-    `last_of` has the position of the last capture of each of its URLs. `after` is the position of the last capture that
-    it replaced, -1 if it replaced none; `replaced` are the versions of those.
+    `firsts` has the position of the first capture of each crawl. `replaced` is the version before it.
     """
 
     content: str
-    last_of: dict[str, int]
+    firsts: dict[int, int]
     positions: list[int]
-    after: int = -1
-    replaced: list[PlaceVersion] = field(default_factory=list)
+    replaced: UrlVersion | None
 
     @property
     def first(self) -> int:
@@ -52,120 +58,120 @@ class PlaceVersion:
 
 @dataclass(frozen=True, slots=True)
 class HostCuts:
-    """The snapshots of a host in a crawl: `begins` are the positions at which the second and each further one begins.
+    """The snapshots of a host: each crawl → the positions at which they begin.
 
-    `most_versions` is how many versions a place keeps; 0: all. With `newest_only`, a snapshot has the newest of those
-    that a place has in it.
+    `most_versions` is how many versions a URL keeps in a crawl that had too many. With `newest_only`, such a crawl
+    keeps in a snapshot the newest of those that a URL has in it.
     """
 
-    begins: tuple[int, ...]
-    most_versions: int = 0
+    begins: Mapping[int, Sequence[int]]
+    most_versions: Mapping[int, int] = field(default_factory=dict)
     newest_only: bool = False
 
-    def number(self, position: int) -> int:
-        """Return the number of the snapshot that has the capture at a position, from 0."""
-        return bisect_right(self.begins, position)
+    def begin(self, crawl: int, position: int) -> int:
+        """Return where the snapshot begins that has the capture of a crawl at a position."""
+        begins = self.begins[crawl]
+        return begins[max(bisect_right(begins, position) - 1, 0)]
 
-    def dropped(self, places: Iterable[Sequence[Sighting]]) -> Iterator[tuple[int, str]]:
+    def dropped(self, urls: Iterable[UrlCaptures]) -> Iterator[tuple[int, str]]:
         """Yield position and URL of the captures that are in no snapshot."""
         if self.most_versions:
-            for sightings in places:
-                yield from self._dropped_at(sightings)
+            for url, sightings in urls:
+                kept = _thinned(sightings, self.most_versions)
+                left = {position for version in self._shown(versions_of(kept)) for position in version.positions}
+                yield from ((each.position, url) for each in sightings if each.position not in left)
 
-    def _dropped_at(self, sightings: Sequence[Sighting]) -> Iterator[tuple[int, str]]:
-        kept = _thinned(sightings, self.most_versions)
-        left = {position for version in self._shown(versions_at(kept)) for position in version.positions}
-        yield from ((each.position, each.url) for each in sightings if each.position not in left)
+    def _shown(self, versions: list[UrlVersion]) -> Iterator[UrlVersion]:
+        begin: int | None = None
+        for version in reversed(versions):
+            begins = list(self._begins_of(version))
+            if begin is None or not self.newest_only or max(begins) < begin:
+                yield version
+                begin = min(begins)
 
-    def _shown(self, versions: list[PlaceVersion]) -> Iterator[PlaceVersion]:
-        hidden: set[int] = set()
-        if self.newest_only:
-            for version in versions:
-                number = self.number(version.first)
-                hidden |= {older.first for older in version.replaced if self.number(older.first) == number}
-        return (version for version in versions if version.first not in hidden)
-
-
-def cut(places: Places, most: int, sort: Sort = sorted) -> HostCuts:
-    """Return how a host's captures are cut into `most` snapshots or fewer."""
-    begins = _begins(places(), 0, sort, most)
-    if len(begins) < most:
-        return HostCuts(tuple(begins))
-    fewest, enough = 2, most
-    while fewest < enough:  # the most versions of a place with which the cuts suffice
-        middle = (fewest + enough + 1) // 2
-        if len(_begins(places(), middle, sort, most)) < most:
-            fewest = middle
-        else:
-            enough = middle - 1
-    begins = _begins(places(), fewest, sort)
-    if len(begins) < most:
-        return HostCuts(tuple(begins), fewest)
-    return HostCuts(tuple(_evenly(begins, most - 1)), fewest, newest_only=True)
+    def _begins_of(self, version: UrlVersion) -> Iterator[int]:
+        return (self.begin(crawl, position) for crawl, position in version.firsts.items())
 
 
-def versions_at(sightings: Iterable[Sighting]) -> list[PlaceVersion]:
-    """Return the versions of a place in order of time.
+def cut(firsts: Mapping[int, int], urls: Urls, most: int, sort: Sort = sorted) -> HostCuts:
+    """Return how the captures of a host are cut into `most` snapshots a crawl, or fewer.
 
-    A place has one document, and a redirect for each of its URLs; the redirect and the document of one URL replace each
-    other.
+    `firsts` has for each crawl the position of the first capture that it has of the host.
     """
-    versions: list[PlaceVersion] = []
-    document: PlaceVersion | None = None
-    redirects: dict[str, PlaceVersion] = {}
-    for position, url, content, is_redirect in sightings:
-        redirect = redirects.get(url)
-        same, other = (redirect, document) if is_redirect else (document, redirect)
-        if other is not None and url not in other.last_of:
-            other = None
-        if same is not None and same.content == content and other is None:
-            same.positions.append(position)
-            same.last_of[url] = position
-            continue
-        replaced, after = [], -1
-        if same is not None and same.content != content:
-            replaced, after = [same], same.positions[-1]
-        if other is not None:
-            replaced, after = [*replaced, other], max(after, other.last_of[url])
-        versions.append(PlaceVersion(content, {url: position}, [position], after, replaced))
-        if is_redirect:
-            redirects[url] = versions[-1]
-            if other is not None:
-                del other.last_of[url]
+    begins = _begins(firsts, urls(), {}, sort)
+    if not (noisy := [crawl for crawl in firsts if len(begins[crawl]) > most]):
+        return HostCuts(begins)
+    limits: dict[int, int] = {}
+    for crawl in noisy:
+        fewest, enough = 2, most
+        while fewest < enough:  # the most versions of a URL with which the cuts suffice
+            middle = (fewest + enough + 1) // 2
+            if len(_begins(firsts, urls(), limits | {crawl: middle}, sort)[crawl]) <= most:
+                fewest = middle
+            else:
+                enough = middle - 1
+        limits[crawl] = fewest
+    begins = _begins(firsts, urls(), limits, sort)
+    if all(len(begins[crawl]) <= most for crawl in firsts):
+        return HostCuts(begins, limits)
+    fewer = {crawl: rows if len(rows) <= most else _evenly(rows, most) for crawl, rows in begins.items()}
+    return HostCuts(fewer, limits, newest_only=True)
+
+
+def versions_of(sightings: Iterable[Sighting]) -> list[UrlVersion]:
+    """Return the versions of a URL in order of time."""
+    versions: list[UrlVersion] = []
+    for position, crawl, content in sightings:
+        newest = versions[-1] if versions else None
+        if newest is not None and newest.content == content:
+            newest.positions.append(position)
+            newest.firsts.setdefault(crawl, position)
         else:
-            document = versions[-1]
-            redirects.pop(url, None)
+            versions.append(UrlVersion(content, {crawl: position}, [position], newest))
     return versions
 
 
-def _begins(places: Iterable[Sequence[Sighting]], most_versions: int, sort: Sort, most: int = 0) -> list[int]:
-    """Return where snapshots begin if no place has more versions than that; no more than `most` of them, unless 0."""
-    pairs = (
-        (version.first, version.after)
-        for sightings in places
-        for version in versions_at(_thinned(sightings, most_versions))
-        if version.after >= 0
-    )
-    begins: list[int] = []
-    for first, after in sort(pairs):
-        if not begins or begins[-1] <= after:
-            begins.append(first)
-            if len(begins) == most:
-                break
+def _begins(
+    firsts: Mapping[int, int], urls: Iterable[UrlCaptures], limits: Mapping[int, int], sort: Sort
+) -> dict[int, list[int]]:
+    """Return where the snapshots of each crawl begin, if no URL has more versions in a crawl than its limit."""
+    begins = {crawl: [first] for crawl, first in firsts.items()}
+    rows = (row for _, sightings in urls for row in _replacements(_thinned(sightings, limits)))
+    for first, after, crawl in sort(rows):
+        if begins[crawl][-1] <= after:
+            begins[crawl].append(first)
     return begins
 
 
-def _thinned(sightings: Sequence[Sighting], most_versions: int) -> Sequence[Sighting]:
-    """Return the captures of as many versions of a place: of the first, the last, and every n-th between them."""
-    versions = versions_at(sightings) if 0 < most_versions < len(sightings) else []
-    if len(versions) <= most_versions:
-        return sightings
-    steps = most_versions - 1
-    chosen = {number * (len(versions) - 1) // steps for number in range(most_versions)}
-    kept = {position for number in chosen for position in versions[number].positions}
-    return [sighting for sighting in sightings if sighting.position in kept]
+def _replacements(sightings: Sequence[Sighting]) -> Iterator[tuple[int, int, int]]:
+    """Yield where a crawl has a version first, the last capture that this replaced, and the crawl.
+
+    A crawl has versions of a URL among those of all crawls, and among its own.
+    """
+    crawls = {sighting.crawl for sighting in sightings}
+    own = ([each for each in sightings if each.crawl == crawl] for crawl in crawls if len(crawls) > 1)
+    for group in itertools.chain([sightings], own):
+        for version in versions_of(group):
+            if version.replaced is not None:
+                after = version.replaced.positions[-1]
+                yield from ((first, after, crawl) for crawl, first in version.firsts.items())
+
+
+def _thinned(sightings: Sequence[Sighting], limits: Mapping[int, int]) -> Sequence[Sighting]:
+    """Return the captures of as many versions of a URL as each crawl may keep.
+
+    Those are the first, the last, and every n-th between them.
+    """
+    for crawl, most in limits.items():
+        versions = versions_of(each for each in sightings if each.crawl == crawl)
+        if len(versions) > most:
+            chosen = {number * (len(versions) - 1) // (most - 1) for number in range(most)}
+            kept = {position for number in chosen for position in versions[number].positions}
+            sightings = [each for each in sightings if each.crawl != crawl or each.position in kept]
+    return sightings
 
 
 def _evenly(begins: Sequence[int], count: int) -> list[int]:
-    """Return so many of the cuts, at equal distances, the last one among them."""
-    return [begins[(number + 1) * len(begins) // count - 1] for number in range(count)]
+    """Return the first of the cuts and so many in all, at equal distances, the last one among them."""
+    others = begins[1:]
+    return [begins[0], *(others[(number + 1) * len(others) // (count - 1) - 1] for number in range(count - 1))]

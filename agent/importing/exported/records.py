@@ -57,6 +57,8 @@ class NamedSnapshot:
     before: str
     sources: tuple[str, ...]
     time: int
+    ended: tuple[str, ...] = ()
+    imported_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
     tag = _tag(said.get("committag", ""))
     if _uri(fields) != f"{SNAPSHOT}{tag}":
         raise Damaged(f"the record of {_uri(fields)} names {tag}")
-    sources = [value for name, value in pairs if name == "source"]
+    sources, ended = ([value for name, value in pairs if name == what] for what in ("source", "source-end"))
     faults = [
         *(f"{name} {said.get(name)!r}" for name in ("complete", "held") if said.get(name) not in ("yes", "no")),
         *([f"errors {said['errors']!r}"] if said.get("errors", "kept") not in ("kept", "no", "") else []),
@@ -122,8 +124,8 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
             if said.get(name) and not _TREE.fullmatch(said[name])
         ),
         *([] if _TREE.fullmatch(said.get("tree", "")) else [f"tree {said.get('tree')!r}"]),
-        *(f"source {each!r}" for each in sources if not _SOURCE.fullmatch(each)),
-        *_strange_names(said.get("publication", ""), said.get("job", "")),
+        *(f"source {each!r}" for each in (*sources, *ended) if not _SOURCE.fullmatch(each)),
+        *_strange_names(said.get("publication", ""), said.get("job", ""), said.get("import", "")),
     ]
     if not faults and int(said["time"]) > (now() + _SKEW).timestamp():
         faults.append(f"time {said['time']}")
@@ -142,16 +144,18 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         before=said.get("before", ""),
         sources=tuple(each.partition(":")[2] for each in sources),
         time=int(said["time"]),
+        ended=tuple(each.partition(":")[2] for each in ended),
+        imported_by=said.get("import", ""),
     )
 
 
-def _strange_names(publication: str, job: str) -> list[str]:
+def _strange_names(publication: str, *jobs: str) -> list[str]:
     try:
         validators.name(publication)
     except ValueError:
         return [f"publication {publication!r}"]
-    sound = not job or (_JOB.fullmatch(job) and publication_of(job) == publication)
-    return [] if sound else [f"job {job!r}"]
+    sound = [job for job in jobs if not job or (_JOB.fullmatch(job) and publication_of(job) == publication)]
+    return [f"job {job!r}" for job in jobs if job not in sound]
 
 
 def named(fields: Mapping[str, str]) -> Named | None:

@@ -55,8 +55,8 @@ class Capture:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all its parts are complete."""
-        return all(part.complete for part in self.parts)
+        """Whether the last of its parts on each domain is complete."""
+        return all({part.tag.domain: part.complete for part in self.parts}.values())
 
     @property
     def is_held(self) -> bool:

@@ -124,8 +124,8 @@ class Record:
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The domains that it has parts of."""
-        return tuple(part.tag.domain for part in self.parts)
+        """The domains that it has parts of, each once."""
+        return tuple(dict.fromkeys(part.tag.domain for part in self.parts))
 
     @property
     def date(self) -> datetime | None:

@@ -1,9 +1,10 @@
 """The message and trailers of a domain's commits. Pure (/Ar-8/).
 
 The first line is the commitTag. A crawl's commit has the trailers Publication, Complete, Sequence, Job; for imports,
-Source; `Release: held` if readers may not see it at once; Seen, the tree that the publication saw, if less than the
-commit's; and Met, the blob of the list of what it met unchanged. `Errors: kept` says that error pages are archived in
-this state or an earlier one. A commit of additions has an `Added` for each file, a `Journal` for each of their logs.
+Import, Source and Source-End; `Release: held` if readers may not see it at once; Seen, the tree that the publication
+saw, if less than the commit's; and Met, the blob of the list of what it met unchanged. `Errors: kept` says that error
+pages are archived in this state or an earlier one. A commit of additions has an `Added` for each file, a `Journal` for
+each of their logs.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class CrawlMessage:
     """The message of a crawl's commit. `sequence` counts the publications of the whole archive.
 
     `job` is the name of the job, `seen` the tree that its publication saw, empty if it saw the whole state, `met` the
-    list of what it met unchanged; `held` says that readers may not see it as soon as it is published.
+    list of what it met unchanged; `held` says that readers may not see it as soon as it is published. The `sources` of
+    a snapshot of an import are the SHA-256 of the files that it has captures of, `ended` those that no later snapshot
+    has any of; `imported_by` names the import.
     """
 
     tag: CommitTag
@@ -41,6 +44,8 @@ class CrawlMessage:
     seen: str = ""
     errors: bool = False
     met: str = ""
+    ended: Sequence[str] = ()
+    imported_by: str = ""
 
     def __str__(self) -> str:
         lines = [
@@ -54,7 +59,9 @@ class CrawlMessage:
             *([f"Seen: {self.seen}"] if self.seen else []),
             *([f"Met: {self.met}"] if self.met else []),
             *(["Errors: kept"] if self.errors else []),
+            *([f"Import: {self.imported_by}"] if self.imported_by else []),
             *(f"Source: sha256:{digest}" for digest in self.sources),
+            *(f"Source-End: sha256:{digest}" for digest in self.ended),
         ]
         return "\n".join(lines) + "\n"
 

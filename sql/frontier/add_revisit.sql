@@ -1,1 +1,0 @@
-INSERT INTO revisit (url, time, digest, origin, seen, head) VALUES (:url, :time, :digest, :origin, :seen, :head);

@@ -1,1 +1,0 @@
-SELECT batch, position FROM capture WHERE key = :key;

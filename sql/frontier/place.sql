@@ -1,1 +1,0 @@
-UPDATE url SET batch = :batch WHERE id = :id;

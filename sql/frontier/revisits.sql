@@ -1,1 +1,0 @@
-SELECT * FROM revisit ORDER BY time, id;

@@ -1,0 +1,1 @@
+SELECT id, result, note, mime FROM url WHERE result <> '' OR note <> '';

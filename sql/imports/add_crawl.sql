@@ -1,0 +1,1 @@
+INSERT INTO crawl (number, name, first, last) VALUES (:number, :name, :first, :last);

@@ -1,0 +1,2 @@
+INSERT INTO revisit (source, ordinal, name, url, time, fraction, digest, origin, seen, head)
+VALUES (:source, :ordinal, :name, :url, :time, :fraction, :digest, :origin, :seen, :head);

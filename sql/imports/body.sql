@@ -1,0 +1,1 @@
+SELECT batch, position, size, status, mime, content FROM body WHERE key = :key;

@@ -1,0 +1,1 @@
+SELECT status, count(*) AS urls FROM capture WHERE crawl = :crawl AND domain <> '' GROUP BY status ORDER BY status;

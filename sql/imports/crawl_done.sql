@@ -1,0 +1,1 @@
+UPDATE crawl SET done = 1 WHERE number = :number;

@@ -1,0 +1,1 @@
+SELECT number, name, first, last, done FROM crawl ORDER BY number;

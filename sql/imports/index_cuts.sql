@@ -1,0 +1,1 @@
+CREATE INDEX IF NOT EXISTS capture_cut ON capture (crawl, domain, cut, url, id);

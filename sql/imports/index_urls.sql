@@ -1,0 +1,1 @@
+CREATE INDEX IF NOT EXISTS capture_url ON capture (domain, url, id);

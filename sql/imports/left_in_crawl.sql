@@ -1,0 +1,1 @@
+SELECT count(*) FROM cut WHERE crawl = :crawl AND outcome = '';

@@ -1,0 +1,1 @@
+SELECT * FROM capture WHERE crawl = :crawl ORDER BY id;

@@ -1,0 +1,1 @@
+SELECT * FROM revisit ORDER BY time, fraction, source, ordinal;

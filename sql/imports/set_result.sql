@@ -1,0 +1,1 @@
+UPDATE capture SET result = :result, note = :note, mime = :mime WHERE id = :id;
