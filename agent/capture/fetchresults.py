@@ -143,7 +143,7 @@ def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) 
 
 def page_links(body: bytes, url: str, head: http_response.Head) -> outlinks.PageLinks:
     """Return the links of a decoded body, extracted according to its type."""
-    mime_type = mimetype.likely_type(body[: mimetype.SAMPLE], head.content_type)
+    mime_type = _type_of(body, head)
     if not mime_type.startswith(_LINKING):
         return outlinks.PageLinks()
     charset = text.decode_charset(body[: mimetype.SAMPLE], head.content_type)
@@ -274,7 +274,11 @@ def _read(stream: http_response.Hashed, response: http_response.Response, wanted
 
 
 def _may_link(start: bytes, head: http_response.Head) -> bool:
-    return mimetype.likely_type(start, head.content_type).startswith(_LINKING)
+    return _type_of(start, head).startswith(_LINKING)
+
+
+def _type_of(body: bytes, head: http_response.Head) -> str:
+    return mimetype.mime_type(body[: mimetype.SAMPLE], head.content_type, nosniff=head.forbids_sniffing)
 
 
 def _responses(path: Path) -> Iterator[http_response.Response]:

@@ -100,8 +100,9 @@ class Document:
 
     @cached_property
     def mime_type(self) -> str:
-        """The MIME type, sniffed from the content (/Cr-12.3/); computed on first use."""
-        return mimetype.mime_type(self.body.start(mimetype.SAMPLE), self.head.content_type)
+        """The MIME type as browsers compute it (/Cr-12.3/); computed on first use."""
+        start, head = self.body.start(mimetype.SAMPLE), self.head
+        return mimetype.mime_type(start, head.content_type, nosniff=head.forbids_sniffing)
 
     @cached_property
     def path(self) -> Path:

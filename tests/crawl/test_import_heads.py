@@ -188,3 +188,31 @@ def test_no_beginning_of_a_body_ends_as_its_kind(name: str, less: int) -> None:
     assert bodyends.ends(body[: bodyends.TAIL], body[-bodyends.TAIL :])
     part = body[:-less]
     assert not bodyends.ends(part[: bodyends.TAIL], part[-bodyends.TAIL :])
+
+
+PAGE = b'<?xml version="1.0" encoding="utf-8"?>\n<html xmlns="http://www.w3.org/1999/xhtml"><br><title>one</title>'
+#: What was sent as Content-Type, the body, and the type that browsers give to it.
+TYPES = {
+    "page": (b"text/html", PAGE, "text/html"),
+    "xhtml": (b"application/xhtml+xml", PAGE, "application/xhtml+xml"),
+    "none": (b"", b"<p>x", "text/html"),
+    "text": (b"text/plain", b"<html><title>no</title>", "text/plain"),
+    "sheet": (b"text/css", b"h1,h2,body{margin:0}\n.a,.b,.c{color:red}\n", "text/css"),
+    "script": (b"text/javascript", b"<html>.replace('<!--', '<html>')", "text/javascript"),
+    "bytes": (b"application/octet-stream", bytes(range(256)) * 400, "application/octet-stream"),
+}
+
+
+def test_the_archived_head_decides_of_what_type_a_body_is(archive: Archive, tmp_path: Path) -> None:
+    made = [
+        warcs.record(
+            "response",
+            url(name),
+            b"\r\n".join([b"HTTP/1.1 200 OK", *([b"Content-Type: " + sent] * bool(sent)), b"", body]),
+        )
+        for name, (sent, body, _) in TYPES.items()
+    ]
+    imported(archive, warcs.write(tmp_path / "types.warc", made))
+    for name, (_, _, mime_type) in TYPES.items():
+        assert meta(archive, HOST, name).mime_type == mime_type, name
+    assert (meta(archive, HOST, "page").title, meta(archive, HOST, "text").title) == ("one", "")

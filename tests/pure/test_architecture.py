@@ -126,6 +126,7 @@ ONLY = {
     "tomlkit": {"webarcfs.archive.config.toml_file"},
     "protego": {"agent.policy.robotstxt"},
     "magic": {"webarcfs.content.mimetype"},
+    "xtractmime": {"webarcfs.content.mimetype"},
     "matplotlib": {"webarcfs.terminal.picture"},
     "mypyc": {"webarcfs.native.mypyc_build"},
     "setuptools": {"webarcfs.native.mypyc_build"},

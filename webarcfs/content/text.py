@@ -20,6 +20,18 @@ from webarcfs.content.declared_charset import encoding_of, named_in_document, na
 from webarcfs.content.markup import Listener, told
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+#: The JavaScript MIME types (WHATWG MIME Sniffing Standard, section 4.6).
+SCRIPT_TYPES = frozenset(
+    {
+        *(f"application/{kind}javascript" for kind in ("", "x-")),
+        *(f"application/{kind}ecmascript" for kind in ("", "x-")),
+        *(f"text/{kind}javascript" for kind in ("", "x-")),
+        *(f"text/{kind}ecmascript" for kind in ("", "x-")),
+        *(f"text/javascript1.{minor}" for minor in range(6)),
+        "text/jscript",
+        "text/livescript",
+    }
+)
 #: Bytes of a body that `decode_charset` examines.
 SAMPLE = 1 << 16
 #: Most bytes of a body that are read in search of its title.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from webarcfs.content.text import SCRIPT_TYPES
+
 _KINDS = {
     "text/html": "html", "application/xhtml+xml": "html", "application/pdf": "pdf",
     "application/msword": "word", "application/rtf": "word", "text/rtf": "word",
@@ -11,10 +13,9 @@ _KINDS = {
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "table",
     "application/vnd.ms-powerpoint": "slides", "application/vnd.oasis.opendocument.presentation": "slides",
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": "slides",
-    "text/css": "style", "text/javascript": "script", "application/javascript": "script",
-    "application/x-javascript": "script", "message/rfc822": "mail",
+    "text/css": "style", **dict.fromkeys(SCRIPT_TYPES, "script"), "message/rfc822": "mail",
     "application/xml": "xml", "text/xml": "xml", "application/rss+xml": "xml", "application/atom+xml": "xml",
-    "image/svg+xml": "image", "application/json": "data",
+    "image/svg+xml": "image", "application/json": "data", "text/json": "data",
 }  # fmt: skip
 _FAMILIES = {"image": "image", "audio": "audio", "video": "video", "text": "text", "font": "font"}
 KINDS = frozenset({*_KINDS.values(), *_FAMILIES.values(), "other"})

@@ -56,6 +56,11 @@ class Head:
         return self.get("content-type")
 
     @property
+    def forbids_sniffing(self) -> bool:
+        """Whether the declared type holds whatever the body is (Fetch Standard, "determine nosniff")."""
+        return self.get("x-content-type-options").partition(",")[0].strip().lower() == "nosniff"
+
+    @property
     def length(self) -> int | None:
         """Content-Length, if it gives the length of the body (RFC 9112 section 6.3); else None."""
         if self.get("transfer-encoding") or not (found := _CONTENT_LENGTH.fullmatch(self.get("content-length"))):

@@ -54,7 +54,7 @@ _EXTRACTORS: Mapping[str, Extractor] = {
                 "wordprocessingml.document", "presentationml.presentation", "spreadsheetml.sheet",
                 "wordprocessingml.template", "presentationml.slideshow", "spreadsheetml.template",
             )),
-            *(f"application/vnd.ms-{kind}.macroEnabled.12" for kind in (
+            *(f"application/vnd.ms-{kind}.macroenabled.12" for kind in (
                 "word.document", "excel.sheet", "powerpoint.presentation",
             )),
             *(f"application/vnd.oasis.opendocument.{kind}" for kind in (
@@ -68,10 +68,9 @@ _EXTRACTORS: Mapping[str, Extractor] = {
 _NO_TEXT = frozenset(
     [
         "text/css",
-        "text/javascript",
-        "application/javascript",
-        "application/x-javascript",
+        *text.SCRIPT_TYPES,
         "application/json",
+        "text/json",
         "application/manifest+json",
         "application/ld+json",
         "text/vtt",
@@ -135,7 +134,7 @@ def _raw(file: BinaryIO, mime_type: str, content_type: str) -> Extracted:
 def _extractor(mime_type: str) -> Extractor | None:
     if mime_type in _NO_TEXT:
         return None
-    if (found := _EXTRACTORS.get(mime_type)) is not None:
+    if (found := _EXTRACTORS.get(mime_type.lower())) is not None:
         return found
     if text.is_xml(mime_type):
         return plain.extract_xml

@@ -18,8 +18,8 @@ _INERT = frozenset(
 #: What browsers show as text, some of them with links: they do not where its type is text/plain.
 _TEXT = frozenset(
     {
-        "application/json", "application/javascript", "application/x-javascript", "application/ecmascript",
-        "application/manifest+json", "application/ld+json", "application/x-empty",
+        *text.SCRIPT_TYPES, "application/json", "application/manifest+json", "application/ld+json",
+        "application/x-empty",
     }
 )  # fmt: skip
 

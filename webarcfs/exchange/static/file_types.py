@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from webarcfs.content.text import SCRIPT_TYPES
+
 
 class Reading(StrEnum):
     """As what a document is read for its references."""
@@ -52,9 +54,7 @@ _TYPES: dict[str, FileType] = {
     "application/xhtml+xml": _type("xhtml xht", Reading.XHTML),
     "image/svg+xml": _type("svg", Reading.DRAWING),
     "text/css": _CSS,
-    **dict.fromkeys(
-        ("text/javascript", "application/javascript", "application/x-javascript", "application/ecmascript"), _SCRIPT
-    ),
+    **dict.fromkeys(SCRIPT_TYPES, _SCRIPT),
     "text/plain": _TEXT,
     "text/markdown": _TEXT,
     "text/csv": _type("csv"),
@@ -64,6 +64,7 @@ _TYPES: dict[str, FileType] = {
     "text/rtf": _type("rtf"),
     "application/rtf": _type("rtf"),
     "application/json": _type("json map webmanifest"),
+    "text/json": _type("json map"),
     "application/ld+json": _type("jsonld json"),
     "application/manifest+json": _type("webmanifest json"),
     "application/pdf": _type("pdf ai"),
@@ -72,6 +73,7 @@ _TYPES: dict[str, FileType] = {
     "image/png": _type("png apng"),
     "image/apng": _type("apng png"),
     "image/jpeg": _type("jpg jpeg jpe jfif"),
+    "image/pjpeg": _type("jpg jpeg"),
     "image/gif": _type("gif"),
     "image/webp": _type("webp"),
     "image/avif": _type("avif"),
@@ -87,6 +89,9 @@ _TYPES: dict[str, FileType] = {
     "audio/mpeg": _type("mp3"),
     "audio/ogg": _type("ogg oga opus"),
     "audio/wav": _type("wav"),
+    "audio/wave": _type("wav"),
+    "audio/aiff": _type("aiff aif"),
+    "audio/basic": _type("au snd"),
     "audio/x-wav": _type("wav"),
     "audio/mp4": _type("m4a mp4"),
     "audio/x-m4a": _type("m4a"),
@@ -99,6 +104,7 @@ _TYPES: dict[str, FileType] = {
     "video/mpeg": _type("mpg mpeg"),
     "video/quicktime": _type("mov"),
     "video/x-msvideo": _type("avi"),
+    "video/avi": _type("avi"),
     "video/x-ms-asf": _type("wmv wma asf"),
     "video/x-flv": _type("flv"),
     "application/ogg": _type("ogg ogv oga"),
