@@ -51,6 +51,7 @@ CREATE TABLE version (
     blob       BLOB NOT NULL,               -- git's id of the body, 20 bytes
     head       BLOB NOT NULL,               -- git's id of headers.http
     size       INTEGER NOT NULL,            -- bytes of the body
+    digest     BLOB NOT NULL,               -- SHA-1 of the body, as others compare it: git's id is of more bytes
     PRIMARY KEY (document, seq_from)
 ) WITHOUT ROWID;
 
@@ -121,6 +122,6 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('redirect', 'redirect_by_path',            '100000 2 2 2 1'),
     ('redirect', 'redirect_by_surt',            '100000 2 2 2 1');
 
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 COMMIT;

@@ -16,6 +16,7 @@ from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.metadata import MetaData
 from webarcfs.archive.model.redirects import Redirect
+from webarcfs.exchange.bodies import digest_of
 
 
 def index(database: Database, store: Repository, commit: Commit) -> None:
@@ -50,7 +51,7 @@ def _version(store: Repository, shelf: TreeReader, arc: str, meta: MetaData) -> 
     head = next((each for each in entries if not each.is_tree and each.name == HEADERS), None)
     if body is None or head is None:
         raise Damaged(f"{meta.path} has no {HEADERS if body else 'body'} ({store.path})")
-    return StoredVersion(meta, body.oid, head.oid, store.size(body.oid))
+    return StoredVersion(meta, body.oid, head.oid, store.size(body.oid), digest_of(store, body.oid))
 
 
 def _metadata(store: Repository, blob: str | None, path: str) -> MetaData | None:

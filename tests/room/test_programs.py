@@ -6,6 +6,8 @@ told where to ask; the others have `HOSTS` in their code, and what they send the
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -26,9 +28,11 @@ from waybackpy import WaybackMachineAvailabilityAPI, WaybackMachineCDXServerAPI 
 
 from agent.indexing.recovery import recover
 from tests.support import archives
+from tests.support.readercommand import webarc
 from tests.support.rooms import Answer, Page, Served, digits, published, served
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
+from webarcfs.exchange.bodies import SMALL
 
 pytestmark = pytest.mark.store
 
@@ -40,7 +44,7 @@ TIMES = [FIRST + timedelta(days=10 * each) for each in range(5)]
 BODIES = [f"<title>Home</title><img src=a.png> {name}".encode() for name in ("one", "two", "two", "three", "one")]
 #: The snapshots that have a new one.
 CHANGED = (0, 1, 3, 4)
-PNG, CSS, PDF = b"\x89PNG bytes", b"p { color: red }", b"%PDF-1.4 bytes"
+PNG, CSS, PDF = b"\x89PNG bytes", b"p { color: red }", b"%PDF-1.4" + bytes(SMALL)
 #: Where programs without an address of their own ask.
 HOSTS = re.compile(r"https?://(?:web\.)?archive\.org")
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -81,6 +85,11 @@ def elsewhere(room: Served, monkeypatch: pytest.MonkeyPatch) -> None:
         return response
 
     monkeypatch.setattr(HTTPAdapter, "send", sent)
+
+
+def sha1(body: bytes) -> str:
+    """The digest of a body in the form of the field."""
+    return base64.b32encode(hashlib.sha1(body, usedforsecurity=False).digest()).decode()
 
 
 # -- the room's own port -----------------------------------------------------------------------------------------------
@@ -185,6 +194,7 @@ def test_wayback_of_edgi() -> None:
             memento = client.get_memento(record)
             assert (memento.ok, memento.content, memento.url) == (True, BODIES[number], HOME)
             assert memento.timestamp == record.timestamp
+            assert record.digest == sha1(memento.content)
         image = client.get_memento(IMAGE, timestamp=TIMES[0], mode=Mode.image)
         assert image.content == PNG
         followed = client.get_memento(OLD, timestamp=TIMES[0])
@@ -250,3 +260,22 @@ def test_requests_as_gau_waymore_and_readers_of_pywb_send_them(room: Served) -> 
     assert {line.split(" ")[1] for line in lines} == {HOME, PRINT}
     pywb = f"/cdx?{site}&fields=url,timestamp,status,mime&filter=%3Dstatus:301&output=cdxj&resolveRevisits=true"
     assert json.loads(room.get(pywb).text.split(" ", 2)[2])["url"] == OLD
+
+
+def test_a_digest_is_that_of_the_bytes_that_are_sent_and_that_of_exports(
+    archive: Archive, room: Served, tmp_path: Path
+) -> None:
+    told = [line.split(" ") for line in room.get(f"/cdx?url={DOMAIN}/*").text.splitlines()]
+    assert len(told) == len(CHANGED) + 4
+    for _, when, url, _, _, digest, _ in told:
+        assert digest == sha1(room.get(f"/web/{when}id_/{url}").body)
+    out = tmp_path / "out.cdxj"
+    assert webarc("export", "--archive", str(archive.root), "--format", "cdxj", str(out)).returncode == 0
+    known = {(when, fields["url"]): fields["digest"] for when, fields in map(_cdxj, out.read_text().splitlines())}
+    for when, fields in map(_cdxj, room.get(f"/cdx?url={DOMAIN}/*&output=cdxj").text.splitlines()):
+        assert known[when, fields["url"]] == fields["digest"]
+
+
+def _cdxj(line: str) -> tuple[str, dict[str, str]]:
+    _, when, fields = line.split(" ", 2)
+    return when, json.loads(fields)

@@ -92,7 +92,9 @@ def _rows(history: History, snapshots: list[Snapshot], saw: Saw) -> set[tuple[in
             for number in starts:
                 version = _version(history, number, path)
                 row = (document, version.first, version.last, version.stored, bytes.fromhex(f"0{version.blob}"))
-                connection.execute("INSERT INTO version VALUES (?, 1, ?, ?, ?, '', '', '', '', 200, ?, x'', 0)", row)
+                connection.execute(
+                    "INSERT INTO version VALUES (?, 1, ?, ?, ?, '', '', '', '', 200, ?, x'', 0, x'')", row
+                )
 
         def saw_it(_domain: str, snapshot: Snapshot, version: Version) -> bool:
             return saw(snapshot, replace(version, blob=version.blob.lstrip("0")))

@@ -41,8 +41,9 @@ class VisibleCapture:
 
     `since` is the first visible snapshot that has it, `until` the first later one that has it no more (seconds since
     1970; NEVER). `last` is the last visible snapshot that has it. `captured` is the time of the server's answer, as far
-    as the reader may know it. `blob` and `head` are git's ids of the body and of headers.http, `size` its bytes. A
-    redirect has a `target` and neither body nor type. `surt` is the key of the URL that sorts by host.
+    as the reader may know it. `blob` and `head` are git's ids of the body and of headers.http, `size` its bytes,
+    `digest` its SHA-1. A redirect has a `target` and neither body nor type. `surt` is the key of the URL that sorts by
+    host.
     """
 
     url: str
@@ -58,6 +59,7 @@ class VisibleCapture:
     blob: str = ""
     head: str = ""
     size: int = 0
+    digest: bytes = b""
     target: str = ""
     publication: str = ""
 
@@ -354,6 +356,7 @@ class VisibleCaptures:
             blob=row.blob,
             head=row.head,
             size=row.size,
+            digest=row.digest,
             target=row.target,
             publication=row.publication,
         )

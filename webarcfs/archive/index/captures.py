@@ -32,8 +32,8 @@ class CaptureRow:
     """A version of a document, or a redirect, which has a `target`, in the snapshots from `first` up to `last`.
 
     `stored` is the snapshot whose crawl stored it (snapshots are seconds since 1970), `captured` the time of the
-    answer in seconds, `blob` and `head` git's ids of the body and of headers.http, `size` bytes, `publication` that of
-    the crawl that stored it. `surt` is the key of the URL.
+    answer in seconds, `blob` and `head` git's ids of the body and of headers.http, `size` bytes, `digest` the SHA-1 of
+    the body, `publication` that of the crawl that stored it. `surt` is the key of the URL.
     """
 
     url: str
@@ -49,6 +49,7 @@ class CaptureRow:
     blob: str
     head: str
     size: int
+    digest: bytes
     target: str
     publication: str
 

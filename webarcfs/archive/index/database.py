@@ -27,12 +27,13 @@ _NEVER = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
-    """A version of a document: its metadata, git's ids of body and headers.http, and the size of the body in bytes."""
+    """A version of a document: its metadata, git's ids of body and headers.http, size and SHA-1 of the body."""
 
     meta: MetaData
     blob: str
     head: str
     size: int
+    digest: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +185,7 @@ def _values(version: StoredVersion) -> dict[str, object]:
         "blob": bytes.fromhex(version.blob),
         "head": bytes.fromhex(version.head),
         "size": version.size,
+        "digest": version.digest,
     }
 
 

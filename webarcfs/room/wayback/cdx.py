@@ -218,7 +218,11 @@ def _as_cdxj(question: CdxQuestion, found: Iterable[Row | ResumeKey]) -> Iterato
         if isinstance(each, ResumeKey):
             yield f"\n{each}\n"
         else:
-            yield _cdxj_line(each.capture, {name: each.value(field) for name, field in names})
+            yield _cdxj_line(each.capture, {name: _as_exported(field, each.value(field)) for name, field in names})
+
+
+def _as_exported(field: Field, value: str) -> str:
+    return f"sha1:{value}" if field is Field.DIGEST else value
 
 
 def _cdxj_line(capture: VisibleCapture, fields: dict[str, str]) -> str:
@@ -256,7 +260,7 @@ def _pywb_line(capture: VisibleCapture) -> str:
         "url": capture.url,
         "mime": UNKNOWN if capture.is_redirect else value_of(capture, Field.MIMETYPE),
         "status": value_of(capture, Field.STATUSCODE),
-        "digest": value_of(capture, Field.DIGEST),
+        "digest": _as_exported(Field.DIGEST, value_of(capture, Field.DIGEST)),
         "length": NOTHING,
         "offset": "0",
         "filename": record_name(capture.captured, capture.url),

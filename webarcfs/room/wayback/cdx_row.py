@@ -1,11 +1,14 @@
 """A row of CDX: the columns of the Wayback Machine for a capture, and conditions on them. Pure.
 
-The digest is git's id of the body, the length its bytes. A redirect has no body: its type is `unk`, its digest and its
-length are `-`. Values are of printable ASCII without spaces.
+The digest is the SHA-1 of the body in base32, which others compare, and which exports have; the length is its bytes. A
+redirect has no body: its type is `unk`, its length is `-`, its digest that of no bytes. Values are of printable ASCII
+without spaces.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,6 +59,9 @@ NAMES = {
 }
 
 
+_OF_NOTHING = hashlib.sha1(usedforsecurity=False).digest()
+
+
 def value_of(capture: VisibleCapture, field: Field) -> str:
     """Return the value of a column of a capture's row."""
     return _VALUES[field](capture)
@@ -72,7 +78,7 @@ _VALUES: dict[Field, Callable[[VisibleCapture], str]] = {
     Field.ORIGINAL: lambda capture: capture.url,
     Field.MIMETYPE: _mime_type,
     Field.STATUSCODE: lambda capture: str(capture.status) if capture.status else NOTHING,
-    Field.DIGEST: lambda capture: capture.blob or NOTHING,
+    Field.DIGEST: lambda capture: base64.b32encode(capture.digest or _OF_NOTHING).decode(),
     Field.LENGTH: lambda capture: NOTHING if capture.is_redirect else str(capture.size),
 }
 
