@@ -8,6 +8,7 @@ The times of the answers are in hts-cache/new.txt, by the clock of the machine t
 from __future__ import annotations
 
 import io
+import os
 import re
 import struct
 import zlib
@@ -18,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 from urllib.parse import quote, unquote
 
 from agent.importing.foreign import Part, Report
@@ -309,14 +310,19 @@ def _modified(answer: _Answer) -> datetime | None:
         return None
 
 
+def _opened(path: Path) -> BinaryIO:
+    """Open a file of a mirror for reading, unless it is a symbolic link. Raises OSError."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+
+
 def _times(mirror: Path) -> tuple[datetime | None, dict[str, int], set[str]]:
     """Return when HTTrack began, for each URL the seconds from then to its answer, and the URLs that it has fetched."""
     begun = None
-    with suppress(OSError, ValueError), (mirror / "hts-log.txt").open("rb") as file:
+    with suppress(OSError, ValueError), _opened(mirror / "hts-log.txt") as file:
         if found := _LAUNCHED.search(file.read(_LONGEST_LINE).decode("latin-1")):
             begun = datetime.strptime(found[1], "%d %b %Y %H:%M:%S").astimezone()
     seconds, fetched = dict[str, int](), set[str]()
-    with suppress(OSError), (mirror / CACHE / "new.txt").open("rb") as file:
+    with suppress(OSError), _opened(mirror / CACHE / "new.txt") as file:
         first = begun.hour * 3600 + begun.minute * 60 + begun.second if begun else 0
         before, days = first, 0
         while line := file.readline(_LONGEST_LINE):

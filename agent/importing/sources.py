@@ -152,12 +152,13 @@ def _files(path: Path, spool: Path, stack: ExitStack, remarks: list[str]) -> Ite
     if path == STDIN:
         yield _spooled(spool, stack), _STDIN_NAME
     elif path.is_dir():
-        found = list(_inside(path, remarks))
+        left_out: list[str] = []
+        found = list(_inside(path, left_out))
+        remarks += left_out
         if not found:
             old = any(_OLD_CACHE in names for _, _, names in os.walk(path))
-            raise UsageError(
-                f"{shown(path)}: {'its cache is of an HTTrack before 3.31, which is not read' if old else _NOTHING}"
-            )
+            why = "its cache is of an HTTrack before 3.31, which is not read" if old else _NOTHING
+            raise UsageError("\n".join([*left_out, f"{shown(path)}: {why}"]))
         yield from found
     elif path.is_file():
         yield path.resolve(), _name(path)
@@ -177,7 +178,9 @@ def _inside(top: Path, remarks: list[str]) -> Iterator[tuple[Path, str]]:
         for name in sorted(names):
             path = Path(folder) / name
             if _RECORDS.fullmatch(name) or is_mirror(path):
-                if path.is_file():
+                if path.is_symlink():
+                    remarks.append(f"{shown(path)} is left out: it is a symbolic link; give it by name")
+                elif path.is_file():
                     yield path.resolve(), _name(path)
             elif name.endswith(_OPEN) and _RECORDS.fullmatch(name.removesuffix(_OPEN)):
                 remarks.append(f"{shown(path)} is left out: its crawler has it open, or died; give it by name")

@@ -116,14 +116,26 @@ def test_a_folder_of_nothing_says_what_to_do(archive: Archive, site: Site, tmp_p
     assert not [*archive.jobs.iterdir(), *archive.domains()]
 
 
-def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
-    """They may lead in a circle; links to files are followed."""
-    file = put(tmp_path / "a" / "x.warc.gz", "a")
+def test_symbolic_links_in_folders_are_not_followed(tmp_path: Path) -> None:
+    """They may lead in a circle, and to files that whoever filled the folder may not read; one given by name is."""
+    secret = put(tmp_path / "secret" / "x.warc.gz", "secret")
+    put(tmp_path / "a" / "y.warc.gz", "own")
     (tmp_path / "a" / "self").symlink_to(tmp_path / "a")
     (tmp_path / "a" / "gone.warc.gz").symlink_to(tmp_path / "nothing")
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "link.warc.gz").symlink_to(file)
-    assert len(sources_of([tmp_path / "a"])) == len(sources_of([tmp_path / "b"])) == 1
+    (tmp_path / "a" / "link.warc.gz").symlink_to(secret)
+    (tmp_path / "a" / "folder").symlink_to(secret.parent)
+    (tmp_path / "a" / "mirror" / "hts-cache").mkdir(parents=True)
+    (tmp_path / "a" / "mirror" / "hts-cache" / "new.zip").symlink_to(secret)
+    found = chosen([tmp_path / "a"], tmp_path, ExitStack())
+    assert [source.name for source in found.sources] == ["y.warc.gz"]
+    assert sorted(remark.partition(" ")[0].rpartition("/")[2] for remark in found.remarks) == [
+        "gone.warc.gz", "link.warc.gz", "new.zip",
+    ]  # fmt: skip
+    assert all("it is a symbolic link; give it by name" in remark for remark in found.remarks)
+    assert len(sources_of([tmp_path / "a" / "link.warc.gz"])) == 1
+    (tmp_path / "a" / "y.warc.gz").unlink()
+    with pytest.raises(UsageError, match=r"link\.warc\.gz is left out: it is a symbolic link"):
+        sources_of([tmp_path / "a"])
 
 
 def test_a_list(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
