@@ -17,14 +17,20 @@ _NEEDED = ("starlette", "uvicorn", "argon2", "itsdangerous", "jinja2", "babel", 
 @archive_option
 @click.option("--listen", metavar="ADDRESS", default=_LISTEN, show_default=True, help="Where the desk listens.")
 @click.option("--origin", metavar="URL", default="", help="Where browsers find the desk, if behind a proxy.")
+@click.option(
+    "--host", "hosts", metavar="NAME", multiple=True, help="A further host name that is answered; may be repeated."
+)
 @click.option("--access-log", metavar="FILE|-|off", help="A line a request; - is stdout, the default but on terminals.")
 @click.option("--open", "opens", is_flag=True, help="Open the desk in a browser of this machine.")
-def desk(archive: str | None, listen: str, origin: str, access_log: str | None, *, opens: bool) -> None:
+def desk(
+    *, archive: str | None, listen: str, origin: str, hosts: tuple[str, ...], access_log: str | None, opens: bool
+) -> None:
     """Open the desk: what archivists and administrators do, in a browser.
 
     Who works at it has a name and a password, or a proxy in front of it says who it is ([desk] in webarc.toml). What a
     person may do follows from the role in people.toml. ADDRESS is HOST:PORT, a PORT of this machine, or unix:PATH. The
-    desk changes files; the agent (`start`) does what it is asked for.
+    desk changes files; the agent (`start`) does what it is asked for. The host names that are answered are those of the
+    origin and of ADDRESS, localhost, the address that was asked, and each --host; any other is 421.
 
     \b
     Examples:
@@ -37,13 +43,14 @@ def desk(archive: str | None, listen: str, origin: str, access_log: str | None, 
         raise UsageError("the desk needs more libraries: pip install 'webarcfs[desk]'")
     from agent.desk.server.serving import DeskOptions, serve  # noqa: PLC0415 # of the extra `desk`
     from webarcfs.room.server.access_log import OFF, STDOUT, is_terminal  # noqa: PLC0415
-    from webarcfs.room.server.options import address  # noqa: PLC0415
+    from webarcfs.room.server.options import address, host_name  # noqa: PLC0415
     from webarcfs.room.server.options import origin as checked  # noqa: PLC0415
 
     options = DeskOptions(
         archive=opened(archive).root,
         listen=address(listen),
         origin=checked(origin) if origin else "",
+        hosts=tuple(map(host_name, hosts)),
         access_log=access_log or (OFF if is_terminal() else STDOUT),
         opens_browser=opens,
     )

@@ -69,6 +69,10 @@ def test_a_unix_socket_is_served_and_removed(archive: Archive, tmp_path: Path) -
             own.connect(str(place))
             own.sendall(b"GET /login HTTP/1.1\r\nHost: desk.example.org\r\nConnection: close\r\n\r\n")
             assert b"200 OK" in own.recv(100)
+        with socket.socket(socket.AF_UNIX) as own:
+            own.connect(str(place))
+            own.sendall(b"GET /login HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+            assert b" 421 " in own.recv(100)
         desk.send_signal(signal.SIGINT)
         assert desk.wait(20) == 0
         assert not place.exists()

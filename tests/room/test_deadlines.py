@@ -139,7 +139,7 @@ def test_a_client_that_goes_ends_the_work_for_it(
     path = f"/cdx?url={DOMAIN}/*&filter=original:nothing.*&filter=original:.*{'(a*)*' * 30}b"
     clients = [socket.create_connection(("127.0.0.1", served_room.port)) for _ in range(4)]
     for each in clients:
-        each.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        each.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     until(lambda: answering.at_work == limits.COSTLY_THREADS, within=10, every=0.01)
     for each in clients:
         each.close()
@@ -165,7 +165,7 @@ def test_a_long_answer_in_pieces_is_cut_when_all_its_work_took_too_long(
     monkeypatch.setattr(limits, "SECONDS", 30.0)
     monkeypatch.setattr(limits, "STREAM_SECONDS", 0.05)
     with pytest.raises(OSError), closing(socket.create_connection(("127.0.0.1", room[0].port))) as client:
-        client.sendall(f"GET /cdx?url={DOMAIN}/*&limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        client.sendall(f"GET /cdx?url={DOMAIN}/*&limit=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         received = b""
         while piece := client.recv(65_536):
             received += piece

@@ -42,10 +42,12 @@ from webarcfs.room.server.options import (
     UnixAddress,
     WorkerOrder,
     address,
+    host_name,
     origin,
     replay_address,
     room_options,
 )
+from webarcfs.room.server.request_rules import host_names, is_own_host
 
 pytestmark = pytest.mark.store
 
@@ -132,7 +134,8 @@ def test_the_socket_tells_room_and_replay_apart_and_not_what_a_request_says(room
     assert json.loads(body)["peer"] == "127.0.0.1"
     with room.connect() as client:
         client.sendall(
-            f"GET http://127.0.0.1:{room.replay_port}/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+            f"GET http://127.0.0.1:{room.replay_port}/a HTTP/1.1\r\nHost: localhost\r\n".encode()
+            + b"Connection: close\r\n\r\n"
         )
         assert b'"listener":"room","path":"/a"' in client.makefile("rb").read()
 
@@ -211,7 +214,7 @@ def test_pieces_come_one_after_the_other_and_are_closed_at_the_end(room: Room) -
 def test_a_client_that_goes_closes_what_it_asked_for(room: Room) -> None:
     room.notes.write_text("", "utf-8")
     with room.connect() as client:
-        client.sendall(b"GET /big/500 HTTP/1.1\r\nHost: x\r\n\r\n")
+        client.sendall(b"GET /big/500 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         client.recv(1000)
     until(lambda: room.notes.read_text("utf-8") == "closed\n", every=0.02)
 
@@ -220,7 +223,7 @@ def test_clients_that_take_nothing_hold_no_thread(room: Room) -> None:
     """There are four threads a worker."""
     clients = [room.connect() for _ in range(20)]
     for each in clients:
-        each.sendall(b"GET /big/100 HTTP/1.1\r\nHost: x\r\n\r\n")
+        each.sendall(b"GET /big/100 HTTP/1.1\r\nHost: localhost\r\n\r\n")
     time.sleep(0.3)
     begin = time.monotonic()
     assert all(room.ask()[0] == 200 for _ in range(10))
@@ -232,7 +235,7 @@ def test_clients_that_take_nothing_hold_no_thread(room: Room) -> None:
 def test_the_log_has_a_line_a_request_that_nobody_can_forge(room: Room) -> None:
     with room.connect() as client:
         client.sendall(
-            b'GET /~geheim/log?"x HTTP/1.1\r\nHost: x\r\nUser-Agent: a"\t\\\xff b\r\nReferer: http://r/~geheim\r\n'
+            b'GET /~geheim/log?"x HTTP/1.1\r\nHost: localhost\r\nUser-Agent: a"\t\\\xff b\r\nReferer: http://r/~geheim\r\n'
             b"Connection: close\r\n\r\n"
         )
         client.makefile("rb").read()
@@ -252,7 +255,7 @@ def test_a_thousand_connections_at_once(room: Room) -> None:
     async def one(number: int) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", room.port)
         await asyncio.wait_for(gate.wait(), 60)
-        writer.write(f"GET /{number} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        writer.write(f"GET /{number} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         answer = await reader.read()
         writer.close()
         return answer
@@ -275,10 +278,10 @@ def test_who_sends_a_head_slowly_or_takes_an_answer_slowly_is_dropped(tmp_path: 
     with served(tmp_path, STUB_WORKERS="1", **{stub_room.LIMITS: json.dumps(bounds)}) as room:
         silent, drip, lines, reader, body = (room.connect() for _ in range(5))
         drip.sendall(b"GET / HTTP/1.1\r\n")
-        lines.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        reader.sendall(b"GET /big/100 HTTP/1.1\r\nHost: x\r\n\r\n")
+        lines.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        reader.sendall(b"GET /big/100 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         reader.recv(10)
-        body.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+        body.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
         deadline = time.monotonic() + 20
         open_ones = {silent, drip, lines, body}
         while open_ones and time.monotonic() < deadline:
@@ -318,19 +321,19 @@ def test_a_head_has_a_bound_whatever_it_consists_of(room: Room) -> None:
             assert received[9:12] in (b"431", b""), received
     with room.connect() as client:  # while another answer is under way, and thousands in one go
         with contextlib.suppress(ConnectionError):
-            client.sendall(b"GET /slow/1 HTTP/1.1\r\nHost: x\r\n\r\n" + b"GET / HTTP/1.1\r\n\r\n" * 5_000)
+            client.sendall(b"GET /slow/1 HTTP/1.1\r\nHost: localhost\r\n\r\n" + b"GET / HTTP/1.1\r\n\r\n" * 5_000)
         assert _at_end(client)
     assert room.ask()[0] == 200
 
 
 def test_broken_requests_end_their_connection_and_nothing_else(room: Room) -> None:
     for sent in (b"\x16\x03\x01\x02\x00", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", "GET /ü HTTP/1.1\r\n\r\n".encode(),
-                 b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):  # fmt: skip
+                 b"CONNECT x:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):  # fmt: skip
         with room.connect() as client:
             client.sendall(sent)
             assert _at_end(client)
     with room.connect() as client:
-        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
         assert client.makefile("rb").read().startswith(b"HTTP/1.1 200")
     assert room.ask()[0] == 200
 
@@ -420,7 +423,7 @@ def test_a_request_that_runs_is_finished_before_the_end(tmp_path: Path) -> None:
 def test_the_end_does_not_wait_for_who_takes_too_long(tmp_path: Path) -> None:
     room = started(tmp_path, **{stub_room.LIMITS: '{"GRACE_SECONDS": 1}'})
     with room.connect() as client:
-        client.sendall(b"GET /slow/100 HTTP/1.1\r\nHost: x\r\n\r\n")
+        client.sendall(b"GET /slow/100 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(0.3)
         room.process.terminate()
         assert room.process.wait(15) == 0
@@ -469,7 +472,7 @@ def test_an_address_in_use_is_refused_and_a_unix_socket_of_a_dead_server_is_not(
 def _ask_unix(path: Path) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(path))
-        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         said: dict[str, Any] = json.loads(client.makefile("rb").read().partition(b"\r\n\r\n")[2])
         return said
 
@@ -588,6 +591,64 @@ def test_two_listeners_have_two_origins_and_pywb_two_hosts(tmp_path: Path) -> No
         room_options(pywb, local, following, b"")
     assert room_options(pywb, local, TcpAddress("localhost", 8081), b"").engine is Engine.PYWB
     assert isinstance(told, RoomOptions)
+
+
+# -- host names --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "is_answered"),
+    [
+        ("127.0.0.1", True),
+        ("127.0.0.1:9", True),
+        ("localhost", True),
+        ("LOCALHOST.:80", True),
+        ("room.localhost", True),
+        ("archive.example", True),
+        ("archive.example:8443", True),
+        ("evil.example", False),
+        ("evil.example:80", False),
+        ("archive.example.evil.example", False),
+        ("evilarchive.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("evillocalhost", False),
+        ("192.0.2.9", False),
+        ("[::1]", False),
+        ("", False),
+        ("archive.example, evil.example", False),
+    ],
+)
+def test_a_listener_answers_for_its_own_host_names_alone(room: Room, host: str, *, is_answered: bool) -> None:
+    """A page of another site may have its own name lead here."""
+    for is_replay in (False, True):
+        status, headers, body = room.ask("/x", replay=is_replay, Host=host)
+        assert status == (200 if is_answered else 421)
+        if not is_answered:
+            assert b"evil" not in body and "nosniff" in str(headers)
+
+
+def test_two_host_names_are_none_and_old_programs_send_no_name(room: Room) -> None:
+    for head, status in ((b"Host: localhost\r\nHost: evil.example\r\n", b" 421 "), (b"", b" 200 ")):
+        with room.connect() as client:
+            client.sendall(b"GET /a HTTP/1.0\r\n" + head + b"\r\n")
+            assert status in client.makefile("rb").readline()
+
+
+def test_names_of_listeners(tmp_path: Path) -> None:
+    local, socket_address = TcpAddress("127.0.0.1", 80), UnixAddress(tmp_path / "s")
+    asked = ServerOptions(archive=tmp_path, listen=local, origin="https://a.example:444", hosts=("b.example",))
+    told = room_options(asked, local, None, b"")
+    assert host_names(told.origin, hosts=told.hosts) == {"a.example", "b.example", "127.0.0.1"}
+    told = room_options(ServerOptions(archive=tmp_path, listen=socket_address), socket_address, None, b"")
+    assert host_names(told.origin, hosts=told.hosts) == frozenset()  # its proxy decides
+    for host, local_address, is_own in (
+        (b"[::1]:80", "::1", True), (b"192.0.2.1", "::ffff:192.0.2.1", True), (b"[0:0::1]", "::1", True),
+        (b"[::2]", "::1", False), (b"B.example.", "", True), (b"", "", False), (b":80", "", False),
+    ):  # fmt: skip
+        assert is_own_host([(b"host", host)], host_names(hosts=("b.example",)), local_address) is is_own
+    for text in ("http://a", "a:80", "a/b", "", "a b"):
+        with pytest.raises(UsageError):
+            host_name(text)
 
 
 @given(st.text(), st.text())

@@ -9,7 +9,7 @@ import click
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.room.server.access_log import OFF, STDOUT, is_terminal
-from webarcfs.room.server.options import Engine, ServerOptions, address, origin, replay_address
+from webarcfs.room.server.options import Engine, ServerOptions, address, host_name, origin, replay_address
 
 _LISTEN = "127.0.0.1:8080"
 
@@ -23,6 +23,9 @@ _LISTEN = "127.0.0.1:8080"
 @click.option("--replay-listen", metavar="ADDRESS|same", help="Where archived pages are served; else the next port.")
 @click.option("--replay-origin", metavar="URL", default="", help="Where browsers find archived pages.")
 @click.option(
+    "--host", "hosts", metavar="NAME", multiple=True, help="A further host name that is answered; may be repeated."
+)
+@click.option(
     "--engine",
     type=click.Choice([str(each) for each in Engine]),
     default=str(Engine.BUILT_IN),
@@ -34,14 +37,17 @@ _LISTEN = "127.0.0.1:8080"
 @click.option("--open", "opens", is_flag=True, help="Open the room in a browser of this machine.")
 @click.option("--check", is_flag=True, help="Serve nothing; say what would be served, and what is wrong.")
 def serve(
-    *, archive: str | None, listen: str, own: str, replay_listen: str | None, replay_origin: str, engine: str,
-    workers: int, access_log: str | None, opens: bool, check: bool,
+    *, archive: str | None, listen: str, own: str, replay_listen: str | None, replay_origin: str,
+    hosts: tuple[str, ...], engine: str, workers: int, access_log: str | None, opens: bool, check: bool,
 ) -> None:  # fmt: skip
     """Open the reading room: the archive's snapshots, pages and search, in a browser.
 
     Readers see what is released, and change nothing. ADDRESS is HOST:PORT, a PORT of this machine, or unix:PATH.
     Archived pages are served on an address of their own, so that they cannot meddle with the room; `same` serves both
     on one, which the built-in engine, that runs no scripts, makes safe as well.
+
+    The host names that are answered are those of the origins and of ADDRESS, localhost, the address that was asked, and
+    each --host. Any other is 421: a page of another site cannot read the room through a name that leads here.
 
     SIGHUP reads settings anew and opens the access log again without losing a request; SIGTERM ends after the requests
     that run.
@@ -63,6 +69,7 @@ def serve(
         replay_listen=replay_address(replay_listen, listens, kind),
         origin=origin(own) if own else "",
         replay_origin=origin(replay_origin) if replay_origin else "",
+        hosts=tuple(map(host_name, hosts)),
         engine=kind,
         workers=workers,
         access_log=access_log or (OFF if is_terminal() else STDOUT),

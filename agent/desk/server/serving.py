@@ -35,7 +35,8 @@ from webarcfs.room.server import listeners
 from webarcfs.room.server.access_log import AccessLog, Logged
 from webarcfs.room.server.connections import ListenerServer
 from webarcfs.room.server.listeners import Listener
-from webarcfs.room.server.options import Address
+from webarcfs.room.server.options import Address, hosts_of
+from webarcfs.room.server.request_rules import HostRules, host_names
 from webarcfs.room.server.security_headers import SecurityHeaders, room_headers
 
 _log = logging.getLogger("webarc")
@@ -50,6 +51,7 @@ class DeskOptions:
     archive: Path
     listen: Address
     origin: str = ""
+    hosts: tuple[str, ...] = ()
     access_log: str = ""
     opens_browser: bool = False
 
@@ -65,8 +67,8 @@ def desk_headers() -> dict[str, str]:
     return headers
 
 
-def make(desk: Desk, log: AccessLog | None = None) -> tuple[ASGIApp, Answering]:
-    """Return the app of a desk, and the threads in which it answers."""
+def make(desk: Desk, log: AccessLog | None = None, names: frozenset[str] = frozenset()) -> tuple[ASGIApp, Answering]:
+    """Return the app of a desk, and the threads in which it answers. `names` are its hosts; without any it is any."""
     app = DeskApp(desk)
     answering = Answering(app.error)
     pages = answering.endpoint(app.answer)
@@ -75,7 +77,8 @@ def make(desk: Desk, log: AccessLog | None = None) -> tuple[ASGIApp, Answering]:
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
         await (watching if scope.get("path") == PATH else pages)(scope, receive, send)
 
-    ruled: ASGIApp = SecurityHeaders(Bodies(route, app.takes_file, app.may_send_file), desk_headers())
+    bounded = Bodies(route, app.takes_file, app.may_send_file)
+    ruled: ASGIApp = SecurityHeaders(HostRules(bounded, names), desk_headers())
     return (Logged(ruled, log, "desk") if log is not None and log.is_on else ruled), answering
 
 
@@ -130,7 +133,8 @@ async def _serve(
     desk: Desk, log: AccessLog, listener: Listener, options: DeskOptions, say: Callable[[str], None]
 ) -> None:
     loop = asyncio.get_running_loop()
-    app, answering = make(desk, log)
+    names = host_names(desk.origin, hosts=hosts_of(listener.address, options.hosts))
+    app, answering = make(desk, log, names)
     where = desk.origin or str(listener.address)
 
     def started() -> None:

@@ -67,13 +67,17 @@ Address = TcpAddress | UnixAddress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
-    """The command line of `webarc serve`. Without `replay_listen` one listener is both. `access_log`: a file or `-`."""
+    """The command line of `webarc serve`. Without `replay_listen` one listener is both. `access_log`: a file or `-`.
+
+    `hosts` are names of the listeners, beside those of their origins.
+    """
 
     archive: Path
     listen: Address
     replay_listen: Address | None = None
     origin: str = ""
     replay_origin: str = ""
+    hosts: tuple[str, ...] = ()
     engine: Engine = Engine.BUILT_IN
     workers: int = 2
     access_log: str = ""
@@ -84,6 +88,8 @@ class ServerOptions:
 class RoomOptions:
     """What the apps need to know. An empty `origin` is unknown; an empty `replay_origin` is the room's own.
 
+    `hosts` are names under which both may be asked; without any, and without an origin, it is any.
+
     `key` signs what workers tell each other through readers, and is another one after each start. `pywb` is where that
     is asked, if it is the engine.
     """
@@ -91,6 +97,7 @@ class RoomOptions:
     archive: Path
     origin: str = ""
     replay_origin: str = ""
+    hosts: tuple[str, ...] = ()
     engine: Engine = Engine.BUILT_IN
     key: bytes = field(default=b"", repr=False)
     pywb: str = ""
@@ -121,7 +128,7 @@ class WorkerOrder:
             "archive": str(room.archive), "origin": room.origin, "replay_origin": room.replay_origin,
             "engine": room.engine, "key": room.key.hex(), "room_socket": self.room_socket,
             "replay_socket": self.replay_socket, "ready": self.ready, "access_log": self.access_log, "pywb": room.pywb,
-            "source_socket": self.source_socket,
+            "source_socket": self.source_socket, "hosts": room.hosts,
         }  # fmt: skip
         return json.dumps(said)
 
@@ -133,6 +140,7 @@ class WorkerOrder:
             archive=Path(said["archive"]),
             origin=said["origin"],
             replay_origin=said["replay_origin"],
+            hosts=tuple(said["hosts"]),
             engine=Engine(said["engine"]),
             key=bytes.fromhex(said["key"]),
             pywb=said["pywb"],
@@ -163,6 +171,19 @@ def address(text: str) -> Address:
     if not is_host or not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) in _PORTS):
         raise UsageError(f"{text!r} is no address; write 127.0.0.1:8080, [::1]:8080, 8080 or unix:/run/webarc/room")
     return TcpAddress(host, int(port))
+
+
+def host_name(text: str) -> str:
+    """Return a host name or IP address that a listener may be asked for. Raises UsageError for anything else."""
+    host = text.removeprefix("[").removesuffix("]")
+    if not (_HOST.fullmatch(host) or _is_ip(host)):
+        raise UsageError(f"{text!r} is no host name; write archive.example.org, without scheme and port")
+    return host
+
+
+def hosts_of(listen: Address, hosts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of a listener: those given, and that by which its address is called."""
+    return (*hosts, listen.host) if isinstance(listen, TcpAddress) else hosts
 
 
 def replay_address(text: str | None, listen: Address, engine: Engine) -> Address | None:
@@ -220,7 +241,10 @@ def room_options(asked: ServerOptions, room: Address, replay: Address | None, ke
             "pywb runs the scripts of archived pages; they must not share a host name, and so cookies, with the room: "
             "give --replay-origin with another host name (another port is not enough)"
         )
-    return RoomOptions(archive=asked.archive, origin=own, replay_origin=replays, engine=asked.engine, key=key)
+    hosts = hosts_of(room, asked.hosts if replay is None else hosts_of(replay, asked.hosts))
+    return RoomOptions(
+        archive=asked.archive, origin=own, replay_origin=replays, hosts=hosts, engine=asked.engine, key=key
+    )
 
 
 def _host_of(url: str) -> str:

@@ -25,7 +25,7 @@ from webarcfs.room.server.access_log import AccessLog, Logged
 from webarcfs.room.server.apps import Make, RoomApps
 from webarcfs.room.server.connections import ListenerServer
 from webarcfs.room.server.options import RoomOptions, WorkerOrder
-from webarcfs.room.server.request_rules import RequestRules
+from webarcfs.room.server.request_rules import HostRules, RequestRules, host_names
 from webarcfs.room.server.security_headers import SecurityHeaders, room_headers, shared_headers
 
 #: What the supervisor is told when all listeners are served.
@@ -119,17 +119,20 @@ async def _serve(order: WorkerOrder, apps: RoomApps, log: AccessLog) -> None:
 
 def _listeners(order: WorkerOrder, apps: RoomApps, log: AccessLog) -> Iterator[tuple[ASGIApp, int]]:
     """Yield each app, within what all requests pass through, and the descriptor of its socket."""
-    yield _within(apps.room, room_headers(order.room.replay_origin), log, "room"), order.room_socket
+    room = order.room
+    names = host_names(room.origin, hosts=room.hosts)
+    yield _within(apps.room, room_headers(room.replay_origin), log, "room", names), order.room_socket
     if order.replay_socket is not None:
         assert apps.replay is not None, "the app was made for one origin"
-        yield _within(apps.replay, shared_headers(), log, "replay"), order.replay_socket
+        names = host_names(room.replay_origin, hosts=room.hosts)
+        yield _within(apps.replay, shared_headers(), log, "replay", names), order.replay_socket
     if order.source_socket is not None:
         assert apps.source is not None, "the app was made for another engine"
         yield apps.source, order.source_socket
 
 
-def _within(app: ASGIApp, headers: dict[str, str], log: AccessLog, name: str) -> ASGIApp:
-    ruled = SecurityHeaders(RequestRules(app), headers)
+def _within(app: ASGIApp, headers: dict[str, str], log: AccessLog, name: str, names: frozenset[str]) -> ASGIApp:
+    ruled = SecurityHeaders(HostRules(RequestRules(app), names), headers)
     return Logged(ruled, log, name) if log.is_on else ruled
 
 
