@@ -267,8 +267,9 @@ class _Reading:
         declared = declared_digest(self.record.fields.get("warc-payload-digest", ""))
         payload = hashlib.new(declared.algorithm if declared else "sha1", usedforsecurity=False)
         is_other_length = head.length is not None and head.length != settled.size and not head.get("content-encoding")
+        uncoded: list[str] = []
         try:
-            parts = decoded(body, head, settled.size, lenient=True, trust_length=False)
+            parts = decoded(body, head, settled.size, uncoded=uncoded, trust_length=False)
             if is_other_length:
                 parts = bodyends.checked(parts, settled.size < (head.length or 0))
             position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update, payload.update))
@@ -297,6 +298,7 @@ class _Reading:
             settled.note,
             Reason.BAD_LENGTH * (head.has_bad_length or is_other_length),
             *(f"{Reason.CODING}{coding}" for coding in unknown_codings(head)),
+            *(f"{Reason.NOT_CODED}{coding}" for coding in uncoded),
         ]
         settled = replace(
             settled,

@@ -121,9 +121,15 @@ class Reason(_Word):
     BAD_GZIP = BodyFault.BAD_GZIP, "Its Content-Encoding says gzip, and its bytes are not gzip."
     BAD_DEFLATE = BodyFault.BAD_DEFLATE, "Its Content-Encoding says deflate, and its bytes are not deflate."
     BAD_BR = BodyFault.BAD_BR, "Its Content-Encoding says br, and its bytes are not Brotli."
+    BAD_ZSTD = BodyFault.BAD_ZSTD, "Its Content-Encoding says zstd, and its bytes are not Zstandard."
     TRUNCATED_GZIP = BodyFault.TRUNCATED_GZIP, "It is compressed by gzip, and cut off."
     TRUNCATED_DEFLATE = BodyFault.TRUNCATED_DEFLATE, "It is compressed by deflate, and cut off."
     TRUNCATED_BR = BodyFault.TRUNCATED_BR, "It is compressed by Brotli, and cut off."
+    TRUNCATED_ZSTD = BodyFault.TRUNCATED_ZSTD, "It is compressed by Zstandard, and cut off."
+    NOT_CODED = (
+        "not-coded:",
+        "An imported body is not in that encoding, which its head names; it is archived as it was.",
+    )
     CODING = "coding:", "It has a Content-Encoding that is not known, and is archived as it was sent."
     LINKS_CUT = "links-cut", "The page has more links than were taken; it is archived as it is."
     LINKS_UNREAD = "links-unread", "The page could not be read for links; it is archived as it is."

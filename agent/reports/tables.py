@@ -17,7 +17,9 @@ from webarcfs.archive.model.errors import Damaged
 _COLUMNS = 12
 _ARCHIVED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED})
 #: Annotations that are no reasons.
-_NO_REASONS = re.compile(rf"{Figure.SEED3}.*|({Figure.TRIES}|{Figure.LINKS}|{Figure.DEPTH})\d+|{Reason.CODING}.*")
+_NO_REASONS = re.compile(
+    rf"({Figure.SEED3}|{Reason.CODING}|{Reason.NOT_CODED}).*|({Figure.TRIES}|{Figure.LINKS}|{Figure.DEPTH})\d+"
+)
 #: Seed 3's states of documents (figures 3.8 and 4.3 there), but for those of HTTP.
 _STATES = {
     -1: "no HTTP response",

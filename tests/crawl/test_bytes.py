@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin
 
 import pytest
+import zstandard
 
 from tests.support import crawls, nasty
 from tests.support.crawls import Line, crawl
@@ -182,6 +183,7 @@ def test_bodies_are_decoded_and_heads_are_not(archive: Archive, site: Site) -> N
     answers = {
         "/gzip": nasty.gzip_body(),
         "/brotli": nasty.brotli_body(),
+        "/zstd": nasty.page(zstandard.compress(nasty.BODY), headers={"Content-Encoding": "zstd"}),
         "/chunked": nasty.chunked(),
         "/no-length": nasty.no_content_length(),
         "/no-length-1.1": nasty.no_content_length(version="HTTP/1.1"),

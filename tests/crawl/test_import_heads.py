@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -216,3 +217,30 @@ def test_the_archived_head_decides_of_what_type_a_body_is(archive: Archive, tmp_
     for name, (_, _, mime_type) in TYPES.items():
         assert meta(archive, HOST, name).mime_type == mime_type, name
     assert (meta(archive, HOST, "page").title, meta(archive, HOST, "text").title) == ("one", "")
+
+
+#: Content-Encoding → a body that was stored without it.
+STORED = {
+    "br": "<p>Grüße".encode("latin-1"),
+    "gzip": "<p>Grüße".encode("latin-1"),
+    "deflate": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+    "zstd": b"<p>plain",
+}
+
+
+def test_bodies_that_were_stored_without_what_their_heads_name(archive: Archive, tmp_path: Path) -> None:
+    made = [
+        warcs.record("response", url(coding), warcs.http(body, Content_Encoding=coding))
+        for coding, body in STORED.items()
+    ]
+    outcome = imported(archive, warcs.write(tmp_path / "stored.warc", made))
+    lines = log_lines(archive, outcome)
+    for coding, body in STORED.items():
+        assert read(archive, HOST, coding) == body
+        assert f"not-coded:{coding}" in lines[url(coding)].notes
+
+
+def test_zstd_is_decoded(archive: Archive, tmp_path: Path) -> None:
+    made = [warcs.record("response", url("z"), warcs.http(zstandard.compress(BODY), Content_Encoding="zstd"))]
+    imported(archive, warcs.write(tmp_path / "zstd.warc", made))
+    assert read(archive, HOST, "z") == BODY

@@ -122,7 +122,7 @@ ONLY = {
     "striprtf": {"webarcfs.content.extractors.plain"},
     "py3langid": {"webarcfs.content.extractors.extracting"},
     "bagit": {"webarcfs.exchange.bagit"},
-    "zstandard": {"webarcfs.warc.zstdstream"},
+    "zstandard": {"webarcfs.warc.zstdstream", "webarcfs.warc.decoding"},
     "tomlkit": {"webarcfs.archive.config.toml_file"},
     "protego": {"agent.policy.robotstxt"},
     "magic": {"webarcfs.content.mimetype"},

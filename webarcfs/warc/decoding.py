@@ -10,20 +10,27 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Protocol
 
 import brotli
+import zstandard
 
 from webarcfs.warc.http_response import Head, Readable, Response
 
 _CHUNK = 1 << 16
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
 _LONGEST_SIGN = 512
+#: Of a body that may lack its coding, this much is decoded in proof, and to this much at most.
+_FIRST_BLOCK = 1 << 16
+_PROOF = 1 << 20
 _SIZE_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(;[^\r\n]*)?\r?\n")
 #: A body that grows beyond this size by more than this factor is an attack on the disk.
 _BOMB_SIZE = 1 << 30
 _BOMB_FACTOR = 200
+_ZSTD_WINDOW = 1 << 23
+#: A block of 4 bytes gives up to 128 KiB: small steps show a bomb before it is in memory.
+_ZSTD_STEP = 256
 
 
 class BodyFault(StrEnum):
@@ -36,9 +43,11 @@ class BodyFault(StrEnum):
     BAD_GZIP = "bad-gzip"
     BAD_DEFLATE = "bad-deflate"
     BAD_BR = "bad-br"
+    BAD_ZSTD = "bad-zstd"
     TRUNCATED_GZIP = "truncated-gzip"
     TRUNCATED_DEFLATE = "truncated-deflate"
     TRUNCATED_BR = "truncated-br"
+    TRUNCATED_ZSTD = "truncated-zstd"
 
 
 class BadBody(Exception):
@@ -62,14 +71,16 @@ def body_of(response: Response) -> Iterator[bytes]:
 
 
 def decoded(
-    stream: Readable, head: Head, size: int, *, lenient: bool = False, trust_length: bool = True
+    stream: Readable, head: Head, size: int, *, uncoded: list[str] | None = None, trust_length: bool = True
 ) -> Iterator[bytes]:
     """Yield the decoded body after `head`, of which `size` bytes were recorded. Raises BadBody if it is incomplete.
 
-    An unknown content coding is kept; `unknown_codings` returns it. With `lenient`, a body that another program stored
-    without its codings, but with a head that names them, is accepted as it is. Without `trust_length`, so is one that
-    is shorter than Content-Length: the caller finds out whether it is whole.
+    An unknown content coding is kept, with those below it; `unknown_codings` returns them. With a list `uncoded`, a
+    body that another program stored without its codings, but with a head that names them, is accepted as it is, and the
+    list receives these codings. Without `trust_length`, so is one that is shorter than Content-Length: the caller finds
+    out whether it is whole.
     """
+    lenient = uncoded is not None
     if _is(head.get("transfer-encoding"), "chunked"):
         parts = _dechunked(stream, lenient=lenient)
     else:
@@ -79,15 +90,15 @@ def decoded(
         if lenient and head.has_bad_length and not size:
             raise BadBody(BodyFault.BAD_LENGTH)  # wget takes it for 0, and does not read the body
         parts = _as_sent(stream, size)
-    for coding in reversed(_codings(head)):
-        if coding in _DECODERS:
-            parts = _through(_DECODERS[coding](), parts) if not lenient else _if_coded(coding, parts)
+    for coding in takewhile(_DECODERS.__contains__, reversed(_codings(head))):
+        parts = _through(_DECODERS[coding](), parts) if uncoded is None else _if_coded(coding, parts, uncoded)
     yield from parts
 
 
 def unknown_codings(head: Head) -> list[str]:
     """Return content codings that stay on the body, because nothing here decodes them."""
-    return [coding for coding in _codings(head) if coding not in _DECODERS]
+    codings = _codings(head)
+    return codings[: len(codings) - sum(1 for _ in takewhile(_DECODERS.__contains__, reversed(codings)))]
 
 
 def _codings(head: Head) -> list[str]:
@@ -132,16 +143,37 @@ def _dechunked(stream: Readable, *, lenient: bool) -> Iterator[bytes]:
             raise BadBody(BodyFault.BROKEN_CHUNKING)
 
 
-def _if_coded(coding: str, parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Return the body, decoded if it begins as its coding does (brotli has no signature; text is not compressed)."""
+def _if_coded(coding: str, parts: Iterator[bytes], uncoded: list[str]) -> Iterator[bytes]:
+    """Return the body, decoded if its first block decodes."""
     start = b""
     for part in parts:
         start += part
-        if len(start) > _LONGEST_SIGN:
+        if len(start) >= _FIRST_BLOCK:
             break
     whole = chain((start,), parts)
-    coded = start.startswith(b"\x1f\x8b") if coding in ("gzip", "x-gzip") else not _is_text(start)
-    return _through(_DECODERS[coding](), whole) if coded or not start else whole
+    if not start or _is_coded(coding, start):
+        return _through(_DECODERS[coding](), whole)
+    uncoded.append(coding)
+    return whole
+
+
+def _is_coded(coding: str, start: bytes) -> bool:
+    sign = _SIGNS.get(coding)
+    if sign is not None:  # what begins with it and does not decode is damaged
+        return sign.match(start) is not None
+    if _is_text(start[: _LONGEST_SIGN + 1]):
+        return False
+    decoder, size = _DECODERS[coding](), 0
+    try:
+        for data in decoder.decode(start):
+            size += len(data)
+            if size > _PROOF:
+                break
+        if size <= len(start) < _FIRST_BLOCK:  # a few bytes mean something in any coding, but they do not end
+            decoder.end()
+    except BadBody:
+        return False
+    return True
 
 
 def _is_text(data: bytes) -> bool:
@@ -205,14 +237,41 @@ class _Brotli:
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         try:
-            for start in range(0, len(data), 1024):  # small steps detect a bomb before it is in memory
-                yield self._stream.process(data[start : start + 1024])
+            yield self._stream.process(data, output_buffer_limit=_CHUNK)
+            while not self._stream.can_accept_more_data():
+                yield self._stream.process(b"", output_buffer_limit=_CHUNK)
         except brotli.error:
             raise BadBody(BodyFault.BAD_BR) from None
 
     def end(self) -> None:
         if not self._stream.is_finished():
             raise BadBody(BodyFault.TRUNCATED_BR)
+
+
+class _Zstd:
+    """zstd (RFC 8878), any number of frames, with the largest window that RFC 9659 allows."""
+
+    def __init__(self) -> None:
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        self._frame = self._decompressor.decompressobj()
+        self._is_within = False
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        for start in range(0, len(data), _ZSTD_STEP):
+            step = data[start : start + _ZSTD_STEP]
+            while step:
+                try:
+                    yield self._frame.decompress(step)
+                except zstandard.ZstdError:
+                    raise BadBody(BodyFault.BAD_ZSTD) from None
+                self._is_within = not self._frame.eof
+                step = self._frame.unused_data if self._frame.eof else b""
+                if self._frame.eof:
+                    self._frame = self._decompressor.decompressobj()
+
+    def end(self) -> None:
+        if self._is_within:
+            raise BadBody(BodyFault.TRUNCATED_ZSTD)
 
 
 def _gzip() -> _Decoder:
@@ -228,4 +287,11 @@ _DECODERS: dict[str, Callable[[], _Decoder]] = {
     "x-gzip": _gzip,
     "deflate": _deflate,
     "br": _Brotli,
+    "zstd": _Zstd,
+}
+#: How bodies begin in the codings that have a sign; brotli and deflate have none.
+_SIGNS = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    "x-gzip": re.compile(rb"\x1f\x8b"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
 }
