@@ -131,6 +131,29 @@ def test_access_rules_decide_inside_the_query(tmp_path: Path) -> None:
     assert len(seen) > 5  # the rules hid something, and not all
 
 
+@pytest.mark.parametrize("words", ["apple OR pear", "apple", "title:apple OR pear", "apple pear"])
+def test_the_order_of_a_readers_hits_tells_nothing_of_what_is_hidden(tmp_path: Path, words: str) -> None:
+    """BM25 over all documents would: a word that hidden ones have counts less."""
+    shown = {
+        "1.html": "apple", "2.html": "pear", "3.html": "apple pear", "4.html": f"apple {'long ' * 50}",
+        "5.html": f"pear pear {'long ' * 20}", "6.html": "<title>apple</title>pear",
+        "7.html": "<title>pear</title>apple", "8.html": "apple apple apple",
+    }  # fmt: skip
+    orders, staff = set(), set()
+    for number, word in enumerate(("nothing", "apple", "pear", "apple " * 20, f"pear {'long ' * 200}")):
+        archive = directory.create(tmp_path / str(number))
+        hidden = shown | {f"{each % 8 + 1}hidden{each}.html": f"{word} {each}" for each in range(30)}
+        published(archive, History([Step("p", shown), Step("p", hidden, State.COUNTED, held=True)]))
+        recover(archive)
+        bring_in_step(archive)
+        question = SearchQuestion(words=words, limit=100)
+        gate = Gate(archive, Reader(), clock=lambda: NOW)
+        orders.add(tuple(hit.path for hit in Searcher(archive, gate).ask(question).hits))
+        staff.add(tuple(hit.path for hit in Searcher(archive).ask(question).hits if "hidden" not in hit.path))
+    assert len(orders) == 1 and next(iter(orders))
+    assert len(staff) > 1 or words in ("apple", "apple pear")  # those who see all have the better order
+
+
 def _rule(chance: random.Random) -> AccessRule:
     path = chance.choice(("", "a", "a/b", "a/", "c", "ab"))
     exact = chance.random() < 0.4

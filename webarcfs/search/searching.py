@@ -220,10 +220,11 @@ class Searcher:
             self._reader = generations.opened(self._archive)
             self._known_snapshots.clear()
         expression = parse(question.words)
-        make = Translator(self._reader.schema, exact=question.exact)
-        narrowed = [make.query(expression), *self._narrowing(make, question)]
         moment = self._moment(question)
-        filter_ = Filter(make, Shown() if self._view is None else self._view.shown(moment))
+        shown = Shown() if self._view is None else self._view.shown(moment)
+        make = Translator(self._reader.schema, exact=question.exact, of_all=shown.is_all)
+        narrowed = [make.query(expression), *self._narrowing(make, question)]
+        filter_ = Filter(make, shown)
         return _Asked(
             self._reader,
             expression,

@@ -34,9 +34,17 @@ _FEW = 4
 class Translator:
     """Makes queries for one index. `languages` are those in which other forms of words are searched."""
 
-    def __init__(self, schema: Schema, languages: Iterable[str] = STEMMERS, *, exact: bool = False) -> None:
-        """With `exact`, only the words as they are written are found."""
+    def __init__(
+        self, schema: Schema, languages: Iterable[str] = STEMMERS, *, exact: bool = False, of_all: bool = True
+    ) -> None:
+        """With `exact`, only the words as they are written are found.
+
+        Without `of_all`, a document's score comes from itself alone: which words it has, and in which parts. The usual
+        one (BM25) depends on how frequent the words are in all documents, and how long these are; also in those that
+        the asker may not see, which the order would tell.
+        """
         self._schema = schema
+        self._of_all = of_all
         self._languages = () if exact else tuple(languages)
 
     def query(self, expression: Expression) -> Query:  # noqa: PLR0911 # a line for each kind of expression
@@ -70,10 +78,13 @@ class Translator:
 
     def _words(self, words: Words) -> Query:
         parts = list(_WEIGHTS) if words.part is Part.ANYWHERE else [words.part]
-        found = [Query.boost_query(self._in_field(FIELDS[part], words), _WEIGHTS[part]) for part in parts]
+        found = [Query.boost_query(self._scored(self._in_field(FIELDS[part], words)), _WEIGHTS[part]) for part in parts]
         if words.natural and words.part in (Part.ANYWHERE, Part.TEXT):
-            found += [Query.boost_query(each, _STEM_WEIGHT) for each in self._other_forms(words)]
+            found += [Query.boost_query(self._scored(each), _STEM_WEIGHT) for each in self._other_forms(words)]
         return found[0] if len(found) == 1 else self.any(*found)
+
+    def _scored(self, query: Query) -> Query:
+        return query if self._of_all else Query.const_score_query(query, 1.0)
 
     def _other_forms(self, words: Words) -> Iterator[Query]:
         """Yield the queries of other forms of a word, by the languages of documents.
