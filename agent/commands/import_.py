@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import logging
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -14,6 +16,7 @@ from agent.catalogue.keeping import catch_up_records
 from agent.commands.common import archive_option, console, follow, opened, settings_of, stop_on_signals, tell
 from agent.importing import sources
 from agent.importing.crawls.naming import CrawlsBy
+from agent.importing.plan.planned import PlannedImport
 from agent.importing.plan.planning import MOST_CUTS, PAUSE_HOURS, Grouping
 from agent.indexing import recovery
 from agent.jobs import exportedjob, importjob
@@ -58,6 +61,8 @@ _log = logging.getLogger("webarc")
     show_default=True,
     help="Snapshots of a host in one crawl, at most.",
 )
+@click.option("--try", "is_trial", is_flag=True, help="Say which crawls it would make, and publish nothing.")
+@click.option("--again", is_flag=True, help="Take files that were imported before, and add what is missing.")
 @click.option("--as-exported", is_flag=True, help="The files are of `webarc export`: make the same snapshots again.")
 def import_(  # noqa: PLR0917 # click passes them by name
     files: tuple[Path, ...],
@@ -69,6 +74,8 @@ def import_(  # noqa: PLR0917 # click passes them by name
     crawls: CrawlsBy,
     pause: float,
     max_cuts: int,
+    is_trial: bool,
+    again: bool,
     as_exported: bool,
 ) -> None:
     """Take in what any crawler wrote: WARC and ARC files (plain, gzip, zstd), WACZ, and mirrors of HTTrack.
@@ -78,7 +85,8 @@ def import_(  # noqa: PLR0917 # click passes them by name
     The captures of all files are sorted by time and become crawls, each with a record of its own. A crawl is what its
     crawler names so (a WACZ, a launch of Heritrix, a snapshot of ArchiveBox, isPartOf of a warcinfo record); captures
     without such a name are one until a pause. Each host becomes a snapshot at the time of its first capture, and a
-    further one wherever a URL has other bytes than before. A file that was imported before changes nothing.
+    further one wherever a URL has other bytes than before. A file that was imported before changes nothing; with
+    --again, what the archive has not of it is added.
 
     With --as-exported, each snapshot comes back as it was exported, with its publication, additions and data nodes; one
     whose files are not all there, or were changed, is refused.
@@ -86,46 +94,69 @@ def import_(  # noqa: PLR0917 # click passes them by name
     files = (*files, *(sources.listed(list_) if list_ else ()))
     if not files:
         raise UsageError("FILE or --list is missing: what is to be imported")
-    if as_exported and (complete or publication or accept_shrink):
+    if as_exported and (complete or publication or accept_shrink or is_trial or again):
         raise UsageError("--as-exported takes everything as it was; no other option changes that")
     place = opened(archive)
     settings = settings_of(place)
     recovery.catch_up(place)
     catch_up_records(place)
-    if as_exported:
-        with ExitStack() as stack:
+    request = importjob.Request(
+        complete=complete,
+        accept_shrink=accept_shrink,
+        again=again,
+        grouping=Grouping(CrawlsBy(crawls), max(round(pause * 3600), 1), max_cuts),
+    )
+    with ExitStack() as stack:
+        if as_exported:
             _as_exported(place, sources.files_of(files, place.log, stack))
-        return
-    with ExitStack() as stack, Display(console) as display:
-        given = sources.chosen(files, place.log, stack, display)
-        if complete and given.faults:  # what is in these would be removed as missing
+        else:
+            _import(place, settings, _Asked(files, publication, is_trial), request, stack)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked for: files, the name of their publication, whether it is a trial."""
+
+    files: Sequence[Path]
+    publication: str | None
+    is_trial: bool
+
+
+def _import(place: Archive, settings: Settings, asked: _Asked, request: importjob.Request, stack: ExitStack) -> None:
+    with Display(console) as display:
+        given = sources.chosen(asked.files, place.log, stack, display)
+        if request.complete and given.faults:  # what is in these would be removed as missing
             raise Damaged("\n".join(given.faults))
-        whose = _publication(settings, publication or sources.name_of(given.sources))
+        whose = _publication(settings, asked.publication or sources.name_of(given.sources))
         profile = settings.profiles[whose.profile] if whose.profile else None
-        done = importjob.run(
-            place,
-            given.sources,
-            whose,
-            profile,
-            complete=complete,
-            accept_shrink=accept_shrink,
-            grouping=Grouping(CrawlsBy(crawls), max(round(pause * 3600), 1), max_cuts),
-            stop=stop_on_signals(),
-            progress=display,
-        )
-    for known in done.known:
-        click.echo(f"{known.place} was imported already")
+        work = importjob.tried if asked.is_trial else importjob.run
+        done = work(place, given.sources, whose, profile, request, stop=stop_on_signals(), progress=display)
     for fault in given.faults:
         _log.warning("%s", fault)
     for remark in (*given.remarks, *done.remarks):
         _log.info("%s", remark)
+    is_whole = _planned(done) if isinstance(done, PlannedImport) else _imported(place, done)
+    if given.faults or not is_whole:
+        sys.exit(Exit.INCOMPLETE)
+
+
+def _planned(plan: PlannedImport) -> bool:
+    """Print a plan; return whether nothing would be lost."""
+    for line in plan.lines():
+        click.echo(line)
+    return not plan.losses
+
+
+def _imported(place: Archive, done: importjob.Imported) -> bool:
+    """Tell what an import did; return whether nothing is lost."""
+    for known in done.known:
+        click.echo(f"{known.place} was imported already")
     for warning in dict.fromkeys(warning for outcome in done.outcomes for warning in outcome.warnings):
         _log.warning("%s", warning)
     for outcome in done.outcomes:
         tell(dataclasses.replace(outcome, warnings=()), judged=False)
         follow(place, outcome.job)
-    if given.faults or any(outcome.interrupted or outcome.warnings for outcome in done.outcomes):
-        sys.exit(Exit.INCOMPLETE)
+    return not any(outcome.interrupted or outcome.warnings for outcome in done.outcomes)
 
 
 def _as_exported(place: Archive, files: tuple[Path, ...]) -> None:

@@ -8,6 +8,7 @@ import click
 
 from agent.catalogue.keeping import catch_up_records
 from agent.commands.common import archive_option, opened
+from agent.importing.plan.flattened import flattened_imports
 from agent.indexing import recovery
 from webarcfs.archive.config import directory
 from webarcfs.archive.history import sequence
@@ -29,7 +30,8 @@ def upgrade(archive: str | None) -> None:
     """Bring an archive of an older webarcfs to this one's layout.
 
     The next crawl does it, too. What was archived stays as it is, and webarc.db is made anew where it is of an older
-    webarcfs. Older programs refuse the archive from then on, so stop theirs before.
+    webarcfs. It names imports of older versions that made one snapshot of captures of several days. Older programs
+    refuse the archive from then on, so stop theirs before.
     """
     found = opened(archive)
     before = directory.layout_of(found.root)
@@ -39,6 +41,8 @@ def upgrade(archive: str | None) -> None:
     catch_up_records(found)
     said = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
     click.echo(f"{found.root} {said}")
+    for earlier in flattened_imports(found):
+        click.echo(earlier.line())
     count = access_file.load(found).count_without_public_text()
     if count:
         click.echo(

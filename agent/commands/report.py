@@ -21,13 +21,13 @@ from agent.jobfolder import jobstate, orders
 from agent.jobfolder.jobstate import JobState
 from agent.jobfolder.names import kind_of
 from agent.policy.vocabulary import IN_CRAWL_LOG
-from agent.reports import crawllog, storage_tables, tables
+from agent.reports import crawllog, storage_tables, tables, waiting
 from agent.reports.shares import shares as site_shares
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import Tables
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.content.extractors.extracted import SENTENCES, Fault
 
 _TITLES = {
@@ -93,6 +93,8 @@ def report(
     of the job that is on the tag's domain. Of a job that still runs, named as its folder in jobs/, it shows what came
     until now; it is what is shown for a publication that has no report yet.
 
+    Of an import it names the revisits that found nothing. They wait, until a later import has what they repeat.
+
     With --shares it shows what part of the site is archived, excluded by a decision, or was asked for in vain. What the
     server has beyond that, a crawl cannot know: give the figures of the site's owner. They are not kept; the table can
     be, as a file that is attached to the record.
@@ -129,8 +131,10 @@ def report(
         return
     with crawllog.reading(folder) as log:
         found = tables.tables(log, host, live=live)
+    waits = [(format_time(from_epoch(each["time"])), each["url"]) for each in waiting.read(folder)]
     if as_json:
-        json.dump({"summary": summary, "tables": list(tables.as_rows(found))}, sys.stdout, indent=2, ensure_ascii=False)
+        told = {"summary": summary, "tables": list(tables.as_rows(found)), "waiting": waits}
+        json.dump(told, sys.stdout, indent=2, ensure_ascii=False)
         click.echo()
     elif as_csv:
         writer = csv.DictWriter(sys.stdout, _CSV, restval="", lineterminator="\n")
@@ -138,6 +142,7 @@ def report(
         writer.writerows(tables.as_rows(found))
     else:
         _show(summary, found, top)
+        _show_waiting(waits, top)
 
 
 def _show_shares(rows: list[tuple[str, int, float]], *, as_json: bool) -> None:
@@ -252,6 +257,13 @@ def _show(summary: dict[str, Any], found: Tables, top: int) -> None:
         if rows:
             console.print()
             console.print(_table(name, rows, top))
+
+
+def _show_waiting(waits: list[tuple[str, str]], top: int) -> None:
+    if waits:
+        click.echo(f"\nRevisits that wait until an import has what they repeat: {len(waits):,}")
+        for time, url in waits[:top] if top else waits:
+            click.echo(f"  {time}  {url}")
 
 
 def _table(name: str, rows: list[tuple[str, tables.TableRow]], top: int) -> Table:

@@ -79,9 +79,13 @@ class GroupingFact(TypedDict):
 
 
 class CutOutcome(TypedDict):
-    """What became of a snapshot of an import; `part` is None if there was nothing to publish."""
+    """What became of a snapshot of an import; `part` is None if there was nothing to publish.
+
+    `known`: the archive had all of it before the import.
+    """
 
     part: PublishedDomain | None
+    known: bool
     seconds: dict[str, float]
     filter_errors: dict[str, FilterFailure]
 
@@ -134,5 +138,7 @@ FILE_READ: FactAbout[FileRead] = FactAbout("file")
 GROUPING: Fact[GroupingFact] = Fact("grouping")
 #: The lines on versions that an import could not keep; absent until the import is planned: jobs.importjob.
 PLANNED: Fact[list[str]] = Fact("planned")
+#: Whether an import takes known files again: importing.plan.again.
+AGAIN: Fact[bool] = Fact("again")
 #: The URLs that a crawl of an import saw in its earlier snapshots, once it is filled: jobs.cutpublishing.
 FILLED: Fact[list[str]] = Fact("filled")

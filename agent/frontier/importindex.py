@@ -12,8 +12,17 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from agent.frontier.rows import FoundCapture, StoredBody, StoredCapture, StoredCrawl, StoredCut
+from agent.frontier.rows import (
+    FoundCapture,
+    PlannedHost,
+    StoredBody,
+    StoredCapture,
+    StoredCrawl,
+    StoredCut,
+    UntakenCount,
+)
 from agent.frontier.store import NO_STATES, Frontier
+from agent.policy.vocabulary import Reason
 from webarcfs.archive.config.packaged_files import sql
 
 _AT_ONCE = 1000
@@ -47,9 +56,23 @@ class ImportIndex(Frontier):
         """Store a revisit record until all files are read."""
         self._run("imports/add_revisit", **values)
 
+    def add_waiting(self, revisits: Iterable[dict[str, Any]]) -> None:
+        """Store the revisits that earlier imports could not resolve, unless the files have them themselves."""
+        self._run("imports/index_revisits")
+        self._connection.executemany(sql("imports/add_waiting"), revisits)
+        self._run("imports/drop_waiting")
+
     def revisits(self) -> Iterator[dict[str, Any]]:
         """Return all revisit records, oldest first."""
         return self._query("imports/revisits")
+
+    def unresolved(self, crawl: int) -> Iterator[dict[str, Any]]:
+        """Yield the revisit records of a crawl that found nothing."""
+        return self._query("imports/unresolved", crawl=crawl, note=Reason.REVISIT_UNRESOLVED)
+
+    def has_capture(self, domain: str, url: str, time: int) -> bool:
+        """Return whether the import has a capture of a URL of that time."""
+        return bool(self._scalar("imports/has_capture", domain=domain, url=url, time=time))
 
     # -- planning ------------------------------------------------------------------------------------------------
 
@@ -138,6 +161,18 @@ class ImportIndex(Frontier):
     def is_published(self, crawl: int) -> bool:
         """Return whether all snapshots of a crawl have their outcome."""
         return not int(self._scalar("imports/left_in_crawl", crawl=crawl))
+
+    def is_known(self, crawl: int) -> bool:
+        """Return whether a crawl has snapshots, and the archive had each of them."""
+        return not int(self._scalar("imports/news_of_crawl", crawl=crawl))
+
+    def planned_hosts(self) -> list[PlannedHost]:
+        """Return what the plan has of each host that is to be published, by crawl and host."""
+        return [PlannedHost(**row) for row in self._query("imports/planned_hosts")]
+
+    def untaken(self) -> list[UntakenCount]:
+        """Return how many captures and records are in no snapshot, by status and word."""
+        return [UntakenCount(**row) for row in self._query("imports/untaken")]
 
     def crawl_done(self, crawl: int) -> None:
         """Record that a crawl has its report."""

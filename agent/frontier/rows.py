@@ -177,3 +177,24 @@ class StoredCut:
     time: int
     is_last: int
     outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedHost:
+    """What an import would publish of a host in a crawl."""
+
+    crawl: int
+    domain: str
+    captures: int
+    bytes: int
+    cuts: int
+
+
+@dataclass(frozen=True, slots=True)
+class UntakenCount:
+    """How many captures with a status and a word are in no snapshot, and the first of their URLs."""
+
+    status: int
+    note: str
+    number: int
+    first: str

@@ -67,7 +67,7 @@ class Resolving:
     losses: Tally
 
     def resolve(self) -> None:
-        """Add a capture for every revisit."""
+        """Add a capture for every revisit; one of an earlier import that finds nothing again waits on."""
         for revisit in self.index.revisits():
             self._resolve(revisit)
 
@@ -75,6 +75,8 @@ class Resolving:
         url, time = str(revisit["url"]), from_epoch(revisit["time"])
         capture = Capture(url, split(arc_path(url))[0], time, revisit["fraction"])
         body, own = self._body(revisit, capture), http_response.parse_head(revisit["head"])
+        if body is None and not revisit["source"]:
+            return
         if body is None:
             self.losses.add(capture.domain, "a revisit of what is neither in the files nor in the archive", url)
             lost = UrlOutcome(

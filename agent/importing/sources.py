@@ -12,14 +12,15 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from agent.importing.foreign import shown
 from agent.importing.parts import check, is_mirror
 from agent.jobfolder.names import named_after
-from webarcfs.archive.model.errors import Damaged, UsageError
+from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
 
 #: What stands for standard input.
 STDIN = Path("-")
@@ -52,12 +53,12 @@ class Source:
     @property
     def place(self) -> str:
         """Where it is, for people."""
-        return self.name if self.name == _STDIN_NAME else shown(self.path)
+        return _place(self.path, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The sources of an import; `remarks` tell which files were left out, `faults` which of a folder cannot be read."""
+    """The sources of an import; `remarks` tell which files were left out, `faults` which cannot be read."""
 
     sources: tuple[Source, ...]
     remarks: tuple[str, ...] = ()
@@ -67,48 +68,43 @@ class Chosen:
 def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progress = lambda *_: None) -> Chosen:
     """Return the files with their hashes, each content once.
 
-    Standard input is written to a file without a name in the folder `spool`, which is there until `stack` ends. Raises
-    UsageError if there is no such path, or nothing in a folder; Damaged if a file has another format: one that was
-    named, or all that there are. Another one in a folder, which nobody chose, costs itself only.
+    Standard input is written to a file without a name in the folder `spool`, which is there until `stack` ends. A file
+    that has another format, or cannot be read, costs itself only. Raises UsageError if there is no such path, or
+    nothing in a folder; WebarcError if no file can be read.
     """
     remarks: list[str] = []
-    faults: list[str] = []
+    faults: list[WebarcError] = []
     files: list[tuple[Path, str]] = []
-    packed: dict[Path, set[str]] = {}
+    sizes: dict[Path, int] = {}
     for given in paths:
-        for path, name in _files(given, spool, stack, remarks):
-            try:
-                packed[path] = _checked(path, name)
-            except Damaged as error:
-                if not given.is_dir():
-                    raise
-                faults.append(f"{error}; it is left out")
-            else:
+        for path, name in _files(given, spool, stack, remarks, faults):
+            with _reading(path, name, faults):
+                sizes[path] = path.stat().st_size
                 files.append((path, name))
-    if not files and faults:
-        raise Damaged("\n".join(faults))
-    whole = sum(path.stat().st_size for path, _ in files)
+    whole, done = sum(sizes.values()), 0
     sources: dict[str, Source] = {}
-    done = 0
     for path, name in files:
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while data := file.read(_CHUNK):
-                digest.update(data)
-                done += len(data)
-                progress("check files (bytes)", done, whole)
-        source = Source(path, digest.hexdigest(), path.stat().st_size, name, frozenset(packed[path]))
-        sources.setdefault(source.digest, source)
+        with _reading(path, name, faults):
+            packed = check(path, _place(path, name))
+            digest = _digest(path, partial(_tell, progress, done, whole))
+            sources.setdefault(digest, Source(path, digest, sizes[path], name, frozenset(packed)))
+        done += sizes[path]
+    if not sources and faults:
+        raise faults[0] if len(faults) == 1 else Damaged("\n".join(map(str, faults)))
     for source in list(sources.values()):
         if source.is_among(sources.keys() - {source.digest}):
             del sources[source.digest]
             remarks.append(f"{source.name} is left out: its WARC files are among the others")
-    return Chosen(tuple(sources.values()), tuple(remarks), tuple(faults))
+    return Chosen(tuple(sources.values()), tuple(remarks), tuple(f"{fault}; it is left out" for fault in faults))
 
 
 def files_of(paths: Sequence[Path], spool: Path, stack: ExitStack) -> tuple[Path, ...]:
     """Return the files that paths stand for, as `chosen` finds them. Raises UsageError."""
-    return tuple(path for each in paths for path, _ in _files(each, spool, stack, []))
+    faults: list[WebarcError] = []
+    found = tuple(path for each in paths for path, _ in _files(each, spool, stack, [], faults))
+    for fault in faults:
+        raise fault
+    return found
 
 
 def sources_of(paths: Sequence[Path]) -> list[Source]:
@@ -139,23 +135,46 @@ def digest_of(sources: Sequence[Source]) -> str:
     return hashlib.sha256("\n".join(sorted(source.digest for source in sources)).encode()).hexdigest()[:8]
 
 
-def _checked(path: Path, name: str) -> set[str]:
-    place = name if name == _STDIN_NAME else shown(path)
+@contextmanager
+def _reading(path: Path, name: str, faults: list[WebarcError]) -> Iterator[None]:
+    """Add why a file cannot be read to the faults."""
     try:
-        return check(path, place)
+        yield
+    except Damaged as error:
+        faults.append(error)
     except OSError as error:
-        raise UsageError(f"{place}: {error.strerror}") from None
+        faults.append(UsageError(f"{_place(path, name)}: {error.strerror}"))
 
 
-def _files(path: Path, spool: Path, stack: ExitStack, remarks: list[str]) -> Iterator[tuple[Path, str]]:
+def _tell(progress: Progress, before: int, whole: int, taken: int) -> None:
+    progress("check files (bytes)", before + taken, whole)
+
+
+def _digest(path: Path, step: Callable[[int], object]) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(_CHUNK):
+            digest.update(data)
+            step(file.tell())
+    return digest.hexdigest()
+
+
+def _place(path: Path, name: str) -> str:
+    return name if name == _STDIN_NAME else shown(path)
+
+
+def _files(
+    path: Path, spool: Path, stack: ExitStack, remarks: list[str], faults: list[WebarcError]
+) -> Iterator[tuple[Path, str]]:
     """Yield the files that a path stands for, and their names."""
     if path == STDIN:
         yield _spooled(spool, stack), _STDIN_NAME
     elif path.is_dir():
         left_out: list[str] = []
-        found = list(_inside(path, left_out))
+        before = len(faults)
+        found = list(_inside(path, left_out, faults))
         remarks += left_out
-        if not found:
+        if not found and len(faults) == before:
             old = any(_OLD_CACHE in names for _, _, names in os.walk(path))
             why = "its cache is of an HTTrack before 3.31, which is not read" if old else _NOTHING
             raise UsageError("\n".join([*left_out, f"{shown(path)}: {why}"]))
@@ -168,12 +187,15 @@ def _files(path: Path, spool: Path, stack: ExitStack, remarks: list[str]) -> Ite
 
 _NOTHING = (
     "there is no WARC, ARC or WACZ file in this folder, and no hts-cache/new.zip of HTTrack. A mirror alone does not "
-    "tell what the servers sent; wget keeps that with --warc-file=NAME"
+    "tell what the servers sent; wget keeps that with --warc-file=NAME. warcit makes a WARC of files alone"
 )
 
 
-def _inside(top: Path, remarks: list[str]) -> Iterator[tuple[Path, str]]:
-    for folder, folders, names in os.walk(top, onerror=_unreadable):
+def _inside(top: Path, remarks: list[str], faults: list[WebarcError]) -> Iterator[tuple[Path, str]]:
+    def add_unreadable(error: OSError) -> None:
+        faults.append(UsageError(f"{shown(error.filename)}: {error.strerror}"))
+
+    for folder, folders, names in os.walk(top, onerror=add_unreadable):
         folders.sort()
         for name in sorted(names):
             path = Path(folder) / name
@@ -184,10 +206,6 @@ def _inside(top: Path, remarks: list[str]) -> Iterator[tuple[Path, str]]:
                     yield path.resolve(), _name(path)
             elif name.endswith(_OPEN) and _RECORDS.fullmatch(name.removesuffix(_OPEN)):
                 remarks.append(f"{shown(path)} is left out: its crawler has it open, or died; give it by name")
-
-
-def _unreadable(error: OSError) -> None:
-    raise UsageError(f"{shown(error.filename)}: {error.strerror}")
 
 
 def _name(path: Path) -> str:

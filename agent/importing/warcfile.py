@@ -219,6 +219,7 @@ class _Reading:
         raw = http_response.read_head(self.record)
         head = http_response.parse_head(raw)
         if head is None:
+            self.intake.losses.add(self.file, "a response without the head of an answer", capture.url)
             self._settle(capture, _failed(Status.INVALID_RESPONSE, Reason.NO_HEAD))
             return
         size, status, note = self.record.length - len(raw), head.status, ""
@@ -260,6 +261,7 @@ class _Reading:
             return
         if settings.max_file_size and settled.size > settings.max_file_size:
             refused = replace(settled, state=UrlState.REFUSED, status=int(Status.QUOTA), note=Reason.TOO_BIG)
+            self.intake.remarks.add(self.file, "documents larger than max_file_size are passed over", capture.url)
             self._settle(capture, refused)
             return
         body = http_response.Hashed(self.record)
@@ -275,8 +277,11 @@ class _Reading:
             position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update, payload.update))
         except BadBody as error:
             self.spool.drop()
-            self.intake.remarks.add(self.file, "answers that did not come whole are passed over", capture.url)
             status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
+            if isinstance(error, Bomb):
+                self.intake.losses.add(self.file, "a document that unpacks to more than is taken", capture.url)
+            else:
+                self.intake.remarks.add(self.file, "answers that did not come whole are passed over", capture.url)
             self._settle(capture, replace(settled, state=UrlState.FAILED, status=int(status), note=str(error)))
             return
         body.finish()

@@ -75,6 +75,7 @@ class CutPublishing:
                     report.keep_domain(frontier, *done)
             outcome: CutOutcome = {
                 "part": frontier.get(facts.PUBLISHED.of(cut.domain)),
+                "known": False,
                 "seconds": seconds,
                 "filter_errors": frontier.get(facts.FILTER_ERRORS) or {},
             }

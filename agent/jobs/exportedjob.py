@@ -70,13 +70,15 @@ def run(
 ) -> MadeAgain:
     """Import files of one or more exports, in any order: WARC files, WACZ, folders of them.
 
-    Raises UsageError if a path is nothing of that, Damaged if no record names a snapshot, Interrupted, OSError on a
-    full disk; the same command goes on then.
+    Raises UsageError if a path is nothing of that, Damaged if a file cannot be read or no record names a snapshot,
+    Interrupted, OSError on a full disk; the same command goes on then.
     """
     busy = "another import of exported files is at work in this archive"
     with locks.exclusive_or_busy(archive.publication_lock(_LOCK), busy), ExitStack() as stack:
-        sources = chosen(files, archive.log, stack, progress).sources
-        return _Run(archive, sources, stop or threading.Event(), progress).all()
+        given = chosen(files, archive.log, stack, progress)
+        if given.faults:
+            raise Damaged("\n".join(given.faults))
+        return _Run(archive, given.sources, stop or threading.Event(), progress).all()
 
 
 @dataclass(frozen=True, slots=True)

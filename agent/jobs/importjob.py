@@ -9,43 +9,41 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from agent.capture.wgetcommand import BatchFiles
 from agent.filters import chain
 from agent.frontier import facts
-from agent.frontier.facts import CutOutcome, FileRead, FilterFailure
+from agent.frontier.facts import CutOutcome, FilterFailure
 from agent.frontier.importindex import ImportIndex
 from agent.importing.captures import log_row
-from agent.importing.crawls.naming import CrawlsBy
 from agent.importing.importedfiles import known_sources
-from agent.importing.plan.planning import Grouping, plan
-from agent.importing.revisits import Resolving
+from agent.importing.plan.planned import PlannedImport
+from agent.importing.plan.planning import Grouping
 from agent.importing.sources import Source, digest_of
-from agent.importing.tally import Tally
-from agent.importing.warcfile import WarcFileImport
 from agent.jobfolder import folders
 from agent.jobfolder.job import Job, Progress
 from agent.jobfolder.jobstate import Phase
 from agent.jobfolder.loglines import line
-from agent.jobfolder.names import crawl_of_import
+from agent.jobfolder.names import crawl_of_import, folder_of
 from agent.jobfolder.statekeeper import StateKeeper
 from agent.jobs.cutpublishing import CutPublishing
 from agent.jobs.ending import JobOutcome, failures_noted, reported, until_stopped
-from agent.reports import report
+from agent.jobs.importplan import Planning
+from agent.reports import report, waiting
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
-from webarcfs.archive.model.errors import Damaged, Interrupted
-from webarcfs.archive.model.metadata import from_epoch
-from webarcfs.warc.writer import WarcWriter
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.metadata import from_epoch, now
 
-#: Of an import that found nothing: how much of its files' names, and how many faults of each, the error has.
-_LONGEST_NAMES, _MOST_REASONS = 300, 3
+#: Of an import that archived nothing: how many reasons are told.
+_MOST_WORDS = 5
 _STOPPED = "stopped; the same command goes on from here"
 
 
@@ -61,20 +59,32 @@ class Imported:
     remarks: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The options of an import. `again`: files that were imported before, too; what the archive has is not doubled."""
+
+    complete: bool = False
+    accept_shrink: bool = False
+    again: bool = False
+    grouping: Grouping = field(default_factory=Grouping)
+
+
+_PLAIN = Request()
+
+
 def run(
     archive: Archive,
     sources: Sequence[Source],
     publication: Publication,
     profile: Profile | None,
+    request: Request = _PLAIN,
     *,
-    complete: bool = False,
-    accept_shrink: bool = False,
-    grouping: Grouping | None = None,
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
 ) -> Imported:
     """Import files as crawls of a publication, or resume that import after an interruption.
 
+    Files that were imported before are left out, unless the request takes them `again`.
     Raises Busy if the publication is being crawled, SettingsError if its filters cannot be loaded, Damaged if no file
     contains a record.
     """
@@ -82,7 +92,7 @@ def run(
     with folders.alone(archive, publication.name):
         name = _job_name(publication, sources)
         folder = _interrupted(archive, name)
-        known = known_sources(archive) if folder is None else set[str]()
+        known = known_sources(archive) if folder is None and not request.again else set[str]()
         told = tuple(source for source in sources if source.is_among(known))
         fresh = [source for source in sources if source not in told]
         if not fresh:
@@ -90,7 +100,7 @@ def run(
         folder = folder or folders.new_folder(archive, name)
         keeper = StateKeeper(folder, publication.name, progress)
         with folders.opened_index(folder) as index, failures_noted(keeper):
-            _note_request(index, fresh, grouping or Grouping(), complete=complete, accept_shrink=accept_shrink)
+            _note_request(index, fresh, request)
             keeper.begin(index)
             job = Job(
                 archive=archive,
@@ -128,10 +138,11 @@ class _Import:
         """Do all that is left to do. Raises Interrupted."""
         seconds = report.Seconds(self.index)
         self.keeper.to(Phase.COLLECTING)
+        planning = Planning(self.job, self.index, self.files, self.losses, self.remarks)
         with seconds.of("read"):
-            self._read()
+            planning.read()
         with seconds.of("plan"):
-            self._plan()
+            planning.plan()
         with self.index.changes():
             seconds.keep()
         self.keeper.to(Phase.CONVERTING)
@@ -139,68 +150,26 @@ class _Import:
         left = {crawl.number for crawl in self.index.crawls() if not crawl.done}
         publishing = CutPublishing(self.job, self.index, self.files, complete=self._is_complete())
         for number in itertools.chain(publishing.crawls(), crawls):  # those without a snapshot last
-            if number in left:
+            if number in left and not self.index.is_known(number):
                 self._report(number, len(crawls))
-                left.remove(number)
+            left.discard(number)
+        self._settle_waiting()
         report.remove_job(self.job.folder)
 
     def _is_complete(self) -> bool:
         return self.index.get(facts.COMPLETE) is True and not self.losses
 
-    # -- reading and planning ------------------------------------------------------------------------------------
-
-    def _read(self) -> None:
-        """Read all files that were not read before; note lost and skipped records. Raises Interrupted."""
-        whole = sum(source.size for source in self.files)
-        before = 0
-        for batch, source in enumerate(self.files, 1):
-            if self.index.get(facts.FILE_READ.of(batch)) is None:
-                self._read_file(source, batch, (before, whole))
-            before += source.size
-        told = [self.index.get(facts.FILE_READ.of(batch)) for batch in range(1, len(self.files) + 1)]
-        results = [result for result in told if result is not None]
-        if not any(result["records"] for result in results):
-            shutil.rmtree(self.job.folder)
-            names = ", ".join(source.name for source in self.files)[:_LONGEST_NAMES]
-            why = "; ".join(line for result in results for line in result["losses"][:_MOST_REASONS])
-            raise Damaged(f"{names}: there is no record of a crawl in it{f' ({why})' if why else ''}")
-        self.losses += [line for result in results for line in result["losses"]]
-        self.remarks += [line for result in results for line in result["remarks"]]
-
-    def _read_file(self, source: Source, batch: int, share: tuple[int, int]) -> None:
-        """Read one file, in one transaction; `share` is the number of bytes in the files before it, and in all."""
-        before, whole = share
-
-        def step(taken: int) -> None:
-            self.job.progress("read (bytes)", before + taken, whole)
-            if self.job.stop.is_set():
-                raise Interrupted(f"stopped in {source.name}; what was read of it is forgotten")
-
-        asked = self.index.get(facts.GROUPING)
-        intake = WarcFileImport(self.index, self.job.settings, CrawlsBy(asked["crawls"] if asked else CrawlsBy.AUTO))
-        with self.index.changes(), WarcWriter(BatchFiles(self.job.folder, batch).warc) as spool:
-            intake.file(source, spool, batch, step)
-            told: FileRead = {
-                "records": intake.records,
-                "losses": intake.losses.lines(),
-                "remarks": intake.remarks.lines(),
-            }
-            self.index.set(facts.FILE_READ.of(batch), told)
-
-    def _plan(self) -> None:
-        """Resolve the revisits, and write the plan, in one transaction, unless that was done before."""
-        asked, lost = self.index.get(facts.GROUPING), self.index.get(facts.PLANNED)
-        if lost is None and asked is not None:
-            losses, batch = Tally(), len(self.files) + 1
-            grouping = Grouping(CrawlsBy(asked["crawls"]), asked["pause"], asked["max_cuts"])
-            with self.index.changes(), WarcWriter(BatchFiles(self.job.folder, batch).warc) as spool:
-                Resolving(self.index, self.job.archive, self.job.folder, spool, batch, losses).resolve()
-                complete = self.index.get(facts.COMPLETE) is True
-                lost = [*losses.lines(), *plan(self.index, grouping, self.job.folder, complete=complete)]
-                self.index.set(facts.PLANNED, lost)
-        self.losses += lost or []
-
     # -- reports -------------------------------------------------------------------------------------------------
+
+    def _settle_waiting(self) -> None:
+        """Remove from earlier reports the revisits that this import has resolved, or lets wait in its own."""
+
+        def still_waits(revisit: dict[str, Any]) -> bool:
+            return not self.index.has_capture(split(arc_path(revisit["url"]))[0], revisit["url"], revisit["time"])
+
+        for folder in waiting.folders(self.job.archive.reports):
+            if folder_of(folder.name) != self.job.folder.name:
+                waiting.keep(folder, still_waits)
 
     def _report(self, number: int, crawls: int) -> None:
         """Write the report and the record of a crawl whose snapshots are published."""
@@ -215,7 +184,10 @@ class _Import:
         withheld = [f"{part['commit_tag']}: {part['reason']}" for part in last if part["reason"]] if complete else []
         warnings = [*self.losses, *withheld]
         if crawls == len(self.outcomes) + 1 and not parts and not any(outcome.tags for outcome in self.outcomes):
-            warnings.append("nothing in the files could be archived")
+            why = "; ".join(
+                f"{each.number} {each.note or f'status {each.status}'}" for each in index.untaken()[:_MOST_WORDS]
+            )
+            warnings.append(f"nothing in the files could be archived{f' ({why})' if why else ''}")
         job = dataclasses.replace(self.job, name=crawl_of_import(self.job.folder.name, number, crawls))
         counts = index.counts(number)
         account = report.Account(
@@ -225,6 +197,7 @@ class _Import:
             bytes=counts["bytes"],
             filter_errors=_summed(outcomes),
             warcs=[BatchFiles(self.job.folder, batch).warc for batch in index.batches_of(number)],
+            revisits=index.unresolved(number),
         )
         item = dataclasses.replace(
             self.keeper.ended(Phase.ARCHIVED), job=job.name, warnings=tuple(warnings), bytes=counts["bytes"]
@@ -242,6 +215,41 @@ def _summed(outcomes: Sequence[CutOutcome]) -> dict[str, FilterFailure]:
             known = failures.setdefault(name, {**failure, "documents": 0})
             known["documents"] += failure["documents"]
     return failures
+
+
+def tried(
+    archive: Archive,
+    sources: Sequence[Source],
+    publication: Publication,
+    profile: Profile | None,
+    request: Request = _PLAIN,
+    *,
+    stop: threading.Event | None = None,
+    progress: Progress = lambda *_: None,
+) -> PlannedImport:
+    """Return the plan of an import of files that are not known, and publish nothing. Raises as `run`."""
+    known = set[str]() if request.again else known_sources(archive)
+    fresh = sorted((each for each in sources if not each.is_among(known)), key=lambda each: each.digest)
+    with TemporaryDirectory(prefix=".try-", dir=archive.log) as scratch:
+        folder = Path(scratch)
+        with folders.opened_index(folder) as index:
+            _note_request(index, fresh, request)
+            job = Job(
+                archive=archive,
+                name=folder.name,
+                folder=folder,
+                frontier=index,
+                publication=publication,
+                profile=profile,
+                begun=now(),
+                stop=stop or threading.Event(),
+                progress=progress,
+            )
+            planning = Planning(job, index, fresh)
+            if fresh:
+                planning.read()
+                planning.plan()
+            return planning.planned()
 
 
 # -- the job's folder --------------------------------------------------------------------------------------------------
@@ -265,18 +273,20 @@ def _interrupted(archive: Archive, name: str) -> Path | None:
     return folder
 
 
-def _note_request(
-    index: ImportIndex, sources: Sequence[Source], grouping: Grouping, *, complete: bool, accept_shrink: bool
-) -> None:
+def _note_request(index: ImportIndex, sources: Sequence[Source], request: Request) -> None:
     """Store the request: its files, and its options. An option given once stays set when the import is resumed."""
     with index.changes():
         if index.get(facts.SOURCES) is None:
             index.set(facts.SOURCES, sorted(source.digest for source in sources))
-            asked: facts.GroupingFact = {
-                "crawls": grouping.crawls,
-                "pause": grouping.pause,
-                "max_cuts": grouping.max_cuts,
+            grouping: facts.GroupingFact = {
+                "crawls": request.grouping.crawls,
+                "pause": request.grouping.pause,
+                "max_cuts": request.grouping.max_cuts,
             }
-            index.set(facts.GROUPING, asked)
-        for fact, said in ((facts.COMPLETE, complete), (facts.ACCEPT_SHRINK, accept_shrink)):
+            index.set(facts.GROUPING, grouping)
+        for fact, said in (
+            (facts.COMPLETE, request.complete),
+            (facts.ACCEPT_SHRINK, request.accept_shrink),
+            (facts.AGAIN, request.again),
+        ):
             index.set(fact, said or index.get(fact) is True)

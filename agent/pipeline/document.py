@@ -73,7 +73,7 @@ class Document:
     """One document of a crawl. A field is empty until its stage has set it.
 
     `row` is its id in the frontier, `url` is canonical, `captured` is the time of the response (CET), `note` is the
-    annotation for crawl.log.
+    annotation for crawl.log, `source` what it was taken from if that is no response of a server.
     """
 
     row: int
@@ -84,6 +84,7 @@ class Document:
     captured: datetime
     folder: Path = field(repr=False)
     note: str = ""
+    source: str = ""
     # normalise
     arc: str = ""  # its path inside the domain
     data_name: str = ""

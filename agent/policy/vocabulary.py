@@ -135,7 +135,7 @@ class Reason(_Word):
     LINKS_UNREAD = "links-unread", "The page could not be read for links; it is archived as it is."
     FILTER = "filter:", "The filter of that name refused it."
     REVISIT = "revisit", "An imported record says that it is the same as an earlier one."
-    REVISIT_UNRESOLVED = "revisit-unresolved", "An imported record refers to one that is not there."
+    REVISIT_UNRESOLVED = "revisit-unresolved", "An imported record refers to one that is not there; it waits for that."
     RESOURCE = "resource", "It was imported from a record without the head of an answer."
     NO_HEAD = "no-head", "An imported record has no head of an answer."
     BAD_DIGEST = "bad-digest", "The bytes of an imported record do not agree with its digest."

@@ -19,7 +19,7 @@ from agent.jobfolder.job import Job
 from agent.jobfolder.jobstate import JobState, save
 from agent.jobfolder.loglines import line
 from agent.pipeline.domainrun import ARC_COUNTS, REDIRECT_COUNTS, DomainRun
-from agent.reports import crawllog
+from agent.reports import crawllog, waiting
 from agent.stages.publish import Published
 from agent.system import jsonfile
 from webarcfs.archive.model.metadata import format_time, now
@@ -66,7 +66,8 @@ def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> Non
 class Account:
     """What a report tells of the URLs of a job: the lines of crawl.log, and what is counted.
 
-    `urls` are counted by status, `documents` by MIME type. `warcs` are the files that `keep_warc` keeps.
+    `urls` are counted by status, `documents` by MIME type. `warcs` are the files that `keep_warc` keeps. `revisits` are
+    those that found nothing, and wait.
     """
 
     lines: Iterable[str]
@@ -75,6 +76,7 @@ class Account:
     bytes: int
     filter_errors: dict[str, FilterFailure]
     warcs: Sequence[Path]
+    revisits: Iterable[dict[str, Any]] = ()
 
 
 def account_of(job: Job) -> Account:
@@ -141,6 +143,7 @@ def _fill(folder: Path, job: Job, account: Account, content: dict[str, Any], ite
     folder.mkdir()
     crawllog.write(folder, account.lines)
     jsonfile.write(folder / "summary.json", content)
+    waiting.write(folder, account.revisits)
     if item is not None:
         save(folder, item)
     if job.settings.keep_warc:

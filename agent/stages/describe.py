@@ -34,4 +34,5 @@ def _metadata(document: Document, run: DomainRun) -> MetaData:
         commit_tag=run.tag,
         captured=None if at_crawl_time else document.captured,
         status=document.status,
+        source=document.source,
     )

@@ -108,8 +108,11 @@ class Publisher:
             complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
         if not complete:
             tree = self._with_pages_for_errors(tree)
+            removed = [] if run.job.cut is None else list(self._redirected(tree))
+            tree = without(run.store, tree, removed)
             seen_tree, seen_before = self._seen_with_the_one_before(tree)
-        tree = without(run.store, tree, removed)
+        else:
+            tree = without(run.store, tree, removed)
         run.arcs["removed"] = len(removed)
         merged = merge_redirects(run, tree, seen_tree, seen_before, complete=complete)
         met = run.store.write_blob(met_list_of(run, merged.seen, merged.met))
@@ -223,6 +226,17 @@ class Publisher:
             held += [arc for arc in unanswered if shelf.find(f"{arc}/{DATA_XML}") is not None]
         with run.job.frontier.changes():
             run.job.frontier.hold(run.domain, held)
+
+    def _redirected(self, tree: str) -> Iterator[str]:
+        """Yield the ARCs of URLs that redirect in this import. In a crawl only a complete one ends them."""
+        run, shelf = self._run, TreeReader(self._run.store, tree)
+        for _, url, *_ in run.job.frontier.redirects(run.domain):
+            for arc in places(url):
+                entry = shelf.find(f"{arc}/{DATA_XML}")
+                if entry is None or not entry.is_document or run.job.frontier.has_body(run.domain, arc):
+                    continue
+                if data_xml.metadata(run.store.read(entry.oid)).url == url:
+                    yield arc
 
     def _with_pages_for_errors(self, tree: str) -> str:
         """The tree with what error pages took the place of, a page or a redirect: an incomplete crawl ends neither."""

@@ -8,8 +8,8 @@ from agent.capture.wgetcommand import BatchFiles
 from agent.frontier.rows import FrontierUrl
 from agent.pipeline.document import Body, Document
 from agent.pipeline.domainrun import DomainRun
-from agent.policy.vocabulary import Result
-from webarcfs.archive.model.metadata import parse_time
+from agent.policy.vocabulary import Reason, Result
+from webarcfs.archive.model.metadata import RESOURCE, parse_time
 from webarcfs.warc import decoding, http_response, jobwarc
 
 
@@ -44,4 +44,5 @@ def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun
         captured=parse_time(row.captured) if row.captured else response.date,
         folder=run.job.folder,
         arc=row.arc,
+        source=RESOURCE if Reason.RESOURCE in row.note.split(",") else "",
     )

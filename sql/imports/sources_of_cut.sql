@@ -1,1 +1,1 @@
-SELECT DISTINCT source FROM capture WHERE crawl = :crawl AND domain = :domain AND cut = :cut ORDER BY source;
+SELECT DISTINCT source FROM capture WHERE crawl = :crawl AND domain = :domain AND cut = :cut AND source > 0 ORDER BY source;

@@ -1,4 +1,5 @@
 -- Versions of a domain that some of the given snapshots began or ended, a page at a time: after the key of the last one.
+-- robots.txt, which imports keep, is rules for programs: no search has it.
 SELECT version.mimeType    AS mimeType,
        version.seq_from    AS seq_from,
        version.seq_until   AS seq_until,
@@ -18,6 +19,7 @@ SELECT version.mimeType    AS mimeType,
  WHERE version.domain = (SELECT id FROM domain WHERE name = :domain)
    AND (version.mimeType, version.seq_from, version.seq_until, version.document)
        > (:mimeType, :seq_from, :seq_until, :document)
+   AND document.path <> '/' || :domain || '/robots.txt'
    AND (   version.seq_from  IN (SELECT value FROM json_each(:touched))
         OR version.seq_until IN (SELECT value FROM json_each(:touched)))
  ORDER BY version.mimeType, version.seq_from, version.seq_until, version.document

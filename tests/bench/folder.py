@@ -90,7 +90,9 @@ def main(archive: str, file: str, result: str) -> None:
     for name in ("_store", "finish"):
         setattr(Publisher, name, _counted(getattr(Publisher, name), spent))
     sources = sources_of([Path(file)])
-    importjob.run(Archive(Path(archive)), sources, Publication(name="bench", urls=()), None, complete=True)
+    importjob.run(
+        Archive(Path(archive)), sources, Publication(name="bench", urls=()), None, importjob.Request(complete=True)
+    )
     git = resource.getrusage(resource.RUSAGE_CHILDREN)  # nobody else begins a process
     Path(result).write_text(json.dumps(sum(spent) + git.ru_utime + git.ru_stime), "utf-8")
 

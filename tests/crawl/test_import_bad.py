@@ -161,22 +161,72 @@ OTHERS = {
     "a.tar.gz": (tarred(), "tar"),
     "a.warc.gz": (zipped(), "no WACZ"),
     "cut.wacz": (zipped()[:-1], "cannot be read"),
+    "page.har": (b'{ "log": {"version": "1.2", "entries": []}}', "har2warc"),
+    "saved.mhtml": (
+        b"From: <Saved by Blink>\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related;\r\n\tboundary=x\r\n\r\n",
+        "MHTML",
+    ),
+    "index.cdx": (b" CDX N b a m s k r M S V g\ncom,example)/ 2010", "index"),
+    "index.cdxj": (b'com,example)/ 20100101000000 {"url": "http://example.com/"}\n', "index"),
+    "files.7z": (b"7z\xbc\xaf\x27\x1c\0\4", "7z x"),
+    "single.html": (b"<!DOCTYPE html> <html><!--\n Page saved with SingleFile", "warcit"),
     "list.json": (b'{"resources": [{"path": "\\ud800\\n.wacz"}, {"name": "one.wacz"}]}', "one.wacz"),
 }
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_formats_are_named(archive: Archive, tmp_path: Path, name: str) -> None:
-    """By what is in them; with others that are WARC files, nothing is imported."""
+    """By what is in them; of others beside it they cost nothing, and the exit code says that something is missing."""
     body, word = OTHERS[name]
     (tmp_path / name).write_bytes(body)
+    done = command("import", "--archive", archive.root, tmp_path / name)
+    assert done.code == 2 and done.err.startswith(f"webarc-agent: {tmp_path / name}") and word in done.err
+    assert done.err.count("\n") == 1
+    assert not [*archive.jobs.iterdir(), *archive.domains()]
     good = tmp_path / "good.warc"
     good.write_bytes(b"".join(pages("a")))
-    for paths in ((tmp_path / name,), (good, tmp_path / name)):
-        done = command("import", "--archive", archive.root, *paths)
-        assert done.code == 2 and done.err.startswith(f"webarc-agent: {tmp_path / name}") and word in done.err
-        assert done.err.count("\n") == 1
+    done = command("import", "--archive", archive.root, tmp_path / name, good)
+    assert (done.code, arcs(archive, HOST)) == (3, {"a"})
+    assert f"{tmp_path / name}" in done.err and word in done.err
+
+
+def test_what_cannot_be_read_costs_itself_only(archive: Archive, tmp_path: Path) -> None:
+    """As on a disk that fails, or without the permission: the kernel has a file that nobody can read."""
+    bad = tmp_path / "bad.warc"
+    bad.symlink_to("/proc/self/mem")
+    good = warcs.write(tmp_path / "good.warc", pages("a"))
+    assert command("import", "--archive", archive.root, bad).code == 1
+    for option in ("--complete", "--as-exported"):
+        assert command("import", "--archive", archive.root, option, good, bad).code == 2
     assert not [*archive.jobs.iterdir(), *archive.domains()]
+    done = command("import", "--archive", archive.root, good, bad)
+    assert (done.code, arcs(archive, HOST)) == (3, {"a"})
+    assert done.err.count("Input/output error; it is left out") == 1
+
+
+def test_what_is_whole_and_not_taken_costs_the_exit_code(archive: Archive, tmp_path: Path) -> None:
+    """A record of a web server, each with a line in crawl.log; what a setting leaves out does not."""
+    whole = [
+        warcs.record("response", url("headless"), b"<p>no head at all"),
+        warcs.record("response", "http://-a b-/x", warcs.http(b"x")),
+        warcs.response(url("later"), b"x", "2025-02-31T12:00:00Z"),
+    ]
+    for number, record in enumerate(whole):
+        done = command(
+            "import", "--archive", archive.root, warcs.write(tmp_path / f"{number}.warc", [record, *pages(f"{number}")])
+        )
+        assert done.code == 3, (number, done.err)
+    parts = [
+        warcs.record(
+            "response", url("part"), warcs.http(b"x", status="206 Partial Content", Content_Range="bytes 5-5/9")
+        ),
+        warcs.record("response", "dns:www.example.org", b"1.2.3.4"),
+    ]
+    done = command("import", "--archive", archive.root, warcs.write(tmp_path / "parts.warc", [*parts, *pages("p")]))
+    assert done.code == 0, done.err
+    notes = [line.notes for folder in archive.reports.iterdir() for line in log_lines(archive, folder.name).values()]
+    for word in ("no-head", "bad-url", "bad-date", "partial"):
+        assert sum(word in each for each in notes) == 1, word
 
 
 def test_a_file_of_a_folder_that_cannot_be_read_costs_itself_only(archive: Archive, tmp_path: Path) -> None:
@@ -346,7 +396,7 @@ def test_answers_that_are_not_archived(archive: Archive, tmp_path: Path) -> None
     )
     outcome = import_files(archive, file).outcome
     assert outcome is not None
-    assert len(outcome.warnings) == 3
+    assert len(outcome.warnings) == 4
     assert arcs(archive, HOST) == {"ok"}
     lines = log_lines(archive, outcome)
     assert {each.rpartition("/")[2]: line.status for each, line in lines.items()} == {

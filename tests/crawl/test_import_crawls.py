@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import itertools
 import random
 from collections.abc import Iterable, Sequence
@@ -15,17 +17,21 @@ from hypothesis import strategies as st
 from agent.importing.crawls.naming import CrawlsBy
 from agent.importing.plan.planning import Grouping
 from agent.jobs import cutpublishing
-from agent.reports import crawllog, report
+from agent.reports import crawllog, report, waiting
 from tests.support import warcs
 from tests.support.archives import make_archive
-from tests.support.crawls import arcs, read, run_command, store
+from tests.support.crawls import arcs, read, store
 from tests.support.foreignfiles import gzipped, write_wacz
 from tests.support.imports import command, import_files, imported, killed_in
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.model.commit_message import CrawlMessage
 from webarcfs.archive.model.metadata import from_epoch, utc
+from webarcfs.gate.gate import Reader
+from webarcfs.gate.known_gate import KnownGate
+from webarcfs.gate.visible_captures import VisibleCaptures
 
 pytestmark = pytest.mark.crawl
 
@@ -89,43 +95,6 @@ def test_two_crawls_of_two_years_have_their_times(archive: Archive, tmp_path: Pa
     described = [record for record in Catalogue(archive).records() if record.parts]
     assert sorted(str(record.date)[:4] for record in described) == ["2010", "2020"]
     assert [len(record.parts) for record in described] == [1, 1]
-
-
-@pytest.mark.timeout(1800)
-def test_two_hundred_files_of_eight_years_in_one_command(archive: Archive, tmp_path: Path) -> None:
-    """A folder in any order: every version is in webarc.db and `webarc log` at its time."""
-    dice = random.Random(8)
-    history: list[tuple[str, int, str]] = []
-    (tmp_path / "years").mkdir()
-    for number in range(200):
-        begun = number * 15 * 24 * HOUR + dice.randrange(24 * HOUR)
-        crawl = [(f"p{page}.html", begun + page, f"{page}-{dice.randrange(4)}") for page in range(6)]
-        crawl += [(f"p{page}.html", begun + 60 + page, f"{page}-again") for page in range(2) if dice.random() < 0.05]
-        history += crawl
-        made = [captured(*capture) for capture in dice.sample(crawl, len(crawl))]
-        warcs.write(tmp_path / "years" / f"{dice.randrange(1 << 60):x}.warc.gz", made, "gzip")
-    done = run_command("import", "--archive", archive.root, tmp_path / "years", timeout=1500)
-    assert done.code == 0, done.err
-    lost = 0
-    for page in {name for name, _, _ in history}:
-        assert versions(archive, page) == true_versions(history, page)
-        lost += len(true_versions(history, page)) - len(versions(archive, page))
-    assert lost == 0
-    assert len([record for record in Catalogue(archive).records() if record.parts]) == 200
-    log = run_log(archive, "p0.html")
-    assert log.count("\n") >= len(true_versions(history, "p0.html"))
-    assert command("verify", "--archive", archive.root).code == 0
-    assert "imported already" in command("import", "--archive", archive.root, tmp_path / "years").out
-
-
-def run_log(archive: Archive, page: str) -> str:
-    from click.testing import CliRunner
-
-    from webarcfs.commands.cli import cli
-
-    done = CliRunner().invoke(cli, ["log", "--archive", str(archive.root), f"http://{HOST}/{page}"])
-    assert done.exit_code == 0, done.output
-    return done.output
 
 
 HISTORIES = st.lists(
@@ -289,3 +258,128 @@ def test_a_file_is_known_when_the_last_of_its_snapshots_is_there(archive: Archiv
     assert known_sources(archive) == set() and len(store(archive, HOST).refs(CRAWLS)) == 2
     import_files(archive, file)
     assert len(known_sources(archive)) == 1
+
+
+def test_a_revisit_of_nothing_waits_for_a_later_import(archive: Archive, tmp_path: Path) -> None:
+    """`report` names it until then; it is found at its own time, and in a crawl of its own."""
+    day = 24 * HOUR
+    body = b"<title>first</title>"
+    digest = f"sha1:{base64.b32encode(hashlib.sha1(body).digest()).decode()}"
+    revisits = [
+        warcs.record("revisit", f"http://{HOST}/{page}", warcs.http(b""), date(at), Payload_Digest=digest)
+        for page, at in (("a", 40 * day), ("b", 40 * day + HOUR))
+    ]
+    later = warcs.write(tmp_path / "later.warc", [*revisits, captured("c", 40 * day, "c")])
+    assert command("import", "--archive", archive.root, "--publication", "site", later).code == 3
+    (report_of,) = archive.reports.iterdir()
+    told = command("report", "--archive", archive.root, report_of.name).out
+    assert "wait until an import" in told and f"http://{HOST}/a" in told.partition("wait until")[2], told
+    nothing = warcs.write(tmp_path / "nothing.warc", [captured("d", 20 * day, "d")])
+    imported(archive, nothing, name="other")
+    assert len(list(waiting.folders(archive.reports))) == 1
+    first = warcs.write(tmp_path / "first.warc", [captured("a", 0, "first")])
+    result = import_files(archive, first, name="site")
+    assert all(not outcome.warnings for outcome in result.outcomes)
+    assert not waiting.folders(archive.reports)
+    assert versions(archive, "b") == [(date(40 * day + HOUR), "first")]
+    assert len(store(archive, HOST).refs(CRAWLS)) == 4
+    assert command("verify", "--archive", archive.root).code == 0
+
+
+def test_a_trial_prints_the_plan_and_publishes_nothing(archive: Archive, tmp_path: Path) -> None:
+    year = 365 * 24 * HOUR
+    history = [("a", 0, "1"), ("a", 9, "2"), ("b", 5, "b"), ("a", year, "3")]
+    records = [captured(*capture) for capture in history]
+    records += [captured("x", 3, "x", host="other.example"), warcs.record("response", f"http://{HOST}/n", b"headless")]
+    folder = shuffled(tmp_path / "files", records, 3, 5)
+    before = {path.name for path in archive.log.iterdir()}
+    done = command("import", "--archive", archive.root, "--try", folder)
+    assert done.code == 3 and not [*archive.jobs.iterdir(), *archive.domains(), *archive.reports.iterdir()]
+    assert {path.name for path in archive.log.iterdir()} - before <= {"imported.json"}
+    lines = done.out.splitlines()
+    assert lines[0].startswith("crawl 1: 2010-01-01T01:00:00 to ") and ", 2 hosts, 4 captures, " in lines[0]
+    assert any(line.startswith(f"  {HOST}: 3 captures in 2 snapshots") for line in lines)
+    assert any(line.startswith("crawl 2: 2011-01-01T01:00:00") for line in lines)
+    assert any(line.startswith("not taken: 1 no-head") for line in lines)
+    assert command("import", "--archive", archive.root, folder).code == 3
+    again = command("import", "--archive", archive.root, "--try", "--again", folder)
+    assert again.out.startswith("nothing would be added"), again
+
+
+def test_known_files_are_taken_again_for_what_is_missing(archive: Archive, tmp_path: Path) -> None:
+    """What `--max-cuts` left out comes, the rest is not doubled."""
+    history = [("clock", minute * 60, f"{minute}") for minute in range(9)] + [
+        ("page", 30, "page"),
+        ("page", 90, "page"),
+    ]
+    folder = shuffled(tmp_path / "files", [captured(*capture) for capture in history], 2, 3)
+    assert command("import", "--archive", archive.root, "--max-cuts", "3", folder).code == 3
+    assert len(versions(archive, "clock")) == 3
+    snapshots = len(store(archive, HOST).refs(CRAWLS))
+    assert command("import", "--archive", archive.root, "--again", folder).code == 0
+    assert versions(archive, "clock") == true_versions(history, "clock")
+    assert versions(archive, "page") == true_versions(history, "page")
+    count = len(store(archive, HOST).refs(CRAWLS))
+    assert count <= snapshots + 9
+    done = command("import", "--archive", archive.root, "--again", folder)
+    assert (done.code, len(store(archive, HOST).refs(CRAWLS))) == (0, count), done.err
+    assert command("verify", "--archive", archive.root).code == 0
+
+
+def test_what_an_older_version_made_one_snapshot_is_named_and_parted(
+    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`upgrade` says the command; with it, each capture has its time."""
+    year = 365 * 24 * HOUR
+    history = [("a", 0, "1"), ("c", 1, "c"), ("b", year, "b"), ("a", year, "2")]
+    file = warcs.write(tmp_path / "years.warc", [captured(*capture) for capture in history])
+    flat = CrawlMessage.__str__
+
+    def of_older(message: CrawlMessage) -> str:
+        lines = flat(message).splitlines()
+        return "\n".join(line for line in lines if not line.startswith(("Import:", "Source-End:"))) + "\n"
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CrawlMessage, "__str__", of_older)
+        import_files(archive, file, name="old", grouping=Grouping(CrawlsBy.ONE, max_cuts=1))
+    told = command("upgrade", "--archive", archive.root).out
+    assert "import --again --publication old" in told and f"@{HOST}" in told, told
+    assert command("import", "--archive", archive.root, "--publication", "old", file).out.endswith("already\n")
+    assert command("import", "--archive", archive.root, "--again", "--publication", "old", file).code == 0
+    for page in "abc":
+        assert set(versions(archive, page)) == set(true_versions(history, page))
+    assert command("verify", "--archive", archive.root).code == 0
+
+
+def test_a_redirect_takes_the_place_of_the_page_from_then_on(archive: Archive, tmp_path: Path) -> None:
+    """In one crawl and in a later one; a page that comes back, too. The page stays in its snapshots."""
+
+    def moved(page: str, seconds: int) -> bytes:
+        head = warcs.http(b"", status="301 Moved", Location=f"http://{HOST}/c")
+        return warcs.record("response", f"http://{HOST}/{page}", head, date(seconds))
+
+    day = 24 * HOUR
+    records = [
+        captured("a", 0, "a1"), captured("b", 1, "b1"), captured("c", 2, "c"), moved("a", 10),
+        moved("b", 30 * day), captured("b", 60 * day, "b2"),
+    ]  # fmt: skip
+    result = import_files(archive, shuffled(tmp_path / "files", records, 3, 1))
+    assert len(result.outcomes) == 3 and all(not outcome.warnings for outcome in result.outcomes)
+    found = {(page, at): shown(archive, page, at) for page in "ab" for at in (5, 10, 29 * day, 30 * day, 61 * day)}
+    moved_to = f"http://{HOST}/c"
+    assert found == {
+        ("a", 5): "a1", **{("a", at): moved_to for at in (10, 29 * day, 30 * day, 61 * day)},
+        ("b", 5): "b1", ("b", 10): "b1", ("b", 29 * day): "b1", ("b", 30 * day): moved_to, ("b", 61 * day): "b2",
+    }  # fmt: skip
+    assert command("verify", "--archive", archive.root).code == 0
+
+
+def shown(archive: Archive, page: str, seconds: int) -> str:
+    """The title of the page that readers see at a time, or where it leads."""
+    gate = KnownGate(archive, Reader())
+    gate.look()
+    with CaptureIndex(archive.database) as index:
+        at = int(datetime(2010, 1, 1, tzinfo=UTC).timestamp()) + seconds
+        capture = VisibleCaptures(gate, index).state(f"http://{HOST}/{page}", at).capture
+    assert capture is not None, (page, seconds)
+    return capture.target or store(archive, HOST).read(capture.blob).decode()[7:-8]

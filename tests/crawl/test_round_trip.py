@@ -8,10 +8,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from warcio import ArchiveIterator
 
 from tests.crawl.test_import_tools import warcprox
-from tests.support import foreignfiles, nasty
-from tests.support.imports import import_files, imported
+from tests.support import foreignfiles, nasty, warcs
+from tests.support.imports import command, import_files, imported
 from tests.support.readercommand import webarc
 from tests.support.site import Site, redirect
 from webarcfs.archive.config.directory import Archive, create
@@ -118,3 +119,32 @@ def test_the_files_of_other_writers(archive: Archive, pages: Site, tmp_path: Pat
     assert ("/robots.txt" in urls) == (writer in (by_wget, by_warcprox))
     assert len([row for row in rows if len(row) == 1]) == 1, "the redirect"
     assert list(told(again).values()) == [rows]
+
+
+def test_resource_records_leave_as_resource_records(archive: Archive, tmp_path: Path) -> None:
+    """With their type; an index names them; they come back as what they were, and as it was exported."""
+    url, body = "http://www.example.org/notes", "Größe".encode("latin-1")
+    record = warcs.raw_record(
+        {
+            "WARC-Type": "resource", "WARC-Target-URI": url, "WARC-Date": "2020-05-01T12:00:00Z",
+            "Content-Type": "text/plain; charset=iso-8859-1", "Content-Length": str(len(body)),
+        },
+        body,
+    )  # fmt: skip
+    imported(archive, warcs.write(tmp_path / "resource.warc", [record]))
+    out = exported(archive, tmp_path / "out")
+    with next(out.glob("*.warc.gz")).open("rb") as file:
+        records = [
+            (each.rec_type, each.content_type, each.content_stream().read())
+            for each in ArchiveIterator(file)
+            if each.rec_headers.get_header("WARC-Target-URI") == url
+        ]
+    assert records == [("resource", "text/plain; charset=iso-8859-1", body)]
+    webarc("export", "--archive", str(archive.root), "--format", "cdxj", str(tmp_path / "index.cdxj"))
+    index = (tmp_path / "index.cdxj").read_text()
+    assert '"mime": "text/plain"' in index and url in index, index
+    again, same = create(tmp_path / "again"), create(tmp_path / "same")
+    imported(again, out)
+    assert told(again) == told(archive)
+    assert command("import", "--archive", same.root, "--as-exported", out).code == 0
+    assert told(same) == told(archive)

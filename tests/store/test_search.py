@@ -433,3 +433,13 @@ def test_real_files_are_found_by_their_words(tmp_path: Path) -> None:
     bring_in_step(archive)
     assert (_urls(archive, "giraffe zebra"), _urls(archive, "okapi")) == ([f"{_DOMAIN}/a.pdf"], [f"{_DOMAIN}/c.docx"])
     assert _urls(archive, "url:b.pdf") == [f"{_DOMAIN}/b.pdf"]  # what has no text is found by its URL
+
+
+def test_robots_txt_is_in_no_search(archive: Archive) -> None:
+    """Imports keep it as a document; it is rules for programs. The index is in step without it."""
+    pages = {"robots.txt": b"User-agent: okapi", "d.html": _page("D", "okapi"), "d/robots.txt": b"okapi"}
+    archives.publish(archive, _DOMAIN, pages, FIRST + timedelta(days=900))  # type: ignore[arg-type]
+    recover(archive)
+    bring_in_step(archive)
+    assert _urls(archive, "okapi", all_versions=True) == [f"{_DOMAIN}/d.html", f"{_DOMAIN}/d/robots.txt"]
+    assert not is_behind(archive) and not list(findings(archive))

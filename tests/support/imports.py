@@ -33,9 +33,11 @@ def import_files(archive: Archive, *files: Path, **how: Any) -> Result:
     """Import files. `how`: name of the publication, complete, accept_shrink, profile, grouping; else settings."""
     sources = importsources.sources_of(files)
     name, profile = how.pop("name", None) or importsources.name_of(sources), how.pop("profile", None)
-    judged = {key: how.pop(key) for key in ("complete", "accept_shrink", "grouping") if key in how}
+    judged = {key: how.pop(key) for key in ("complete", "accept_shrink", "again", "grouping") if key in how}
     settings = config.override(CrawlSettings(), how, "test")
-    done = importjob.run(archive, sources, Publication(name=name, urls=(), crawl=settings), profile, **judged)
+    done = importjob.run(
+        archive, sources, Publication(name=name, urls=(), crawl=settings), profile, importjob.Request(**judged)
+    )
     outcomes = done.outcomes
     return Result(outcomes[-1] if outcomes else None, outcomes, done.known, done.remarks)
 

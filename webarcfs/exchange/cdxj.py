@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from webarcfs.archive.model.errors import Damaged, Interrupted
+from webarcfs.archive.model.metadata import OK, RESOURCE
 from webarcfs.archive.system.sorting import Sorter
 from webarcfs.exchange.bodies import sha1
 from webarcfs.exchange.cdx_key import cdx_key
@@ -30,7 +31,7 @@ from webarcfs.warc.http_response import LONGEST_HEAD, parse_head
 
 #: Name of the index in the folder of the files that it is of.
 INDEX: Final = "index.cdxj"
-_KINDS = ("response", "revisit")
+_KINDS = ("response", "revisit", RESOURCE)
 _REVISIT = "warc/revisit"
 _READ_AT_ONCE = 1 << 18
 #: Bytes of a record of which the heads are read.
@@ -193,8 +194,11 @@ def _read(path: Path, head: bytes, known: tuple[tuple[int, int], str], name: str
     url = fields.get("WARC-Target-URI", "")
     if kind not in _KINDS or not url.startswith("http"):
         return None
-    http = parse_head(block.partition(b"\r\n\r\n")[0])
-    status, mime = (str(http.status), http.content_type.partition(";")[0].strip()) if http is not None else ("", "")
+    http = None if kind == RESOURCE else parse_head(block.partition(b"\r\n\r\n")[0])
+    status, type_ = (str(http.status), http.content_type) if http is not None else ("", "")
+    if kind == RESOURCE:
+        status, type_ = str(OK), fields.get("Content-Type", "")
+    mime = type_.partition(";")[0].strip()
     place = (("length", str(length)), ("offset", str(offset)), ("filename", name))
     return _Capture(
         url, fields["WARC-Date"], _REVISIT if kind == "revisit" else mime, status,

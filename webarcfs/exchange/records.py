@@ -19,7 +19,7 @@ from urllib.parse import quote
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
-from webarcfs.archive.model.metadata import MetaData, utc
+from webarcfs.archive.model.metadata import RESOURCE, MetaData, utc
 from webarcfs.exchange.bodies import NOTHING, Body, PayloadDigests, digest_of, opened, sha1
 from webarcfs.exchange.documents import Document, Files, ListedRedirect, data_of, documents, listed_redirects
 from webarcfs.exchange.selection import Exported
@@ -172,13 +172,17 @@ class SnapshotRecords:
         blob = files[data]
         with opened(store, blob) as body:
             http, status, mime = self._http(document, meta, body.size)
+            kind, type_ = "response", _HTTP
+            if meta.source == RESOURCE:  # it came without the head of an answer, and leaves so
+                head = parse_head(http)
+                kind, type_, http = RESOURCE, (head.content_type if head is not None else "") or _BYTES, b""
             payload, block = body.digests(http)
             self.digests.add(blob, payload)
             named = self._named(document.path, data=data, marks=_marks(document, data))
             digests = (("WARC-Payload-Digest", sha1(payload)), ("WARC-Block-Digest", sha1(block)))
-            first = self._id("response", document.path, "", blob)
+            first = self._id(kind, document.path, "", blob)
             when = meta.capture_time
-            yield Record("response", meta.url, when, first, _HTTP, digests + named, http, body, payload, status, mime)
+            yield Record(kind, meta.url, when, first, type_, digests + named, http, body, payload, status, mime)
         yield from self._beside(document, meta, first, meta.capture_time, files)
 
     def _revisit(self, document: Document, meta: MetaData) -> Iterator[Record]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from webarcfs.archive.catalogue import catalogue_database
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import publication_of
 from webarcfs.archive.config.directory import Archive
@@ -24,6 +25,8 @@ from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag, format_time
 from webarcfs.gate.reader_repositories import ReaderRepositories
 
+#: Most digits of a record's number.
+_DIGITS = 15
 #: Opens the repository of a domain.
 Opener = Callable[[str], Repository]
 
@@ -211,11 +214,15 @@ def _domains(
 
 def _parts(archive: Archive, record_id: str, reader: ReaderRepositories | None) -> dict[str, set[CommitTag]]:
     """Return the parts of a record by domain. Raises NotFound for one that is not there, or not for the reader."""
-    record, _ = Catalogue(archive).read(record_id)
+    catalogue, name = Catalogue(archive), record_id
+    if name.isdecimal():
+        with catalogue_database.opened(archive, catalogue) as tables:
+            name = (tables.id_of(int(name)) if len(name) <= _DIGITS else None) or name
     if reader is not None:
-        shown = reader.gate.records(publication_of(record_id))
-        if all(each.id != record_id for each in shown):
+        shown = reader.gate.records(publication_of(name))
+        if all(each.id != name for each in shown):
             raise NotFound(f"the catalogue has no record {record_id}")
+    record, _ = catalogue.read(name)
     found: dict[str, set[CommitTag]] = {}
     for part in record.parts:
         found.setdefault(part.tag.domain, set()).add(part.tag)

@@ -111,7 +111,7 @@ class Intake:
             return exported.snapshot(record.fields, block) if record.whole() else None
         found = exported.named(record.fields)
         self.named, self.others = self.named + (found is not None), self.others + (record.type == "response")
-        if isinstance(found, NamedDocument) and found.stored:
+        if isinstance(found, NamedDocument) and found.stored and record.type == "response":
             _skip_head(record)
         return found
 

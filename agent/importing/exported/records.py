@@ -175,11 +175,11 @@ def named(fields: Mapping[str, str]) -> Named | None:
         if kind in ("resource", "revisit") and uri.startswith(ADDITION):
             arc, name = _addition(tag, uri, fields.get("webarcfs-file", ""))
             return NamedFile(tag, arc, name, kind == "resource", seen, only_seen)
-        if kind in ("response", "revisit"):
+        if kind in ("response", "resource", "revisit"):
             name = fields.get("webarcfs-data", "")
             if not _DATA.fullmatch(name) or name == DATA_XML:
                 raise Damaged(f"{tag}: {uri}: {name!r} is no name of a data file")
-            return NamedDocument(tag, _arc(tag, uri, fields), name, kind == "response", seen)
+            return NamedDocument(tag, _arc(tag, uri, fields), name, kind != "revisit", seen)
         if kind == "metadata" and fields.get("webarcfs-file") in (DATA_XML, HEADERS):
             return NamedFile(
                 tag,

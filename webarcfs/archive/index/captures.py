@@ -109,6 +109,10 @@ class CaptureIndex:
         """Return the snapshots of a domain whose crawls were complete, in seconds since 1970."""
         return frozenset(row[0] for row in self._rows("captures/complete", {"domain": domain}))
 
+    def spread(self) -> list[tuple[str, int, str, str]]:
+        """Return the snapshots that stored versions of several days: domain, time, first and last capture."""
+        return [(row[0], row[1], row[2], row[3]) for row in self._rows("captures/spread", {})]
+
     def of_snapshot(self, domain: str, seq: int) -> Iterator[CaptureRow]:
         """Yield the versions in a snapshot of a domain, in order of path; one of a path."""
         path = ""

@@ -208,5 +208,7 @@ FIELDS = ("url", "mimeType", "title", "path", "domain", "crawlTime", "createTime
 #: The two fields of layout 2; a data.xml has them only if they add information: a time other than crawlTime, a status
 #: other than 200.
 CAPTURE_FIELDS = ("captureTime", "status")
+#: `source` of a document that a WARC has as a record of that kind, without the head of an answer.
+RESOURCE = "resource"
 #: The fields of layout 3; a data.xml has only those that say something. They are kept, and not yet shown.
 EVIDENCE_FIELDS = ("role", "source", "certificate", "method", "rendered")

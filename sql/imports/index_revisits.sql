@@ -1,0 +1,1 @@
+CREATE INDEX IF NOT EXISTS revisit_url ON revisit (url, time);
