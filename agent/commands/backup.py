@@ -37,6 +37,8 @@ def backup(folder: Path, archive: str | None, quick: bool) -> None:
         copied = backups.backup(place, folder, display, quick=quick)
     left_out = "; what was there before was not read" if quick else ""
     state = "is not whole" if copied.failed else "is up to date"
+    for line in copied.notes:
+        click.echo(line)
     click.echo(f"{copied.domains} domains, {copied.moved} of them with something new: {folder} {state}{left_out}")
     _complain(copied)
 

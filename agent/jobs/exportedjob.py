@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from agent.catalogue.describing import SYSTEM
@@ -223,7 +224,8 @@ class _Run:
             commit_additions(archive, tag.domain)  # so that little work is left under the lock
             store = Repository(archive.repository(tag.domain))
             with locks.Turnstile(archive.lock(tag.domain)).exclusive(), sequence.publication_slot(archive, tag) as turn:
-                fold_in(archive, store, tag.domain)
+                following = None if _is_older(store, tag) else ready.built.tree
+                fold_in(archive, store, tag.domain, following=following)
                 directory.raise_layout(archive)
                 store.update_refs(_updates(store, ready, turn.number))
                 turn.publish()
@@ -286,11 +288,21 @@ def _trees_of(store: Repository) -> Iterator[str]:
     yield from store.refs(SEEN).values()
 
 
+def _times(store: Repository) -> dict[datetime, str]:
+    """Return the snapshots of a domain by time."""
+    return {parse_compact_time(name): oid for name, oid in store.refs(CRAWLS).items()}
+
+
+def _is_older(store: Repository, tag: CommitTag) -> bool:
+    """Return whether there is a newer snapshot, so that the present stays as it is."""
+    return any(time > tag.crawl_time for time in _times(store))
+
+
 def _updates(store: Repository, ready: _Ready, number: int) -> list[RefUpdate]:
     """Store the commit of a snapshot, and that of additions which go on with it; return what moves."""
     named, built, tag = ready.named, ready.built, ready.named.tag
-    times = {parse_compact_time(name): oid for name, oid in store.refs(CRAWLS).items()}
-    older = any(time > tag.crawl_time for time in times)
+    times = _times(store)
+    older = _is_older(store, tag)
     main = store.head()
     last = max((time for time in times if time < tag.crawl_time), default=None)
     parent = (None if last is None else times[last]) if older else main.oid if main is not None else None

@@ -296,7 +296,7 @@ class Publisher:
         commit_additions(archive, run.domain)  # so that little work is left under the lock
         with locks.Turnstile(archive.lock(run.domain)).exclusive(), sequence.publication_slot(archive, run.tag) as turn:
             # Additions confirmed until now belong to the previous state: a mount confirms under the same lock.
-            fold_in(archive, store, run.domain)
+            fold_in(archive, store, run.domain, following=None if run.older else tree)
             directory.raise_layout(archive)
             seen = "" if seen_tree == tree else seen_tree
             main = store.ref(MAIN)

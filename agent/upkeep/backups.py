@@ -27,6 +27,7 @@ from agent.catalogue.keeping import catch_up_records
 from agent.indexing.recovery import Recovered, recover
 from agent.system import jsonfile
 from agent.upkeep.backupmark import MARK, held, id_of
+from webarcfs.archive.commit.settle_requests import settle_first
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import MISSING, RESTORING, Archive, layout_of
 from webarcfs.archive.git import transfer
@@ -60,6 +61,8 @@ class Copied:
     moved: int
     failed: tuple[str, ...]
     mended: tuple[str, ...] = ()
+    #: What mounts did first, for people.
+    notes: tuple[str, ...] = ()
 
 
 def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None, *, quick: bool = False) -> Copied:
@@ -77,12 +80,13 @@ def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None,
             raise UsageError(f"{target} is the backup of another archive ({mark['id']}, this one is {own})")
         said = {"id": own, "layout": layout_of(archive.root), "begun": format_time(now()), "finished": None}
         jsonfile.write(target / MARK, said)
+        settled = settle_first(archive)
         kept = mirror(archive.root / _JOURNAL, target / _JOURNAL, other)
         copied = _copy_all(archive, Archive(target), progress, live=True, check=not quick)
         for name in _PLAIN:
             if (archive.root / name).exists():
                 mirror(archive.root / name, target / name, other)
-        copied = replace(copied, failed=(*copied.failed, *map(_differs, other or ())))
+        copied = replace(copied, failed=(*copied.failed, *map(_differs, other or ())), notes=tuple(settled.lines))
         if not copied.failed:
             remove_others(target / _JOURNAL, kept)
             # A crawl may have raised the layout while it was copied.

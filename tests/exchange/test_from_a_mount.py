@@ -17,7 +17,7 @@ pytestmark = pytest.mark.mount
 
 
 def test_the_archive_behind_a_mount_is_exported(tmp_path: Path) -> None:
-    archive = archives.make_archive(tmp_path)
+    archive = archives.final_at_once(archives.make_archive(tmp_path))
     archives.publish(archive, pages={"a.html": b"a"})
     mounted = Mounted(archive.root, tmp_path / "mnt")
     try:

@@ -38,8 +38,8 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def archive(folder: Path) -> Archive:
-    """An empty archive."""
-    return archives.make_archive(folder)
+    """An empty archive, in which a closed file is final."""
+    return archives.final_at_once(archives.make_archive(folder))
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ ADDITIONS = {
 def site(binding: str) -> Iterator[Mounted]:
     """A mount of two states of a site and another domain, for tests that only look."""
     for folder in _folder():
-        archive = archives.make_archive(folder)
+        archive = archives.final_at_once(archives.make_archive(folder))
         archives.publish(archive, pages={**PAGES, "index.html": b"<title>old</title>", "gone.html": b"gone"})
         archives.publish(archive, pages={"index.html": PAGES["index.html"], "gone.html": None}, extra=ADDITIONS)
         archives.publish(archive, "other.example:8080", {"index.html": b"other"})
@@ -132,7 +132,7 @@ class Desk:
 def desk(binding: str) -> Iterator[Desk]:
     """A mount of many small ARCs, each for one test."""
     for folder in _folder():
-        archive = archives.make_archive(folder)
+        archive = archives.final_at_once(archives.make_archive(folder))
         archives.publish(archive, pages={f"p{number}.html": b"page %d" % number for number in range(60)})
         mounted = Mounted(archive.root, folder / "mnt", "-o", f"binding={binding}")
         try:

@@ -59,7 +59,7 @@ def kill(mounted: Mounted) -> None:
 
 def test_killed_after_closes(archive: Archive, arcs: list[str], mount: Mounter) -> None:
     """S-durable-1"""
-    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    archives.final_at_once(archive, "commit_interval = 3600.0\n")
     for turn in range(ROUNDS):
         mounted = mount(archive)
         manifest: list[str] = []
@@ -119,7 +119,7 @@ SYNCHRONOUS = {
 
 def test_a_synchronous_write_is_durable_when_it_answers(archive: Archive, arcs: list[str], mount: Mounter) -> None:
     """S-durable-3: kill -9 while all handles are open, each by itself, so that no close or fsync of another helps."""
-    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    archives.final_at_once(archive, "commit_interval = 3600.0\n")
     large, descriptors = os.urandom(300_000), []
     mounted = mount(archive)
     try:
@@ -152,7 +152,7 @@ def test_a_synchronous_write_is_durable_when_it_answers(archive: Archive, arcs: 
 @pytest.mark.parametrize("how", ["umount", "umount.webarcfs", "SIGTERM", "detached"])
 def test_ends_lose_nothing(archive: Archive, arcs: list[str], mount: Mounter, how: str) -> None:
     """S-drain-1"""
-    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    archives.final_at_once(archive, "commit_interval = 3600.0\n")
     mounted = mount(archive)
     folder = mounted / f"{DOMAIN}/{arcs[0]}"
     for number in range(10):
@@ -245,7 +245,7 @@ def fill(disk: Path) -> Path:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
 def test_what_cannot_be_committed_is_shown_from_the_journal(archive: Archive, arcs: list[str], mount: Mounter) -> None:
     """S-durable-4, S-umount-3: a mount on a full disk, the next ones, and one on which there is room again."""
-    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    archives.final_at_once(archive, "commit_interval = 3600.0\n")
     with small_disk(archive.root.parent / "disk", "16m") as disk:
         moved = Archive(disk / "archive")
         shutil.copytree(archive.root, moved.root)
@@ -333,7 +333,7 @@ def test_what_others_took_from_the_journal_is_written_again(
     archive: Archive, arcs: list[str], mount: Mounter, how: str
 ) -> None:
     """S-durable-2, S-fsyncdir-1: fsync of a folder is 0 only with all that was confirmed in git."""
-    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    archives.final_at_once(archive, "commit_interval = 3600.0\n")
     mounted = mount(archive)
     folder, copy = mounted / f"{DOMAIN}/{arcs[0]}", archive.root.with_name("copy")
     if how == "older copy":
@@ -378,7 +378,7 @@ def test_what_others_took_from_the_journal_is_written_again(
 
 def test_what_cannot_be_written_again_is_lost_and_said_so(archive: Archive, arcs: list[str], mount: Mounter) -> None:
     """S-durable-2, S-fsyncdir-1, S-umount-3: others wrote over the bytes, which are nowhere else."""
-    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    archives.final_at_once(archive, "commit_interval = 3600.0\n")
     mounted = mount(archive)
     folder, other = mounted / f"{DOMAIN}/{arcs[0]}", mounted / f"{DOMAIN}/{arcs[1]}"
     write(folder / "first", b"first")
@@ -406,7 +406,7 @@ def test_what_cannot_be_written_again_is_lost_and_said_so(archive: Archive, arcs
 
 def test_who_unmounts_is_told_what_is_not_in_git(archive: Archive, arcs: list[str], mount: Mounter) -> None:
     """S-umount-3: additions that wait in the journal, and those of a journal that is gone."""
-    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    archives.final_at_once(archive, "commit_interval = 3600.0\n")
     repository = archive.repository(DOMAIN)
     for gone in (False, True):
         mounted = mount(archive)
@@ -431,7 +431,7 @@ def test_who_unmounts_is_told_what_is_not_in_git(archive: Archive, arcs: list[st
 
 def test_who_unmounts_is_told_of_a_process_that_died(archive: Archive, arcs: list[str], mount: Mounter) -> None:
     """S-umount-3: it is killed while it commits the rest."""
-    archive.settings.write_text("[mount]\ncommit_interval = 3600.0\n", "utf-8")
+    archives.final_at_once(archive, "commit_interval = 3600.0\n")
     mounted = mount(archive)
     write(mounted / f"{DOMAIN}/{arcs[0]}/new", b"1")
     with locks.exclusive(archive.committing_lock(DOMAIN)):

@@ -25,7 +25,7 @@ from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.errors import NotFound, NotPermitted
 from webarcfs.mount.adapters import refusals
 from webarcfs.mount.adapters.refusals import REFUSED, Refusals
-from webarcfs.mount.writing.writer import Opened
+from webarcfs.mount.writing.open_files import Opened
 
 pytestmark = pytest.mark.mount
 

@@ -44,6 +44,7 @@ ORDER = (
     "webarcfs.view.tree",
     "webarcfs.mount",
     "webarcfs.mount.writing",
+    "webarcfs.mount.lifetime",
     "webarcfs.mount.kernel",
     "webarcfs.mount.adapters",
     "webarcfs.mount.adapters.libfuse3",

@@ -132,7 +132,8 @@ def test_defaults_are_those_of_the_design() -> None:
     assert found == expected
     settings = parse("", "webarc.toml")
     assert settings == Settings()
-    assert settings.mount.commit_interval == 1.0 and not settings.mount.strict_schema and settings.index.links
+    assert (settings.mount.commit_interval, settings.mount.settle) == (1.0, 60.0)
+    assert not settings.mount.strict_schema and settings.index.links
 
 
 def test_every_value_is_taken() -> None:

@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(folder: Path, files: int, arcs: int, processes: int) -> int:
-    archive = archives.make_archive(folder)
+    archive = archives.final_at_once(archives.make_archive(folder))
     archives.publish_many(archive, [(f"p{number}.html", b"page %d" % number) for number in range(arcs)])
     mounted = Mounted(archive.root, folder / "mnt")
     crawler = Crawler(archive)

@@ -23,7 +23,8 @@ from webarcfs.mount.adapters.libfuse3.close_batches import CloseBatcher
 from webarcfs.mount.adapters.libfuse3.workers import Workers
 from webarcfs.mount.writing.committer import Committer
 from webarcfs.mount.writing.draft import Draft
-from webarcfs.mount.writing.writer import LITTLE, Opened, Writer
+from webarcfs.mount.writing.open_files import LITTLE, Opened
+from webarcfs.mount.writing.writer import Writer
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Node
 from webarcfs.view.state.domain_states import DomainState

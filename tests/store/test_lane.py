@@ -20,7 +20,7 @@ from webarcfs.mount.adapters.libfuse3.fast_path import FastPath
 from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
 from webarcfs.mount.adapters.libfuse3.write_operations import WritingOperations
 from webarcfs.mount.kernel import protocol
-from webarcfs.mount.writing.service import Additions
+from webarcfs.mount.lifetime.service import Additions
 from webarcfs.view.tree.root import ROOT
 from webarcfs.view.tree.view import View
 

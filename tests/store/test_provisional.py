@@ -63,7 +63,7 @@ class Maker(Writer):
 
     def settle(self, path: str) -> None:
         """Take it for final, as a mount does: its own journal has it first."""
-        self.journal.settled([self.key(path)])
+        self.journal.remove([self.key(path)])
 
     def key(self, path: str) -> FileKey:
         return self.place("a.html"), path

@@ -38,6 +38,12 @@ def make_archive(folder: Path) -> Archive:
     return directory.create(folder / "archive")
 
 
+def final_at_once(archive: Archive, more: str = "") -> Archive:
+    """The archive, with mounts in which a closed file is final; `more` are lines of `[mount]`."""
+    archive.settings.write_text(f"[mount]\nsettle = 0\n{more}", "utf-8")
+    return archive
+
+
 def metadata(domain: str, path: str, tag: CommitTag, created: datetime = CREATED) -> MetaData:
     """Metadata of the ARC at `path` inside the domain."""
     mime = _TYPES.get(path.rpartition(".")[2], "application/octet-stream")

@@ -33,6 +33,8 @@ class Draft:
     dirty: bool = True
     handles: int = 0
     gone: bool = False
+    #: Its maker removed it, or put another file in its place: its handles go on, and nothing is kept.
+    removed: bool = False
     in_use: set[int] = field(default_factory=set)
     hidden: bool = False
 
@@ -91,8 +93,10 @@ RESERVED = ("data.html", "data.xml", "headers.http")
 class Model:
     """The domain."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, settles: bool = False) -> None:
         self.arcs: dict[str, Arc] = {}
+        #: Files are provisional until the mount ends; else they are final when they are closed.
+        self.settles = settles
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -136,15 +140,17 @@ class Model:
             return 0, draft
         if path in found.folders:
             return errno.EISDIR, None
+        if self.settles and path in found.made:
+            return 0, self.revived(arc, path)
         return (errno.EPERM if path in found.files else errno.ENOENT), None
 
     def just_closed(self, arc: str, path: str) -> bool:
         """Whether the last handle was closed so short ago that the mount may not know it yet."""
         closed = self.arcs[arc].made.get(path)
-        return closed is not None and time.monotonic() - closed < SOON
+        return not self.settles and closed is not None and time.monotonic() - closed < SOON
 
     def revived(self, arc: str, path: str) -> Draft:
-        """It was open still."""
+        """It was open still, or is opened again."""
         found = self.arcs[arc]
         body = found.files[path]
         draft = found.drafts[path] = Draft(found, path, body, body, dirty=False, handles=1)
@@ -177,6 +183,8 @@ class Model:
 
     def confirm(self, draft: Draft) -> int:
         """fsync, or the flush of a close."""
+        if draft.removed:
+            return 0
         if draft.dirty and draft.arc.stale:
             return errno.ESTALE
         if draft.dirty:
@@ -194,7 +202,7 @@ class Model:
         """close(2) of a handle."""
         error = self.flush(draft, handle)
         draft.handles -= 1
-        if not draft.handles and not draft.gone:
+        if not draft.handles and not draft.gone and not draft.removed:
             draft.arc.drafts.pop(draft.path, None)
             draft.arc.made[draft.path] = time.monotonic()
         return error
@@ -220,7 +228,7 @@ class Model:
         if found is None or old not in found.made:
             return False
         closed = found.made[old]
-        return True if closed is None or time.monotonic() - closed < CERTAIN else None
+        return True if self.settles or closed is None or time.monotonic() - closed < CERTAIN else None
 
     def rename(self, arc: str, old: str, new: str) -> int:  # noqa: PLR0911 # an answer for each reason
         """rename(2) in an ARC, to a name that is no data.xml."""
@@ -235,15 +243,46 @@ class Model:
             return errno.ENOTDIR if old in found.folders else errno.EISDIR
         if old not in found.files and old not in found.drafts:
             return errno.EPERM
-        if not self.may_rename(arc, old) or found.has(new) or new.startswith("data."):
+        if not self.may_rename(arc, old) or (found.has(new) and not self.settles):
             return errno.EPERM
+        if found.has(new):
+            return self.rename_onto(found, old, new)
+        if new.startswith("data."):
+            return errno.EPERM
+        self.move(found, old, new)
+        return 0
+
+    def rename_onto(self, found: Arc, old: str, new: str) -> int:
+        """The same onto a name that is there, by the maker of a file that is provisional."""
+        draft = found.drafts.get(old)
+        if draft is not None and (draft.dirty or draft.shown is None):
+            draft.shown, draft.dirty = draft.buffer, False
+            found.files[old] = draft.buffer
+        if new in found.made:
+            self.remove(found, new)
+            self.move(found, old, new)
+            return 0
+        if new in found.files and found.files[new] == found.files[old]:
+            self.remove(found, old)
+            return 0
+        return errno.EPERM
+
+    def remove(self, found: Arc, path: str) -> None:
+        """A provisional file goes; its handles go on."""
+        draft = found.drafts.pop(path, None)
+        if draft is not None:
+            draft.removed = True
+        found.files.pop(path, None)
+        found.made.pop(path)
+
+    def move(self, found: Arc, old: str, new: str) -> None:
+        """A file has another name."""
         if old in found.files:
             found.files[new] = found.files.pop(old)
         if old in found.drafts:
             found.drafts[new] = found.drafts.pop(old)
             found.drafts[new].path = new
         found.made[new] = found.made.pop(old)
-        return 0
 
     def change(self, arc: str, path: str, how: str) -> int | None:  # noqa: PLR0911 # an answer for each reason
         """unlink(2), rmdir(2), truncate(2) to nothing, chmod(2) or utimensat(2); None: who knows."""
@@ -263,7 +302,25 @@ class Model:
         if how == "cut" and draft is not None:
             draft.hidden = False
             return self.truncate(draft, 0)
-        return errno.EPERM
+        return self.change_own(found, path, how) if self.settles else errno.EPERM
+
+    def change_own(self, found: Arc, path: str, how: str) -> int:
+        """unlink(2), rmdir(2), or truncate(2) to nothing of what is closed, while it is provisional."""
+        if how == "rmdir":
+            if path not in found.own:
+                return errno.EPERM
+            if any(name.startswith(f"{path}/") for name in [*found.files, *found.folders, *found.drafts]):
+                return errno.ENOTEMPTY
+            found.folders.discard(path)
+            found.own.discard(path)
+            return 0
+        if path not in found.made:
+            return errno.EPERM
+        if how == "cut":
+            found.files[path] = b""
+        else:
+            self.remove(found, path)
+        return 0
 
     def hold(self, arc: str, path: str) -> tuple[int, Held | None]:
         """open(O_RDONLY) of what is there, unless it is being written and grows."""

@@ -62,9 +62,10 @@ class Run:
 
     names: Sequence[str]
 
-    def __init__(self, archive: Archive, binding: str, chance: Chance) -> None:
+    def __init__(self, archive: Archive, binding: str, chance: Chance, *, settles: bool = False) -> None:
         self.archive, self.binding, self.chance = archive, binding, chance
-        self.model = Model()
+        self.model = Model(settles=settles)
+        archive.settings.write_text(f"[mount]\nsettle = {3600 if settles else 0}\n", "utf-8")
         self.hands = [Hands(), Hands()]
         self.open: list[Open] = []
         self.count = 0
@@ -193,6 +194,7 @@ class Run:
         """In the end, git has what the mount shows, and finds no fault."""
         self.close_all()
         assert run(UMOUNT, self.mounted.point).returncode == 0
+        self.model.end()
         assert self.in_git().check() == []
 
     def in_git(self) -> Repository:
@@ -201,7 +203,8 @@ class Run:
         head = store.head()
         assert head is not None
         for name, arc in self.model.arcs.items():
-            for path, body in arc.files.items():
+            final = {path: body for path, body in arc.files.items() if not self.model.settles or path not in arc.made}
+            for path, body in final.items():
                 entry = store.find(head.tree, f"{name}/{path}")
                 assert entry is not None, (name, path)
                 assert store.read(entry.oid) == body, (name, path)

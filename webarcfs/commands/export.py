@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import logging
@@ -18,6 +19,9 @@ from typing import Any
 import click
 from rich.console import Console
 
+from webarcfs.archive.commit.commit_additions import commit_additions
+from webarcfs.archive.commit.settle_requests import settle_first
+from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, Exists, Exit, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.commands.place import Place, place_options
@@ -94,6 +98,7 @@ def export(
     if not is_stream and out.is_dir() and form == "cdxj":
         out = out / "index.cdxj"
     logging.basicConfig(level=logging.INFO, format="webarc: %(message)s", stream=sys.stderr)
+    _settle(place.archive)
     with _stopping() as stop, Display(Console(stderr=True)) as progress:
 
         def make(selection: Selection, scratch: Path) -> Summary:
@@ -109,6 +114,16 @@ def export(
         click.echo(f"webarc: left out: {number:,} {reason}", err=True)
     if DAMAGED in found["left_out"]:
         sys.exit(Exit.INCOMPLETE)
+
+
+def _settle(archive: Archive) -> None:
+    """Let the provisional files of mounts settle, and commit them, so that they are exported; say how many."""
+    settled = settle_first(archive)
+    for domain in settled.domains:
+        with contextlib.suppress(WebarcError, OSError):  # the mount commits them as soon as it can
+            commit_additions(archive, domain)
+    for line in settled.lines:
+        click.echo(f"webarc: {line}", err=True)
 
 
 def _made(

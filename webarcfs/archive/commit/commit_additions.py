@@ -10,16 +10,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from webarcfs.archive.commit import journal_replay
+from webarcfs.archive.commit.placement import AdditionTree
 from webarcfs.archive.commit.plan import Plan, Waiting, planned
 from webarcfs.archive.commit.progress import done, marks, moved
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
 from webarcfs.archive.history import sequence
-from webarcfs.archive.journal.log_reader import LogReader, all_logs
+from webarcfs.archive.journal.log_format import LogRecord
+from webarcfs.archive.journal.log_reader import LogReader, all_logs, provisional_logs
 from webarcfs.archive.model.committed import Committed, Cost, Dropped
 from webarcfs.archive.model.errors import Busy
 from webarcfs.archive.system import locks
@@ -55,9 +57,18 @@ def commit_additions(archive: Archive, domain: str, read: Read | None = None) ->
     return replace(committed, cost=replace(committed.cost, seconds=time.monotonic() - begun))
 
 
-def fold_in(archive: Archive, store: Repository, domain: str) -> Committed:
-    """Commit as above for a caller that holds the domain's lock exclusively: a publication, right before its swap."""
+def fold_in(archive: Archive, store: Repository, domain: str, following: str | None = None) -> Committed:
+    """Commit as above for a caller that holds the domain's lock exclusively: a publication, right before its swap.
+
+    `following` is the tree that takes the place of main's. Provisional files of ARCs that it does not have any more are
+    committed, too: their last confirmed state belongs to the state before.
+    """
     logs, waiting = pending(archive, store, domain, {})
+    if following is not None and waiting.head is not None:
+        leaving = tuple(_leaving(archive, domain, AdditionTree(store, following)))
+        if leaving:
+            _log.info("%s: %d additions of pages that are replaced settled before that", domain, len(leaving))
+        waiting = replace(waiting, found=(*waiting.found, *leaving))
     plan = planned(store, waiting)
     with plan.pack.stored():
         _move(store, _moves(store, plan))
@@ -121,6 +132,19 @@ def pending(
         found += [(log, record) for record in left if record.addition.place.domain == domain and record.number > last]
     there = {log.id for log in logs}
     return logs, Waiting(head, tuple(found), {log: so_far[log] for log in so_far if log in there}, known)
+
+
+def _leaving(archive: Archive, domain: str, following: AdditionTree) -> Iterator[tuple[LogReader, LogRecord]]:
+    """Yield the provisional files of ARCs that another tree has in another version, or not at all."""
+    for log in provisional_logs(archive):
+        try:
+            records = log.left(log.more() or [])
+        except FileNotFoundError:
+            continue
+        for record in records:
+            place = record.addition.place
+            if place.domain == domain and not following.has_version(place):
+                yield log, record
 
 
 def _moves(store: Repository, plan: Plan) -> list[RefUpdate]:

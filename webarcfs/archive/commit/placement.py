@@ -29,6 +29,14 @@ class AdditionTree:
         self._documents: dict[str, bytes] = {}
         self._last = "", b""
 
+    def has_version(self, place: ArcVersion) -> bool:
+        """Return whether the tree has this version of an ARC."""
+        try:
+            self._current(place)
+        except Replaced:
+            return False
+        return True
+
     def judge(self, addition: Addition) -> None:
         """Check an addition.
 

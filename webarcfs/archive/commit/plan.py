@@ -48,7 +48,8 @@ def planned(store: Repository, waiting: Waiting) -> Plan:
     plan.upto = {log: number for log, number in waiting.done.items() if number > waiting.marks.get(log, 0)}
     if waiting.found and plan.head is not None:
         for log, record in waiting.found:
-            plan.upto[log.id] = max(record.number, plan.upto.get(log.id, 0))
+            if not log.may_change:
+                plan.upto[log.id] = max(record.number, plan.upto.get(log.id, 0))
         _plan_commits(store, waiting, plan, plan.head)
     plan.marks = {log: plan.pack.add("blob", progress.body(number)) for log, number in plan.upto.items()}
     return plan

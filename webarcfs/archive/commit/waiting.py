@@ -25,7 +25,7 @@ def read_waiting(archive: Archive, *, of_dead: bool = False) -> dict[str, list[W
     waiting: dict[str, list[Waiting]] = {}
     for log in all_logs(archive) + provisional_logs(archive):
         try:
-            if of_dead and _is_held(log.path):
+            if of_dead and is_held(log.path):
                 continue
             records = log.left(log.more() or [])
         except FileNotFoundError:
@@ -58,7 +58,7 @@ def say_waiting(domain: str, number: int) -> str:
     return f"{domain}: {number} additions wait in the journal; the next mount or agent commits them"
 
 
-def _is_held(log: Path) -> bool:
+def is_held(log: Path) -> bool:
     """Return whether the owner of a log lives. Raises FileNotFoundError."""
     fd = os.open(log, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -158,6 +158,11 @@ class Archive:
         return self.root / "lock" / ".sequence"
 
     @property
+    def settle_requests(self) -> Path:
+        """The folder of those who ask mounts to let provisional files settle, while there are any."""
+        return self.root / "lock" / ".settle"
+
+    @property
     def links_lock(self) -> Path:
         """The lock file that lets one process at a time rebuild links.db."""
         return self.root / "lock" / ".links"

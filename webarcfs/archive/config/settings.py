@@ -157,6 +157,9 @@ class MountSettings:
     """`[mount]`."""
 
     commit_interval: float = setting(validators.number(0.05, 3600), 1.0, "Seconds until additions are committed.")
+    settle: float = setting(
+        validators.number(0, 3600), 60.0, "Seconds for which the maker of an addition may change or remove it."
+    )
     strict_schema: bool = setting(validators.boolean, False, "Refuse data nodes that have no schema in xsd/.")
     query_seconds: float = setting(validators.number(0.05, 3600), 10.0, "Seconds for a condition in .query/.")
 

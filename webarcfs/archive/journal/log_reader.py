@@ -80,6 +80,11 @@ class LogReader:
         self.damage.extend(found.damage)
         return [self._whole(record) for record in found.records]
 
+    @property
+    def may_change(self) -> bool:
+        """Whether its files are provisional still: their mount goes on with them."""
+        return self.path.suffix == PROVISIONAL
+
     def left(self, records: list[LogRecord]) -> list[LogRecord]:
         """Return what all `records` of this log come to: of provisional files only the last states."""
         return last_states(records) if self.provisional else records

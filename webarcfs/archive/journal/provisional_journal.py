@@ -69,18 +69,25 @@ class ProvisionalJournal(Journal):
             if body.fd >= 0:
                 os.close(body.fd)
 
-    def settled(self, keys: Iterable[FileKey]) -> None:
-        """Let go of files of one domain that another log has.
+    def remove(self, keys: Iterable[FileKey]) -> None:
+        """Let go of files of one domain, since they were removed, or since another log has them.
 
-        It is not durable: after a crash they settle once more, as the same files.
+        Raises nothing. A power cut or a full disk may bring them back, as any file system does whose folder was not
+        synced; then they settle, as the same files if they had.
         """
-        every = []
+        every: list[Confirming] = []
+        has_files = False
         for place, path in keys:
-            file = self.state((place, path))
-            if file is not None:
+            with self._state:
+                pending = self._states.get((place, path))
+            if pending is not None:
+                file = _file(pending)
+                has_files = has_files or bool(pending.file)
                 every.append(Confirming(Removal(place, path, file.author, file.time)))
         with self._counted(every):
             self._write(every)
+            if has_files:  # their bodies go, which a record that came back would need
+                self._sync([each for each in every if each.error is None])
             for each in every:
                 self._apply(each)
 

@@ -186,6 +186,12 @@ class Exists(WebarcError):
     errno = errno.EEXIST
 
 
+class NotEmpty(WebarcError):
+    """A folder that is to be removed contains something."""
+
+    errno = errno.ENOTEMPTY
+
+
 class Stale(WebarcError):
     """A newer state replaced the one that was read or written."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import MountFailed, UsageError
 from webarcfs.mount.adapters.request_stats import RequestStats
-from webarcfs.mount.writing.service import Additions, Tell
+from webarcfs.mount.lifetime.service import Additions, Tell
 from webarcfs.view.node import NodeKind
 from webarcfs.view.tree.root import Tree
 from webarcfs.view.tree.view import ViewListener

@@ -18,8 +18,8 @@ from typing import Final
 from webarcfs.archive.model.errors import LookAgain, NoAttribute, NotFound, NotSupported, WebarcError
 from webarcfs.archive.model.metadata import CET, format_time
 from webarcfs.mount.writing.draft import DraftFile
+from webarcfs.mount.writing.open_files import Opened
 from webarcfs.mount.writing.schema_draft import SchemaDraft
-from webarcfs.mount.writing.writer import Opened
 from webarcfs.view.caller import author
 from webarcfs.view.node import Folder, Node
 from webarcfs.view.tree.files import StoredFile

@@ -23,11 +23,11 @@ from webarcfs.archive.model.errors import MountFailed
 from webarcfs.archive.system import privileges
 from webarcfs.mount.adapters.binding import AdapterContext, Serve
 from webarcfs.mount.adapters.request_stats import RequestStats
+from webarcfs.mount.lifetime.service import Additions, Tell, show_left
 from webarcfs.mount.options import Options
 from webarcfs.mount.process import mount_log, mountpoint
 from webarcfs.mount.process.farewell import Farewell
 from webarcfs.mount.process.keeper import Watchdog
-from webarcfs.mount.writing.service import Additions, Tell, show_left
 from webarcfs.native import loader
 from webarcfs.view import limits
 from webarcfs.view.node import NodeKind

@@ -1,6 +1,7 @@
 """The names of additions: rules for new names, renames inside an ARC, and permissions (/Ar-1/).
 
-`rename` waits for the journal, so the threads that call it take no requests (workers.py). Locks as in writer.py.
+`rename` waits for the journal, so the threads that call it take no requests (workers.py). Locks as in writer.py. Those
+of provisional files are in provisional_names.py.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from webarcfs.archive.journal.journal import Journal
 from webarcfs.archive.model import name_rules
 from webarcfs.archive.model.addition import ArcVersion, Move
 from webarcfs.archive.model.arc_paths import DATA_XML
-from webarcfs.archive.model.errors import Exists, LookAgain, NotFound, NotPermitted, Replaced
+from webarcfs.archive.model.errors import Exists, LookAgain, NotEmpty, NotFound, NotPermitted, Replaced
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.mount.writing import preconditions
 from webarcfs.mount.writing.committer import Committer
@@ -21,6 +22,7 @@ from webarcfs.mount.writing.document_buffer import whole
 from webarcfs.mount.writing.document_close import DocumentWriter
 from webarcfs.mount.writing.draft import Draft, DraftFile, Drafts
 from webarcfs.mount.writing.preconditions import LockedHead
+from webarcfs.mount.writing.provisional_names import ProvisionalNames
 from webarcfs.view.caller import Caller, author
 from webarcfs.view.node import File, Folder, Node
 from webarcfs.view.state.overlay import PendingFile, is_gone
@@ -37,16 +39,26 @@ ParentAndName = tuple[Node, str]
 
 
 class NewNames:
-    """The names that one mount gives to additions. `drafts` are the files open for writing."""
+    """The names that one mount gives to additions. `drafts` are the files open for writing.
 
-    def __init__(
-        self, view: View, journal: Journal, committer: Committer, documents: DocumentWriter, drafts: Drafts
+    Without `provisional`, closed files are final.
+    """
+
+    def __init__(  # noqa: PLR0917 # the parts of a mount
+        self,
+        view: View,
+        journal: Journal,
+        committer: Committer,
+        documents: DocumentWriter,
+        drafts: Drafts,
+        provisional: ProvisionalNames | None = None,
     ) -> None:
         self._view = view
         self._journal = journal
         self._committer = committer
         self._documents = documents
         self._drafts = drafts
+        self.provisional = provisional
 
     def free(self, folder: Node, name: str) -> tuple[ArcVersion, str]:
         """Return the ARC that a new name in a folder belongs to, and the path in it.
@@ -83,15 +95,45 @@ class NewNames:
         self._check_owner(place, old, caller, node)
         if new == DATA_XML and isinstance(node, File) and not flags:
             self._rewrite(place, old, node, caller)
-        elif has(above, new_name):
-            raise (Exists if flags & NOREPLACE else NotPermitted)(f"{new_name!r} is there")
-        elif not isinstance(node, File):
-            raise node.refusal()
-        else:
+            return [source, target]
+        there = _find(above, new_name)
+        if there is not None and flags & NOREPLACE:
+            raise Exists(f"{new_name!r} is there")
+        if not isinstance(node, File):
+            raise NotPermitted(f"{new_name!r} is there") if there is not None else node.refusal()
+        if there is None:
             name_rules.check(above.inner, new_name)
             name_rules.check_file(new_name)
+        if self.provisional is not None:
+            self.provisional.rename(place, (old, node), (new, there), caller)
+        elif there is not None:
+            raise NotPermitted(f"{new_name!r} is there")
+        else:
             self._move(place, old, new, (source, caller))
         return [source, target]
+
+    def unlink(self, folder: Node, name: str, caller: Caller) -> None:
+        """Remove one's own provisional file. Raises the refusal of any other node."""
+        node = lookup(folder, name)
+        place = folder.place if isinstance(folder, StoredFolder) else None
+        if place is None or self.provisional is None or not isinstance(node, StoredFile | DraftFile):
+            raise node.refusal()
+        assert isinstance(folder, StoredFolder)
+        self.provisional.remove(place, (_join(folder.inner, name), node), caller)
+
+    def rmdir(self, folder: Node, name: str, caller: Caller) -> None:
+        """Remove one's own empty folder. Raises NotEmpty, and the refusal of any other node."""
+        node = lookup(folder, name)
+        place = folder.place if isinstance(folder, StoredFolder) else None
+        if place is None or self.provisional is None or not isinstance(node, StoredFolder):
+            raise node.refusal()
+        overlay = self._view.overlay
+        if overlay.makers.folder_maker(place, node.inner) != caller.uid or node.place != place:
+            raise node.refusal()
+        if next(node.names(), None) is not None:
+            raise NotEmpty(f"{node.inner} is not empty")
+        if not overlay.remove_folder(place, node.inner):
+            raise node.refusal()
 
     def may_change(self, node: Node, caller: Caller) -> None:
         """Allow setting mode, owner and times of a node, without effect. Raises its refusal, and Stale."""
@@ -125,16 +167,20 @@ class NewNames:
     def _rewrite(self, place: ArcVersion, old: str, file: File, caller: Caller) -> None:
         """Turn the file `old` into data.xml."""
         draft = file.draft if isinstance(file, DraftFile) else self._drafts.get((place, old))
-        # No close may confirm it meanwhile: the removed file would come back from git.
-        with draft.lock if draft is not None else nullcontext():
+        # No close may confirm it meanwhile: the removed file would come back from git. Nor may it settle.
+        held = self.provisional.held(place, (old, file), caller) if self.provisional is not None else nullcontext()
+        with held, draft.lock if draft is not None else nullcontext():
             new = whole(file)
             confirmed = not isinstance(file, DraftFile) or bool(file.draft.blob)
-            self._documents.rewrite(place, new, caller.uid, old if confirmed else "")
+            source = old if confirmed and self.provisional is None else ""
+            self._documents.rewrite(place, new, caller.uid, source)
             if draft is not None and self._drafts.get((place, old)) is draft:
                 del self._drafts[place, old]
                 draft.dirty, draft.gone = False, True  # open handles have nothing left to confirm
-                if not confirmed:
-                    self._view.overlay.removed(place, old)
+            if self.provisional is not None:
+                self.provisional.forget(place, old)
+            elif draft is not None and not confirmed:
+                self._view.overlay.removed(place, old)
 
     def _move(self, place: ArcVersion, old: str, new: str, who: tuple[ParentAndName, Caller]) -> None:
         draft = self._drafts.get((place, old))
@@ -180,11 +226,15 @@ def lookup(folder: Node, name: str) -> Node:
 
 def has(folder: Node, name: str) -> bool:
     """Return whether a name exists."""
+    return _find(folder, name) is not None
+
+
+def _find(folder: Node, name: str) -> Node | None:
+    """Return the node of a name, or None."""
     try:
-        lookup(folder, name)
+        return lookup(folder, name)
     except NotFound:
-        return False
-    return True
+        return None
 
 
 def _join(folder: str, name: str) -> str:

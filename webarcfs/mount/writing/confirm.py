@@ -42,6 +42,8 @@ class Confirmable:
     """An addition to be confirmed. One thread calls its methods, in their order, while it holds `locks`."""
 
     place: ArcVersion
+    #: Whether it is provisional: it goes into the journal of such files, and git has to wait.
+    provisional: bool = False
 
     @property
     def key(self) -> Hashable:
@@ -72,8 +74,9 @@ class Confirmable:
 class NewFile(Confirmable):
     """The unconfirmed content of a draft."""
 
-    def __init__(self, draft: Draft, view: View) -> None:
+    def __init__(self, draft: Draft, view: View, *, provisional: bool = False) -> None:
         self.place = draft.place
+        self.provisional = provisional
         self._draft = draft
         self._overlay = view.overlay
         self._blob, self._body = "", StoredBody(0, b"")
@@ -90,6 +93,8 @@ class NewFile(Confirmable):
 
     def prepare(self) -> bool:
         """Compute the blob id. Raises the error of a failed write."""
+        if self._draft.removed:
+            self._draft.dirty = False
         if self._draft.dirty:
             self._blob, self._body = self._draft.body()
         return self._draft.dirty
@@ -139,9 +144,10 @@ class _Attempt:
 class Confirmer:
     """Confirms the additions of one mount."""
 
-    def __init__(self, view: View, journal: Journal, committer: Committer) -> None:
+    def __init__(self, view: View, journal: Journal, committer: Committer, provisional: Journal | None = None) -> None:
         self._view = view
         self._journal = journal
+        self._provisional = provisional
         self._committer = committer
 
     def confirm(self, additions: Sequence[Confirmable]) -> list[Outcome]:
@@ -184,7 +190,7 @@ class Confirmer:
         except BaseException as error:
             for each in attempts:
                 each.fail(error)
-        self._committer.added(domain, sum(each.outcome is True for each in attempts))
+        self._committer.added(domain, sum(each.outcome is True and not each.addition.provisional for each in attempts))
 
     def _put(self, attempts: Sequence[_Attempt], main: LockedHead) -> None:
         """Write the additions to the journal and the overlay. Under the domain's lock."""
@@ -193,8 +199,14 @@ class Confirmer:
                 each.wanted = each.addition.judged(main)
             except BaseException as error:
                 each.fail(error)
-        going = [each for each in attempts if not each.ended]
-        found = self._journal.confirm_all([each.wanted for each in going if each.wanted is not None])
+        for journal, provisional in ((self._journal, False), (self._provisional, True)):
+            going = [each for each in attempts if not each.ended and each.addition.provisional is provisional]
+            if going and journal is not None:
+                self._put_into(journal, going)
+
+    @staticmethod
+    def _put_into(journal: Journal, going: Sequence[_Attempt]) -> None:
+        found = journal.confirm_all([each.wanted for each in going if each.wanted is not None])
         for each, ticket in zip(going, found, strict=True):
             if isinstance(ticket, BaseException):
                 each.fail(ticket)

@@ -17,7 +17,7 @@ import errno
 import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from webarcfs.archive.journal.journal import StoredBody
@@ -27,7 +27,8 @@ from webarcfs.archive.model.errors import LookAgain, NotSupported, Replaced
 from webarcfs.archive.system.fsync import write_all_at
 from webarcfs.view.content import Content
 from webarcfs.view.node import Attrs, File, number
-from webarcfs.view.state.ownership import Ownership
+from webarcfs.view.state.ownership import OPEN, Ownership
+from webarcfs.view.tree.files import provisional_xattrs
 
 _PIECE = 1 << 20
 _numbers = itertools.count(1)
@@ -47,6 +48,8 @@ class Draft:
         self.maker = maker
         self.mtime = mtime
         self.number = next(_numbers)
+        #: Its st_ino: that of the version that its maker opened again; programs compare it (vim). 0: one of its own.
+        self.ino = 0
         self.lock = threading.RLock()
         self.handles = 1
         #: Whether it differs from what was last confirmed; also True for a new, empty file.
@@ -58,6 +61,10 @@ class Draft:
         self.blobs: set[str] = set()
         #: Whether it was renamed onto data.xml, and is no longer a file.
         self.gone = False
+        #: Whether it is provisional when it is closed, and not final.
+        self.provisional = False
+        #: Whether its maker removed it: its handles go on, and nothing of it is kept.
+        self.removed = False
         #: Whether its name means the draft, and not the version confirmed last: from the start until the close of all
         #: its handles, as far as a close can tell, and again when one of them is used after that (dup, mmap).
         self.shown = True
@@ -71,6 +78,21 @@ class Draft:
         self._lent = False
         self._size = 0
         self._fault: OSError | None = None
+
+    def take_over(self, blob: str, body: StoredBody) -> None:
+        """Begin with the bytes of the version that was confirmed last, whose name it does not have yet."""
+        if body.data is not None:
+            write_all_at(self._fd, body.data, 0)
+        else:
+            os.dup2(body.fd, self._fd, inheritable=False)
+            self._lent = True
+        self.blob, self.blob_size, self.blobs = blob, body.size, {blob}
+        self.dirty = self.shown = False
+
+    @property
+    def has_name(self) -> bool:
+        """Whether it is a file of the ARC still."""
+        return not (self.gone or self.removed)
 
     @property
     def size(self) -> int:
@@ -97,7 +119,7 @@ class Draft:
         with self.lock:
             if size != self.size:
                 self._check_room(size, LARGE_HOLE)
-                self._change()
+                self._change(keep=size)
                 os.ftruncate(self._fd, size)
             if size == 0:
                 self._fault = None
@@ -174,16 +196,17 @@ class Draft:
             if more > disk.f_bavail * disk.f_frsize:
                 raise OSError(errno.ENOSPC, "the file would need more than the room on the journal's disk")
 
-    def _change(self) -> None:
+    def _change(self, keep: int | None = None) -> None:
+        """Prepare for a change; with `keep`, only so many bytes are needed."""
         self._check_there()
         self.dirty, self.failed = True, False
         if self._lent:  # the journal has this file now: continue with a copy
-            self._copy()
+            self._copy(self.size if keep is None else min(keep, self.size))
 
-    def _copy(self) -> None:
+    def _copy(self, size: int) -> None:
         copy = self._new_file()
         try:
-            at, size = 0, self.size
+            at = 0
             while at < size:
                 at += os.copy_file_range(self._fd, copy, size - at, at, at)
             os.dup2(copy, self._fd, inheritable=False)
@@ -208,7 +231,12 @@ class DraftFile(File):
         return number("draft", str(os.getpid()), str(self.draft.number))
 
     def attrs(self) -> Attrs:
-        return Attrs(self.kind, self.draft.size, self.draft.mtime, self.ino, 1, self.draft.maker.uid, True)
+        return Attrs(
+            self.kind, self.draft.size, self.draft.mtime, self.draft.ino or self.ino, 1, self.draft.maker.uid, True
+        )
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        return provisional_xattrs(OPEN if self.draft.provisional and self.draft.has_name else None)
 
     def open(self) -> Content:
         self.draft.hold()

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.journal.provisional_journal import ProvisionalJournal
 from webarcfs.archive.model import name_rules
 from webarcfs.archive.model.addition import ArcVersion
 from webarcfs.archive.model.errors import Exists, Stale, WebarcError
@@ -24,12 +23,14 @@ from webarcfs.mount.writing.committer import Committer, Done
 from webarcfs.mount.writing.confirm import Confirmable, Confirmer, NewFile, Outcome
 from webarcfs.mount.writing.document_buffer import DocumentBuffer, whole
 from webarcfs.mount.writing.document_close import BufferClose, DocumentWriter
-from webarcfs.mount.writing.draft import Draft, DraftFile, Drafts
+from webarcfs.mount.writing.draft import Draft, DraftFile
+from webarcfs.mount.writing.open_files import LITTLE, Opened, OpenFiles
+from webarcfs.mount.writing.provisional_names import ProvisionalNames
 from webarcfs.mount.writing.schema_draft import SchemaDraft
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Folder, Node
 from webarcfs.view.state.domain_states import DomainState
-from webarcfs.view.state.ownership import GRACE, Ownership
+from webarcfs.view.state.ownership import Ownership
 from webarcfs.view.tree.files import StoredFile
 from webarcfs.view.tree.folders import StoredFolder
 from webarcfs.view.tree.root import current_folder
@@ -38,27 +39,8 @@ from webarcfs.view.tree.view import View
 
 #: Folders of one state that are remembered.
 _NEAR = 1_000
-#: Files up to this size, in bytes, are released on the request's thread.
-LITTLE = 1 << 20
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Opened:
-    """A handle for writing. `direct`: the kernel may not cache its pages. `append`: writes ignore the offset.
-
-    Each is distinct, even if two belong to the same file.
-    """
-
-    draft: Draft | DocumentBuffer
-    direct: bool = False
-    append: bool = False
-
-    @property
-    def is_dear(self) -> bool:
-        """Whether confirming it may take long, and no other close should wait for it."""
-        return isinstance(self.draft, SchemaDraft) or self.draft.size > LITTLE
 
 
 class Writer:
@@ -67,24 +49,27 @@ class Writer:
     `tell` makes the kernel drop a name in a folder, and the folder's listing.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 # the parts of a mount
         self,
         view: View,
         journal: Journal,
         committer: Committer,
         schemas: Schemas,
         tell: Callable[[Folder, str], None] | None = None,
+        provisional: ProvisionalJournal | None = None,
     ) -> None:
         self._view = view
         self._journal = journal
         self._committer = committer
-        self._confirmer = Confirmer(view, journal, committer)
-        self._documents = DocumentWriter(view, self._confirmer, schemas)
+        self._provisional = provisional
+        self.confirmer = Confirmer(view, journal, committer, provisional)
+        self._documents = DocumentWriter(view, self.confirmer, schemas)
         self._schemas = schemas
-        self._drafts: Drafts = {}
-        #: Files made by mknod(2): a handle that keeps each open for its maker, and the time (monotonic).
-        self._made: dict[Draft, tuple[Opened, float]] = {}
-        self.names = NewNames(view, journal, committer, self._documents, self._drafts)
+        self.files = OpenFiles(view.overlay, provisional)
+        names = (
+            ProvisionalNames(view, provisional, self.confirmer, self.files.drafts) if provisional is not None else None
+        )
+        self.names = NewNames(view, journal, committer, self._documents, self.files.drafts, names)
         #: Makes the kernel look up a name of a folder again.
         self.tell = tell or _tell_nobody
         self._near: tuple[DomainState | None, dict[str, Node]] = (None, {})
@@ -97,35 +82,32 @@ class Writer:
         place, path = self.names.free(folder, name)
         name_rules.check_file(name)
         draft = Draft(place, path, maker, folder.attrs().mtime, self._journal.draft)
+        draft.provisional = self._provisional is not None
         node = DraftFile(draft)
         if not self._view.overlay.reserve(place, path, node, maker):
             draft.let_go()
             raise Exists(f"{name!r} is there")
-        self._drafts[place, path] = draft
+        self.files.drafts[place, path] = draft
         return _in_use(Opened(draft)), node
 
     def make(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
-        """Make a new file without opening it (mknod(2)): for a while its maker may open it to write; then `confirm`.
+        """Make a new file without opening it (mknod(2)), which its maker may open to write; then `confirm`.
 
         Raises the errors of `create`, and the refusal of `.schemas/`, where an empty file is never a schema.
         """
         if isinstance(folder, SchemaFolder):
             raise Exists(f"{name!r} is there") if has(folder, name) else folder.refusal()
         opened, node = self.create(folder, name, caller)
-        self._keep_open(node.draft)
+        if self._provisional is None:
+            self.release_kept()
+            self.files.keep(node.draft)
         self.closing(opened)
         return opened, node
 
-    def _keep_open(self, draft: Draft) -> None:
-        now = time.monotonic()
-        for other, (kept, since) in list(self._made.items()):
-            if since + GRACE < now and other in self._made:
-                del self._made[other]
-                self.release(kept)
-        draft.hold()
-        with draft.lock:
-            draft.handles += 1
-        self._made[draft] = Opened(draft), now
+    def release_kept(self) -> None:
+        """Release files that are kept open for a process that did not come."""
+        for opened in self.files.kept_for_nothing():
+            self.release(opened)
 
     def _create_schema(self, folder: SchemaFolder, name: str, maker: Ownership) -> tuple[Opened, DraftFile]:
         draft = SchemaDraft(folder, name, maker, self._journal.draft)
@@ -138,7 +120,7 @@ class Writer:
         return Opened(draft), node
 
     def open(self, node: Node, flags: int, caller: Caller) -> Opened:
-        """Open a node for writing: the caller's own draft (see `open_draft`), or data.xml.
+        """Open a node for writing: the caller's own draft (see `files.open_draft`), or data.xml.
 
         Raises the node's refusal, and Stale for a file that was renamed since.
         """
@@ -157,8 +139,9 @@ class Writer:
         draft.hold()
         with draft.lock:
             draft.handles += 1
-        if draft in self._made:
-            self.release(self._made.pop(draft)[0])
+        kept = self.files.kept(draft)
+        if kept is not None:
+            self.release(kept)
         opened = Opened(draft)
         try:
             if flags & os.O_TRUNC:
@@ -167,38 +150,6 @@ class Writer:
             self.release(opened)
             raise
         return _in_use(opened)
-
-    def open_draft(self, node: Node, caller: Caller) -> DraftFile | None:
-        """Return the draft of a version that its maker still has open, and show it under its name again; or None."""
-        draft = self._draft_of(node)
-        if draft is None or draft.maker.uid != caller.uid:
-            return None
-        with draft.lock:
-            self._show(draft)
-        return DraftFile(draft)
-
-    def is_open(self, node: Node) -> bool:
-        """Return whether a version belongs to a file that is still open: its name may mean the draft again."""
-        return bool(self._drafts) and self._draft_of(node) is not None
-
-    def _draft_of(self, node: Node) -> Draft | None:
-        if not isinstance(node, StoredFile) or node.place is None:
-            return None
-        return self._drafts.get((node.place, node.inner))
-
-    def _show(self, draft: Draft) -> None:
-        """Make the name of a draft mean the draft, and not the version confirmed last. Under its lock."""
-        if not draft.shown and draft.blob and not draft.gone:
-            self._view.overlay.shown(draft.place, draft.path, DraftFile(draft))
-            draft.shown = True
-
-    def _hide(self, draft: Draft) -> bool:
-        """Make the name of a draft mean the version confirmed last; return whether that changed. Under its lock."""
-        if not draft.shown or not draft.blob or draft.gone:
-            return False
-        self._view.overlay.closed(draft.place, draft.path, DraftFile(draft))
-        draft.shown = False
-        return True
 
     def write(self, opened: Opened, data: bytes, offset: int | None, *, mapped: bool = False) -> int:
         """Write at `offset`, or at the end. Raises Stale as soon as the ARC is known to be replaced.
@@ -227,6 +178,14 @@ class Writer:
             self._use(opened)
             opened.draft.truncate(size)
 
+    def cut(self, draft: Draft, size: int) -> Opened | None:
+        """Change an open file's length by its name (truncate(2)).
+
+        Return our own handle of it, for the caller to release: no handle of a process may be there to confirm it.
+        """
+        draft.truncate(size)
+        return self.files.kept(draft)
+
     def allocate(self, opened: Opened, mode: int, offset: int, length: int) -> None:
         """Reserve space for a file (fallocate(2)). Raises OSError, Stale, NotSupported."""
         with opened.draft.lock:
@@ -238,7 +197,7 @@ class Writer:
         if isinstance(opened.draft, Draft):
             if not mapped:
                 _in_use(opened)
-            self._show(opened.draft)
+            self.files.show(opened.draft)
 
     def closing(self, opened: Opened) -> None:
         """Mark a handle as closed: unless it was copied, it is no longer used. `confirm` follows."""
@@ -265,12 +224,16 @@ class Writer:
         if isinstance(drafts[0], SchemaDraft):
             yield self._confirm_schema(drafts[0])
             return
-        outcomes = self._confirmer.confirm([self._confirming(draft) for draft in drafts])
+        outcomes = self.confirmer.confirm([self._confirming(draft) for draft in drafts])
         for draft, outcome in zip(drafts, outcomes, strict=True):
             yield self._confirmed(draft, outcome)
 
     def _confirming(self, draft: Draft | DocumentBuffer) -> Confirmable:
-        return BufferClose(self._documents, draft) if isinstance(draft, DocumentBuffer) else NewFile(draft, self._view)
+        return (
+            BufferClose(self._documents, draft)
+            if isinstance(draft, DocumentBuffer)
+            else NewFile(draft, self._view, provisional=self._provisional is not None)
+        )
 
     def _confirmed(self, draft: Draft | DocumentBuffer, outcome: Outcome) -> BaseException | None:
         """Notify the kernel of the outcome. A file without a used handle becomes a version."""
@@ -283,7 +246,7 @@ class Writer:
                 self._view.overlay.removed(draft.place, draft.path)
         if isinstance(draft, Draft):
             with draft.lock:
-                closed = not draft.dirty and not draft.in_use and self._hide(draft)
+                closed = not draft.dirty and not draft.in_use and self.files.hide(draft)
         elif outcome is True:
             closed = True
         # Also after a refusal: the kernel caches a file, or the written size of data.xml.
@@ -322,13 +285,8 @@ class Writer:
             if last and isinstance(draft, SchemaDraft):
                 draft.hide()
                 self.tell(draft.folder, draft.path)
-            elif last and isinstance(draft, Draft) and self._drafts.get((draft.place, draft.path), draft) is draft:
-                with draft.lock:
-                    hidden = self._hide(draft)
-                    self._drafts.pop((draft.place, draft.path), None)  # `draft` itself, not a successor
-                self._view.overlay.makers.closed(draft.place, draft.path)
-                if hidden:
-                    self._tell(draft.place, draft.path)
+            elif last and isinstance(draft, Draft) and self.files.closed(draft):
+                self._tell(draft.place, draft.path)
             draft.let_go()
 
     def sync_folder(self, folder: Node, done: Done) -> None:
@@ -342,7 +300,7 @@ class Writer:
     def finish(self) -> None:
         """Confirm the files that were never closed: no process can write any more."""
         self.tell = _tell_nobody  # the kernel's session may have ended, and its descriptor may be another file's
-        for draft in list(self._drafts.values()):
+        for draft in list(self.files.drafts.values()):
             draft.handles = 1
             try:
                 self.release(Opened(draft))

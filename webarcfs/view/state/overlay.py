@@ -93,9 +93,13 @@ class Overlay:
         """Whether the mount accepts additions."""
         return self._journal is not None and not self._read_only
 
-    def begin(self, journal: PendingBodies, *, read_only: bool = False) -> None:
-        """Accept additions from now on, unless `read_only`; `journal` has the bodies of pending ones."""
+    def begin(self, journal: PendingBodies, settle: float = 0.0, *, read_only: bool = False) -> None:
+        """Accept additions from now on, unless `read_only`; `journal` has the bodies of pending ones.
+
+        Closed files are provisional for `settle` seconds.
+        """
         self._journal, self._read_only = journal, read_only
+        self.makers.settle = settle
 
     # -- queries of nodes --------------------------------------------------------------------------------------------
 
@@ -192,6 +196,48 @@ class Overlay:
             if before is not None and not before.blob:  # git still has the file that was renamed before
                 self._folders.setdefault(place, {}).setdefault(folder, {})[name] = Entry(name, "", False)
             self.makers.removed(place, path)
+
+    def settled(self, place: ArcVersion, path: str, number: Number) -> None:
+        """Note that a provisional file has settled: it is to be committed, and has this number."""
+        with self._lock:
+            pending = self._pending.get(place.domain, {}).get((place, path))
+            if pending is not None:
+                pending.number = number
+            self.makers.removed(place, path)
+
+    def withdrawn(self, place: ArcVersion, path: str) -> None:
+        """Remove a provisional file, which no state has."""
+        with self._lock:
+            self._take_out(place, path)
+            self._remove(place, path)
+            self.makers.removed(place, path)
+
+    def replaced(self, place: ArcVersion, old: str, new: str) -> None:
+        """Rename a provisional file to a name that is free, or another provisional file's."""
+        (folder, name), (new_folder, new_name) = _split(old), _split(new)
+        with self._lock:
+            self._take_out(place, new)
+            item = self._folders.get(place, {}).get(folder, {}).get(name)
+            self._remove(place, old)
+            pending = self._pending.get(place.domain, {}).pop((place, old), None)
+            if pending is not None:
+                self._pending[place.domain][place, new] = pending
+            if isinstance(item, Entry):
+                item = Entry(new_name, item.oid, False)
+            if item is not None:
+                self._folders.setdefault(place, {}).setdefault(new_folder, {})[new_name] = item
+            self.makers.renamed(place, old, new)
+
+    def remove_folder(self, place: ArcVersion, path: str) -> bool:
+        """Remove a folder that only this mount has; return False if it is none, or not empty."""
+        with self._lock:
+            item = self._item(place, path)
+            inside = self._folders.get(place, {}).get(path, {})
+            if not isinstance(item, Entry) or not item.is_tree or any(not is_gone(each) for each in inside.values()):
+                return False
+            self._remove(place, path)
+            self.makers.folder_removed(place, path)
+            return True
 
     def renamed(self, place: ArcVersion, old: str, new: str) -> None:
         """Rename a file that is being written, and was never confirmed."""
@@ -317,6 +363,13 @@ class Overlay:
             folders.pop(folder, None)
         if not folders:
             self._folders.pop(place, None)
+
+    def _take_out(self, place: ArcVersion, path: str) -> None:
+        """Forget what was confirmed of a name. Who has looked it up looks again."""
+        pending = self._pending.get(place.domain, {}).pop((place, path), None)
+        if pending is not None:
+            self._supersede(pending)
+            self._let_go(pending)
 
     def _supersede(self, pending: PendingFile) -> None:
         """Remember a blob before it is removed: readers hold no lock, and must find it either way."""

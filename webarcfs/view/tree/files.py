@@ -10,14 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.addition import ArcVersion
-from webarcfs.archive.model.metadata import CommitTag, MetaData
+from webarcfs.archive.model.metadata import CommitTag, MetaData, format_time, from_epoch
 from webarcfs.view.content import Content
 from webarcfs.view.node import Attrs, File, number, remember
 from webarcfs.view.state.domain_reader import DomainReader
+
+#: The extended attribute of a provisional addition.
+SETTLES: Final = "user.webarc.settles"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,8 @@ class StoredFile(File):
         made = self.state.reader.overlay.makers.of(self.place, self.inner)
         if made is None:
             return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, None, self.is_document)
-        # While it is open, its maker may open it again: the kernel checks the mode before its request.
-        writable = made.is_open or self.is_document
+        # The kernel checks the mode before it asks whether the maker may open it again.
+        writable = made.is_writable or self.is_document
         return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, made.uid, writable)
 
     @property
@@ -111,10 +114,21 @@ class StoredFile(File):
             return remember(self, "_stored_size", self.state.reader.size(self.version.blob))
 
     def xattrs(self) -> Mapping[str, bytes]:
-        return metadata_xattrs(self.state.reader.described(self.document) if self.document is not None else None)
+        if self.document is not None:
+            return metadata_xattrs(self.state.reader.described(self.document))
+        makers = self.state.reader.overlay.makers
+        return provisional_xattrs(makers.settles(self.place, self.inner)) if self.place is not None else {}
 
     def open(self) -> Content:
         return self.state.reader.open(self.version.blob, self._size)
+
+
+def provisional_xattrs(settles: int | str | None) -> dict[str, bytes]:
+    """Return the extended attributes of an addition. `settles` is in seconds since 1970, or a word; None if final."""
+    if settles is None:
+        return {}
+    when = settles if isinstance(settles, str) else format_time(from_epoch(settles))
+    return {SETTLES: when.encode("ascii")}
 
 
 def metadata_xattrs(meta: MetaData | None) -> dict[str, bytes]:

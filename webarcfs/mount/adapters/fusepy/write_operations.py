@@ -15,9 +15,10 @@ from typing import Any
 from webarcfs.archive.model.errors import NotSupported, WebarcError
 from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.fusepy.operations import Handle, Operations, caller
+from webarcfs.mount.lifetime.service import Additions
 from webarcfs.mount.writing.draft import DraftFile
-from webarcfs.mount.writing.service import Additions
-from webarcfs.mount.writing.writer import Opened, Writer
+from webarcfs.mount.writing.open_files import Opened
+from webarcfs.mount.writing.writer import Writer
 from webarcfs.view.node import Node
 
 #: Flags by which libfuse creates a file for mknod(2); the kernel never sends exactly these.
@@ -82,11 +83,21 @@ class WritingOperations(Operations):
         node = self._draft(self._tree.find(path))
         if not isinstance(node, DraftFile):
             raise node.refusal()
-        node.draft.truncate(length)
+        kept = self._writer.cut(node.draft, length)
+        if kept is not None:
+            self._writer.release(kept)
+
+    def unlink(self, path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        self._writer.names.unlink(self._tree.find(folder), name, caller())
+
+    def rmdir(self, path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        self._writer.names.rmdir(self._tree.find(folder), name, caller())
 
     def _draft(self, node: Node) -> Node:
         """Return the draft of a version whose maker has it open for writing; else the node itself."""
-        return self._writer.open_draft(node, caller()) or node
+        return self._writer.files.open_draft(node, caller()) or node
 
     def setxattr(self, path: str, name: str, *_: Any) -> None:
         node = self._tree.find(path)

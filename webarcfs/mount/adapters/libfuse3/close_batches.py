@@ -13,7 +13,8 @@ import threading
 from collections.abc import Callable
 
 from webarcfs.mount.adapters.libfuse3.workers import Answer, DeferredReply, Workers
-from webarcfs.mount.writing.writer import Opened, Writer
+from webarcfs.mount.writing.open_files import Opened
+from webarcfs.mount.writing.writer import Writer
 
 #: Largest batch: the bodies are in memory, none larger than a journal's record holds.
 MOST = 64

@@ -38,7 +38,9 @@ from webarcfs.view.tree.root import Table, Tree
 from webarcfs.view.tree.symlink import Symlink
 
 #: Operations whose first argument is the caller.
-CALLED = frozenset(("create", "getxattr", "listxattr", "mkdir", "mknod", "open", "rename", "setattr"))
+CALLED = frozenset(
+    ("create", "getxattr", "listxattr", "mkdir", "mknod", "open", "rename", "rmdir", "setattr", "unlink")
+)
 
 #: The answer to open where no handle is needed: the inode identifies the version.
 _OPENED = protocol.opened(0, protocol.KEEP_CACHE | protocol.NOFLUSH)
@@ -227,11 +229,11 @@ class Operations:
     def removexattr(self, inode: int, _name: bytes) -> bytes:
         raise self._inodes.node(inode).refusal()
 
-    def unlink(self, parent: int, name: bytes) -> bytes:
+    def unlink(self, _caller: Caller, parent: int, name: bytes) -> bytes | int | DeferredReply:
         raise Tree.child(self._known(parent, name), os.fsdecode(name)).refusal()
 
-    def rmdir(self, parent: int, name: bytes) -> bytes:
-        return self.unlink(parent, name)
+    def rmdir(self, _caller: Caller, parent: int, name: bytes) -> bytes | int | DeferredReply:
+        raise Tree.child(self._known(parent, name), os.fsdecode(name)).refusal()
 
     def create(self, _caller: Caller, parent: int, name: bytes, _mode: int, _fi: Any) -> bytes:
         return self._refuse_new(parent, name)

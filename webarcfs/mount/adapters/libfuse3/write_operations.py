@@ -9,12 +9,13 @@ version, and asks.
 # ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md specifies their answers
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-from webarcfs.archive.model.errors import LookAgain, NotSupported, WebarcError
+from webarcfs.archive.model.errors import LookAgain, NotSupported, Stale, WebarcError
 from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.libfuse3 import library
 from webarcfs.mount.adapters.libfuse3.close_batches import CloseBatcher
@@ -23,10 +24,11 @@ from webarcfs.mount.adapters.libfuse3.refused_requests import Subject
 from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
 from webarcfs.mount.kernel import protocol
 from webarcfs.mount.kernel.inode_table import Inodes
+from webarcfs.mount.lifetime.service import Additions
 from webarcfs.mount.writing.addition_names import ParentAndName
 from webarcfs.mount.writing.draft import DraftFile
-from webarcfs.mount.writing.service import Additions
-from webarcfs.mount.writing.writer import Opened, Writer
+from webarcfs.mount.writing.open_files import Opened
+from webarcfs.mount.writing.writer import Writer
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Folder, Node
 from webarcfs.view.tree.root import Tree
@@ -122,13 +124,33 @@ class WritingOperations(Operations):
             if opened is not None:
                 self._writer.truncate(opened, size)
             elif isinstance(node, DraftFile):
-                node.draft.truncate(size)
+                with self._revived(node, caller):
+                    self._cut(node, size)
             else:
                 self._look_again(node, caller)
                 raise node.refusal()
         elif opened is None:
             self._writer.names.may_change(node, caller)
         return self.getattr(inode, fi)
+
+    def _cut(self, node: DraftFile, size: int) -> None:
+        writer = self._writer
+        opened = writer.cut(node.draft, size)
+        if opened is not None:
+            self._workers.release(lambda: writer.release(opened))
+
+    def unlink(self, caller: Caller, parent: int, name: bytes) -> DeferredReply:
+        folder, text, writer = self._known(parent, name), os.fsdecode(name), self._writer
+
+        def work() -> Callable[[], None]:
+            writer.names.unlink(folder, text, caller)
+            return _do_nothing
+
+        return self._workers.rename(work)
+
+    def rmdir(self, caller: Caller, parent: int, name: bytes) -> bytes | int:
+        self._writer.names.rmdir(self._known(parent, name), os.fsdecode(name), caller)
+        return 0
 
     def setxattr(self, inode: int, name: bytes, *_: Any) -> bytes:
         node = self._inodes.node(inode)
@@ -159,8 +181,10 @@ class WritingOperations(Operations):
         node = self._inodes.node(inode)
         if flags & os.O_ACCMODE == os.O_RDONLY:
             raise node.refusal()
-        self._look_again(node, caller)
-        opened = self._writer.open(node, flags, caller)
+        if not isinstance(node, DraftFile):
+            self._look_again(node, caller)
+        with self._revived(node, caller):
+            opened = self._writer.open(node, flags, caller)
         return protocol.opened(self._keep(opened), protocol.DIRECT_IO if opened.direct else protocol.KEEP_CACHE)
 
     def _look_again(self, node: Node, caller: Caller) -> None:
@@ -168,13 +192,22 @@ class WritingOperations(Operations):
 
         The kernel thus writes to one inode of a file, so that all handles share one size and one page cache.
         """
-        if self._writer.open_draft(node, caller) is not None:
+        if self._writer.files.open_draft(node, caller) is not None:
             raise LookAgain("the file is still open; its name means what is being written")
+
+    @contextlib.contextmanager
+    def _revived(self, node: Node, caller: Caller) -> Iterator[None]:
+        """Let the kernel find a draft if this one was closed just now: it looks a name up once, and not twice."""
+        try:
+            yield
+        except Stale:
+            self._writer.files.open_draft(node, caller)
+            raise
 
     def _entry(self, node: Node, parent: int, name: str, valid: int = protocol.ALWAYS) -> bytes:
         # Its maker may write again before the kernel has dropped the name.
         writer = self._additions.writer
-        return super()._entry(node, parent, name, 0 if writer is not None and writer.is_open(node) else valid)
+        return super()._entry(node, parent, name, 0 if writer is not None and writer.files.is_open(node) else valid)
 
     def open_undone(self, reply: bytes) -> None:
         """Undo an answer that the kernel rejected."""
@@ -236,3 +269,7 @@ class WritingOperations(Operations):
         if not writer.release_at_once(opened):
             self._workers.release(lambda: writer.release(opened))
         return True
+
+
+def _do_nothing() -> None:
+    """Do nothing after an answer: the kernel has dropped the name itself."""

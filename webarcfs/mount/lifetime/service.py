@@ -18,7 +18,10 @@ from webarcfs.archive.commit import commit_additions
 from webarcfs.archive.config import settings_file
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.journal.journal import Journal
+from webarcfs.archive.journal.name_claims import Claims
+from webarcfs.archive.journal.provisional_journal import ProvisionalJournal
 from webarcfs.archive.model.errors import ReadOnly, WebarcError
+from webarcfs.mount.lifetime.settling import Settler
 from webarcfs.mount.writing.committer import Committer
 from webarcfs.mount.writing.writer import Writer
 from webarcfs.view.node import Folder
@@ -49,6 +52,8 @@ class Additions:
         self._settings = settings_file.load(view.archive.settings)[0].mount
         self._lock = threading.Lock()
         self._journal: Journal | None = None
+        self._provisional: ProvisionalJournal | None = None
+        self._settler: Settler | None = None
         self._committer: Committer | None = None
         self._tell: Tell | None = None
         self._waits_for_room = False
@@ -90,9 +95,15 @@ class Additions:
             threading.Thread(target=self._wait_for_room, name="additions", daemon=True).start()
 
     def read_blob(self, blob: str) -> bytes | int | None:
-        """Return a pending blob, from the journal of this mount or of dead ones."""
-        body = self._journal.read_blob(blob) if self._journal is not None else None
-        return self._left.read_blob(blob) if body is None else body
+        """Return a pending blob, from the journals of this mount or of dead ones.
+
+        In the order in which an addition goes through them, so that it is in one of those that are not read yet.
+        """
+        for journal in (self._provisional, self._journal, self._left):
+            body = journal.read_blob(blob) if journal is not None else None
+            if body is not None:
+                return body
+        return None
 
     def _is_full(self, error: BaseException) -> bool:
         """Return whether an operation failed because the archive's disk has no room."""
@@ -134,17 +145,24 @@ class Additions:
         """Make the writer and its parts. Raises OSError, WebarcError."""
         archive = self._view.archive
         self._commit_left()
-        journal = Journal.open(archive)
         schemas = Schemas(archive.schemas, strict=self._settings.strict_schema)
-        with self._lock:
+        with self._lock, contextlib.ExitStack() as opened:
+            claims = Claims(archive)
+            journal = Journal.open(archive, claims)
+            opened.callback(journal.close)
+            provisional = ProvisionalJournal.open(archive, claims) if self._settings.settle else None
+            opened.callback(provisional.close if provisional is not None else lambda: None)
             if self._stopped.is_set():
-                journal.close()
                 return
-            self._journal = journal
+            opened.pop_all()
+            self._journal, self._provisional = journal, provisional
             self._committer = Committer(archive, journal, self._overlay, self._settings.commit_interval)
             self._committer.start()
-            self._overlay.begin(self)
-            self.writer = Writer(self._view, journal, self._committer, schemas, self._tell)
+            self._overlay.begin(self, self._settings.settle)
+            self.writer = Writer(self._view, journal, self._committer, schemas, self._tell, provisional)
+            if provisional is not None:
+                self._settler = Settler(self.writer, provisional, self._view)
+                self._settler.start()
 
     def stop(self) -> None:
         """Confirm and commit the rest."""
@@ -154,11 +172,20 @@ class Additions:
                 return
             self._ended, journal, self._journal = True, self._journal, None
             if journal is not None and self.writer is not None and self._committer is not None:
-                self.writer.finish()
-                self._committer.stop()
-                self.remains += self._committer.remains
+                self._finish(self.writer, self._committer)
                 journal.close()
             self._report_left()
+
+    def _finish(self, writer: Writer, committer: Committer) -> None:
+        """Confirm what is open, let all settle, and commit it."""
+        writer.finish()
+        if self._settler is not None:
+            number = self._settler.stop()
+            _log.info("%d additions settled with the end of the mount", number)
+        committer.stop()
+        self.remains += committer.remains
+        if self._provisional is not None:
+            self._provisional.close()
 
     def _report_left(self) -> None:
         """Report what dead mounts left, if it cannot be committed even now."""

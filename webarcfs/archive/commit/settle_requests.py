@@ -1,0 +1,110 @@
+"""Asks the mounts of an archive to let provisional files settle now, before a backup or an export (S-settle-7).
+
+A request is a file in `lock/.settle/`; each mount looks there often, and appends a line with its journal and the number
+of files that settled. Who may not write there asks nobody. Files that are open or empty stay provisional.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from dataclasses import dataclass
+
+from webarcfs.archive.commit.waiting import is_held
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.journal.log_reader import PROVISIONAL, journal_of, log_names, provisional_logs
+
+#: Seconds for which the mounts are waited for.
+LONGEST = 60.0
+_BETWEEN_LOOKS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What came of a request: how many files settled, of which domains; and of how many mounts there was no answer."""
+
+    number: int = 0
+    domains: tuple[str, ...] = ()
+    unanswered: int = 0
+
+    @property
+    def lines(self) -> list[str]:
+        """What people are told."""
+        lines = [f"{self.number} additions settled first"] if self.number else []
+        if self.unanswered:
+            lines.append(f"{self.unanswered} mounts did not answer: additions that have not settled there are left out")
+        return lines
+
+
+def settle_first(archive: Archive, seconds: float = LONGEST) -> Settled:
+    """Let the provisional files of all mounts settle, and wait until they have."""
+    try:
+        journals, domains = _provisional(archive)
+    except OSError:
+        return Settled()  # a reader's copy, or a user who may not read the journal
+    if not journals:
+        return Settled()
+    request = archive.settle_requests / secrets.token_hex(8)
+    answers: dict[str, int] = {}
+    try:
+        request.parent.mkdir(exist_ok=True)
+        request.touch()
+        if os.geteuid() == 0:  # the mount is the archive's owner
+            owner = archive.root.stat()
+            for path in (request.parent, request):
+                os.chown(path, owner.st_uid, owner.st_gid)
+        until = time.monotonic() + seconds
+        while (waited := journals & _journals(archive) - answers.keys()) and time.monotonic() < until:
+            time.sleep(_BETWEEN_LOOKS)
+            answers = dict(_answer(line) for line in request.read_text("ascii").splitlines(keepends=True))
+    except OSError:
+        return Settled(0, (), len(journals))
+    finally:
+        with contextlib.suppress(OSError):
+            request.unlink(missing_ok=True)
+            request.parent.rmdir()
+    return Settled(sum(answers.values()), tuple(sorted(domains)), len(waited))
+
+
+def requests(archive: Archive) -> set[str]:
+    """Return the requests that there are."""
+    try:
+        return set(os.listdir(archive.settle_requests))  # noqa: PTH208 # four times a second
+    except OSError:
+        return set()
+
+
+def answer(archive: Archive, request: str, journal: str, number: int) -> None:
+    """Answer a request for one mount."""
+    with contextlib.suppress(OSError):  # nobody waits any more, or a user whose files are not ours
+        fd = os.open(archive.settle_requests / request, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            os.write(fd, f"{journal} {number}\n".encode("ascii"))
+        finally:
+            os.close(fd)
+
+
+def _answer(line: str) -> tuple[str, int]:
+    journal, _, number = line.partition(" ")
+    return journal, int(number)
+
+
+def _journals(archive: Archive) -> set[str]:
+    """Return the journals of provisional files."""
+    return {journal_of(name.removesuffix(PROVISIONAL)) for name in log_names(archive, PROVISIONAL)}
+
+
+def _provisional(archive: Archive) -> tuple[set[str], set[str]]:
+    """Return the journals that have provisional files, and the domains of these."""
+    journals: set[str] = set()
+    domains: set[str] = set()
+    for log in provisional_logs(archive):
+        with contextlib.suppress(FileNotFoundError):
+            if not is_held(log.path):
+                continue  # its mount is gone
+            records = log.left(log.more() or [])
+            domains |= {record.addition.place.domain for record in records}
+            journals |= {journal_of(log.id)} if records else set()
+    return journals, domains
