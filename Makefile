@@ -18,7 +18,7 @@ SYSTEM := python3 python3-venv ca-certificates git wget fuse3 libfuse2 libmagic1
 # What the demo shows and serves beside it.
 DEMO := attr tidy python3.11-doc
 # What the tests and benchmarks crawl and call.
-TEST := attr tidy procps groff-base rsync strace systemd vim-tiny python3.11-doc postgresql-doc-15 debian-handbook \
+TEST := attr tidy procps groff-base rsync strace systemd vim-tiny ed zip unzip patch python3.11-doc postgresql-doc-15 debian-handbook \
   libboost1.81-doc chromium nginx-light apache2 fonts-dejavu-core httrack zstd
 
 # What the benchmarks compile.

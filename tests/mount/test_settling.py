@@ -605,6 +605,15 @@ TOOLS = {
     "install": ("printf 1 > n; install -m 644 n m; install -m 644 n m", {"n": b"1", "m": b"1"}),
     "tee": ("printf 1 | tee n > m; printf 2 | tee -a n > m", {"n": b"12", "m": b"2"}),
     "sort": ("printf 'b\\na\\n' > n; sort -o n n", {"n": b"a\nb\n"}),
+    "tar twice": (
+        "printf 1 > n; mkdir d; tar cf t.tar n; tar xf t.tar -C d; tar xf t.tar -C d; rm -r d t.tar",
+        {"n": b"1"},
+    ),
+    "patch": (
+        "printf 'a\\n' > n; printf -- '--- n\\n+++ n\\n@@ -1 +1 @@\\n-a\\n+b\\n' | patch -s n",
+        {"n": b"b\n"},
+    ),
+    "gzip": ("printf 1 > n; gzip n; gunzip n.gz", {"n": b"1"}),
     "ed": ("printf 'a\\n' > n; printf 's/a/b/\\nw\\nq\\n' | ed -s n", {"n": b"b\n"}),
     "vim": ("printf 'a\\n' > n; vim.tiny -u NONE -es -c 's/a/b/' -c wq n", {"n": b"b\n"}),
     "vim with a backup": (
