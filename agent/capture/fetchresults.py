@@ -21,7 +21,7 @@ from webarcfs.archive.model.metadata import format_time
 from webarcfs.archive.model.url import canonical
 from webarcfs.content import mimetype, outlinks, text
 from webarcfs.warc import http_response, jobwarc
-from webarcfs.warc.decoding import BadBody, Bomb, decoded, unknown_codings
+from webarcfs.warc.decoding import BadBody, Bomb, TooBig, decoded, unknown_codings
 
 #: Remarks in crawl.log: only some of a page's links were extracted; no links were, since parsing killed the reader.
 LINKS_CUT = Reason.LINKS_CUT
@@ -156,7 +156,7 @@ def links_at(warc_file: Path, position: int, row: FrontierUrl) -> tuple[outlinks
         return ()
     with warc_file.open("rb") as file:
         response = jobwarc.response_at(file, position)
-        body = _read(http_response.Hashed(response.stream), response, _wanted(row, response.head))
+        body = _read(http_response.Hashed(response.stream), response, _wanted(row, response.head), 0)
     return page_links(body, row.url, response.head).links
 
 
@@ -166,11 +166,10 @@ def _of_response(
     head = response.head
     stream = http_response.Hashed(response.stream)
     try:
-        body = _read(stream, response, 0 if deadly else _wanted(row, head))
+        body = _read(stream, response, 0 if deadly else _wanted(row, head), limits.max_file_size)
     except BadBody as error:
         if head.status not in redirects.STATUSES:  # the body of a redirect is not used
-            status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
-            return FetchResult(row, failed(row, status, str(error), now))
+            return FetchResult(row, _of_bad_body(row, error, now))
         body = b""
     settled = UrlOutcome(
         id=row.id,
@@ -193,6 +192,12 @@ def _of_response(
     if row.kind == LinkKind.ROBOTS:
         return FetchResult(row, settled, robots=body)
     return _of_document(row, settled, head, None if deadly else body, limits)
+
+
+def _of_bad_body(row: FrontierUrl, error: BadBody, now: float) -> UrlOutcome:
+    if isinstance(error, TooBig):
+        return UrlOutcome(id=row.id, state=UrlState.REFUSED, status=int(Status.QUOTA), note=Reason.TOO_BIG)
+    return failed(row, Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST, str(error), now)
 
 
 def _of_redirect(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -> FetchResult:
@@ -260,11 +265,11 @@ def _wanted(row: FrontierUrl, head: http_response.Head) -> int:
     return outlinks.LONGEST_BODY if head.status in WHOLE else 0
 
 
-def _read(stream: http_response.Hashed, response: http_response.Response, wanted: int) -> bytes:
+def _read(stream: http_response.Hashed, response: http_response.Response, wanted: int, most: int) -> bytes:
     """Read and decode a body to its end; return its first `wanted` bytes if they may contain links, else fewer."""
     kept: list[bytes] = []
     size = 0
-    for part in decoded(stream, response.head, response.size):
+    for part in decoded(stream, response.head, response.size, most=most):
         if size < wanted:
             kept.append(part[: wanted - size])
             size += len(part)

@@ -31,7 +31,7 @@ from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.url import canonical
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
-from webarcfs.warc.decoding import BadBody, Bomb, decoded, unknown_codings
+from webarcfs.warc.decoding import BadBody, Bomb, TooBig, decoded, unknown_codings
 from webarcfs.warc.fields import base32, capture_key, declared_digest, digest_key, nanoseconds_of, parse_date
 
 _WARCINFO = "warcinfo"
@@ -271,18 +271,14 @@ class _Reading:
         is_other_length = head.length is not None and head.length != settled.size and not head.get("content-encoding")
         uncoded: list[str] = []
         try:
-            parts = decoded(body, head, settled.size, uncoded=uncoded, trust_length=False)
+            most = settings.max_file_size
+            parts = decoded(body, head, settled.size, uncoded=uncoded, trust_length=False, most=most)
             if is_other_length:
                 parts = bodyends.checked(parts, settled.size < (head.length or 0))
             position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update, payload.update))
         except BadBody as error:
             self.spool.drop()
-            status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
-            if isinstance(error, Bomb):
-                self.intake.losses.add(self.file, "a document that unpacks to more than is taken", capture.url)
-            else:
-                self.intake.remarks.add(self.file, "answers that did not come whole are passed over", capture.url)
-            self._settle(capture, replace(settled, state=UrlState.FAILED, status=int(status), note=str(error)))
+            self._pass_over(capture, settled, error)
             return
         body.finish()
         if not self.record.whole():
@@ -314,6 +310,17 @@ class _Reading:
         )
         keys = (*sorted(digests), capture_key(capture.url, int(capture.time.timestamp())))
         self._settle(capture, settled, base32(plain.digest()), keys)
+
+    def _pass_over(self, capture: Capture, settled: UrlOutcome, error: BadBody) -> None:
+        if isinstance(error, TooBig):
+            refused = replace(settled, state=UrlState.REFUSED, status=int(Status.QUOTA), note=str(error))
+            return self._settle(capture, refused)
+        status = Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST
+        if isinstance(error, Bomb):
+            self.intake.losses.add(self.file, "a document that unpacks to more than is taken", capture.url)
+        else:
+            self.intake.remarks.add(self.file, "answers that did not come whole are passed over", capture.url)
+        return self._settle(capture, replace(settled, state=UrlState.FAILED, status=int(status), note=str(error)))
 
     def _settle(self, capture: Capture, settled: UrlOutcome, body: str = "", keys: Sequence[str] = ()) -> None:
         """Hold the outcome of the record, unless it is cut off; `body` is its digest, by `keys` revisits find it."""

@@ -88,7 +88,7 @@ class Reason(_Word):
     REDIRECT_HELD = "redirect-held", "The archived page stays, and the redirect in its place is not kept yet."
     NOT_MODIFIED = "not-modified", "The server said that it did not change; the archived page stays."
     ASKED_AGAIN = "asked-again", "The server said that it did not change, and the archive does not have it."
-    TOO_BIG = "too-big", "It is larger than `max_file_size`."
+    TOO_BIG = BodyFault.TOO_BIG, "It is larger than `max_file_size`, as it is sent or decoded."
     OVER_SIZE = "max-total-size", "The crawl had as many bytes as `max_total_size` before it."
     OVER_TIME = "max-duration", "The crawl took as long as `max_duration` before it."
     STOPPED = "stopped", "A person had ended the crawl before it."
@@ -117,7 +117,7 @@ class Reason(_Word):
     )
     TRUNCATED = BodyFault.TRUNCATED, "It is cut off: less came than its head says, or an imported record says so."
     BROKEN_CHUNKING = BodyFault.BROKEN_CHUNKING, "It came in chunks, and these break HTTP's rules or end early."
-    BOMB = BodyFault.BOMB, "It is compressed, and more than 1 GiB and 200 times as large without that."
+    BOMB = BodyFault.BOMB, "It is compressed, and more than 64 MiB and 200 times as large without that."
     BAD_GZIP = BodyFault.BAD_GZIP, "Its Content-Encoding says gzip, and its bytes are not gzip."
     BAD_DEFLATE = BodyFault.BAD_DEFLATE, "Its Content-Encoding says deflate, and its bytes are not deflate."
     BAD_BR = BodyFault.BAD_BR, "Its Content-Encoding says br, and its bytes are not Brotli."

@@ -214,6 +214,7 @@ _OF_PYTHON = {
 _OF_ONE_MODULE = {
     "BadBody": "webarcfs.warc.decoding",
     "Bomb": "webarcfs.warc.decoding",
+    "TooBig": "webarcfs.warc.decoding",
     "Unreadable": "webarcfs.content.extractors.extracted",
     "_TakesLong": "agent.capture.resultreader",
 }

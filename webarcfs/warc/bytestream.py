@@ -13,7 +13,7 @@ CHUNK = 1 << 16
 #: Of the line that a record begins with, in bytes.
 _LONGEST_START = 1 << 12
 #: A piece that grows beyond this size by more than this factor is an attack on the disk; so is a body (`decoding.py`).
-BOMB_SIZE = 1 << 30
+BOMB_SIZE = 1 << 28
 BOMB_FACTOR = 200
 
 

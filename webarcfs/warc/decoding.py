@@ -26,7 +26,7 @@ _FIRST_BLOCK = 1 << 16
 _PROOF = 1 << 20
 _SIZE_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(;[^\r\n]*)?\r?\n")
 #: A body that grows beyond this size by more than this factor is an attack on the disk.
-_BOMB_SIZE = 1 << 30
+_BOMB_SIZE = 1 << 26
 _BOMB_FACTOR = 200
 _ZSTD_WINDOW = 1 << 23
 #: A block of 4 bytes gives up to 128 KiB: small steps show a bomb before it is in memory.
@@ -40,6 +40,7 @@ class BodyFault(StrEnum):
     TRUNCATED = "truncated"
     BROKEN_CHUNKING = "broken-chunking"
     BOMB = "decompression-bomb"
+    TOO_BIG = "too-big"
     BAD_GZIP = "bad-gzip"
     BAD_DEFLATE = "bad-deflate"
     BAD_BR = "bad-br"
@@ -58,6 +59,10 @@ class Bomb(BadBody):
     """The body grows excessively as it is decoded."""
 
 
+class TooBig(Bomb):
+    """The decoded body is larger than it may be."""
+
+
 class _Decoder(Protocol):
     def decode(self, data: bytes) -> Iterator[bytes]: ...
     def end(self) -> None: ...
@@ -71,14 +76,20 @@ def body_of(response: Response) -> Iterator[bytes]:
 
 
 def decoded(
-    stream: Readable, head: Head, size: int, *, uncoded: list[str] | None = None, trust_length: bool = True
+    stream: Readable,
+    head: Head,
+    size: int,
+    *,
+    uncoded: list[str] | None = None,
+    trust_length: bool = True,
+    most: int = 0,
 ) -> Iterator[bytes]:
     """Yield the decoded body after `head`, of which `size` bytes were recorded. Raises BadBody if it is incomplete.
 
     An unknown content coding is kept, with those below it; `unknown_codings` returns them. With a list `uncoded`, a
     body that another program stored without its codings, but with a head that names them, is accepted as it is, and the
     list receives these codings. Without `trust_length`, so is one that is shorter than Content-Length: the caller finds
-    out whether it is whole.
+    out whether it is whole. Raises TooBig for a body of more than `most` bytes; 0 is no limit.
     """
     lenient = uncoded is not None
     if _is(head.get("transfer-encoding"), "chunked"):
@@ -92,7 +103,12 @@ def decoded(
         parts = _as_sent(stream, size)
     for coding in takewhile(_DECODERS.__contains__, reversed(_codings(head))):
         parts = _through(_DECODERS[coding](), parts) if uncoded is None else _if_coded(coding, parts, uncoded)
-    yield from parts
+    went = 0
+    for part in parts:
+        went += len(part)
+        if most and went > most:
+            raise TooBig(BodyFault.TOO_BIG)
+        yield part
 
 
 def unknown_codings(head: Head) -> list[str]:
