@@ -195,6 +195,7 @@ PURE = (
     "webarcfs.room.wayback.cdx_question",
     "webarcfs.room.wayback.cdx_row",
     "webarcfs.room.wayback.timemap",
+    "webarcfs.room.wayback.www_host",
     "webarcfs.room.replay.headers",
     "webarcfs.room.replay.targets",
     "webarcfs.room.views",

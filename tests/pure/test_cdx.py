@@ -663,14 +663,14 @@ def test_the_availability_api_answers_with_the_closest_memento() -> None:
     found = parse_availability(b"url=e.org/a&timestamp=202601030000&x=y")
     assert isinstance(found, CdxQuestion)
     known = [each for each in SITE.captures if each.surt == "org,e)/a"]
-    assert json.loads(availability("http://room", found, known)) == {
+    assert json.loads(availability("http://room", found, A, known)) == {
         "url": A, "timestamp": "20260103000059",
         "archived_snapshots": {"closest": {
             "status": "404", "available": True, "url": f"http://room/web/20260103000000/{A}",
             "timestamp": "20260103000000",
         }},
     }  # fmt: skip
-    assert json.loads(availability("", found, []))["archived_snapshots"] == {}
+    assert json.loads(availability("", found, A, []))["archived_snapshots"] == {}
     assert parse_availability(b"url=e.org&timestamp=x") == CdxFault("timestamp", "is a time of 1 to 14 digits")
 
 

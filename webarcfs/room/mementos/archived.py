@@ -59,20 +59,32 @@ def beside_replay(visit: Visit, asked: Replay) -> Response:
 
 
 def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:
-    """Return where a URL of replay belongs: the digits of what it shows, its folder, the nearest state; None: here."""
+    """Return where a URL of replay belongs; None: here.
+
+    That is at the digits of what it shows, at its folder, in the nearest state, or at its host with or without `www.`.
+    """
     prefix = visit.token if asked.modifier is not Modifier.FRAME else visit.origins.prefix
     if located.named is not None and digits_of(located.named) != asked.digits:
         return prefix + replay_path(digits_of(located.named), asked.modifier, located.url)
-    if not isinstance(located.state.answer, Absent) or located.seq is None:
+    if not isinstance(located.state.answer, Absent):
         return None
+    found = _like(visit, located, asked)
+    return None if found is None else prefix + replay_path(digits_of(found[0]), asked.modifier, found[1])
+
+
+def _like(visit: Visit, located: Located, asked: Replay) -> tuple[int, str] | None:
+    """Return the time and the URL of what is shown in place of a URL that a state does not have; None without any."""
     folder = states.folder_of(visit.services, located)
-    if folder is not None:
-        return prefix + replay_path(digits_of(located.seq), asked.modifier, folder)
-    if asked.modifier in EMBEDDED:
-        found = states.nearest(visit.services, located)
-        if found is not None:
-            return prefix + replay_path(digits_of(found.seq), asked.modifier, located.url)
-    return None
+    if folder is not None and located.seq is not None:
+        return located.seq, folder
+    near = states.nearest(visit.services, located) if asked.modifier in EMBEDDED else None
+    if near is not None:
+        return near.seq, located.url
+    other = states.at_other_host(visit.services, located.url)
+    there = None if other is None else states.locate(visit.services, other, asked.seconds)
+    if there is None or there.state.capture is None or there.named is None:
+        return None
+    return there.named, there.url
 
 
 def redirect(visit: Visit, place: str, url: str) -> Response:

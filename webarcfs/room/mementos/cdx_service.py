@@ -11,6 +11,7 @@ from webarcfs.archive.index.captures import Span
 from webarcfs.gate.visible_captures import VisibleCapture
 from webarcfs.room.answering import StreamedAnswer
 from webarcfs.room.mementos.archived import caching
+from webarcfs.room.replay import states
 from webarcfs.room.replay.ranges import with_fields
 from webarcfs.room.services import Services
 from webarcfs.room.visit import Visit
@@ -67,8 +68,8 @@ def availability(visit: Visit) -> Response:
     question = parse_availability(visit.query)
     if isinstance(question, CdxFault):
         return with_fields(PlainTextResponse(f"{question}\n", 400), CORS)
-    captures = visit.services.captures.history(question.url).captures
-    body = available(visit.origins.base, question, captures)
+    url = states.at_other_host(visit.services, question.url) or question.url
+    body = available(visit.origins.base, question, url, visit.services.captures.history(url).captures)
     fields = [*CORS, ("Content-Type", "application/json"), ("Cache-Control", caching(visit))]
     return with_fields(Response(body), fields)
 

@@ -11,8 +11,6 @@ from itertools import groupby
 from urllib.parse import urlencode
 
 from webarcfs.archive.index.captures import Span
-from webarcfs.archive.model.arc_paths import arc_path
-from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.surt import surt
 from webarcfs.archive.model.url import canonical, parse
@@ -33,6 +31,7 @@ from webarcfs.room.wayback.replay_url import (
     timemap_path,
 )
 from webarcfs.room.wayback.timestamps import digits_of
+from webarcfs.room.wayback.www_host import at_other_host
 
 
 def calendar(visit: Visit, url: str, year: int | None) -> CalendarPage:
@@ -92,14 +91,8 @@ def entry(url: str, state: State, change: Change, diff: str = "") -> CalendarEnt
 
 def variants(services: Services, url: str) -> Iterator[Link]:
     """Yield the same URL with and without www., as far as the archive shows it."""
-    parts = parse(url)
-    host = parts.domain.removeprefix("www.") if parts.domain.startswith("www.") else f"www.{parts.domain}"
-    other = url.replace(f"://{parts.domain}", f"://{host}", 1)
-    try:
-        arc_path(other)
-    except UrlRefused:
-        return
-    if services.gate.is_shown(host) and services.captures.history(other).captures:
+    other = at_other_host(url)
+    if other is not None and services.captures.history(other).captures:
         yield Link(calendar_path(other), other)
 
 

@@ -23,6 +23,7 @@ from webarcfs.gate.reader_records import RecordHead
 from webarcfs.gate.visibility import Absent, Open
 from webarcfs.gate.visible_captures import State
 from webarcfs.room.services import Services
+from webarcfs.room.wayback import www_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,14 @@ def folder_of(services: Services, located: Located) -> str | None:
         return None
     folder = f"{located.url}/"
     return folder if services.captures.state(folder, located.seq).capture is not None else None
+
+
+def at_other_host(services: Services, url: str) -> str | None:
+    """Return a URL with `www.` before its host, or without, if readers see captures of that one and none of this."""
+    other = www_host.at_other_host(url)
+    if other is None or services.captures.history(url).captures:
+        return None
+    return other if services.captures.history(other).captures else None
 
 
 def nearest(services: Services, located: Located) -> State | None:

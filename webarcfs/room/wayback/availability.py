@@ -25,10 +25,13 @@ def parse_availability(query: bytes) -> CdxQuestion | CdxFault:
     return CdxFault("timestamp", found.what) if isinstance(found, CdxFault) and found.parameter == "closest" else found
 
 
-def availability(base: str, question: CdxQuestion, captures: Iterable[VisibleCapture]) -> str:
-    """Return the answer. `captures` are all that a reader may see of the URL, sorted by `captured`."""
+def availability(base: str, question: CdxQuestion, url: str, captures: Iterable[VisibleCapture]) -> str:
+    """Return the answer. `captures` are all that a reader may see of `url`, sorted by `captured`.
+
+    `url` is what was asked for, or the same at its host with or without `www.`.
+    """
     time = LAST_SECOND if question.closest is None else question.closest
-    found = nearest(captures, question.url, time)
+    found = nearest(captures, url, time)
     closest: dict[str, str | bool] = {}
     if found is not None:
         closest |= {"status": str(found.status), "available": True, "url": uri_m(base, found, Modifier.FRAME)}

@@ -20,7 +20,7 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 
 from webarcfs.gate.visible_captures import VisibleCapture
 from webarcfs.room.wayback.cdx_question import CdxQuestion, MatchType, Output, ResumeKey, Sort, SurtRange
@@ -49,15 +49,28 @@ _CDXJ_NAMES = {
 
 
 def answer(question: CdxQuestion, read: Read) -> Iterator[str]:
-    """Return the answer in pieces."""
+    """Return the answer in pieces. Where the URLs have no captures, it is about their host with or without `www.`."""
     if question.counts_pages:
-        yield f"{number_of_pages(question, read)}\n"
+        pages = number_of_pages(question, read)
+        if not pages and (other := _elsewhere(question, read)) is not None:
+            pages = number_of_pages(other, read)
+        yield f"{pages}\n"
         return
     found = rows(question, read)
+    begin = list(islice(found, 1))
+    if not begin and (other := _elsewhere(question, read)) is not None:
+        question, found = other, rows(other, read)
+    found = chain(begin, found)
     write = {Output.TEXT: _as_text, Output.JSON: _as_json, Output.CDXJ: _as_cdxj}
     lines = write[question.output](question, found)
     while piece := "".join(islice(lines, _AT_ONCE)):
         yield piece
+
+
+def _elsewhere(question: CdxQuestion, read: Read) -> CdxQuestion | None:
+    """Return the same question about the host with `www.`, or without, if the URLs of this one have no captures."""
+    captures = (each for part in question.ranges for each in read(part, False) if part.low <= each.surt < part.high)
+    return question.at_other_host() if next(captures, None) is None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 from urllib.parse import parse_qsl
@@ -47,6 +47,7 @@ from webarcfs.room.wayback.cdx_row import (
 )
 from webarcfs.room.wayback.replay_url import Refused, archived_url
 from webarcfs.room.wayback.timestamps import FIRST_SECOND, LAST_SECOND, seconds_of, span_begin, span_end
+from webarcfs.room.wayback.www_host import at_other_host
 
 #: Most rows of a page.
 MOST_ROWS = 10_000
@@ -156,6 +157,11 @@ class CdxQuestion:
     page: int | None = None
     rows_of_page: int = MOST_ROWS
     counts_pages: bool = False  # how many pages there are, in place of their rows
+
+    def at_other_host(self) -> CdxQuestion | None:
+        """Return the same question about the host with `www.`, or without; None where a domain has both, or none."""
+        other = None if self.match is MatchType.DOMAIN else at_other_host(self.url)
+        return None if other is None else replace(self, url=other, ranges=_ranges(other, self.match))
 
     @property
     def counts_duplicates(self) -> bool:
