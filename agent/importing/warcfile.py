@@ -17,7 +17,7 @@ from agent.frontier.importindex import ImportIndex
 from agent.frontier.rows import StoredBody, UrlOutcome
 from agent.importing import bodyends
 from agent.importing.captures import Capture, RecordPlace, capture_row, untaken_row
-from agent.importing.crawls.naming import CrawlsBy, crawl_name, part_of
+from agent.importing.crawls.naming import CrawlsBy, crawl_name, is_of_export, part_of
 from agent.importing.foreign import ForeignRecord, Part, Report, Spool, shown
 from agent.importing.parts import parts_of
 from agent.importing.sources import Source
@@ -104,22 +104,22 @@ class WarcFileImport:
                 else:
                     self._keep_held()
                     if record.type == _WARCINFO:
-                        name = self._crawl(source, part, _part_of(record))
+                        name = self._crawl(source, part, _whole_block(record))
                     else:
                         place = RecordPlace(batch, self.records, name)
                         _Reading(self, part.name, record, spool, place).take()
                 step(part.taken())
             self._keep_held()
 
-    def _crawl(self, source: Source, part: Part, collection: str = "") -> str:
-        """Return the name of the crawl of the records that follow."""
+    def _crawl(self, source: Source, part: Part, warcinfo: bytes = b"") -> str:
+        """Return the name of the crawl of the records that follow a warcinfo record."""
         return crawl_name(
             self._crawls,
             file=source.name,
             digest=source.digest,
             path=shown(source.path),
-            container=part.crawl,
-            collection=collection,
+            container="" if is_of_export(warcinfo) else part.crawl,
+            collection=part_of(warcinfo),
         )
 
     def _keep_held(self) -> None:
@@ -373,12 +373,12 @@ class _Reading:
         )
 
 
-def _part_of(record: ForeignRecord) -> str:
-    """Return the field `isPartOf` of a warcinfo record; empty without one."""
+def _whole_block(record: ForeignRecord) -> bytes:
+    """Return the block of a warcinfo record; nothing of one that is cut off."""
     block = b""
     while len(block) < _LONGEST_WARCINFO and (data := record.read(_LONGEST_WARCINFO)):
         block += data
-    return part_of(block) if record.whole() else ""
+    return block if record.whole() else b""
 
 
 def _failed(status: Status, note: str) -> UrlOutcome:

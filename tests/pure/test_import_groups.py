@@ -78,7 +78,8 @@ def test_a_file_that_holds_a_crawl_names_it_before_its_folder_and_its_records() 
     ("block", "name"),
     [
         (b"", ""), (b"software: x\r\nisPartOf:\r\nformat: y", ""), (b"ispartof: a  b \r\nx: y", "a b"),
-        (b"description: isPartOf: no", ""), (b"a: b\nisPartOf : \xff" + b"x" * 999, "\ufffd" + "x" * 199),
+        (b"isPartOf: x\r\nwebarcfs-selection: 1234\r\n", ""), (b"description: isPartOf: no", ""),
+        (b"a: b\nisPartOf : \xff" + b"x" * 999, "\ufffd" + "x" * 199),
     ],
 )  # fmt: skip
 def test_a_warcinfo_names_a_crawl(block: bytes, name: str) -> None:

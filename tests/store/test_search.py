@@ -437,9 +437,9 @@ def test_real_files_are_found_by_their_words(tmp_path: Path) -> None:
 
 def test_robots_txt_is_in_no_search(archive: Archive) -> None:
     """Imports keep it as a document; it is rules for programs. The index is in step without it."""
-    pages = {"robots.txt": b"User-agent: okapi", "d.html": _page("D", "okapi"), "d/robots.txt": b"okapi"}
+    pages = {name: _page(name, "okapi") for name in ("robots.txt", "d.html")}
     archives.publish(archive, _DOMAIN, pages, FIRST + timedelta(days=900))  # type: ignore[arg-type]
     recover(archive)
     bring_in_step(archive)
-    assert _urls(archive, "okapi", all_versions=True) == [f"{_DOMAIN}/d.html", f"{_DOMAIN}/d/robots.txt"]
+    assert _urls(archive, "okapi", all_versions=True) == [f"{_DOMAIN}/d.html"]
     assert not is_behind(archive) and not list(findings(archive))

@@ -13,6 +13,8 @@ _SNAPSHOT = re.compile(r"\d{9,11}(\.\d+)?", re.ASCII)
 _OF_SNAPSHOT = "warc"
 #: A field of a warcinfo record (WARC 1.1, section 6.2): the collection that its records are of.
 _PART_OF = re.compile(rb"^isPartOf[ \t]*:(.*)$", re.MULTILINE | re.IGNORECASE)
+#: In a warcinfo record of our exports, which are of many crawls.
+_OF_AN_EXPORT = re.compile(rb"^webarcfs-selection:", re.MULTILINE)
 #: How long a name may be that a record of a file gives, and how much of its file's digest a file's name has.
 _LONGEST, _DIGITS = 200, 8
 
@@ -52,8 +54,13 @@ def crawl_of_path(path: str) -> str:
     return ""
 
 
+def is_of_export(block: bytes) -> bool:
+    """Return whether a warcinfo record is of an export of ours: that has many crawls, which pauses tell apart."""
+    return _OF_AN_EXPORT.search(block) is not None
+
+
 def part_of(block: bytes) -> str:
     """Return what the block of a warcinfo record says that its records are a part of; empty if it does not say it."""
-    match = _PART_OF.search(block)
+    match = None if is_of_export(block) else _PART_OF.search(block)
     words = "" if match is None else " ".join(match[1].decode("utf-8", "replace").split())
     return words[:_LONGEST]
