@@ -544,6 +544,8 @@ def test_backup_and_export_let_all_settle_first(archive: Archive, mount: Mounter
         assert b"noted" in out.read_bytes() and in_git(archive) == {"n": b"noted"}
         assert error_of(lambda: os.remove(folder / "n")) == errno.EPERM
         write(folder / "m", b"1")
+        verified = run(SCRIPTS / "webarc-agent", "verify", "--quick", "--archive", archive.root)
+        assert "wait in the journal" not in verified.stdout
         saved = run(SCRIPTS / "webarc-agent", "backup", "--archive", archive.root, tmp_path / "backup")
         assert saved.returncode == 0 and saved.stdout.startswith("1 additions settled first\n"), saved
         assert error_of(lambda: os.remove(folder / "m")) == errno.EPERM

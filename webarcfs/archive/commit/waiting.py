@@ -20,13 +20,16 @@ Waiting = tuple[LogReader, LogRecord]
 
 
 def read_waiting(archive: Archive, *, of_dead: bool = False) -> dict[str, list[Waiting]]:
-    """Return the records that are not committed yet, by domain, in order. `of_dead`: only those whose mount is gone."""
+    """Return the records that are not committed yet, by domain, in order; without provisional files of living mounts.
+
+    `of_dead`: only those whose mount is gone.
+    """
     progress: dict[str, Mapping[str, int]] = {}
     waiting: dict[str, list[Waiting]] = {}
     for log in all_logs(archive) + provisional_logs(archive):
         try:
-            if of_dead and is_held(log.path):
-                continue
+            if (of_dead or log.may_change) and is_held(log.path):
+                continue  # what is provisional waits for nothing but its time
             records = log.left(log.more() or [])
         except FileNotFoundError:
             continue  # all its additions are committed
