@@ -112,6 +112,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=7200", "tests/store/test_search_gate.py"),
         {"SEARCH_ARCHIVES": "300"},
     ),
+    "reader-attacks": Soak(
+        "1,000 conditions of readers learn nothing of what is hidden, by answers, steps and times",
+        ("-m", "pytest", "--timeout=7200", "-s", "tests/store/test_reader_attacks.py"),
+        {"READER_QUESTIONS": "1000", "READER_PAIRS": "200"},
+    ),
     "search-truth": Soak(
         "500 words and 100 phrases of each of three real sites, in four states, as another parser finds them",
         ("-m", "pytest", "--timeout=7200", "-s", "tests/store/test_search_truth.py"),
