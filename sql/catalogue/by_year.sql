@@ -7,6 +7,6 @@ SELECT publication,
        total(documents),
        total(bytes)
   FROM record
- WHERE parts > 0
+ WHERE parts > 0 AND state <> 'discarded'
  GROUP BY publication, year
  ORDER BY publication, year;

@@ -1,7 +1,7 @@
 -- How many records a list chooses without words: an index has all that it asks for.
 SELECT count(*) FROM record AS r
  WHERE (:publication = '' OR r.publication = :publication)
-   AND (:state = '' OR r.state = :state)
+   AND (r.state = :state OR :state = '' AND r.state <> 'discarded')
    AND (:waits = 0 OR r.waits = 1)
    AND (:complete = -1 OR r.complete = :complete)
    AND (:passed = -1 OR r.passed = :passed)

@@ -2,7 +2,7 @@
 SELECT group_concat(number) FROM (
   SELECT r.number FROM record AS r
    WHERE (:publication = '' OR r.publication = :publication)
-     AND (:state = '' OR r.state = :state)
+     AND (r.state = :state OR :state = '' AND r.state <> 'discarded')
      AND (:waits = 0 OR r.waits = 1)
      AND (:complete = -1 OR r.complete = :complete)
      AND (:passed = -1 OR r.passed = :passed)

@@ -4,10 +4,10 @@ SELECT r.number, r.publication, r.state, r.title, r.domain, r.date, r.complete, 
   FROM record AS r
   LEFT JOIN record AS b ON b.id = (
        SELECT o.id FROM record AS o
-        WHERE o.publication = r.publication AND o.date < r.date AND o.documents IS NOT NULL
+        WHERE o.publication = r.publication AND o.date < r.date AND o.documents IS NOT NULL AND o.state <> 'discarded'
         ORDER BY o.date DESC LIMIT 1)
  WHERE (:publication = '' OR r.publication = :publication)
-   AND (:state = '' OR r.state = :state)
+   AND (r.state = :state OR :state = '' AND r.state <> 'discarded')
    AND (:waits = 0 OR r.waits = 1)
    AND (:complete = -1 OR r.complete = :complete)
    AND (:passed = -1 OR r.passed = :passed)

@@ -2,6 +2,6 @@
 SELECT publication, avg(bytes), count(*)
   FROM (SELECT publication, bytes, row_number() OVER (PARTITION BY publication ORDER BY date DESC) AS nth
           FROM record
-         WHERE bytes IS NOT NULL AND parts > 0)
+         WHERE bytes IS NOT NULL AND parts > 0 AND state <> 'discarded')
  WHERE nth <= :most
  GROUP BY publication;

@@ -52,7 +52,8 @@ _OF_SETTINGS = {
     "options",
 }  # fmt: skip
 _OF_SNAPSHOTS = {
-    "new snapshot", "cancel", "order", "measure", "release", "release the ticked", "withdraw", "withhold", "lift",
+    "new snapshot", "cancel", "order", "measure", "release", "release the ticked", "withdraw", "discard", "restore",
+    "withhold", "lift",
 }  # fmt: skip
 MAY = {
     Role.ARCHIVIST: _OF_REVIEW | _OF_TEXTS | _OF_SNAPSHOTS,

@@ -31,19 +31,21 @@ _BY_HAND = Way(set_up=_ALL, release="by-hand")
 _COLUMNS = [*map(str, State)]
 #: Where each step leads with all of them set up: a state, `=` as it was, `.` refused, `?` back to the state before.
 _MATRIX = """
-    new      open      open open open open open open open open open
-    cancel   cancelled .    .    .    .    .    .    .    .    .
-    capture  captured  .    .    .    .    .    .    .    .    .
-    count    .         .    .    counted . . . . . .
-    convert  .         .    .    .    converted . . . = .
-    index    .         .    .    .    . indexed . . . .
-    check    .         .    .    .    . . checked . . .
-    release  .         .    .    .    . . . released . .
-    reject   .         .    .    rejected rejected rejected rejected rejected . .
-    reopen   .         .    .    .    . . . . . ?
-    withdraw .         .    .    .    . . . . checked .
-    backup   .         .    .    = = = = = = .
-    measure  .         .    .    = = = = = = .
+    new      open      open open open open open open open open open open
+    cancel   cancelled . . . . . . . . . .
+    capture  captured  . . . . . . . . . .
+    count    .         . . counted . . . . . . .
+    convert  .         . . . converted . . . = . .
+    index    .         . . . . indexed . . . . .
+    check    .         . . . . . checked . . . .
+    release  .         . . . . . . released . . .
+    reject   .         . . rejected rejected rejected rejected rejected . . .
+    reopen   .         . . . . . . . . ? .
+    withdraw .         . . . . . . . checked . .
+    discard  .         . . discarded discarded discarded discarded discarded discarded discarded .
+    restore  .         . . . . . . . . . ?
+    backup   .         . . = = = = = = . .
+    measure  .         . . = = = = = = . .
 """
 #: The right that each step needs, and the roles that have it.
 _RIGHTS = {
@@ -51,7 +53,7 @@ _RIGHTS = {
     "process": "count convert index backup measure",
     "review": "check reject reopen",
     "release": "release",
-    "withdraw": "withdraw",
+    "withdraw": "withdraw discard restore",
 }
 _MATRIX_ROWS = [line.split() for line in _MATRIX.strip().splitlines()]
 

@@ -30,6 +30,8 @@ def test_a_decision_starts_in_the_right_states_only(decision: Decision, state: S
         Decision.REJECT: _WAITING,
         Decision.REOPEN: {State.REJECTED},
         Decision.WITHDRAW: {State.RELEASED},
+        Decision.DISCARD: _WAITING | {State.RELEASED, State.REJECTED},
+        Decision.RESTORE: {State.DISCARDED},
     }[decision]
     record = replace(_RECORD, state=state)
     if state not in allowed:

@@ -44,7 +44,7 @@ from webarcfs.client.mounted import family
 from webarcfs.client.observers import INTERVAL, News, Observer
 from webarcfs.client.repositories import Repositories
 from webarcfs.gate import reader_query
-from webarcfs.gate.gate import Gate, Reader
+from webarcfs.gate.gate import Gate, Reader, StaffGate
 from webarcfs.gate.reader_links import ReaderLinks
 from webarcfs.gate.reader_repositories import ReaderRepositories
 from webarcfs.gate.visibility import Standing
@@ -72,8 +72,8 @@ class WebarchiveClient:
         self.mount, self.archive = _found(Path(place).absolute())
         if reader is not None and self.mount is not None:
             raise UsageError("a mount shows all that there is; a reader's client needs the archive's directory")
-        self._gate = None if reader is None else Gate(self.archive, Reader(reader))
-        self._readers = None if self._gate is None else ReaderRepositories(self._gate)
+        self._of_client = StaffGate(self.archive) if reader is None else Gate(self.archive, Reader(reader))
+        self._readers = ReaderRepositories(self._of_client)
         feed = self.mount / ".changes" if self.mount is not None else self.archive.changes
         self._news = News(feed, interval)
         self._repositories = Repositories(self.archive, self._readers)
@@ -97,7 +97,8 @@ class WebarchiveClient:
 
         Raises BadCondition, TookTooLong; `webarc query --help` describes conditions.
         """
-        narrowed = None if self._gate is None else reader_query.narrowed(self._gate)
+        gate = self._gate
+        narrowed = None if gate is None else reader_query.narrowed(gate)
         return list(ask(self.archive.database, where, order_by, limit, narrowed=narrowed))
 
     def search(self, words: str, **narrowing: Any) -> SearchAnswer:
@@ -118,8 +119,8 @@ class WebarchiveClient:
 
         Raises NotFound without links.db, TookTooLong.
         """
-        gate, readers = self._gate, self._readers
-        reader = None if gate is None or readers is None else ReaderLinks(gate, readers, question)
+        gate = self._gate
+        reader = None if gate is None else ReaderLinks(gate, self._readers, question)
         return ask_links(self.archive, question, seconds, reader, arcs=True)
 
     def list(self, meta: MetaData) -> builtins.list[str]:
@@ -212,14 +213,16 @@ class WebarchiveClient:
 
     def domains(self) -> builtins.list[str]:
         """Return the domains of the archive, in order."""
-        return builtins.list(self.archive.domains()) if self._gate is None else self._gate.domains()
+        gate = self._gate
+        return builtins.list(self.archive.domains()) if gate is None else gate.domains()
 
     def records(self, publication: str | None = None) -> Iterator[Record]:
-        """Yield the records of captures, or of a publication's, newest first; a reader's are those it may see.
+        """Yield the records of captures, or of a publication's, newest first: those that the client may see.
 
         Raises Damaged.
         """
-        return Catalogue(self.archive).records(publication) if self._gate is None else self._gate.records(publication)
+        gate = self._gate
+        return Catalogue(self.archive).records(publication) if gate is None else gate.records(publication)
 
     def snapshots(self, domain: str) -> builtins.list[CommitTag]:
         """Return the commitTags of a domain, oldest first. Raises NotFound."""
@@ -260,11 +263,18 @@ class WebarchiveClient:
 
     # ----------------------------------------------------------------------------------------------------------------
 
+    @property
+    def _gate(self) -> Gate | None:
+        """The gate; None where nothing is hidden from staff."""
+        return self._of_client if self._of_client.is_needed else None
+
     def _is_shown(self, tag: CommitTag) -> bool:
-        """Return whether the client's reader may see a snapshot. Called in the observers' thread."""
-        if self._gate is None:
+        """Return whether the client may see a snapshot. Called in the observers' thread."""
+        own = self._of_client
+        gate = StaffGate(self.archive) if own.is_staff else Gate(self.archive, own.reader)
+        if not gate.is_needed:
             return True
-        found = Gate(self.archive, self._gate.reader).standing(tag)
+        found = gate.standing(tag)
         return found is not None and found.standing is Standing.OPEN
 
     def _shown_in(self, meta: MetaData) -> str:

@@ -58,7 +58,7 @@ class Repositories:
     """The repositories of one archive."""
 
     def __init__(self, archive: Archive, readers: ReaderRepositories | None = None) -> None:
-        """With `readers`, they are as a reader sees them."""
+        """With `readers`, they are as its gate shows them."""
         self._archive = archive
         self._readers = readers
         self._shown: dict[str, tuple[float, Repository]] = {}
@@ -73,7 +73,7 @@ class Repositories:
         """Return the repository of a domain. Raises NotFound, Damaged."""
         if "/" in domain or domain.startswith("."):
             raise NotFound(f"the archive has no domain {domain!r}")
-        if self._readers is not None:
+        if self._readers is not None and self._readers.gate.is_needed:
             return self._for_reader(self._readers, domain)
         with self._opening:
             known, time = self._opened.get(domain), monotonic()

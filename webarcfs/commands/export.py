@@ -130,7 +130,7 @@ def _made(
     place: Place, asked: Asked, form: str, out: Path, make: Callable[[Selection, Path], Summary]
 ) -> dict[str, Any]:
     """Make the result at `out`, or go on with it; tell a full disk."""
-    reader = "" if place.gate is None else place.gate.reader.name or "public"
+    reader = "" if place.gate is None or place.gate.is_staff else place.gate.reader.name or "public"
     words = {"format": form, "archive": str(place.archive.root.absolute()), "what": str(asked), "reader": reader}
 
     def again(noted: Mapping[str, Any]) -> Selection:
@@ -138,7 +138,7 @@ def _made(
         if place.reader is not None:
             now = select(place.archive, replace(asked, at=None, since=None), place.reader)
             if any(set(rows) - set(now.chosen.get(domain, ())) for domain, rows in found.chosen.items()):
-                raise Exists(f"what readers may see is not what it was when {out}.part was begun; remove that")
+                raise Exists(f"what may be seen is not what it was when {out}.part was begun; remove that")
         return found
 
     def begin() -> Selection:

@@ -19,7 +19,7 @@ from webarcfs.archive.model.errors import NotAnArchive, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.client import mounted
 from webarcfs.gate import reader_query
-from webarcfs.gate.gate import Gate, Reader
+from webarcfs.gate.gate import Gate, Reader, StaffGate
 from webarcfs.gate.reader_links import ReaderLinks
 from webarcfs.gate.reader_repositories import ReaderRepositories
 from webarcfs.lazy_commands import AbsolutePath
@@ -29,7 +29,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An archive, and the mount by which it was given, if any; with a `gate`, as its reader sees it."""
+    """An archive, and the mount by which it was given, if any; with a `gate`, as its reader sees it.
+
+    Where something is discarded, staff have a gate, too.
+    """
 
     archive: Archive
     mount: Path | None = None
@@ -46,7 +49,7 @@ class Place:
 
     @property
     def reader(self) -> ReaderRepositories | None:
-        """The repositories as the reader sees them; None for staff."""
+        """The repositories as the reader sees them; None where nothing is hidden from staff."""
         return self._repositories
 
     def must_be_open(self, tag: CommitTag) -> None:
@@ -83,6 +86,8 @@ def place_options(command: _F) -> _F:
         place = find(archive, mount)
         if as_reader or reader is not None:
             place = for_reader(place, Reader(reader or ""))
+        elif (gate := StaffGate(place.archive)).is_needed:
+            place = _behind(place, gate)
         return command(*args, place=place, **options)
 
     return cast(_F, archive(mount(public(named(with_place)))))
@@ -92,9 +97,12 @@ def for_reader(place: Place, reader: Reader) -> Place:
     """Return a place as a reader sees it. Raises UsageError for a mount. Called inside a command."""
     if place.mount is not None:
         raise UsageError("a mount shows all that there is; give --archive with --as-reader")
-    gate = Gate(place.archive, reader)
+    return _behind(place, Gate(place.archive, reader))
+
+
+def _behind(place: Place, gate: Gate) -> Place:
     repositories = click.get_current_context().with_resource(ReaderRepositories(gate))
-    return Place(place.archive, None, gate, repositories)
+    return Place(place.archive, place.mount, gate, repositories)
 
 
 def find(archive: str | None, mount: Path | None) -> Place:

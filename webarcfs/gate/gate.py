@@ -6,21 +6,23 @@ cannot be read raise Damaged or SettingsError.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
+from typing import ClassVar
 
 from webarcfs.archive.catalogue.captures import part_of
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.catalogue_database import RecordedPart, opened
-from webarcfs.archive.catalogue.record import OWN, Record
+from webarcfs.archive.catalogue.record import OWN, Record, State
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import sequence
 from webarcfs.archive.index import held_versions
 from webarcfs.archive.model.arc_paths import split
-from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import CommitTag, now, parse_compact_time
 from webarcfs.archive.system import deadline
 from webarcfs.gate import visibility
@@ -40,6 +42,8 @@ from webarcfs.gate.visibility import (
     standing,
 )
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Reader:
@@ -49,7 +53,12 @@ class Reader:
 
 
 class Gate:
-    """What one reader may see of an archive. For one thread."""
+    """What one reader may see of an archive. For one thread.
+
+    `is_staff`: it hides what is discarded, and nothing else.
+    """
+
+    is_staff: ClassVar[bool] = False
 
     def __init__(self, archive: Archive, reader: Reader, clock: Callable[[], datetime] = now) -> None:
         self.archive = archive
@@ -57,6 +66,11 @@ class Gate:
         self._clock = clock
         self._catalogue = Catalogue(archive)
         self._access = AccessFile(archive)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether it may hide something."""
+        return True
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 
@@ -178,6 +192,43 @@ class Gate:
             return None
         version = Version(path, found.blob, found.first, found.last, found.stored)
         return found.url, found.captured, version
+
+
+class StaffGate(Gate):
+    """What staff see: all but the snapshots of discarded records. For one thread."""
+
+    is_staff = True
+
+    def __init__(self, archive: Archive, clock: Callable[[], datetime] = now) -> None:
+        super().__init__(archive, Reader(), clock)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a record is discarded. A damaged catalogue, which cannot say it, keeps nobody from working."""
+        try:
+            return bool(self._catalogue.discarded())
+        except Damaged as error:
+            _log.warning("nobody knows what is discarded, so all is shown: %s", error)
+            return False
+
+    def rules(self) -> AccessRules:
+        """Return no rules: they are for readers."""
+        return AccessRules()
+
+    def records(self, publication: str | None = None) -> Iterator[Record]:
+        """Yield the records that are not discarded, newest capture first."""
+        return (each for each in self._catalogue.records(publication) if each.state is not State.DISCARDED)
+
+    def snapshots(self, domain: str) -> list[Snapshot]:
+        """Return the snapshots of a domain, oldest first."""
+        return [opened_to_staff(each) for each in super().snapshots(domain)]
+
+
+def opened_to_staff(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot as it is to staff."""
+    if snapshot.standing is Standing.DISCARDED:
+        return snapshot
+    return replace(snapshot, standing=Standing.OPEN, until=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,11 @@ from webarcfs.gate.visibility import Snapshot, Standing
 class ReaderRepositories:
     """The repositories of one archive for one reader. A context manager; at its end those made for the reader go."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, *, keep: int = 0) -> None:
+        """`keep` older repositories stay readable when a newer one was made."""
         self.gate = gate
+        self._keep = keep
+        self._older: list[Path] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._made: dict[str, tuple[_Fingerprint, Repository]] = {}
 
@@ -68,7 +71,9 @@ class ReaderRepositories:
     def _forget(self, domain: str) -> None:
         known = self._made.pop(domain, None)
         if known is not None and self._folder is not None and known[1].path.is_relative_to(self._folder.name):
-            shutil.rmtree(known[1].path.parent, ignore_errors=True)
+            self._older.append(known[1].path.parent)
+        while len(self._older) > self._keep:
+            shutil.rmtree(self._older.pop(0), ignore_errors=True)
 
     def must_be_open(self, tag: CommitTag) -> None:
         """Raise NotFound if the reader sees no such snapshot, Forbidden if it is closed until a date."""
@@ -108,6 +113,8 @@ class _DomainView:
     @cached_property
     def _kept_in_house(self) -> frozenset[str]:
         """The publications of the domain whose additions are for staff; all of them if the settings have faults."""
+        if self._gate.is_staff:
+            return frozenset()
         names = frozenset(each.publication for each in self._snapshots)
         try:
             settings, _ = settings_file.load(self._gate.archive.settings)

@@ -27,6 +27,7 @@ class Standing(Enum):
     OPEN = "open"
     CLOSED = "closed"  # released, but not before a date
     HIDDEN = "hidden"  # as if it were not there
+    DISCARDED = "discarded"  # hidden from staff as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def standing(
     if state is None or state is State.OPEN:
         return (Standing.HIDDEN if held else Standing.OPEN), None
     if state is not State.RELEASED:
-        return Standing.HIDDEN, None
+        return (Standing.DISCARDED if state is State.DISCARDED else Standing.HIDDEN), None
     until = Interval.parse(closed_for).after(captured) if closed_for else None
     return (Standing.CLOSED, until) if until is not None and now < until else (Standing.OPEN, None)
 
@@ -118,7 +119,7 @@ def may(snapshots: Iterable[Snapshot], version: Version, saw: Saw) -> Open | Clo
 
 def _containing(snapshots: Iterable[Snapshot], version: Version, saw: Saw) -> Iterator[Snapshot]:
     for each in snapshots:
-        is_there = version.first <= each.seq < version.last and each.standing is not Standing.HIDDEN
+        is_there = version.first <= each.seq < version.last and each.standing in (Standing.OPEN, Standing.CLOSED)
         if is_there and (not each.seen or saw(each, version)):
             yield each
 

@@ -52,7 +52,7 @@ def record() -> None:
 @click.option("--limit", default=50, show_default=True, help="So many of the newest; 0 for all.")
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 def list_(archive: str | None, publication: str | None, state: str | None, limit: int, as_json: bool) -> None:
-    """List records, the newest capture first.
+    """List records, the newest capture first; discarded ones only with `--state discarded`.
 
     \b
     Examples:
@@ -62,7 +62,10 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
     """
     place = opened(archive)
     catalogue = catalogue_of(place)
-    found = (each for each in catalogue.records(publication) if state in (None, each.state))
+    discarded = catalogue.discarded()
+    found = (
+        each for each in catalogue.records(publication) if (each.state == state if state else each.id not in discarded)
+    )
     shown = list(islice(found, limit or None))
     asked = _asked(place)
     if as_json:
@@ -80,7 +83,7 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
         table.add_row(*told, *([_state(place, each, asked)] if decides else []))
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
-    older = sum(1 for _ in catalogue.ids(publication)) - len(shown) if state is None else 0
+    older = sum(each not in discarded for each in catalogue.ids(publication)) - len(shown) if state is None else 0
     if older:
         console.print(f"and {older} older ones", markup=False)
 
@@ -181,7 +184,7 @@ def _described(field: Field) -> dict[str, Any]:
 def export(
     record_ids: tuple[str, ...], archive: str | None, publication: str | None, form: str, to: Path | None
 ) -> None:
-    """Write records to stdout, or as files: all of them, or those that are named.
+    """Write records to stdout, or as files: all that are not discarded, or those that are named.
 
     As XML (xsd/record.xsd) with all that is known; as JSON, an object a line; as CSV, a line a record; as Dublin Core
     (oai_dc), what other catalogues take.
@@ -196,7 +199,7 @@ def export(
     if form in ("xml", "dc") and to is None and len(record_ids) != 1:
         raise UsageError("several records as XML need a folder; give --to FOLDER, or name one record")
     catalogue = catalogue_of(place)
-    found: Iterable[Record] = catalogue.records(publication)
+    found: Iterable[Record] = (each for each in catalogue.records(publication) if each.state is not State.DISCARDED)
     if record_ids:
         found = [one(place, catalogue, each)[0] for each in record_ids]
     if form in ("xml", "dc"):
@@ -322,6 +325,15 @@ def _decision(decision: Decision, explain: str) -> None:
 
 
 _decision(Decision.REJECT, "Refuse to release captures; needs a reason. `reopen` takes it back.")
+_decision(
+    Decision.DISCARD,
+    """Take captures away from everybody, staff as well; needs a reason. `restore` takes it back.
+
+    They are in no list, present state, search or export; git keeps them. What other captures contain stays: each time
+    shows what these give.
+    """,
+)
+_decision(Decision.RESTORE, "Take `discard` back: the record is in the state before it.")
 _decision(Decision.REOPEN, "Take a rejection back: the record is in the state before it.")
 _decision(
     Decision.WITHDRAW,

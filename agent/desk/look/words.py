@@ -26,6 +26,7 @@ STATES: dict[str, tuple[str, str]] = {
     State.CHECKED: (msgid("checked"), "◕"),
     State.RELEASED: (msgid("released"), "●"),
     State.REJECTED: (msgid("rejected"), "✕"),
+    State.DISCARDED: (msgid("discarded"), "⌫"),
 }
 #: Step → the words of its button.
 STEPS: dict[str, str] = {
@@ -39,6 +40,8 @@ STEPS: dict[str, str] = {
     Step.REJECT: msgid("Reject"),
     Step.REOPEN: msgid("Take the rejection back"),
     Step.WITHDRAW: msgid("Withdraw"),
+    Step.DISCARD: msgid("Discard it for everybody"),
+    Step.RESTORE: msgid("Restore it"),
     Step.BACKUP: msgid("Back up"),
     Step.MEASURE: msgid("Record a measure"),
 }
@@ -49,7 +52,8 @@ EVENTS: dict[str, str] = {
     "counted": msgid("counted"), "converted": msgid("converted"), "indexed": msgid("indexed"),
     "checking": msgid("checks ran, somebody has to look"), "looked": msgid("looked at"),
     "checked": msgid("checked"), "released": msgid("released"), "rejected": msgid("rejected"),
-    "reopened": msgid("rejection taken back"), "withdrawn": msgid("withdrawn"), "backup": msgid("backed up"),
+    "reopened": msgid("rejection taken back"), "withdrawn": msgid("withdrawn"),
+    "discarded": msgid("discarded"), "restored": msgid("restored"), "backup": msgid("backed up"),
     "measure": msgid("measure"), "edited": msgid("description changed"), "interrupted": msgid("interrupted"),
     "resumed": msgid("resumed"), "attached": msgid("file attached"), "replaced": msgid("file replaced"),
     "noted": msgid("note to a file changed"), "detached": msgid("file removed"),

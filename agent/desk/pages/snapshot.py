@@ -118,7 +118,9 @@ def _buttons(visit: DeskVisit, record: Record, at: Progress, way: Way, line: Sna
     """Yield what the person may do with it now, the one step that leads on first."""
     if line.next is not None:
         yield line.next
-    wanted = (*RUNS, Step.RELEASE, Step.REJECT, Step.REOPEN, Step.WITHDRAW, Step.CANCEL)
+    wanted = (
+        *RUNS, Step.RELEASE, Step.REJECT, Step.REOPEN, Step.WITHDRAW, Step.DISCARD, Step.RESTORE, Step.CANCEL,
+    )  # fmt: skip
     for step in wanted:
         if line.next is not None and line.next.text == words.STEPS[step]:
             continue
@@ -258,6 +260,8 @@ release = _decision(Decision.RELEASE, words.msgid("It is released; readers see i
 reject = _decision(Decision.REJECT, words.msgid("It is rejected."))
 reopen = _decision(Decision.REOPEN, words.msgid("The rejection is taken back."))
 withdraw = _decision(Decision.WITHDRAW, words.msgid("It is withdrawn; readers do not see it any more."))
+discard = _decision(Decision.DISCARD, words.msgid("It is discarded; nobody sees what it captured."))
+restore = _decision(Decision.RESTORE, words.msgid("It is restored, in the state before it was discarded."))
 
 
 def cancel(visit: DeskVisit, said: Mapping[str, str]) -> Response:

@@ -46,6 +46,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     _of_snapshot("reject", "reject", snapshot.reject, Right.REVIEW),
     _of_snapshot("reopen", "reopen", snapshot.reopen, Right.REVIEW),
     _of_snapshot("withdraw", "withdraw", snapshot.withdraw, Right.WITHDRAW),
+    _of_snapshot("discard", "discard", snapshot.discard, Right.WITHDRAW),
+    _of_snapshot("restore", "restore", snapshot.restore, Right.WITHDRAW),
     _of_snapshot("cancel", "cancel", snapshot.cancel, Right.CAPTURE),
     _of_snapshot("look", "look", snapshot.look, Right.REVIEW),
     _of_snapshot("measure", "measure", snapshot.measure, Right.PROCESS),

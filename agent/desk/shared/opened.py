@@ -8,7 +8,7 @@ from datetime import datetime
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.gate.access_rules import AccessRules
-from webarcfs.gate.gate import Reader
+from webarcfs.gate.gate import Reader, opened_to_staff
 from webarcfs.gate.known_gate import DomainFacts, KnownGate
 from webarcfs.gate.reader_records import KeptHead, ReaderRecords, RecordHead
 from webarcfs.gate.visibility import Answer, Standing
@@ -19,7 +19,7 @@ _STAFF = "\0staff"
 
 
 class OpenedGate(KnownGate):
-    """A gate with the snapshots of a record open, whatever its state; without a record, with all of them."""
+    """A gate with the snapshots of a record open, whatever its state; without a record, with all but discarded ones."""
 
     def __init__(self, archive: Archive, record: str | None) -> None:
         super().__init__(archive, Reader(f"{_STAFF} {record or ''}"))
@@ -36,8 +36,10 @@ class OpenedGate(KnownGate):
 
     def _with_record(self, own: DomainFacts) -> DomainFacts:
         snapshots = [
-            replace(each, standing=Standing.OPEN, until=None)
-            if self._record is None or own.records.get(each.seq) == self._record
+            opened_to_staff(each)
+            if self._record is None
+            else replace(each, standing=Standing.OPEN, until=None)
+            if own.records.get(each.seq) == self._record
             else each
             for each in own.snapshots
         ]

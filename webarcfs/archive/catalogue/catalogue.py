@@ -1,8 +1,9 @@
 """The catalogue: catalogue.git, with a record.xml for each capture, and a commit for each change, by its author.
 
 Not derived: edits, releases and withdrawals are here only. A record lies at `records/<publication>/<YYYY>/<id>.xml`,
-its attachments in the folder `<id>` beside it. The files `number` (given last) and `described` (the number in the feed
-up to which each capture has a record) lie at the top. All methods raise Damaged if the repository cannot be read.
+its attachments in the folder `<id>` beside it. The files `number` (given last), `described` (the number in the feed
+up to which each capture has a record) and `discarded` (the ids of discarded records, a line each) lie at the top. All
+methods raise Damaged if the repository cannot be read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from io import IOBase
 
 from webarcfs.archive.catalogue import record_xml
-from webarcfs.archive.catalogue.record import Event, Record, publication_of
+from webarcfs.archive.catalogue.record import Event, Record, State, publication_of
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
@@ -29,6 +30,7 @@ from webarcfs.archive.system.whole_files import size_of
 RECORDS = "records"
 _NUMBER = "number"
 _DESCRIBED = "described"
+_DISCARDED = "discarded"
 _ENDING = ".xml"
 _IS_RECORD = re.compile(rf"{RECORDS}/[^/]+/[^/]+/[^/]+\{_ENDING}", re.DOTALL)
 #: Times that a change is tried which others of the record overtake.
@@ -54,6 +56,7 @@ class Catalogue:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._opened: Repository | None = None
+        self._discarded: tuple[str, frozenset[str]] = ("", frozenset())
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -87,7 +90,17 @@ class Catalogue:
         """Return the newest counted record of a publication whose id is less than `before`; None without one."""
         older = (each for each in self.ids(publication) if each < before)
         found = (self.read(each)[0] for each in older)
-        return next((each for each in found if each.parts), None)
+        return next((each for each in found if each.parts and each.state is not State.DISCARDED), None)
+
+    def discarded(self) -> frozenset[str]:
+        """Return the ids of the discarded records. It costs a look at a ref if nothing changed."""
+        state = self.state()
+        if state is None:
+            return frozenset()
+        known = self._discarded
+        if known[0] != state.commit:
+            known = self._discarded = (state.commit, self._lines(state.tree, _DISCARDED))
+        return known[1]
 
     def described(self) -> int:
         """Return the number in the feed up to which each capture has a record."""
@@ -228,6 +241,11 @@ class Catalogue:
             changes[_NUMBER] = store.write_blob(f"{last}\n".encode())
             changes |= {path: store.write_blob(content) for path, content in (files or {}).items()}
             changes |= {f"{_folder(record_id)}/{name}": blob for (record_id, name), blob in (attached or {}).items()}
+            before = self._lines(tree, _DISCARDED)
+            discarded = _discarded(numbered, before)
+            if discarded != before:
+                lines = "".join(f"{each}\n" for each in sorted(discarded))
+                changes[_DISCARDED] = store.write_blob(lines.encode()) if lines else None
             if described is not None:
                 changes[_DESCRIBED] = store.write_blob(f"{described}\n".encode())
             edited = store.edit(tree, changes)
@@ -288,6 +306,14 @@ class Catalogue:
             raise Damaged(f"{store.path}: {_path(record_id)} is the record of {record.id}")
         return record
 
+    def _lines(self, tree: str, name: str) -> frozenset[str]:
+        """Return the lines of a file; none without one."""
+        store = self._store()
+        assert store is not None
+        entry = store.find(tree, name)
+        text = store.read(entry.oid) if entry is not None and not entry.is_tree else b""
+        return frozenset(text.decode("utf-8", "replace").splitlines())
+
     def _whole(self, tree: str, name: str) -> int:
         """Return the number in a file; 0 without one."""
         store = self._store()
@@ -312,6 +338,12 @@ def _path(record_id: str) -> str:
 def _folder(record_id: str) -> str:
     """Return the folder of a record's attachments."""
     return f"{RECORDS}/{publication_of(record_id)}/{record_id[:4]}/{record_id}"
+
+
+def _discarded(records: Sequence[Record], before: frozenset[str]) -> frozenset[str]:
+    """Return the ids of all discarded records once these are saved."""
+    discarded = {each.id for each in records if each.state is State.DISCARDED}
+    return before - {each.id for each in records} | discarded
 
 
 def _numbered(records: Sequence[Record], last: int) -> Iterator[Record]:

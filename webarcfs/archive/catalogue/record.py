@@ -31,6 +31,7 @@ class State(StrEnum):
     CHECKED = "checked"
     RELEASED = "released"
     REJECTED = "rejected"
+    DISCARDED = "discarded"  # nobody sees what it captured, staff neither
 
 
 class Occasion(StrEnum):

@@ -29,6 +29,8 @@ class Step(StrEnum):
     REJECT = "reject"
     REOPEN = "reopen"
     WITHDRAW = "withdraw"
+    DISCARD = "discard"
+    RESTORE = "restore"
     BACKUP = "backup"
     MEASURE = "measure"
 
@@ -80,6 +82,8 @@ TABLE: dict[Step, StepRule] = {
     Step.REJECT: _decided(Decision.REJECT, State.REJECTED),
     Step.REOPEN: _decided(Decision.REOPEN, None),
     Step.WITHDRAW: _decided(Decision.WITHDRAW, State.CHECKED),
+    Step.DISCARD: _decided(Decision.DISCARD, State.DISCARDED),
+    Step.RESTORE: _decided(Decision.RESTORE, None),
     Step.BACKUP: StepRule(Right.PROCESS, _FETCHED, None, "backup"),
     Step.MEASURE: StepRule(Right.PROCESS, _FETCHED, None, "measure"),
 }
@@ -115,7 +119,7 @@ class Progress:
     looks_wanted: bool = False  # the check ran, and waits for persons
     passed: bool = True  # the last check found nothing
     checkers: frozenset[str] = frozenset()  # the persons who checked
-    is_taken_back: bool = False  # a person withdrew or rejected it: nothing releases it by itself
+    is_taken_back: bool = False  # a person withdrew, rejected or discarded it: nothing releases it by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
     """Return where a record is. What was done before the last capture, or before it went back, counts no more."""
     done = {Step.COUNT}
     wanted, passed, checkers = False, True, set[str]()
-    taken_back = {RULES[Decision.WITHDRAW].event, RULES[Decision.REJECT].event}
+    taken_back = {RULES[each].event for each in (Decision.WITHDRAW, Decision.REJECT, Decision.DISCARD)}
     for event in record.events:
         wanted = event.what == CHECKING or (wanted and event.what in (LOOKED, "edited", "backup", "measure"))
         done = _after(done, event)
@@ -205,7 +209,7 @@ def judged(  # noqa: PLR0911 # a reason each
         return _released(at, way, person, reason)
     if rule.needs_reason and not reason.strip():
         return Verdict(f"to {step} a snapshot needs a reason")
-    return Verdict(state=rule.leads if step is not Step.REOPEN else None)
+    return Verdict(state=rule.leads)
 
 
 def _processed(step: Step, at: Progress, way: Way, *, again: bool) -> Verdict:

@@ -1,4 +1,4 @@
-"""The decisions about a record: release, rejection, withdrawal, and their way back. Pure.
+"""The decisions about a record: release, rejection, withdrawal, discarding, and their way back. Pure.
 
 A decision needs a right, starts from some states only, and leads to one. Visibility follows the state (`gate`).
 """
@@ -22,7 +22,7 @@ class Right(StrEnum):
     DESCRIBE = "describe"
     REVIEW = "review"
     RELEASE = "release"
-    WITHDRAW = "withdraw"  # also withhold, and the rules of access
+    WITHDRAW = "withdraw"  # also discard, withhold, and the rules of access
     PUBLICATIONS = "publications"  # also registers
     OPTIONS = "options"
     PEOPLE = "people"
@@ -54,6 +54,8 @@ class Decision(StrEnum):
     REJECT = "reject"
     REOPEN = "reopen"
     WITHDRAW = "withdraw"
+    DISCARD = "discard"
+    RESTORE = "restore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,17 @@ RULES: dict[Decision, Rule] = {
     Decision.REJECT: Rule(Right.REVIEW, _HELD, "rejected", True),
     Decision.REOPEN: Rule(Right.REVIEW, frozenset({State.REJECTED}), "reopened", False),
     Decision.WITHDRAW: Rule(Right.WITHDRAW, frozenset({State.RELEASED}), "withdrawn", True),
+    Decision.DISCARD: Rule(Right.WITHDRAW, _HELD | {State.RELEASED, State.REJECTED}, "discarded", True),
+    Decision.RESTORE: Rule(Right.WITHDRAW, frozenset({State.DISCARDED}), "restored", False),
+}
+
+
+#: The state that a decision leads to; the others lead back to the one before.
+_LEADS = {
+    Decision.RELEASE: State.RELEASED,
+    Decision.REJECT: State.REJECTED,
+    Decision.WITHDRAW: State.CHECKED,
+    Decision.DISCARD: State.DISCARDED,
 }
 
 
@@ -92,13 +105,10 @@ def decided(record: Record, decision: Decision, person: str, reason: str) -> Rec
 
 
 def _next(record: Record, decision: Decision) -> State:
-    if decision is Decision.RELEASE:
-        return State.RELEASED
-    if decision is Decision.REJECT:
-        return State.REJECTED
-    if decision is Decision.WITHDRAW:
-        return State.CHECKED
-    states = [event.state for event in record.events if event.state not in (None, State.REJECTED)]
+    if decision in _LEADS:
+        return _LEADS[decision]
+    passed_over = {None, State.DISCARDED} | ({State.REJECTED} if decision is Decision.REOPEN else set())
+    states = [event.state for event in record.events if event.state not in passed_over]
     return next((state for state in reversed(states) if state is not None), State.CAPTURED)
 
 

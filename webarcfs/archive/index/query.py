@@ -79,15 +79,17 @@ def ask(
         yield MetaData.from_fields(dict(zip((*FIELDS, *CAPTURE_FIELDS), map(str, row), strict=True)))
 
 
-def places(database: Path, condition: Condition, seconds: float = SECONDS) -> Iterator[tuple[str, str]]:
+def places(
+    database: Path, condition: Condition, seconds: float = SECONDS, narrowed: Narrowed | None = None
+) -> Iterator[tuple[str, str]]:
     """Yield only commitTag and path of the same rows, which is several times as fast."""
-    for tag, path in _rows(database, "metadata/ask_places", condition, seconds):
+    for tag, path in _rows(database, "metadata/ask_places", condition, seconds, narrowed):
         yield str(tag), str(path)
 
 
-def check(database: Path, condition: Condition) -> None:
+def check(database: Path, condition: Condition, narrowed: Narrowed | None = None) -> None:
     """Check that SQLite accepts a condition, without running it. Raises as `ask` does before its first row."""
-    for _ in _rows(database, "metadata/explain_places", condition, SECONDS):
+    for _ in _rows(database, "metadata/explain_places", condition, SECONDS, narrowed):
         pass
 
 
@@ -96,7 +98,7 @@ def _rows(
 ) -> Iterator[tuple[Any, ...]]:
     text = _statement(statement, condition)
     if narrowed is not None and _SELECT.search(QUOTED.sub(" ", f"{condition.where}\n{condition.order_by}")):
-        raise BadCondition("a reader's condition has no SELECT")
+        raise BadCondition("where snapshots or pages are hidden, a condition has no SELECT")
     if wrong := unbalanced(condition.where, condition.order_by):
         raise BadCondition("\n".join(wrong))
     with (

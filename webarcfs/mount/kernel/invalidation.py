@@ -135,12 +135,14 @@ class Expiry:
         self._inodes = inodes
         self._kernel = kernel
         self._snapshots = nodeid(Table(tree.view, "/.snapshots"))
+        self._discarded = tree.view.discarded.ids()
 
     def moved(self, changes: Sequence[DomainChange], tags: Sequence[CommitTag]) -> None:
         """Invalidate what differs between the states, and each new tag as a name that the kernel may have looked up."""
         expired = [each for change in changes for each in self._of_change(change)]
         for tag in tags:
             expired += self._of_tag(str(tag), tag.domain)
+        expired += self._of_records()
         self._tell(dict.fromkeys(expired))  # a new tag is also among the changes of its domain
 
     def files_superseded(self, state: DomainState, paths: Sequence[str]) -> None:
@@ -166,7 +168,7 @@ class Expiry:
         self._tell([*(Name(folder, name) for name in names), Inode(folder)])
 
     def _of_change(self, change: DomainChange) -> list[Name | Inode]:
-        if change.old is None or change.new is None or change.old.reader.store is not change.new.reader.store:
+        if change.old is None or change.new is None or change.old.reader.origin is not change.new.reader.origin:
             return list(self._all_of(change))
         try:
             return list(self._between(change.old, change.new))
@@ -189,6 +191,12 @@ class Expiry:
             elif old.tags[tag] != new.tags[tag]:
                 was, now = (snapshot_folder(self._view, each, tag) for each in (old, new))
                 yield from differences(was, now, self._inodes)
+
+    def _of_records(self) -> list[Name]:
+        """Return the records that were discarded or restored since the last call."""
+        discarded = self._view.discarded.ids()
+        changed, self._discarded = discarded ^ self._discarded, discarded
+        return [Name(self._snapshots, each) for each in changed]
 
     def _all_of(self, change: DomainChange) -> Iterator[Name | Inode]:
         """Yield the names of a domain, and its folders: a process may be inside one."""

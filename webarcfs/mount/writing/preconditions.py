@@ -37,7 +37,7 @@ class LockedHead:
         The caller asks the view for the reader before it takes that lock: the view may have to take the domain over,
         under the same lock, and a publisher that waits by then lets nobody share it a second time.
         """
-        return cls(reader, reader.store.head())
+        return cls(reader, reader.origin.head())
 
     def check_free(self, place: ArcVersion, path: str, own: Container[str] = ()) -> None:
         """Raise Stale or Exists if `path` is taken; a blob in `own` is no obstacle.

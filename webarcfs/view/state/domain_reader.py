@@ -62,11 +62,17 @@ class Caches:
 
 
 class DomainReader:
-    """A reader of the repository of `domain`. `overlay` has the additions of this mount that its states lack."""
+    """A reader of the repository of `domain`. `overlay` has the additions of this mount that its states lack.
 
-    def __init__(self, domain: str, store: Repository, caches: Caches, overlay: Overlay) -> None:
+    `origin` is the archive's repository, where `store` is one without the discarded snapshots.
+    """
+
+    def __init__(
+        self, domain: str, store: Repository, caches: Caches, overlay: Overlay, origin: Repository | None = None
+    ) -> None:
         self.domain = domain
         self.store = store
+        self.origin = store if origin is None else origin
         self.overlay = overlay
         self._caches = caches
 

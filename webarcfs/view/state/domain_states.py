@@ -20,6 +20,7 @@ from webarcfs.archive.git.repository import CRAWLS, Commit, Repository
 from webarcfs.archive.model.errors import NotFound, WebarcError
 from webarcfs.archive.model.metadata import CET, CommitTag
 from webarcfs.archive.system.locks import Turnstile
+from webarcfs.view.state.discarded import Discarded
 from webarcfs.view.state.domain_reader import Caches, DomainReader
 from webarcfs.view.state.overlay import Overlay
 
@@ -38,6 +39,8 @@ class StateToken:
 class DomainState:
     """A domain as it was taken over: the newest commit, and the commit of each commitTag in order.
 
+    `is_older`: the newest crawl is discarded, so that this is an older state, which takes no additions.
+
     It grows with the number of snapshots, and is freed when the next one is in force: nodes, which live as long as the
     kernel knows them, keep only its `mark`.
     """
@@ -48,6 +51,7 @@ class DomainState:
     tags: Mapping[str, str]
     signature: Signature
     mark: StateToken = field(compare=False, repr=False)
+    is_older: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,8 @@ class DomainChange:
 class DomainStates:
     """The newest state of each domain of an archive that was read so far."""
 
-    def __init__(self, archive: Archive, overlay: Overlay) -> None:
+    def __init__(self, archive: Archive, overlay: Overlay, discarded: Discarded) -> None:
+        self._discarded = discarded
         self._caches = Caches()
         self._overlay = overlay
         self._archive = archive
@@ -115,7 +120,7 @@ class DomainStates:
         """Close packs that a repack removed: a mount lives for months, and open files would keep them on the disk."""
         for state in self._states.copy().values():
             with contextlib.suppress(OSError, WebarcError):  # it is gone or damaged; the next read fails
-                if state.reader.store.let_go():
+                if state.reader.origin.let_go():
                     _log.debug("%s: repacked", state.name)
 
     def _come_or_gone(self) -> frozenset[str]:
@@ -130,7 +135,7 @@ class DomainStates:
 
     def _has_moved(self, state: DomainState) -> bool:
         try:
-            return _signature(self._archive.repository(state.name)) != state.signature
+            return self._signature(state.name) != state.signature
         except OSError:
             return True
 
@@ -153,19 +158,28 @@ class DomainStates:
 
     def _read(self, name: str) -> DomainState:
         path = self._archive.repository(name)
-        signature = _signature(path)  # first: a later move is then detected by the next check
+        signature = self._signature(name)  # first: a later move is then detected by the next check
         store = self._store(name, path, signature)
         with self._shared(name):
             main, crawls = store.head(), store.refs(CRAWLS)
+            shown = self._discarded.repository(name) if self._discarded.of(name) else store
+        newest, origin = main, store
+        if shown is not store:
+            newest, crawls = (None, {}) if shown is None else (shown.head(), shown.refs(CRAWLS))
+            store = store if shown is None else shown
         tags = {str(CommitTag(time, name)): oid for compact, oid in crawls.items() if (time := _time(compact))}
-        return DomainState(
-            name, DomainReader(name, store, self._caches, self._overlay), main, tags, signature, StateToken()
-        )
+        is_older = newest is not None and main is not None and newest.tree != main.tree
+        reader = DomainReader(name, store, self._caches, self._overlay, origin)
+        return DomainState(name, reader, newest, tags, signature, StateToken(), is_older)
+
+    def _signature(self, name: str) -> Signature:
+        """Return a value that changes when main moves, or when something of the domain is discarded or restored."""
+        return (*_signature(self._archive.repository(name)), self._discarded.of(name))
 
     def _store(self, name: str, path: Path, signature: Signature) -> Repository:
         old = self._states.get(name)
         # Only for the same folder, not for a replacement (by a restore, say).
-        return old.reader.store if old is not None and old.signature[0] == signature[0] else Repository(path)
+        return old.reader.origin if old is not None and old.signature[0] == signature[0] else Repository(path)
 
     @contextlib.contextmanager
     def _shared(self, name: str) -> Iterator[None]:

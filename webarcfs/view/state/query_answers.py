@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from webarcfs.archive.config import settings_file
@@ -31,6 +31,8 @@ from webarcfs.archive.model.errors import (
     TooMany,
     WebarcError,
 )
+from webarcfs.gate import reader_query
+from webarcfs.view.state.discarded import Discarded
 
 #: Most hits of an answer.
 ROWS = 100_000
@@ -53,7 +55,7 @@ Look = Callable[[], Hits]
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A state of webarc.db: its inode, size, time in nanoseconds, and SQLite's change counter."""
+    """A state of webarc.db: its inode, size, time in nanoseconds, SQLite's change counter, and what is discarded."""
 
     inode: int
     size: int
@@ -127,9 +129,10 @@ class Queries:
     An invalid one raises NotFound, and the log has the reason; TookTooLong, TooMany and Busy concern valid ones.
     """
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: Archive, discarded: Discarded | None = None) -> None:
         self._settings = archive.settings
         self._database = archive.database
+        self._discarded = discarded or Discarded(archive)
         self._counter = _Counter(archive)
         self._turns = threading.BoundedSemaphore(AT_ONCE)
         self._lock = threading.Lock()
@@ -146,7 +149,11 @@ class Queries:
 
     def stamp(self) -> Stamp:
         """Return webarc.db's current state. Raises NotFound if it is missing, Damaged while the archive is gone."""
-        return self._counter.stamp()
+        return self._with_discarded(self._counter.stamp())
+
+    def _with_discarded(self, stamp: Stamp) -> Stamp:
+        ids = self._discarded.ids()
+        return replace(stamp, counter=stamp.counter + "\n".join(sorted(ids)).encode()) if ids else stamp
 
     def is_known(self, name: str) -> bool:
         """Return whether `find` has found this condition in this state before."""
@@ -170,16 +177,23 @@ class Queries:
     def _checked(self, name: str) -> Look:
         """Return a function that finds the hits of a condition. Raises BadCondition for an invalid one."""
         condition = parse(from_name(name))
-        query.check(self._database, condition)
+        query.check(self._database, condition, self._narrowed())
         return lambda: self._found(condition)
+
+    def _narrowed(self) -> query.Narrowed | None:
+        gate = self._discarded.gate()
+        return None if gate is None else reader_query.narrowed(gate)
 
     def _found(self, condition: Condition) -> Hits:
         most = ROWS + 1 if condition.limit is None else min(condition.limit, ROWS + 1)
         asked = Condition(condition.where, condition.order_by, most)
-        hits = tuple(f"{tag}/{_inner(path)}" for tag, path in query.places(self._database, asked, self.seconds))
+        hits = tuple(f"{tag}/{_inner(path)}" for tag, path in self._places(asked))
         if len(hits) > ROWS:
             raise TooMany(f"more than {ROWS:,} documents; narrow it, or end it with LIMIT {ROWS}")
         return hits
+
+    def _places(self, asked: Condition) -> Iterator[tuple[str, str]]:
+        return query.places(self._database, asked, self.seconds, self._narrowed())
 
     def _keep(self, key: Key, answer: QueryAnswer) -> QueryAnswer:
         with self._lock:

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.condition import from_name
 from webarcfs.archive.model.errors import NotFound, TooMany
+from webarcfs.view.state.discarded import Discarded
 from webarcfs.view.state.query_answers import Hits, Look, Queries, Stamp
 
 #: Most hits of an answer.
@@ -20,8 +21,8 @@ _MOST = 20_000
 class Searches(Queries):
     """The searches of one mount. An invalid one raises NotFound, and the log has the reason."""
 
-    def __init__(self, archive: Archive) -> None:
-        super().__init__(archive)
+    def __init__(self, archive: Archive, discarded: Discarded | None = None) -> None:
+        super().__init__(archive, discarded)
         self._archive = archive
 
     def stamp(self) -> Stamp:
@@ -31,7 +32,7 @@ class Searches(Queries):
         from webarcfs.search import generations  # noqa: PLC0415 # of the extra `search`
 
         found = generations.state(self._archive)
-        return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, b"")
+        return self._with_discarded(Stamp(found.st_ino, found.st_size, found.st_mtime_ns, b""))
 
     def _checked(self, name: str) -> Look:
         from webarcfs.search.query_language import parse  # noqa: PLC0415 # few mounts are searched
@@ -43,7 +44,7 @@ class Searches(Queries):
     def _searched(self, words: str) -> Hits:
         from webarcfs.search.searching import Searcher, SearchQuestion  # noqa: PLC0415 # of the extra `search`
 
-        searcher = Searcher(self._archive)
+        searcher = Searcher(self._archive, self._discarded.gate())
         question = SearchQuestion(words=words, limit=_MOST)
         if searcher.count(question) > _MOST:
             raise TooMany(f"more than {_MOST:,} documents; narrow the search")

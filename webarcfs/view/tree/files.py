@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.addition import ArcVersion
+from webarcfs.archive.model.errors import ReadOnly, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, MetaData, format_time, from_epoch
 from webarcfs.view.content import Content
 from webarcfs.view.node import Attrs, File, number, remember
@@ -27,6 +28,8 @@ SETTLES: Final = "user.webarc.settles"
 class ShownState:
     """A state of a domain in one place of the mount: `place` is empty for the current state, else the tag.
 
+    `is_older`: it is shown as the current one, since the newest crawl is discarded; it takes no additions.
+
     `now` returns the state that this place shows now.
     """
 
@@ -35,10 +38,17 @@ class ShownState:
     tree: str
     now: Callable[[], ShownState] = field(compare=False, repr=False)
     place: str = ""
+    is_older: bool = False
 
     def shows_what(self, other: ShownState) -> bool:
         """Return whether both have the same tree, in the same repository."""
-        return self.tree == other.tree and self.reader.store is other.reader.store
+        same = self.tree == other.tree and self.reader.store is other.reader.store
+        return same and self.is_older == other.is_older
+
+
+def older(domain: str) -> ReadOnly:
+    """Return the refusal to add to a domain whose newest crawl is discarded: the addition would go with that."""
+    return ReadOnly(f"the newest crawl of {domain} is discarded: this is an older state, which takes no additions")
 
 
 class Version(NamedTuple):
@@ -84,6 +94,9 @@ class StoredFile(File):
             return self._ino
         except AttributeError:
             return remember(self, "_ino", self.version.ino)
+
+    def refusal(self) -> WebarcError:
+        return super().refusal() if self.old or not self.state.is_older else older(self.version.domain)
 
     @property
     def inner(self) -> str:

@@ -16,13 +16,13 @@ from typing import Final
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.addition import ArcVersion
-from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import MetaData
 from webarcfs.archive.model.redirects import REDIRECTS
 from webarcfs.view.node import FILE, Attrs, Folder, Node, number, remember, seconds
 from webarcfs.view.state.domain_reader import ArcTimes
 from webarcfs.view.state.overlay import OverlayEntry, is_gone
-from webarcfs.view.tree.files import ShownState, StoredFile, Version, metadata_xattrs, version_ino
+from webarcfs.view.tree.files import ShownState, StoredFile, Version, metadata_xattrs, older, version_ino
 
 
 class StoredFolder(Folder):
@@ -83,6 +83,9 @@ class StoredFolder(Folder):
     def inner(self) -> str:
         """This folder's path relative to the ARC `place`."""
         return ""
+
+    def refusal(self) -> WebarcError:
+        return super().refusal() if self.old or not self.state.is_older else older(self.state.reader.domain)
 
     def attrs(self) -> Attrs:
         return Attrs(self.kind, 0, self.mtime, self.ino)
@@ -284,7 +287,7 @@ class Arc(StoredFolder):
             return remember(self, "_place", self._find_place())
 
     def _find_place(self) -> ArcVersion | None:
-        if self.old or self.dates is None:
+        if self.old or self.dates is None or self.state.is_older:
             return None
         return ArcVersion(self.state.reader.domain, self.path, self.dates.crawl)
 

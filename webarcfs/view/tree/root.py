@@ -64,7 +64,7 @@ def _current_state(view: View, domain: DomainState) -> ShownState:
         found = view.domain(name)
         return state if found.mark is mark else _current_state(view, found)
 
-    state = ShownState(domain.reader, domain.main.message.tag, domain.main.tree, now)
+    state = ShownState(domain.reader, domain.main.message.tag, domain.main.tree, now, is_older=domain.is_older)
     return state
 
 

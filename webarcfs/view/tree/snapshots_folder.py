@@ -132,6 +132,8 @@ class SeenFolder(StoredFolder):
 
 def record_folder(view: View, record_id: str) -> RecordFolder:
     """Return `.snapshots/<record>/`. Raises NotFound without that record, Damaged for a catalogue that is."""
+    if record_id in view.discarded.ids():
+        raise NotFound(f"{record_id} is discarded")
     record, _ = Catalogue(view.archive).read(record_id)
     return RecordFolder(view, record_id, {part.tag.domain: part for part in record.parts})
 

@@ -17,6 +17,7 @@ from typing import Protocol
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.view.node import Node
+from webarcfs.view.state.discarded import Discarded
 from webarcfs.view.state.domain_states import DomainChange, DomainState, DomainStates
 from webarcfs.view.state.overlay import CommittedFile, Overlay, is_gone
 from webarcfs.view.state.query_answers import Queries
@@ -60,9 +61,10 @@ class View:
         #: Schemas that are being written, by name.
         self.schema_drafts: dict[str, Node] = {}
         #: The answers to conditions.
-        self.queries = Queries(archive)
-        self.searches = Searches(archive)
-        self._states = DomainStates(archive, self.overlay)
+        self.discarded = Discarded(archive)
+        self.queries = Queries(archive, self.discarded)
+        self.searches = Searches(archive, self.discarded)
+        self._states = DomainStates(archive, self.overlay, self.discarded)
         self._looks = 0
         self._stop = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="view", daemon=True)

@@ -1,0 +1,196 @@
+"""What a discarded record captured is in no answer, for staff neither, until it is restored (`record discard`)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.indexing.fulltext import bring_in_step
+from agent.indexing.recovery import recover
+from agent.upkeep.verification import verify
+from tests.store.test_as_reader import _SECRET, _URL, _cat, _questions
+from tests.support import archives
+from tests.support.crawls import run_command
+from tests.support.histories import DOMAIN, History, Step
+from tests.support.readercommand import webarc
+from tests.support.recorded import published
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.metadata import CommitTag, compact_time
+from webarcfs.client import WebarchiveClient
+from webarcfs.gate.gate import Gate, Reader, StaffGate
+from webarcfs.gate.visibility import Standing
+
+pytestmark = pytest.mark.store
+
+_A = '<a href="/b.html">first</a>'
+_LATER = f'<a href="/{_SECRET}.html">{_SECRET}</a>'
+
+
+def _archive(folder: Path, *steps: Step) -> tuple[Archive, list[CommitTag]]:
+    archive = directory.create(folder / "archive")
+    archive.settings.write_text("[index]\nlinks = true\n")
+    tags = published(archive, History(steps))
+    catalogue = Catalogue(archive)
+    told = [each.with_event("captured", "webarcfs", "", each.state) for each in catalogue.records()]
+    catalogue.save(told, "test", "events")
+    recover(archive)
+    bring_in_step(archive)
+    return archive, tags
+
+
+def _three(folder: Path, *, place: int = 1) -> tuple[Archive, list[CommitTag]]:
+    """Three snapshots of one publication, of which the one at `place` has other pages."""
+    steps = [Step("p", {"a.html": _A, "b.html": "b", "c.html": "c"}) for _ in range(3)]
+    steps[place] = Step("p", {"a.html": _LATER, "b.html": "b", f"{_SECRET}.html": _SECRET})
+    return _archive(folder, *steps)
+
+
+def _record(tag: CommitTag, publication: str = "p") -> str:
+    return f"{compact_time(tag.crawl_time)}-{publication}"
+
+
+def _act(archive: Archive, act: str, record: str, *words: str) -> None:
+    done = run_command("record", act, record, "--archive", archive.root, *words)
+    assert done.code == 0, done.err
+
+
+def _discard(archive: Archive, tag: CommitTag, publication: str = "p") -> None:
+    _act(archive, "discard", _record(tag, publication), "--reason", "a trap")
+
+
+def _answers(archive: Archive, tags: list[CommitTag], *how: str) -> dict[tuple[str, ...], tuple[int, str]]:
+    """What each command says in each form."""
+    found: dict[tuple[str, ...], tuple[int, str]] = {}
+    for name, forms in _questions(tags).items():
+        for words in forms:
+            done: subprocess.CompletedProcess[bytes] | subprocess.CompletedProcess[str]
+            if name == "cat":
+                done = _cat(archive, *words, *how)
+                found[name, *words] = done.returncode, done.stdout.decode()
+            else:
+                done = webarc(name, *words, "--archive", str(archive.root), *how)
+                found[name, *words] = done.returncode, done.stdout
+    return found
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_staff_see_what_readers_see_of_the_others(tmp_path: Path, place: int) -> None:
+    """Each command in each form: as if the other crawls were all; after `restore` as before."""
+    archive, tags = _three(tmp_path, place=place)
+    asked = [tags[place - 1], tags[place]] if place else [tags[1], tags[0]]
+    before = _answers(archive, asked)
+    _discard(archive, tags[place])
+    answers = _answers(archive, asked)
+    assert answers == _answers(archive, asked, "--as-reader")
+    assert not any(_SECRET in text or str(tags[place]) in text for _, text in answers.values())
+    assert list(verify(archive)) == []
+    _act(archive, "restore", _record(tags[place]))
+    assert _answers(archive, asked) == before
+
+
+def test_the_record_is_in_no_list_and_says_why(tmp_path: Path) -> None:
+    archive, tags = _three(tmp_path)
+    record = _record(tags[1])
+    assert run_command("record", "discard", record, "--archive", archive.root).code == 1  # no reason
+    _discard(archive, tags[1])
+    assert Catalogue(archive).discarded() == {record}
+    listed = run_command("record", "list", "--archive", archive.root)
+    assert record not in listed.out and _record(tags[0]) in listed.out and "older" not in listed.out
+    assert record not in run_command("record", "export", "--format", "json", "--archive", archive.root).out
+    only = run_command("record", "list", "--state", "discarded", "--json", "--archive", archive.root)
+    assert [json.loads(line)["record"] for line in only.out.splitlines()] == [record]
+    assert "discarded" in run_command("record", "show", record, "--archive", archive.root).out
+    assert "a trap" in run_command("record", "log", record, "--archive", archive.root).out
+    assert run_command("record", "release", record, "--archive", archive.root).code == 1
+    _act(archive, "restore", record, "--reason", "it was none")
+    assert Catalogue(archive).discarded() == frozenset()
+    kept, _ = Catalogue(archive).read(record)
+    assert [(each.what, each.text) for each in kept.events[1:]] == [
+        ("discarded", "a trap"),
+        ("restored", "it was none"),
+    ]
+    assert record in run_command("record", "list", "--archive", archive.root).out
+
+
+@pytest.mark.parametrize("state", [State.RELEASED, State.COUNTED, State.REJECTED])
+def test_restored_it_is_what_it_was(tmp_path: Path, state: State) -> None:
+    """Also twice. Nothing is released by this."""
+    archive, tags = _archive(tmp_path, Step("p", {"a.html": "a"}, state, held=state is not State.RELEASED))
+    record = _record(tags[0])
+    for _ in range(2):
+        _discard(archive, tags[0])
+        assert StaffGate(archive).snapshots(DOMAIN)[0].standing is Standing.DISCARDED
+        assert Gate(archive, Reader()).domains() == StaffGate(archive).domains() == []
+        _act(archive, "restore", record)
+        assert Catalogue(archive).read(record)[0].state is state
+    assert StaffGate(archive).domains() == [DOMAIN]
+
+
+def test_the_present_is_what_the_others_give(tmp_path: Path) -> None:
+    """Two publications on one host: the newest of each that is not discarded, the newest first."""
+    archive, tags = _archive(
+        tmp_path,
+        Step("p", {"a.html": "p1", "both.html": "p1"}),
+        Step("q", {"q.html": "q", "both.html": "q"}),
+        Step("p", {"a.html": "p2"}),
+    )
+
+    def present() -> dict[str, str]:
+        with WebarchiveClient(archive.root) as client:
+            newest = client.snapshots(DOMAIN)[-1]
+            return {
+                meta.path.removeprefix(f"/{DOMAIN}/"): client.open_read(meta, client.data_name(meta)).read().decode()
+                for meta in client.at(newest)
+            }
+
+    assert present() == {"a.html": "p2", "q.html": "q", "both.html": "q"}
+    _discard(archive, tags[2])
+    assert present() == {"a.html": "p1", "q.html": "q", "both.html": "q"}
+    _discard(archive, tags[1], "q")
+    assert present() == {"a.html": "p1", "both.html": "p1"}
+    _act(archive, "restore", _record(tags[2]))
+    assert present() == {"a.html": "p2"}
+
+
+def test_a_running_client_follows(tmp_path: Path) -> None:
+    archive, tags = _three(tmp_path)
+    with WebarchiveClient(archive.root) as client:
+        assert client.snapshots(DOMAIN) == tags
+        seen = len(client.select("status >= 0"))
+        _discard(archive, tags[1])
+        time.sleep(0.6)
+        assert client.snapshots(DOMAIN) == [tags[0], tags[2]]
+        assert len(client.select("status >= 0")) == seen - 3
+        assert [record.number for record in client.records()] == [3, 1]
+        assert client.search(_SECRET, all_versions=True).total == 0
+        with pytest.raises(NotFound):
+            list(client.at(tags[1]))
+        _act(archive, "restore", _record(tags[1]))
+        time.sleep(0.6)
+        assert client.snapshots(DOMAIN) == tags and len(client.select("status >= 0")) == seen
+
+
+def test_exports_leave_it_out(tmp_path: Path) -> None:
+    archive, tags = _three(tmp_path)
+    _discard(archive, tags[1])
+    for form, name in (("cdxj", "x.cdxj"), ("static", "site"), ("wacz", "x.wacz")):
+        done = webarc("export", "--format", form, str(tmp_path / name), "--archive", str(archive.root), "--json")
+        assert done.returncode == 0, done.stderr
+    told = (tmp_path / "x.cdxj").read_text("utf-8")
+    assert f"{_URL}a.html" in told and _SECRET not in told
+    assert not any(_SECRET in str(each) for each in (tmp_path / "site").rglob("*"))
+    one = webarc(
+        "export", "--format", "warc", "--at", str(tags[1]), str(tmp_path / "one"), "--archive", str(archive.root)
+    )
+    assert one.returncode != 0
+    archives.add(archive, "a.html/note", b"n")  # the newest is not discarded: it is shown with what users add
+    with WebarchiveClient(archive.root) as client:
+        assert "note" in client.list(next(meta for meta in client.at(tags[2]) if meta.path.endswith("/a.html")))
