@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support import archives, warcs
 from tests.support.crawls import arcs, crawl, log_lines, read
-from tests.support.imports import imported
+from tests.support.imports import import_files, imported
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.captures import CaptureIndex
@@ -35,16 +37,37 @@ def shown(archive: Archive, url: str, year: int) -> str | None:
     return None if capture is None else archives.store_of(archive, HOST).read(capture.blob).decode()
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(crawls=CRAWLS)
-@example(crawls=[{URLS[0]: "1", URLS[2]: "2"}, {URLS[2]: "1"}, {URLS[0]: "2", URLS[1]: "2", URLS[3]: "3"}])
-def test_each_url_answers_with_its_own(tmp_path_factory: pytest.TempPathFactory, crawls: list[dict[str, str]]) -> None:
+@pytest.mark.timeout(36000)
+@settings(
+    max_examples=int(os.environ.get("TWIN_HISTORIES", "8")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(crawls=CRAWLS, is_at_once=st.booleans(), dice=st.randoms(use_true_random=False))
+@example(
+    crawls=[{URLS[0]: "1", URLS[2]: "2"}, {URLS[2]: "1"}, {URLS[0]: "2", URLS[1]: "2", URLS[3]: "3"}],
+    is_at_once=False,
+    dice=random.Random(1),
+)
+@example(crawls=[dict.fromkeys(URLS, "1"), {URLS[1]: "2", URLS[2]: "3"}], is_at_once=True, dice=random.Random(1))
+def test_each_url_answers_with_its_own(
+    tmp_path_factory: pytest.TempPathFactory, crawls: list[dict[str, str]], is_at_once: bool, dice: random.Random
+) -> None:
+    """Of crawls that are imported one after the other, or at once as files in any order: no version is lost."""
     folder: Path = tmp_path_factory.mktemp("twins")
     archive = archives.make_archive(folder)
+    numbers = list(range(len(crawls)))
+    dice.shuffle(numbers)
+    (folder / "files").mkdir()
     for number, pages in enumerate(crawls):
         date = f"{2010 + number}-06-01T12:00:00Z"
         records = [warcs.response(url, body.encode(), date) for url, body in pages.items()]
-        imported(archive, warcs.write(folder / f"{number}.warc", records), name="same")
+        file = warcs.write(folder / "files" / f"{numbers[number]}.warc", records)
+        if not is_at_once:
+            imported(archive, file, name="same")
+    if is_at_once and crawls:
+        result = import_files(archive, folder / "files", name="same")
+        assert len(result.outcomes) == len(crawls) and all(not outcome.warnings for outcome in result.outcomes)
     last: dict[str, str] = {}
     sharing: set[str] = set()  # with the same bytes as another one they may be one document, which changes as one
     for number, pages in enumerate(crawls):

@@ -50,11 +50,6 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=7200", "-n", "2", "tests/mount/test_exerciser.py"),
         {"EXERCISER_OPERATIONS": "40000"},
     ),
-    "minute": Soak(
-        "a hundred kill -9 of a mount, while makers change what has not settled; what was confirmed last is there",
-        ("-m", "pytest", "--timeout=7200", "tests/crash/test_minute.py"),
-        {"MINUTE_KILLS": "100"},
-    ),
     "crash": Soak(
         "fifty kill -9 of a mount, on each binding, while tools write; what close confirmed is there",
         ("-m", "pytest", "--timeout=7200", "tests/crash/test_crash.py"),
@@ -86,6 +81,11 @@ SOAKS: dict[str, Soak] = {
         "whole sites byte for byte, in git and through each binding",
         ("-m", "pytest", "tests/crawl/test_bytes.py", "tests/mount/test_crawled.py"),
         {"WEBARC_SOAK": "1"},
+    ),
+    "twins": Soak(
+        "1,000 histories of ten crawls with twins of http and https and of a folder's index; no version is lost",
+        ("-m", "pytest", "--timeout=36000", "tests/crawl/test_twins.py", "-k", "each_url"),
+        {"TWIN_HISTORIES": "1000"},
     ),
     "kill": Soak(
         "kill -9 of a crawl at each point and amid each stage; the next one finishes it",
