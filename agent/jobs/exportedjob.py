@@ -23,7 +23,7 @@ from agent.catalogue.keeping import catch_up_records
 from agent.importing.exported.intake import Intake, drop_empty, in_order
 from agent.importing.exported.records import NamedSnapshot
 from agent.importing.exported.rows import Rows, by_snapshot
-from agent.importing.exported.trees import Built, build
+from agent.importing.exported.trees import Built, build, with_met
 from agent.importing.sources import Source, chosen
 from agent.indexing.recovery import catch_up_domain, catch_up_links
 from agent.jobfolder.job import Progress
@@ -200,7 +200,8 @@ class _Run:
             return None
         try:
             with locks.exclusive_until(self._archive.publishing_lock(tag.domain), self._stop):
-                return _Ready(found, build(store, found, before, own, self._ask))
+                built = build(store, found, before, own, self._ask)
+                return _Ready(found, with_met(store, found, built, self._intake.lists.get(tag, "")))
         except Damaged as error:
             refused[tag] = f"{error}{self._hint()}"
             return None
@@ -318,6 +319,7 @@ def _updates(store: Repository, ready: _Ready, number: int) -> list[RefUpdate]:
         held=named.held,
         seen=built.seen,
         errors=named.errors,
+        met=built.met,
     )
     newest = store.write_commit(built.tree, [parent] if parent else [], str(message), COMMITTER, named.time)
     if not older and main is not None:
@@ -325,6 +327,8 @@ def _updates(store: Repository, ready: _Ready, number: int) -> list[RefUpdate]:
     updates = [RefUpdate(tag.ref, newest, None)]
     if built.seen:
         updates.append(RefUpdate(tag.seen_ref, built.seen, None))
+    if built.met:
+        updates.append(RefUpdate(tag.met_ref, built.met, None))
     if not older:
         updates.append(RefUpdate(MAIN, newest, main.oid if main is not None else None))
     publication = PUBLICATIONS + named.publication

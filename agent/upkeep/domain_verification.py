@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -189,8 +188,7 @@ def met(domain: Domain, sound: str | None) -> Iterator[str]:
             continue
         try:
             if (found := met_lists.of_crawl(store, crawl)) is not None:
-                for part in (met_lists.met_arcs, met_lists.met_redirects):
-                    deque(part(store, crawl, found), 0)
+                met_lists.check(store, met_lists.seen_tree(crawl), found)
         except Damaged as error:
             yield f"{MET}{time}: {error}"
 

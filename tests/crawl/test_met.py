@@ -56,9 +56,10 @@ def met(archive: Archive, outcome: JobOutcome, domain: str = "") -> dict[str, Me
     assert commit is not None and store.ref(tag.met_ref) == commit.message.met
     found = met_lists.of_crawl(store, commit)
     assert found is not None and store.read(commit.message.met) == write(found)
-    arcs = dict(met_lists.met_arcs(store, commit, found))
-    assert arcs.keys() == {arc.path for arc in versions.arcs(store, met_lists.seen_tree(commit))}
-    return arcs | dict(met_lists.met_redirects(store, commit, found))
+    tree = met_lists.seen_tree(commit)
+    arcs = dict(met_lists.met_arcs(store, tree, found))
+    assert arcs.keys() == {arc.path for arc in versions.arcs(store, tree)}
+    return arcs | dict(met_lists.met_redirects(store, tree, found))
 
 
 def at(found: dict[str, Met | None], name: str) -> int:

@@ -124,11 +124,8 @@ def trees(archive: Archive) -> dict[str, str]:
 
 
 def messages(archive: Archive) -> dict[str, tuple[object, ...]]:
-    """Tag → what its crawl's commit says, and when; but for the list of what it met."""
-    return {
-        str(each.tag): (tuple(pair for pair in each.message.trailers if pair[0] != "Met"), each.time)
-        for each in select(archive, Asked())
-    }
+    """Tag → what its crawl's commit says, and when."""
+    return {str(each.tag): (each.message.trailers, each.time) for each in select(archive, Asked())}
 
 
 def made_of(archive: Archive, number: int, *, whole: bool = False) -> list[Made]:

@@ -15,7 +15,9 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from webarcfs.archive.document import data_xml
+from webarcfs.archive.history import met_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
+from webarcfs.archive.model.met_list import write as write_met
 from webarcfs.archive.model.metadata import utc
 from webarcfs.exchange.documents import documents, listed_redirects
 from webarcfs.exchange.selection import Exported
@@ -96,6 +98,10 @@ def snapshot_records(each: Exported) -> Iterator[Made]:
         if listed.only_seen or not listed.is_seen:
             fields["Webarcfs-Seen" if listed.only_seen else "Webarcfs-Unseen"] = "yes"
         yield Made("revisit" if listed.was_there else "response", listed.redirect.url, fields, b"HTTP/1.1 301 \r\n\r\n")
+    met = each.met()
+    if met is not None:
+        own = met_lists.narrowed(each.store, met, each.met_in, each.seen or each.tree)
+        yield Made("metadata", f"urn:webarcfs:met:{each.tag}", {"Webarcfs-Commit-Tag": str(each.tag)}, write_met(own))
 
 
 def named(each: Exported, **other: str) -> Made:
@@ -113,6 +119,7 @@ def named(each: Exported, **other: str) -> Made:
         **({"errors": "kept"} if message.has_errors else {}),
         **({"seen": each.seen} if each.seen else {}),
         **({"before": each.before} if each.before else {}),
+        "met": "listed" if message.met else "unknown",
         **other,
     }
     lines = [f"{name}: {value}" for name, value in said.items() if value]

@@ -78,10 +78,13 @@ def rebuilt(records: Iterable[Read]) -> list[Rebuilt]:
             continue
         now = found[-1]
         assert each.tag == now.named["commitTag"]
+        if each.uri.startswith("urn:webarcfs:met:") or each.fields.get("Webarcfs-Again") == "yes":
+            continue
+        is_carried = each.fields.get("Webarcfs-Carried") == "yes"
         is_seen, only_seen = each.fields.get("Webarcfs-Unseen") != "yes", each.fields.get("Webarcfs-Seen") == "yes"
         if "Webarcfs-Redirect" in each.fields:
             line = each.fields["Webarcfs-Redirect"].replace("%09", "\t")
-            assert each.uri == line.partition("\t")[0]
+            assert line.partition("\t")[0] == (each.fields["Webarcfs-URL"] if is_carried else each.uri)
             now.redirects += [] if only_seen else [line]
             now.seen_redirects += [line] if is_seen else []
             continue
@@ -89,7 +92,7 @@ def rebuilt(records: Iterable[Read]) -> list[Rebuilt]:
         if "Webarcfs-Data" in each.fields:
             names = [f"{folder}{_path(each.fields['Webarcfs-Data'])}"]
             bodies = {names[0]: each.body}
-            if each.kind == "revisit":
+            if each.kind == "revisit" or is_carried:
                 assert before is not None
                 bodies = {name: before.files[name] for name in (*names, f"{folder}data.xml")}
                 head = f"{folder}headers.http"

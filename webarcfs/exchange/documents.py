@@ -9,13 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.git.tree_lines import FILE, FOLDERS, Line, key, lines
-from webarcfs.archive.history import redirect_lists
+from webarcfs.archive.history import met_lists, redirect_lists
+from webarcfs.archive.history.met_lists import MetInOrder
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
+from webarcfs.archive.model.met_list import Met, MetList
 from webarcfs.archive.model.redirects import REDIRECTS, Redirect
+from webarcfs.exchange.selection import Exported
 
 #: Files of a folder that belong to its ARC: path inside the folder → blob.
 Files = Mapping[str, str]
@@ -131,6 +135,35 @@ def listed_redirects(
         found = [ListedRedirect(each, each in there, each in watched) for each in now]
         found += [ListedRedirect(each, False, True, only_seen=True) for each in watched.difference(now)]
         yield from sorted(found, key=lambda each: (each.redirect, each.only_seen))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is exported in one piece: the snapshot itself (None), a document, a redirect, the list of what was met.
+
+    `met` tells when the crawl met a document or redirect unchanged.
+    """
+
+    what: Document | ListedRedirect | MetList | None = None
+    met: Met | None = None
+
+
+def units(exported: Exported, skipped: int = 0) -> Iterator[Unit]:
+    """Yield what a snapshot has, but for the first `skipped` pieces, whose bodies are not read."""
+    return islice(_units(exported), skipped, None)
+
+
+def _units(exported: Exported) -> Iterator[Unit]:
+    yield Unit()
+    store, place = exported.store, (exported.store, exported.tree, exported.before, exported.seen)
+    found = exported.met()
+    met = MetInOrder(store, exported.met_in, found) if found is not None else None
+    for document in documents(*place):
+        yield Unit(document, met.arc(document.path) if met is not None and document.seen is not None else None)
+    for listed in listed_redirects(*place):
+        yield Unit(listed, met.redirect(listed.redirect.url) if met is not None and listed.is_seen else None)
+    if found is not None:
+        yield Unit(met_lists.narrowed(store, found, exported.met_in, exported.seen or exported.tree))
 
 
 def _opened(store: Repository, folder: _Folder) -> tuple[Document | None, Iterator[_Folder] | None]:

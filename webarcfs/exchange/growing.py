@@ -21,7 +21,8 @@ from typing import IO, Final
 from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.system.fsync import sync_folder
 from webarcfs.exchange.bodies import PayloadDigests
-from webarcfs.exchange.records import Record, RecordCounts, SnapshotRecords, units
+from webarcfs.exchange.documents import units
+from webarcfs.exchange.records import Record, RecordCounts, SnapshotRecords
 from webarcfs.exchange.selection import Selection
 from webarcfs.exchange.summary import Progress, Stop, Summary
 

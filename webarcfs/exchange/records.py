@@ -1,9 +1,10 @@
 """The WARC records of a snapshot: what they say, in which order; how they are stored is for `warc` (ISO 28500:2017).
 
-A snapshot has a record of its own, then those of its documents in the order of its tree, then those of its redirects.
-From them its tree can be made again, object for object. The records of a document belong together: a response, with
-data.xml, the head as it was sent and what users added; or, where the snapshot before has the same capture, a revisit,
-with what was added since. Ids follow from what a record is of; nothing depends on clock or machine.
+A snapshot has a record of its own, then those of its documents in the order of its tree, those of its redirects, and
+one with the list of what its crawl met unchanged. From them its tree can be made again, object for object. The records
+of a document belong together: a response, with data.xml, the head as it was sent and what users added; or, where the
+snapshot before has the same capture, a revisit if the crawl met it, `carried` if not, with what was added since. Ids
+follow from what a record is of; nothing depends on clock or machine.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import chain, islice
 from urllib.parse import quote
 
 from webarcfs.archive.document import data_xml
+from webarcfs.archive.model import met_list
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
-from webarcfs.archive.model.metadata import RESOURCE, MetaData, utc
+from webarcfs.archive.model.met_list import Met, MetList, spelled
+from webarcfs.archive.model.metadata import RESOURCE, MetaData, from_epoch, utc
 from webarcfs.exchange.bodies import NOTHING, Body, PayloadDigests, digest_of, opened, sha1
-from webarcfs.exchange.documents import Document, Files, ListedRedirect, data_of, documents, listed_redirects
+from webarcfs.exchange.documents import Document, Files, ListedRedirect, Unit, data_of
 from webarcfs.exchange.selection import Exported
 from webarcfs.warc.http_response import parse_head
 from webarcfs.warc.response_head import response_head
@@ -32,6 +34,9 @@ _HTTP = "application/http; msgtype=response"
 _BYTES = "application/octet-stream"
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:webarcfs:export:1")
+#: Marks of a revisit beside the records that tell its document, and of what was not met.
+_AGAIN = ("Webarcfs-Again", "yes")
+_CARRIED = ("Webarcfs-Carried", "yes")
 #: Why a document has no response.
 UNREADABLE = "responses of documents whose data.xml or body is missing or cannot be read; their files are there"
 #: Characters of paths that fields have as they are.
@@ -56,20 +61,6 @@ class Record:
     payload: bytes = b""
     status: int = 0
     mime: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """What is exported in one piece: the snapshot itself (None), a document or a redirect."""
-
-    what: Document | ListedRedirect | None = None
-
-
-def units(exported: Exported, skipped: int = 0) -> Iterator[Unit]:
-    """Yield what a snapshot has, but for the first `skipped` pieces, whose bodies are not read."""
-    place = exported.store, exported.tree, exported.before, exported.seen
-    found = chain((None,), documents(*place), listed_redirects(*place))
-    return map(Unit, islice(found, skipped, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +100,19 @@ class SnapshotRecords:
         what = unit.what
         if what is None:
             yield self._snapshot()
+        elif isinstance(what, MetList):
+            yield self._met_list(what)
         elif isinstance(what, ListedRedirect):
-            yield self._redirect(what)
+            yield from self._redirect(what, unit.met)
         else:
             meta = self._meta(what.data_xml) if what.is_whole else None
             self.counts.documents += meta is not None
             if meta is None:
                 yield from self._files(what)
             elif self._is_as_before(what, meta):
-                yield from self._revisit(what, meta)
+                yield from self._as_before(what, meta, unit.met)
             else:
-                yield from self._response(what, meta)
+                yield from self._response(what, meta, unit.met)
 
     # -- the snapshot ------------------------------------------------------------------------------------------------
 
@@ -141,11 +134,16 @@ class SnapshotRecords:
                 for trailer in ("Import", "Source", "Source-End")
                 for each in message.all(trailer)
             ),
+            ("met", "listed" if message.met else "unknown"),
             ("time", str(exported.time)),
         ]
         block = fields_block([line for line in lines if line[1]])
         uri = f"urn:webarcfs:snapshot:{exported.tag}"
         return self._metadata(uri, exported.tag.crawl_time, FIELDS_TYPE, block, fields=self._named(None))
+
+    def _met_list(self, found: MetList) -> Record:
+        uri, block = f"urn:webarcfs:met:{self.exported.tag}", met_list.write(found)
+        return self._metadata(uri, self.exported.tag.crawl_time, _BYTES, block, "met", fields=self._named(None))
 
     # -- documents ---------------------------------------------------------------------------------------------------
 
@@ -167,7 +165,7 @@ class SnapshotRecords:
             return False
         return files[DATA_XML] == before[DATA_XML] or self._meta(before[DATA_XML]) == meta
 
-    def _response(self, document: Document, meta: MetaData) -> Iterator[Record]:
+    def _response(self, document: Document, meta: MetaData, met: Met | None) -> Iterator[Record]:
         store, files, data = self.exported.store, document.files, document.data
         blob = files[data]
         with opened(store, blob) as body:
@@ -184,24 +182,58 @@ class SnapshotRecords:
             when = meta.capture_time
             yield Record(kind, meta.url, when, first, type_, digests + named, http, body, payload, status, mime)
         yield from self._beside(document, meta, first, meta.capture_time, files)
+        if met is not None:
+            yield from self._met_again(document, met, blob, payload)
 
-    def _revisit(self, document: Document, meta: MetaData) -> Iterator[Record]:
-        store, data = self.exported.store, document.data
+    def _met_again(self, document: Document, met: Met, blob: str, payload: bytes) -> Iterator[Record]:
+        """Yield the revisit of what the publication saw of a document whose files are told already."""
+        seen = replace(document, files=document.seen or {})
+        meta = self._meta(seen.data_xml) if seen.is_whole else None
+        if meta is not None:
+            own = seen.files[seen.data]
+            digest = payload if own == blob else digest_of(self.exported.store, own)
+            yield self._revisit(seen, meta, met, digest, (_AGAIN, *self._named(document.path)))
+
+    def _as_before(self, document: Document, meta: MetaData, met: Met | None) -> Iterator[Record]:
+        """Yield the records of the capture of the snapshot before: a revisit only if this crawl met it, too."""
+        data = document.data
         blob = document.files[data]
-        payload = self.digests.find(blob) or digest_of(store, blob)
+        payload = self.digests.find(blob) or digest_of(self.exported.store, blob)
         self.digests.add(blob, payload)
-        http, status, mime = self._http(document, meta, store.size(blob))
+        named = self._named(document.path, data=data, marks=_Marks(unseen=document.seen is None))
+        if met is not None:
+            first = self._revisit(document, meta, met, payload, named)
+        else:
+            fields = (_CARRIED, ("Webarcfs-URL", meta.url), *named)
+            told = [("carried", meta.url), ("captured", date_of(meta.capture_time))]
+            first = self._carried(document.path, told, fields)
+        yield first
+        yield from self._since(document, meta, first)
+
+    def _revisit(
+        self, document: Document, meta: MetaData, met: Met, payload: bytes, named: tuple[tuple[str, str], ...]
+    ) -> Record:
+        blob = document.files[document.data]
+        http, status, mime = self._http(document, meta, self.exported.store.size(blob))
         fields = (
-            ("WARC-Profile", _PROFILE),
-            ("WARC-Refers-To-Target-URI", meta.url),
-            ("WARC-Refers-To-Date", date_of(meta.capture_time)),
+            *_refers_to(meta.url, meta.capture_time),
             ("WARC-Payload-Digest", sha1(payload)),
             ("WARC-Block-Digest", _block_digest(http)),
-            *self._named(document.path, data=data, marks=_Marks(unseen=document.seen is None)),
+            *named,
         )
-        when, first = self.exported.tag.crawl_time, self._id("revisit", document.path, "", blob)
-        yield Record("revisit", meta.url, when, first, _HTTP, fields, http, NOTHING, payload, status, mime)
-        before = document.before or {}
+        when, name = from_epoch(met.time), self._id("revisit", document.path, "", blob)
+        url = spelled(meta.url, met.spelling)
+        return Record("revisit", url, when, name, _HTTP, fields, http, NOTHING, payload, status, mime)
+
+    def _carried(self, place: str, told: list[tuple[str, str]], fields: tuple[tuple[str, str], ...]) -> Record:
+        """Return the record of what is here since the snapshot before has it: no capture."""
+        uri = f"urn:webarcfs:carried:{self.exported.tag}:{percent(place)}"
+        block = fields_block(told)
+        return self._metadata(uri, self.exported.tag.crawl_time, FIELDS_TYPE, block, "carried", *told[0], fields=fields)
+
+    def _since(self, document: Document, meta: MetaData, record: Record) -> Iterator[Record]:
+        """Yield the records of what was added to a document since the snapshot before."""
+        before, first, when = document.before or {}, record.id, record.date
         new = {path: blob for path, blob in document.files.items() if before.get(path) != blob}
         yield from self._beside(document, meta, first, when, new)
         for path, addition in document.additions():
@@ -276,27 +308,27 @@ class SnapshotRecords:
 
     # -- redirects ---------------------------------------------------------------------------------------------------
 
-    def _redirect(self, listed: ListedRedirect) -> Record:
+    def _redirect(self, listed: ListedRedirect, met: Met | None) -> Iterator[Record]:
         redirect, marks = listed.redirect, _Marks(not listed.is_seen, listed.only_seen)
-        kind = "revisit" if listed.was_there else "response"
         http = response_head(b"", 0, redirect.status, (("Location", redirect.target),))
         payload, _ = NOTHING.digests()
-        again = (
-            ("WARC-Profile", _PROFILE),
-            ("WARC-Refers-To-Target-URI", redirect.url),
-            ("WARC-Refers-To-Date", date_of(redirect.time)),
-        )
-        fields = (
-            *(again if listed.was_there else ()),
-            ("WARC-Payload-Digest", sha1(payload)),
-            ("WARC-Block-Digest", _block_digest(http)),
-            ("Webarcfs-Commit-Tag", str(self.exported.tag)),
-            ("Webarcfs-Redirect", str(redirect).replace("\t", "%09")),
-            *marks.fields,
-        )
-        when = self.exported.tag.crawl_time if listed.was_there else redirect.time
-        name = self._id(kind, redirect.url, str(redirect), "seen" if listed.only_seen else "")
-        return Record(kind, redirect.url, when, name, _HTTP, fields, http, NOTHING, payload, redirect.status)
+        digests = ("WARC-Payload-Digest", sha1(payload)), ("WARC-Block-Digest", _block_digest(http))
+        own = (("Webarcfs-Redirect", str(redirect).replace("\t", "%09")), *marks.fields)
+        tagged = self._named(None)
+
+        def record(kind: str, when: datetime, fields: tuple[tuple[str, str], ...]) -> Record:
+            name = self._id(kind, redirect.url, str(redirect), "seen" if listed.only_seen else "")
+            return Record(kind, redirect.url, when, name, _HTTP, fields, http, NOTHING, payload, redirect.status)
+
+        if not listed.was_there:
+            yield record("response", redirect.time, (*digests, *tagged, *own))
+        elif met is None:
+            told = [("carried", str(redirect).replace("\t", " "))]
+            yield self._carried(redirect.url, told, (_CARRIED, ("Webarcfs-URL", redirect.url), *tagged, *own))
+        if met is not None:
+            named = own if listed.was_there else (_AGAIN,)
+            again = (*_refers_to(redirect.url, redirect.time), *digests, *tagged, *named)
+            yield record("revisit", from_epoch(met.time), again)
 
     # -- parts of records --------------------------------------------------------------------------------------------
 
@@ -352,6 +384,14 @@ def percent(path: str) -> str:
 def _marks(document: Document, path: str) -> _Marks:
     """Return whether the publication saw a file of a document."""
     return _Marks(unseen=document.seen is None or document.seen.get(path) != document.files.get(path))
+
+
+def _refers_to(url: str, time: datetime) -> tuple[tuple[str, str], ...]:
+    return (
+        ("WARC-Profile", _PROFILE),
+        ("WARC-Refers-To-Target-URI", url),
+        ("WARC-Refers-To-Date", date_of(time)),
+    )
 
 
 def _block_digest(block: bytes) -> str:

@@ -19,9 +19,10 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import publication_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Commit, Repository
-from webarcfs.archive.history import sequence, versions
+from webarcfs.archive.history import met_lists, sequence, versions
 from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
+from webarcfs.archive.model.met_list import MetList
 from webarcfs.archive.model.metadata import CommitTag, format_time
 from webarcfs.gate.reader_repositories import ReaderRepositories
 
@@ -78,7 +79,7 @@ class Exported:
 
     `tree` is exported; `before` is the tree of the same domain that was exported before it, None without one.
     `message` and `time` (seconds) are those of the crawl's commit. `seen` is the tree that the publication saw, where
-    that is less than `tree`.
+    that is less than `tree`; `met_in` the tree that the crawl's list of what it met unchanged is of.
     """
 
     store: Repository
@@ -88,6 +89,11 @@ class Exported:
     message: Message
     time: int
     seen: str = ""
+    met_in: str = ""
+
+    def met(self) -> MetList | None:
+        """Return the crawl's list of what it met unchanged; None if it has none. Raises Damaged."""
+        return met_lists.read(self.store, self.message.met) if self.message.met else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,8 @@ class Selection:
             before = snapshots[number - 1].tree if number else self.before.get(domain)
             for each in snapshots[number:]:
                 crawl = _crawl(store, each.tag, each.commit)
-                yield Exported(store, each.tag, each.tree, before, crawl.message, crawl.time, each.seen)
+                met_in = met_lists.seen_tree(crawl)
+                yield Exported(store, each.tag, each.tree, before, crawl.message, crawl.time, each.seen, met_in)
                 before = each.tree
             number = 0
 

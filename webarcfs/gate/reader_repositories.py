@@ -167,7 +167,10 @@ class _DomainView:
                 # The crawl's message: those of additions name files.
                 crawl = sequence.crawl_commit(original, oid)
                 said = original.plain_commit(oid if crawl is None else crawl.oid)
-                commit = store.write_commit(tree, [], said.message, (said.author, "reader@localhost"), said.time)
+                message = said.message
+                if crawl is not None and crawl.message.met and not crawl.message.seen:
+                    message += f"Seen: {crawl.tree}\n"  # the list of what it met is of this tree
+                commit = store.write_commit(tree, [], message, (said.author, "reader@localhost"), said.time)
             updates.append(RefUpdate(f"{CRAWLS}{tag.ref.removeprefix(CRAWLS)}", commit, None))
             if trees[each.seq] != tree:
                 updates.append(RefUpdate(tag.seen_ref, trees[each.seq], None))

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from typing import IO
 
 from agent.importing.exported import records as exported
-from agent.importing.exported.records import Named, NamedDocument, NamedRedirect, NamedSnapshot
+from agent.importing.exported.records import Named, NamedDocument, NamedMet, NamedRedirect, NamedSnapshot
 from agent.importing.exported.rows import row_of
 from agent.importing.foreign import ForeignRecord, Report, Step
 from agent.importing.parts import parts_of
@@ -50,6 +50,8 @@ class Intake:
         self._open: _Blobs | None = None
         self.rows = self._stack.enter_context(Sorter(archive.log))
         self.snapshots: dict[CommitTag, NamedSnapshot] = {}
+        #: The blobs of the lists of what their crawls met.
+        self.lists: dict[CommitTag, str] = {}
         #: Snapshots that cannot be taken, with the reason.
         self.refused: dict[CommitTag, str] = {}
         self.there: set[CommitTag] = set()
@@ -101,7 +103,11 @@ class Intake:
             self._snapshot(found)
         elif found is not None and found.tag not in self.there:
             blob = self._blob(record, found)
-            if record.whole():  # otherwise `records` complains
+            if not record.whole():
+                return  # `records` complains
+            if isinstance(found, NamedMet):
+                self.lists[found.tag] = blob or ""
+            else:
                 self.rows.add(row_of(found, blob))
 
     def _read(self, record: ForeignRecord) -> Named | NamedSnapshot | None:
@@ -111,6 +117,8 @@ class Intake:
             return exported.snapshot(record.fields, block) if record.whole() else None
         found = exported.named(record.fields)
         self.named, self.others = self.named + (found is not None), self.others + (record.type == "response")
+        if isinstance(found, NamedMet) and record.length > exported.LONGEST_MET:
+            raise Damaged(f"{found.tag}: a list of {record.length} bytes of what its crawl met")
         if isinstance(found, NamedDocument) and found.stored and record.type == "response":
             _skip_head(record)
         return found
@@ -124,8 +132,9 @@ class Intake:
 
     def _blob(self, record: ForeignRecord, named: Named) -> str | None:
         """Store the body of a record; return its blob, None where there is none, or the record is not whole."""
-        if isinstance(named, NamedRedirect) or not named.stored:
+        if isinstance(named, NamedRedirect) or not (isinstance(named, NamedMet) or named.stored):
             return None
+        what = "what it met" if isinstance(named, NamedMet) else named.arc
         with tempfile.SpooledTemporaryFile(_IN_MEMORY, prefix="tmp_", dir=str(self._archive.log)) as body:
             while data := record.read(_CHUNK):
                 body.write(data)
@@ -133,7 +142,7 @@ class Intake:
                 return None
             size = body.tell()
             body.seek(0)
-            return self._blobs(named.tag.domain).store(f"{named.tag}: {named.arc}", size, body)
+            return self._blobs(named.tag.domain).store(f"{named.tag}: {what}", size, body)
 
     def _blobs(self, domain: str) -> _Blobs:
         if self._open is None or self._open.domain != domain:

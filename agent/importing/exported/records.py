@@ -26,8 +26,11 @@ from webarcfs.archive.model.url import domain_of
 TAG = "webarcfs-commit-tag"
 SNAPSHOT = "urn:webarcfs:snapshot:"
 ADDITION = "urn:webarcfs:addition:"
+MET = "urn:webarcfs:met:"
 #: Bytes of a snapshot's record that are read.
 LONGEST_SNAPSHOT = 1 << 20
+#: Bytes of a list of what a crawl met that are read: of twenty million URLs.
+LONGEST_MET = 1 << 26
 #: How far clocks may differ: a snapshot of the future would stay the newest one.
 _SKEW = timedelta(days=1)
 _TREE = re.compile(r"[0-9a-f]{40}")
@@ -43,7 +46,10 @@ _TIME = len("2026-11-21T02:00:00Z")
 
 @dataclass(frozen=True, slots=True)
 class NamedSnapshot:
-    """A snapshot as its record names it. `before` is the tree that its revisits are told of; `time` is in seconds."""
+    """A snapshot as its record names it. `before` is the tree that its revisits are told of; `time` is in seconds.
+
+    `met_is_listed`: there is a list of what its crawl met unchanged.
+    """
 
     tag: CommitTag
     publication: str
@@ -59,6 +65,7 @@ class NamedSnapshot:
     time: int
     ended: tuple[str, ...] = ()
     imported_by: str = ""
+    met_is_listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,14 @@ class NamedRedirect:
     only_seen: bool = False
 
 
-Named = NamedDocument | NamedFile | NamedRedirect
+@dataclass(frozen=True, slots=True)
+class NamedMet:
+    """The list of what a snapshot's crawl met unchanged."""
+
+    tag: CommitTag
+
+
+Named = NamedDocument | NamedFile | NamedRedirect | NamedMet
 
 
 def is_snapshot(fields: Mapping[str, str]) -> bool:
@@ -117,6 +131,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
     faults = [
         *(f"{name} {said.get(name)!r}" for name in ("complete", "held") if said.get(name) not in ("yes", "no")),
         *([f"errors {said['errors']!r}"] if said.get("errors", "kept") not in ("kept", "no", "") else []),
+        *([f"met {said['met']!r}"] if said.get("met", "unknown") not in ("listed", "unknown") else []),
         *(f"{name} {said.get(name)!r}" for name in ("sequence", "time") if not _NUMBER.fullmatch(said.get(name, ""))),
         *(
             f"{name} {said[name]!r}"
@@ -146,6 +161,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         time=int(said["time"]),
         ended=tuple(each.partition(":")[2] for each in ended),
         imported_by=said.get("import", ""),
+        met_is_listed=said.get("met") == "listed",
     )
 
 
@@ -159,39 +175,50 @@ def _strange_names(publication: str, *jobs: str) -> list[str]:
 
 
 def named(fields: Mapping[str, str]) -> Named | None:
-    """Return what a record with these fields has; None for one of no snapshot, such as a warcinfo.
+    """Return what a record with these fields has; None for one that tells of no tree, such as a warcinfo.
 
     Raises Damaged for anything that an archive could not have.
     """
-    if TAG not in fields:
+    if TAG not in fields or _says(fields, "again"):
         return None
     tag = _tag(fields[TAG])
     kind, uri = fields.get("warc-type", "").lower(), _uri(fields)
-    seen = fields.get("webarcfs-unseen", "").lower() != "yes"
-    only_seen = fields.get("webarcfs-seen", "").lower() == "yes"
+    if kind == "metadata" and uri == f"{MET}{tag}":
+        return NamedMet(tag)
+    if kind == "metadata" and _says(fields, "carried"):
+        kind, uri = "revisit", fields.get("webarcfs-url", "")  # of the tree it tells what a revisit does
     try:
-        if kind in ("response", "revisit") and "webarcfs-redirect" in fields:
-            return NamedRedirect(tag, _redirect(tag, uri, fields["webarcfs-redirect"]), seen, only_seen)
-        if kind in ("resource", "revisit") and uri.startswith(ADDITION):
-            arc, name = _addition(tag, uri, fields.get("webarcfs-file", ""))
-            return NamedFile(tag, arc, name, kind == "resource", seen, only_seen)
-        if kind in ("response", "resource", "revisit"):
-            name = fields.get("webarcfs-data", "")
-            if not _DATA.fullmatch(name) or name == DATA_XML:
-                raise Damaged(f"{tag}: {uri}: {name!r} is no name of a data file")
-            return NamedDocument(tag, _arc(tag, uri, fields), name, kind != "revisit", seen)
-        if kind == "metadata" and fields.get("webarcfs-file") in (DATA_XML, HEADERS):
-            return NamedFile(
-                tag,
-                _arc(tag, fields.get("webarcfs-url") or uri, fields),
-                fields["webarcfs-file"],
-                True,
-                seen,
-                only_seen,
-            )
+        return _part(tag, kind, uri, fields)
     except (UrlRefused, NotPermitted, ValueError) as error:
         raise Damaged(f"{tag}: {uri}: {error}") from None
+
+
+def _part(tag: CommitTag, kind: str, uri: str, fields: Mapping[str, str]) -> Named | None:
+    seen, only_seen = not _says(fields, "unseen"), _says(fields, "seen")
+    if kind in ("response", "revisit") and "webarcfs-redirect" in fields:
+        return NamedRedirect(tag, _redirect(tag, uri, fields["webarcfs-redirect"]), seen, only_seen)
+    if kind in ("resource", "revisit") and uri.startswith(ADDITION):
+        arc, name = _addition(tag, uri, fields.get("webarcfs-file", ""))
+        return NamedFile(tag, arc, name, kind == "resource", seen, only_seen)
+    if kind in ("response", "resource", "revisit"):
+        name = fields.get("webarcfs-data", "")
+        if not _DATA.fullmatch(name) or name == DATA_XML:
+            raise Damaged(f"{tag}: {uri}: {name!r} is no name of a data file")
+        return NamedDocument(tag, _arc(tag, uri, fields), name, kind != "revisit", seen)
+    if kind == "metadata" and fields.get("webarcfs-file") in (DATA_XML, HEADERS):
+        return NamedFile(
+            tag,
+            _arc(tag, fields.get("webarcfs-url") or uri, fields),
+            fields["webarcfs-file"],
+            True,
+            seen,
+            only_seen,
+        )
     return None
+
+
+def _says(fields: Mapping[str, str], mark: str) -> bool:
+    return fields.get(f"webarcfs-{mark}", "").lower() == "yes"
 
 
 def _uri(fields: Mapping[str, str]) -> str:

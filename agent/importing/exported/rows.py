@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from agent.importing.exported.records import Named, NamedDocument, NamedFile, NamedRedirect
+from agent.importing.exported.records import NamedDocument, NamedFile, NamedRedirect
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_compact_time
 from webarcfs.archive.model.redirects import place_of
 
@@ -51,7 +51,7 @@ class Lines:
     seen: list[bytes] = field(default_factory=list)
 
 
-def row_of(named: Named, blob: str | None) -> bytes:
+def row_of(named: NamedDocument | NamedFile | NamedRedirect, blob: str | None) -> bytes:
     """Return the row of what a record names; `blob` is the id of its body, None where the record has none."""
     oid = (blob or "").encode()
     # No part contains a zero byte; so the rows of a place are together, and places sort by their bytes.

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.importing.exported.records import NamedSnapshot
 from agent.importing.exported.rows import Arc, File, Lines, Rows, places
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.git.tree_rewriting import Rewriting
-from webarcfs.archive.history import redirect_lists
+from webarcfs.archive.history import met_lists, redirect_lists
 from webarcfs.archive.history.versions import leads_to_arcs
 from webarcfs.archive.model.addition import blob_id
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_data_file, second_path
@@ -35,12 +35,14 @@ _OWN = (DATA_XML, HEADERS)
 class Built:
     """A snapshot's trees: `seen` is what its publication saw, empty for all of it.
 
-    `stored_by` are the snapshots that its new documents name as those that stored them.
+    `stored_by` are the snapshots that its new documents name as those that stored them, `met` the list of what its
+    crawl met unchanged, empty without one.
     """
 
     tree: str
     seen: str
     stored_by: frozenset[CommitTag] = frozenset()
+    met: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,16 @@ def build(store: Repository, named: NamedSnapshot, before: str | None, rows: Row
             stop()
             work.take(*place)
         return work.finish()
+
+
+def with_met(store: Repository, named: NamedSnapshot, built: Built, met: str) -> Built:
+    """Return the trees with the list of what the crawl met, the blob `met`. Raises Damaged if it is not of them."""
+    if not named.met_is_listed:
+        return built
+    if not met:
+        raise Damaged("the record with the list of what its crawl met unchanged is missing")
+    met_lists.check(store, built.seen or built.tree, met_lists.read(store, met))
+    return replace(built, met=met)
 
 
 def stored_by(raw: bytes, tag: CommitTag, arc: str) -> CommitTag:

@@ -63,6 +63,7 @@ def _met(archive: Archive, cut: StoredCut) -> set[tuple[str, int]]:
         crawl = sequence.crawl_commit(store, oid)
         known = None if crawl is None else met_lists.of_crawl(store, crawl)
         if crawl is not None and known is not None:
-            met = (*met_lists.met_arcs(store, crawl, known), *met_lists.met_redirects(store, crawl, known))
+            tree = met_lists.seen_tree(crawl)
+            met = (*met_lists.met_arcs(store, tree, known), *met_lists.met_redirects(store, tree, known))
             found |= {(name, at.time) for name, at in met if at is not None}
     return found

@@ -7,8 +7,9 @@ or they do not belong together.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from webarcfs.archive.git.repository import Commit, Repository
 from webarcfs.archive.git.tree_lines import FILE, FOLDERS, lines
@@ -16,8 +17,8 @@ from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model import met_list
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.met_list import Met, MetList
-from webarcfs.archive.model.redirects import REDIRECTS
+from webarcfs.archive.model.met_list import Met, MetList, column
+from webarcfs.archive.model.redirects import REDIRECTS, place_of
 
 _NAME: Final = DATA_XML.encode()
 _DOCUMENT: Final = b"%s %s\0" % (FILE, _NAME)
@@ -41,14 +42,61 @@ def seen_tree(crawl: Commit) -> str:
     return crawl.message.seen or crawl.tree
 
 
-def met_arcs(store: Repository, crawl: Commit, found: MetList) -> Iterator[tuple[str, Met | None]]:
-    """Yield the ARCs that a crawl's publication saw, in their order, with what the crawl's list says of each."""
-    return found.arcs.along(arcs_in_order(store, seen_tree(crawl)))
+def met_arcs(store: Repository, tree: str, found: MetList) -> Iterator[tuple[str, Met | None]]:
+    """Yield the ARCs of the tree that a list is of, in their order, with what it says of each."""
+    return found.arcs.along(arcs_in_order(store, tree))
 
 
-def met_redirects(store: Repository, crawl: Commit, found: MetList) -> Iterator[tuple[str, Met | None]]:
-    """Yield the URLs of the redirects that it saw in the same way."""
-    return found.redirects.along(each.url for each in redirect_lists.every(store, seen_tree(crawl)))
+def met_redirects(store: Repository, tree: str, found: MetList) -> Iterator[tuple[str, Met | None]]:
+    """Yield the URLs of its redirects in the same way."""
+    return found.redirects.along(_redirects_in_order(store, tree))
+
+
+def check(store: Repository, tree: str, found: MetList) -> None:
+    """Raise Damaged if a list is not of a tree."""
+    for part in (met_arcs, met_redirects):
+        deque(part(store, tree, found), 0)
+
+
+def narrowed(store: Repository, found: MetList, of: str, tree: str) -> MetList:
+    """Return what a list of the tree `of` says of another tree, which has no more than that."""
+    met = MetInOrder(store, of, found)
+    return MetList(
+        column((arc, met.arc(arc)) for arc in arcs_in_order(store, tree)),
+        column((url, met.redirect(url)) for url in _redirects_in_order(store, tree)),
+    )
+
+
+class MetInOrder:
+    """Looks up what a crawl met: ARCs, then redirects, each asked for in the order of a tree."""
+
+    def __init__(self, store: Repository, tree: str, found: MetList) -> None:
+        self._arcs = _InOrder(met_arcs(store, tree, found), place_in_order)
+        self._redirects = _InOrder(met_redirects(store, tree, found), lambda url: (place_of(url), url))
+
+    def arc(self, path: str) -> Met | None:
+        """Return when the ARC at a path was met. Raises Damaged if the list is of other ARCs."""
+        return self._arcs.find(path)
+
+    def redirect(self, url: str) -> Met | None:
+        """Return when the redirect of a URL was met. Raises Damaged as well."""
+        return self._redirects.find(url)
+
+
+class _InOrder:
+    def __init__(self, rows: Iterator[tuple[str, Met | None]], key: Callable[[str], Any]) -> None:
+        self._rows, self._key = rows, key
+        self._row = next(rows, None)
+
+    def find(self, name: str) -> Met | None:
+        wanted = self._key(name)
+        while self._row is not None and self._key(self._row[0]) < wanted:
+            self._row = next(self._rows, None)
+        return self._row[1] if self._row is not None and self._row[0] == name else None
+
+
+def _redirects_in_order(store: Repository, tree: str) -> Iterator[str]:
+    return (each.url for each in redirect_lists.every(store, tree))
 
 
 def arcs_in_order(store: Repository, tree: str) -> Iterator[str]:
