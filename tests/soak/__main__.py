@@ -50,6 +50,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=7200", "-n", "2", "tests/mount/test_exerciser.py"),
         {"EXERCISER_OPERATIONS": "40000"},
     ),
+    "minute": Soak(
+        "a hundred kill -9 of a mount, while makers change what has not settled; what was confirmed last is there",
+        ("-m", "pytest", "--timeout=7200", "tests/crash/test_minute.py"),
+        {"MINUTE_KILLS": "100"},
+    ),
     "crash": Soak(
         "fifty kill -9 of a mount, on each binding, while tools write; what close confirmed is there",
         ("-m", "pytest", "--timeout=7200", "tests/crash/test_crash.py"),
