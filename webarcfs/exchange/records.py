@@ -229,7 +229,8 @@ class SnapshotRecords:
         """Return the record of what is here since the snapshot before has it: no capture."""
         uri = f"urn:webarcfs:carried:{self.exported.tag}:{percent(place)}"
         block = fields_block(told)
-        return self._metadata(uri, self.exported.tag.crawl_time, FIELDS_TYPE, block, "carried", *told[0], fields=fields)
+        when, of = self.exported.tag.crawl_time, ("carried", place, *told[0])
+        return self._metadata(uri, when, FIELDS_TYPE, block, *of, fields=fields)
 
     def _since(self, document: Document, meta: MetaData, record: Record) -> Iterator[Record]:
         """Yield the records of what was added to a document since the snapshot before."""
