@@ -293,6 +293,8 @@ def test_a_page_that_is_too_long_is_cut_and_says_so() -> None:
     found = made(b"<p>" + b"x" * LONGEST_BODY)
     assert found.is_cut and len(found.body) < LONGEST_BODY + 2_000
     assert not made(b"<p>").is_cut
+    assert made(b"<svg xmlns='http://www.w3.org/2000/svg'>" + b" " * LONGEST_BODY, Reading.DRAWING).is_cut
+    assert not made(b"<html><a", Reading.XHTML).is_cut
 
 
 @given(

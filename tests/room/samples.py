@@ -363,6 +363,8 @@ RICH: dict[str, object] = {
     "diff": _DIFF,
     "diff in one column": replace(_DIFF, is_side_by_side=False, other_view="?view=side"),
     "frame": _FRAME,
+    "frame of a document of another type": replace(_FRAME, reason_against="not-read", size=12),
+    "frame of a download": replace(_FRAME, reason_against="too-large", size=17_300_000),
     "frame of pywb": replace(_FRAME, runs_scripts=True, message_script=True, is_unreleased=False, furthest=0),
     **{
         f"notice {kind.value}": NoticePage(

@@ -79,6 +79,10 @@ def test_pages_have_no_styles_and_scripts_of_their_own(name: str) -> None:
         assert node.tag != "script" or (node.attributes["src"] or "").startswith("/static/")
 
 
+#: Links to archived bytes.
+_OF_REPLAY = ("archived-raw", "archived-download")
+
+
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_what_others_wrote_is_text_in_every_field_of_every_page(hostile: str) -> None:
     for name, page in RICH.items():
@@ -91,7 +95,7 @@ def test_what_others_wrote_is_text_in_every_field_of_every_page(hostile: str) ->
                 if attribute in ("href", "src", "action", "formaction"):
                     leads = value or ""
                     # Handlers make the frame's source; the page as it was sent is beside it.
-                    is_replay = node.tag == "iframe" or node.attributes.get("id") == "archived-raw"
+                    is_replay = node.tag == "iframe" or node.attributes.get("id") in _OF_REPLAY
                     assert leads.startswith(("/", "?", "#")) or (is_replay and leads.startswith("http://")), name
                     assert not re.match(r"//|.*[\x00-\x20\\]", leads), (name, node.html)
     if "7" in hostile:

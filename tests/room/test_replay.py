@@ -21,6 +21,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET, CommitTag
 from webarcfs.gate import access_file
 from webarcfs.gate.access_rules import Access
+from webarcfs.room import limits
 from webarcfs.room.replay.ranges import Part, part
 
 pytestmark = pytest.mark.store
@@ -94,7 +95,9 @@ def test_bytes_outside_of_references_stay(room: Served) -> None:
     body = page(room, HOME).body
     assert body.startswith(b"<!DOCTYPE html><html><head><title>Home</title><base target=")
     assert body.endswith(b" tail</body></html>")
-    assert page(room, HOME, modifier="id_").body == LINKS
+    sent = page(room, HOME, modifier="id_")
+    assert sent.body == LINKS
+    assert sent.headers["content-disposition"] == "attachment", "a browser that opens it would follow its links"
     assert page(room, f"{HOME}b.html").body == b"<p>b"
 
 
@@ -260,7 +263,7 @@ def test_ranges(asked: str, expected: Part | None) -> None:
 def test_a_large_body_comes_in_ranges_and_is_known_by_its_blob(room: Served) -> None:
     whole = page(room, f"{HOME}doc.pdf")
     assert whole.body == PDF
-    assert "sandbox" not in whole.headers["content-security-policy"]
+    assert whole.headers["content-disposition"] == "attachment", "its viewer would follow links to the live web"
     path = f"/web/{AT[0]}mp_/{HOME}doc.pdf"
     some = room.get(path, {"Range": "bytes=1000-1999"}, replay=True)
     assert (some.status, some.body) == (206, PDF[1000:2000])
@@ -317,6 +320,30 @@ def test_huge_and_deep_pages_are_answered(tmp_path: Path) -> None:
             assert answer.status == 200
             assert len(answer.body) >= min(size, 16 << 20)
             assert room.get(f"/web/{AT[0]}/{HOME}{name}").status == 200
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/rss+xml", "text/xsl"]
+)
+def test_what_is_too_long_to_be_rewritten_is_a_download_and_the_frame_says_why(tmp_path: Path, kind: str) -> None:
+    made = archives.make_archive(tmp_path)
+    large = b"<a href='http://live.test/'>x</a>" + b" " * limits.REWRITTEN_BYTES
+    published(made, DOMAIN, {f"{HOME}large": Page(large, kind), f"{HOME}small": Page(large[:-99], kind)}, FIRST)
+    recover(made)
+    with served(made) as room:
+        for modifier in ("mp_", "fr_", "if_", "oe_", "im_"):
+            answer = room.get(f"/web/{AT[0]}{modifier}/{HOME}large")
+            assert answer.headers["content-disposition"] == "attachment"
+            assert answer.headers["content-security-policy"].startswith("sandbox allow-downloads;")
+            assert answer.headers["content-type"].partition(";")[0] == kind
+        assert answer.body == large
+        frame = LexborHTMLParser(room.get(f"/web/{AT[0]}/{HOME}large").body)
+        assert frame.css_first("iframe") is None
+        assert frame.css_first("#archived-download").attributes["href"] == f"/web/{AT[0]}mp_/{HOME}large"  # type: ignore[union-attr] # it is there
+        assert "too long" in frame.css_first("main").text()  # type: ignore[union-attr] # it is there
+        small = room.get(f"/web/{AT[0]}mp_/{HOME}small")
+        assert "content-disposition" not in small.headers and b"'http://live.test" not in small.body
+        assert LexborHTMLParser(room.get(f"/web/{AT[0]}/{HOME}small").body).css_first("iframe") is not None
 
 
 def test_the_archive_may_change_under_the_room(tmp_path: Path) -> None:

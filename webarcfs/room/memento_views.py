@@ -142,6 +142,8 @@ class FramePage:
     has_scripts: bool
     runs_scripts: bool
     is_unreleased: bool = False
+    reason_against: str = ""  # why the document is a download, in words of `replay.showing.Reason`
+    size: int = 0
     message_script: bool = False  # pywb's engine tells the frame where it is
 
 

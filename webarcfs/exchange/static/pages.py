@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from webarcfs.content import text
 from webarcfs.content.declared_charset import label_of
 from webarcfs.content.rewriting import assembly, css_references, html_references
-from webarcfs.content.rewriting.references import References
+from webarcfs.content.rewriting.references import LONGEST_BODY, References
 from webarcfs.exchange.static import drawings
 from webarcfs.exchange.static.file_types import Reading
 from webarcfs.exchange.static.places import Place
@@ -78,7 +78,8 @@ def page_of(document: Document, body: bytes, place_of: Callable[[str], Place | N
     targets = Targets(document.url, document.path, charset, place_of, base, has_attributes=reading is Reading.HTML)
     made = assembly.rewritten(body, references, targets.of)
     label = label_of(references.charset_sent)
-    is_cut = references.is_cut and not references.is_xml
+    # XML that is not well-formed ends where its fault is, as in a browser: it is not cut.
+    is_cut = references.is_cut and (not references.is_xml or len(body) > LONGEST_BODY)
     if reading is Reading.CSS:
         said = _comment(document.said, targets.originals).replace("*/", "*&#47;")
         return Page(_sheet(made, label, f"/* {said} */\n".encode("ascii")), is_cut)

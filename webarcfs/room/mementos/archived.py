@@ -19,7 +19,7 @@ from webarcfs.gate.visible_captures import VisibleCapture
 from webarcfs.room.memento_views import ErrorPage
 from webarcfs.room.mementos import memento_fields
 from webarcfs.room.mementos.missing import missing
-from webarcfs.room.replay import headers, ranges, states
+from webarcfs.room.replay import headers, ranges, showing, states
 from webarcfs.room.replay.rewriting import head_of, rewritten
 from webarcfs.room.replay.states import Located
 from webarcfs.room.visit import Visit
@@ -118,15 +118,16 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
     ]
     fields.append(("Cache-Control", caching(visit)))
     anew = rewritten(visit, located, capture, head, modifier)
+    if _is_download(capture, modifier):
+        fields.append(("Content-Disposition", "attachment"))
     if modifier is Modifier.AS_SENT:
         fields.append(("Content-Security-Policy", headers.policy_of_bytes()))
-    elif capture.mime_type == "application/pdf":
-        fields.append(("Content-Security-Policy", headers.policy_of_pdf(room)))
     else:
         is_framed = modifier is Modifier.PAGE
         policy = headers.policy(room, is_framed=is_framed, has_links=anew is not None)
         fields.append(("Content-Security-Policy", policy))
-    kind = headers.content_type(capture.mime_type, head, modifier, "" if anew is None else anew.charset)
+    shown = capture.mime_type if modifier is Modifier.AS_SENT else showing.shown_type(capture.mime_type)
+    kind = headers.content_type(shown, head, modifier, "" if anew is None else anew.charset)
     fields.append(("Content-Type", kind))
     if anew is None:
         etag = f'"{capture.blob}"'
@@ -138,6 +139,13 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
     known = f"{capture.blob} {located.seq} {modifier} {VERSION} {visit.token} {visit.origins.pages}"
     etag = f'"{hashlib.sha256(known.encode() + anew.digest).hexdigest()[:32]}"'
     return ranges.whole(visit.request, capture.status, anew.body, [*fields, ("ETag", etag)])
+
+
+def _is_download(capture: VisibleCapture, modifier: Modifier) -> bool:
+    """Return whether a browser must not show a body. What asks for one as a part of a page takes it all the same."""
+    if modifier in (Modifier.SCRIPT, Modifier.SHEET):
+        return False
+    return modifier is Modifier.AS_SENT or showing.reason_against(capture.mime_type, capture.size) is not None
 
 
 def caching(visit: Visit) -> str:

@@ -21,7 +21,7 @@ from webarcfs.room.mementos import memento_fields
 from webarcfs.room.mementos.archived import led_on, other_place, redirect
 from webarcfs.room.mementos.missing import missing
 from webarcfs.room.pages import rows
-from webarcfs.room.replay import headers, states
+from webarcfs.room.replay import headers, showing, states
 from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, references_of
 from webarcfs.room.replay.states import Located
 from webarcfs.room.views import Link
@@ -59,16 +59,16 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     shown = [each for each in history.states if each.capture is not None]
     head = states.record_of(services, located.domain, seq)
     # What is no page tells the frame nothing, so the engine of scripts need not see it.
-    is_page = capture.mime_type in _PAGES or not visit.origins.runs_scripts
+    is_of_pywb = visit.origins.runs_scripts and capture.mime_type in _PAGES
+    is_page = is_of_pywb or not visit.origins.runs_scripts
     digits = digits_of(seq if located.named is None else located.named)
     source = visit.token + replay_path(digits, Modifier.PAGE if is_page else Modifier.OBJECT, url)
-    sandbox = headers.SANDBOX_WITH_SCRIPTS if visit.origins.runs_scripts else headers.SANDBOX
     changed = next((each for each in reversed(shown) if each.seq < seq and _differs(each.capture, capture)), None)
     return FramePage(
         url=url,
         title=capture.title,
         source=f"{visit.origins.replay}{source}",
-        sandbox="" if capture.mime_type == "application/pdf" else sandbox,
+        sandbox=headers.SANDBOX_WITH_SCRIPTS if visit.origins.runs_scripts else headers.SANDBOX,
         date=from_epoch(seq),
         captured=from_epoch(capture.captured),
         is_unchanged=seq > max(capture.since, capture.captured),
@@ -84,6 +84,8 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         record=None if head is None else rows.snapshot_row(services, head),
         has_scripts=has_scripts(services, located.domain, capture),
         runs_scripts=visit.origins.runs_scripts,
+        reason_against="" if is_of_pywb else showing.reason_against(capture.mime_type, capture.size) or "",
+        size=capture.size,
         message_script=visit.origins.runs_scripts,
     )
 

@@ -62,11 +62,6 @@ def policy(room: str, *, is_framed: bool, has_links: bool) -> str:
     return f"{rules}; frame-ancestors {room}" if is_framed else rules
 
 
-def policy_of_pdf(room: str) -> str:
-    """Return the policy of a PDF, which browsers show by a program of their own: it allows no sandbox."""
-    return f"default-src 'none'; frame-ancestors {room}"
-
-
 def policy_of_bytes() -> str:
     """Return the policy of a body as it was sent: a document of its own, without any way out."""
     return "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"

@@ -33,7 +33,8 @@ from webarcfs.warc.http_response import Head, parse_head
 
 #: What shows that a page has code: elements, attributes for events, and XSLT, which makes another document of it.
 _SCRIPTS = re.compile(
-    rb"<(?:[\w.-]+:)?script\b|\son[a-z]{3,}\s*=|javascript:|<\?xml-stylesheet\s[^>]*\b(?:xsl|xml)\b", re.IGNORECASE
+    rb"<(?:[\w.-]+:)?script\b|\son[a-z]{3,}\s*=|javascript:|<\?xml-stylesheet\s[^<>]{0,400}\b(?:xsl|xml)\b",
+    re.IGNORECASE,
 )
 
 
