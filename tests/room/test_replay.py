@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import subprocess
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -344,6 +345,19 @@ def test_what_is_too_long_to_be_rewritten_is_a_download_and_the_frame_says_why(t
         small = room.get(f"/web/{AT[0]}mp_/{HOME}small")
         assert "content-disposition" not in small.headers and b"'http://live.test" not in small.body
         assert LexborHTMLParser(room.get(f"/web/{AT[0]}/{HOME}small").body).css_first("iframe") is not None
+
+
+def test_the_time_of_an_answer_does_not_tell_hidden_from_absent(tmp_path: Path) -> None:
+    """Each 404 waits for the end of its step, which takes longer than the work: a shorter one would tell of the work."""
+    made = archives.make_archive(tmp_path)
+    published(made, DOMAIN, {HOME: Page(b"<p>one"), f"{HOME}hidden": Page(b"<p>two")}, FIRST)
+    recover(made)
+    access_file.withhold(made, f"{HOME}hidden", "test", "no", access=Access.EXCLUDE)
+    with served(made) as room:
+        for url in (f"{HOME}hidden", f"{HOME}absent"):
+            asked = time.monotonic()
+            assert room.get(f"/web/{AT[0]}/{url}").status == 404
+            assert time.monotonic() - asked >= limits.ABSENT_STEP_SECONDS
 
 
 def test_the_archive_may_change_under_the_room(tmp_path: Path) -> None:

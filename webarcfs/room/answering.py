@@ -186,6 +186,17 @@ class _Lane:
         self._under_way -= 1
 
 
+def _rest_of_step(seconds: float) -> float:
+    """Return how long an answer is held that was made in so many seconds: until the step that it is in has ended."""
+    return -seconds % limits.ABSENT_STEP_SECONDS
+
+
+async def _at_a_step(response: Response, asked: float) -> None:
+    """Hold the answer that something is not there: its time must not tell absent from what is not shown."""
+    if response.status_code == HTTPStatus.NOT_FOUND:
+        await asyncio.sleep(_rest_of_step(time.monotonic() - asked))
+
+
 class Endpoint:
     """A handler as an ASGI app."""
 
@@ -200,6 +211,7 @@ class Endpoint:
         lane = scope[_LANE] = self._lane_of(request)
         deadline = Deadline(limits.SECONDS) if request.method in _READING else None
         gone = asyncio.ensure_future(_disconnected(receive))
+        asked = time.monotonic()
         begun = False
 
         async def note(message: Message) -> None:
@@ -210,6 +222,7 @@ class Endpoint:
         try:
             response = await lane.run(lambda: self._handler(request), gone, deadline=deadline)
             gone.cancel()  # the response looks for itself
+            await _at_a_step(response, asked)
             await response(scope, receive, note)
         except Interrupted:  # nobody is there to be answered
             return
@@ -217,7 +230,9 @@ class Endpoint:
             if begun:  # too late for another status: the connection is cut, so that the answer is not taken for whole
                 self._answering.log(request, error)
                 raise
-            await self._answering.error_page(request, error)(scope, receive, note)
+            page = self._answering.error_page(request, error)
+            await _at_a_step(page, asked)
+            await page(scope, receive, note)
         finally:
             gone.cancel()
 

@@ -19,6 +19,8 @@ HEAD_BYTES: Final = 32_768
 SECONDS: Final = 30.0
 #: Time that a thread may work for all pieces of a streamed answer; the connection is cut beyond.
 STREAM_SECONDS: Final = 120.0
+#: Answers that something is not there (404) go out at multiples of this time after their requests came.
+ABSENT_STEP_SECONDS: Final = 0.025
 #: Requests that wait for a thread; the next one is told to try again.
 WAITING: Final = 200
 #: The same for requests that may read much, which have threads of their own.
