@@ -75,6 +75,23 @@ CREATE TABLE redirect (                     -- a URL that led elsewhere, in the 
 CREATE INDEX redirect_by_path ON redirect (path);
 CREATE INDEX redirect_by_surt ON redirect (surt, url);
 
+CREATE TABLE met_redirect (                 -- a URL whose redirect some crawl met unchanged
+    id  INTEGER PRIMARY KEY,
+    url TEXT NOT NULL UNIQUE
+);
+
+-- What a crawl met unchanged, and when: a row for each crawl and block of 1,024 ids. An ARC has the lowest id of the
+-- documents at its path, a redirect that of met_redirect.
+CREATE TABLE met (
+    domain INTEGER NOT NULL REFERENCES domain,
+    kind   INTEGER NOT NULL,                -- 0: ARCs, 1: redirects
+    block  INTEGER NOT NULL,                -- id / 1024
+    seq    INTEGER NOT NULL,                -- the crawl's snapshot
+    base   INTEGER NOT NULL,                -- the earliest time, in seconds since 1970
+    times  BLOB NOT NULL,                   -- webarcfs/archive/model/met_blocks.py packs them
+    PRIMARY KEY (domain, kind, block, seq)
+) WITHOUT ROWID;
+
 -- The specification's table (its section 2) and two columns of ours, a row per document and snapshot; commitTag and crawlTime are the
 -- snapshot's. Users' WHERE and ORDER BY refer to it (/Cl-6/).
 --
@@ -122,6 +139,6 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('redirect', 'redirect_by_path',            '100000 2 2 2 1'),
     ('redirect', 'redirect_by_surt',            '100000 2 2 2 1');
 
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 COMMIT;

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from agent.indexing.recovery import catch_up, recover
 from agent.jobs.ending import JobOutcome
 from agent.stages import publish
 from agent.upkeep import backups
@@ -25,6 +28,8 @@ from webarcfs.archive.commit.commit_additions import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MET, RefUpdate, Repository
 from webarcfs.archive.history import met_lists, sequence, versions
+from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.errors import Busy
 from webarcfs.archive.model.met_list import HTTP, INDEX, Met, write
@@ -262,3 +267,57 @@ def test_a_crawl_of_an_unchanged_site_adds_a_commit_and_its_list(archive: Archiv
     assert from_epoch(at(met(archive, again), "7")) >= tag_of(again).crawl_time
     with pytest.raises(Busy):
         store.update_refs([RefUpdate(tag_of(again).met_ref, listed, None)])
+
+
+def indexed(archive: Archive, outcome: JobOutcome) -> dict[str, Met | None]:
+    """What webarc.db has of what a crawl met: of each ARC and each redirect of its list."""
+    tag = tag_of(outcome)
+    with CaptureIndex(archive.database) as index:
+        found = {}
+        for name in met(archive, outcome):
+            meetings = index.met(tag.domain, name if "://" in name else f"/{tag.domain}/{name}")
+            assert [each.seq for each in meetings] == sorted(each.seq for each in meetings)
+            by_crawl = dict(meetings)
+            found[name] = by_crawl.get(int(tag.crawl_time.timestamp()))
+        return found
+
+
+def test_the_database_has_what_was_met(archive: Archive, site: Site) -> None:
+    fill(site)
+    outcomes = [crawl(archive, site.url())]
+    site.add_html("/a", "Changed.")
+    outcomes.append(crawl(archive, site.url()))
+    site.add_nasty("/a-b", reset())
+    outcomes.append(crawl(archive, site.url()))
+    lists = [met(archive, each) for each in outcomes]
+    assert not any(lists[0].values()) and any(lists[2].values()) and lists[2]["a-b"] is None
+    assert [indexed(archive, each) for each in outcomes] == lists
+    with closing(sqlite3.connect(archive.database)) as database:
+        rows = database.execute("SELECT * FROM met ORDER BY kind, block, seq").fetchall()
+        assert len(rows) == 4  # of two crawls ARCs and redirects
+    recover(archive)
+    assert [indexed(archive, each) for each in outcomes] == lists
+    with closing(sqlite3.connect(archive.database)) as database:
+        assert database.execute("SELECT * FROM met ORDER BY kind, block, seq").fetchall() == rows
+
+
+def test_a_list_that_cannot_be_read_hides_no_snapshot(
+    archive: Archive, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(site)
+    crawl(archive, site.url())
+    again = crawl(archive, site.url())
+    store = Repository(archive.repository(tag_of(again).domain))
+    real = Repository.read
+
+    def read(self: Repository, oid: str) -> bytes:
+        return b"no list" if oid == message(archive, tag_of(again)).met else real(self, oid)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Repository, "read", read)
+        archive.database.unlink()
+        catch_up(archive)
+    assert store.ref(tag_of(again).met_ref) and "is not known to webarc.db" in caplog.text
+    with Database(archive.database) as database:
+        assert str(tag_of(again)) in database.indexed(tag_of(again).domain)
+    assert not any(indexed(archive, again).values())

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, Self
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.query import connected
 from webarcfs.archive.index.sqlite_file import IN_TURN, as_told_to_readers
+from webarcfs.archive.model.met_blocks import SIZE, Block, met_in
+from webarcfs.archive.model.met_list import Met
 from webarcfs.archive.model.metadata import parse_time
 from webarcfs.archive.system import deadline
 
@@ -25,6 +27,8 @@ from webarcfs.archive.system import deadline
 ROWS = 1_000
 _FORWARDS = ("captures/versions_below", "captures/redirects_below")
 _BACKWARDS = ("captures/versions_backwards", "captures/redirects_backwards")
+
+_MET = {True: "captures/met_arc", False: "captures/met_redirect"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,13 @@ class CaptureRow:
     def key(self) -> tuple[str, str, str, int]:
         """Its place in the order of `below`."""
         return self.surt, self.path, self.url, self.first
+
+
+class Meeting(NamedTuple):
+    """The crawl of the snapshot `seq` met something unchanged, at a time and in a spelling."""
+
+    seq: int
+    met: Met
 
 
 class Span(NamedTuple):
@@ -104,6 +115,12 @@ class CaptureIndex:
         """Yield the versions and redirects of all URLs of a span, in order of key, path, URL and time; or backwards."""
         kinds = (self._below(each, span, backwards=backwards) for each in (_BACKWARDS if backwards else _FORWARDS))
         return heapq.merge(*kinds, key=lambda row: row.key, reverse=backwards)
+
+    def met(self, domain: str, name: str) -> list[Meeting]:
+        """Return when crawls met an ARC (its path) or a redirect (its URL) unchanged, in the order of the snapshots."""
+        rows = self._rows(_MET[name.startswith("/")], {"domain": domain, "name": name})
+        found = ((seq, met_in(Block(number // SIZE, base, times), number)) for number, seq, base, times in rows)
+        return [Meeting(seq, met) for seq, met in found if met is not None]
 
     def complete(self, domain: str) -> frozenset[int]:
         """Return the snapshots of a domain whose crawls were complete, in seconds since 1970."""

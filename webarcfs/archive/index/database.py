@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, SqliteFile
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.commit_message import Message
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.met_blocks import blocks_of
+from webarcfs.archive.model.met_list import Met
 from webarcfs.archive.model.metadata import MetaData, format_time, parse_time, utc
 from webarcfs.archive.model.redirects import Redirect
 from webarcfs.archive.model.surt import surt
@@ -76,12 +80,13 @@ class Database(SqliteFile):
         message: Message,
         changes: Iterable[DocumentChange],
         redirects: Iterable[tuple[str, Redirect | None]] = (),
+        met: Iterable[tuple[str, Met]] = (),
     ) -> None:
         """Add one snapshot, in one transaction; once only (/Cr-15/).
 
         `changes`, and `redirects` (URL, the redirect from then on), are against the previous snapshot in time. It is
         the newest of its domain, or an import from before that: then its versions end at the next snapshot in time,
-        from which earlier ones continue.
+        from which earlier ones continue. `met` is what the crawl met unchanged: paths of ARCs, URLs of redirects.
         """
         tag = message.tag
         seq = int(tag.crawl_time.timestamp())
@@ -115,6 +120,7 @@ class Database(SqliteFile):
                 self._run("metadata/close_redirect", **values)
                 if redirect is not None:
                     self._run("metadata/insert_redirect", **values | _redirect_values(redirect))
+            self._record_met(domain, seq, met)
 
     def indexed(self, domain: str) -> set[str]:
         """Return the commitTags of `domain` that are in the database."""
@@ -167,6 +173,24 @@ class Database(SqliteFile):
         """Yield the redirects of every snapshot, ordered by commitTag and URL."""
         with self._translated():
             yield from self._db.query(sql("metadata/dump_redirects"))
+
+    def _record_met(self, domain: int, seq: int, met: Iterable[tuple[str, Met]]) -> None:
+        """Add what the crawl of a snapshot met unchanged: after its changes, so that each ARC has its number."""
+        for is_redirect, names in groupby(met, lambda row: not row[0].startswith("/")):
+            number = self._number_of_redirect if is_redirect else self._number_of_arc
+            for block in blocks_of((number(name), each) for name, each in names):
+                values = {"block": block.number, "base": block.base, "times": block.times}
+                self._run("metadata/insert_met", domain=domain, kind=int(is_redirect), seq=seq, **values)
+
+    def _number_of_arc(self, path: str) -> int:
+        number = self._run("metadata/select_met_arc", path=path).fetchone()[0]
+        if number is None:
+            raise Damaged(f"the list of what a crawl met unchanged has {path}, and no snapshot has it")
+        return int(number)
+
+    def _number_of_redirect(self, url: str) -> int:
+        self._run("metadata/insert_met_redirect", url=url)
+        return int(self._run("metadata/select_met_redirect", url=url).fetchone()[0])
 
     def _domain(self, name: str) -> int:
         self._run("insert_domain", name=name)

@@ -15,7 +15,7 @@ from webarcfs.archive.model.errors import Busy, DatabaseDamaged, DatabaseOutdate
 from webarcfs.archive.system import deadline
 
 #: `PRAGMA user_version` of sql/schema.sql; `recover` rebuilds a webarc.db of another version.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 #: Held by a thread while it reads a database that another process writes. Locks of files belong to processes
 #: (fcntl(2)), and SQLite lends that of one thread to all others: among several that read, some thread would always have
 #: it, and the writer would wait until all are idle (sqlite.org/lockingv3, section 5.1).

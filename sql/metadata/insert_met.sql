@@ -1,0 +1,1 @@
+INSERT INTO met (domain, kind, block, seq, base, times) VALUES (:domain, :kind, :block, :seq, :base, :times);

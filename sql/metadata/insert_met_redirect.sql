@@ -1,0 +1,1 @@
+INSERT OR IGNORE INTO met_redirect (url) VALUES (:url);

@@ -1,0 +1,1 @@
+SELECT id FROM met_redirect WHERE url = :url;

@@ -1,0 +1,38 @@
+"""What crawls met unchanged, as webarc.db packs it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webarcfs.archive.model.errors import DatabaseDamaged
+from webarcfs.archive.model.met_blocks import SIZE, Block, blocks_of, met_in
+from webarcfs.archive.model.met_list import Met
+
+pytestmark = pytest.mark.pure
+
+_mets = st.builds(Met, st.integers(-(10**10), 2 * 10**11), st.integers(0, 3))
+
+
+@given(st.dictionaries(st.integers(1, 4 * SIZE), _mets, max_size=30), st.randoms())
+def test_what_is_packed_is_found(met: dict[int, Met], chance: object) -> None:
+    pairs = list(met.items())
+    chance.shuffle(pairs)  # type: ignore[attr-defined]
+    packed = {block.number: block for block in blocks_of(pairs)}
+    assert packed.keys() == {number // SIZE for number in met}
+    for number in range(4 * SIZE + 1) if len(met) < 3 else [*met, 1, SIZE, 4 * SIZE]:
+        block = packed.get(number // SIZE)
+        assert (met_in(block, number) if block is not None else None) == met.get(number)
+
+
+def test_a_row_of_a_thousand_urls_is_small() -> None:
+    day = [(number, Met(1_795_000_000 + number * 86_400 % 50_021, 1)) for number in range(SIZE)]
+    assert len(next(blocks_of(day)).times) < 3 * SIZE
+    assert len(next(blocks_of(day[:20])).times) < 200
+
+
+@given(st.binary(max_size=100))
+def test_other_bytes_are_damage(raw: bytes) -> None:
+    with pytest.raises(DatabaseDamaged):
+        met_in(Block(0, 0, raw), 1)
