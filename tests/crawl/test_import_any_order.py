@@ -37,6 +37,7 @@ def seconds(year: int) -> int:
 @given(history=HISTORIES, order=st.permutations(range(len(YEARS))))
 @example(({"a": "1", "b": "1"}, {"a": "2"}, {}, {"b": "2"}), [3, 0, 2, 1])  # the newest first, one in between last
 @example(({"a": "1"}, {"b": "1"}, {}, {"b": "1"}), [3, 1, 0, 2])
+@example(({"a": "2"}, {"a": "1"}, {}, {"a": "2"}), [0, 2, 1, 3])  # the last one met what the first one stored
 def test_the_newest_capture_is_in_force_in_any_order(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[dict[str, str], ...], order: list[int]
 ) -> None:

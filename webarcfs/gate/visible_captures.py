@@ -13,22 +13,20 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 
 from webarcfs.archive.catalogue.record import OWN
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
-from webarcfs.archive.index.captures import CaptureIndex, CaptureRow, Span
+from webarcfs.archive.index.captures import NEVER, CaptureIndex, CaptureRow, Span, UrlRows
 from webarcfs.archive.model.arc_paths import arc_path, second_path, split
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import deadline
 from webarcfs.gate.known_gate import KnownGate
 from webarcfs.gate.visibility import Absent, Answer, Blocked, Closed, Open, Snapshot, Standing, Version
 
-#: `until` of a capture that the newest visible snapshot has.
-NEVER = (1 << 63) - 1
 #: Answers about seen redirects that are remembered.
 _REMEMBERED = 4_096
 #: Most rows of a URL that are kept while a request is answered.
@@ -138,35 +136,6 @@ def _distinct(states: Iterable[State]) -> Iterator[VisibleCapture]:
         before = now
 
 
-class _Stored:
-    """What is stored for one URL: its redirects come first, then the versions at the second name of its path, then
-    those at the first. Of each kind a snapshot has one at most.
-
-    What another URL has at the first name answers for this one until it has a document of its own.
-    """
-
-    def __init__(self, url: str, redirects: list[CaptureRow], own: list[CaptureRow], first: list[CaptureRow]) -> None:
-        self._url = url
-        self._alone_from = own[0].first if own else NEVER
-        self.rows = [*redirects, *own, *(row for row in first if self._is_of(row, row.first))]
-        self.has_redirects = bool(redirects or own)
-        self._kinds = [(rows, [row.first for row in rows]) for rows in (redirects, own, first) if rows]
-
-    def is_newest(self, row: CaptureRow | None, seq: int) -> bool:
-        """Return whether no crawl up to a time stored anything at the URL later than this row; None: anything."""
-        return not any(each.stored <= seq and (row is None or row.stored < each.stored) for each in self.rows)
-
-    def at(self, seq: int) -> Iterator[CaptureRow]:
-        """Yield what a snapshot has, as far as its domain is concerned."""
-        for rows, firsts in self._kinds:
-            place = bisect_right(firsts, seq) - 1
-            if place >= 0 and seq < rows[place].last and self._is_of(rows[place], seq):
-                yield rows[place]
-
-    def _is_of(self, row: CaptureRow, seq: int) -> bool:
-        return seq < self._alone_from or row.url == self._url
-
-
 class VisibleCaptures:
     """The captures of an archive that a reader may see. For one thread; of the state that the gate looked at."""
 
@@ -174,7 +143,7 @@ class VisibleCaptures:
         self.gate = gate
         self.index = index
         self._has_redirect = lru_cache(maxsize=_REMEMBERED)(self._in_seen_tree)
-        self._latest: tuple[object, tuple[str, _Stored]] | None = None
+        self._latest: tuple[object, tuple[str, UrlRows]] | None = None
 
     # -- one URL -----------------------------------------------------------------------------------------------------
 
@@ -187,7 +156,7 @@ class VisibleCaptures:
         newest = facts.newest(max(seq, facts.seqs[0]))
         row = self._row_of(domain, stored, newest)
         seq = newest[0].seq
-        if not stored.is_newest(row, seq):
+        if not stored.is_newest(row, seq, facts.seqs):
             for snapshot, left in self._left(domain, stored):
                 row = left
                 if snapshot.seq >= seq:
@@ -215,7 +184,7 @@ class VisibleCaptures:
 
         return UrlHistory(url, lambda: self._states(domain, stored), None if stored.has_redirects else captures)
 
-    def _states(self, domain: str, stored: _Stored) -> list[State]:
+    def _states(self, domain: str, stored: UrlRows) -> list[State]:
         """Return the state of a URL in each visible snapshot of its domain."""
         facts = self.gate.facts(domain)
         if not stored.rows:
@@ -227,7 +196,7 @@ class VisibleCaptures:
         for seq, newest in zip(facts.seqs, facts.newest_of_each(), strict=True):
             deadline.check()
             row = self._row_of(domain, stored, newest)
-            if not stored.is_newest(row, seq):
+            if not stored.is_newest(row, seq, facts.seqs):
                 row = next(left_at for snapshot, left_at in left if snapshot.seq == seq)
             if row is None:
                 states.append(closed(seq))
@@ -238,7 +207,7 @@ class VisibleCaptures:
             states.append(State(seq, known.answer, known.capture))
         return states
 
-    def _stored(self, url: str) -> tuple[str, _Stored]:
+    def _stored(self, url: str) -> tuple[str, UrlRows]:
         """Return the domain of a URL, and what is stored for it. A request asks for one URL several times."""
         key = (self.gate.looks, url)
         if self._latest is not None and self._latest[0] == key:
@@ -247,11 +216,12 @@ class VisibleCaptures:
         versions, redirects = self.index.at(path, second)
         own = [row for row in versions if row.path == second]
         first = [row for row in versions if row.path == path]
-        found = split(path)[0], _Stored(url, [each for each in redirects if each.url == url], own, first)
+        domain, led = split(path)[0], [each for each in redirects if each.url == url]
+        found = domain, UrlRows(url, led, own, first, partial(self.index.met, domain))
         self._latest = (key, found) if len(versions) <= _ROWS else None
         return found
 
-    def _row_of(self, domain: str, stored: _Stored, newest: Sequence[Snapshot]) -> CaptureRow | None:
+    def _row_of(self, domain: str, stored: UrlRows, newest: Sequence[Snapshot]) -> CaptureRow | None:
         """Return the row that is in force where these snapshots make the state; None: no row."""
         for snapshot in newest:
             for row in stored.at(snapshot.seq):
@@ -259,13 +229,13 @@ class VisibleCaptures:
                     return row
         return None
 
-    def _left(self, domain: str, stored: _Stored) -> Iterator[tuple[Snapshot, CaptureRow | None]]:
+    def _left(self, domain: str, stored: UrlRows) -> Iterator[tuple[Snapshot, CaptureRow | None]]:
         """Yield each visible snapshot, oldest first, with the row that the crawls up to it left at the URL, or None.
 
         That is the one that was captured last, unless a later complete crawl of the same publication did not find it.
-        The tree of a crawl alone does not tell it: what was imported later than a newer crawl is not in that one's
-        tree, and an incomplete crawl has what it did not ask for, too. The order in which crawls came to the archive
-        makes no difference.
+        What a crawl met unchanged it captured. The tree of a crawl alone does not tell it: what was imported later than
+        a newer crawl is not in that one's tree, and an incomplete crawl has what it did not ask for, too. The order in
+        which crawls came to the archive makes no difference.
         """
         complete, shown = self.index.complete(domain), set(self.gate.facts(domain).seqs)
         left: dict[str, tuple[int, CaptureRow]] = {}
@@ -275,6 +245,7 @@ class VisibleCaptures:
             row, before = self._row_of(domain, stored, [snapshot]), left.get(snapshot.publication)
             if row is not None:
                 is_carried = row.stored in shown and row.stored != snapshot.seq and snapshot.seq not in complete
+                is_carried = is_carried and snapshot.seq not in stored.met(row)
                 if not is_carried or (before is not None and before[1] is not row):
                     left[snapshot.publication] = snapshot.seq, row
             elif snapshot.seq in complete:
@@ -288,7 +259,7 @@ class VisibleCaptures:
             return State(seq, Open(capture.since), capture)
         return State(seq, capture)
 
-    def _closed(self, domain: str, stored: _Stored) -> Callable[[int], State]:
+    def _closed(self, domain: str, stored: UrlRows) -> Callable[[int], State]:
         """Return a function: the state of a URL that no visible snapshot has at a time.
 
         That is the state of the last closed snapshot before it that has the URL, else of the first one after it. What

@@ -10,7 +10,8 @@ from __future__ import annotations
 import heapq
 import os
 import sqlite3
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -23,6 +24,8 @@ from webarcfs.archive.model.met_list import Met
 from webarcfs.archive.model.metadata import parse_time
 from webarcfs.archive.system import deadline
 
+#: `until` of a capture that the newest snapshot has.
+NEVER = (1 << 63) - 1
 #: Rows of a page.
 ROWS = 1_000
 _FORWARDS = ("captures/versions_below", "captures/redirects_below")
@@ -182,6 +185,69 @@ class CaptureIndex:
             self._connection = connected(self._path, of_one_thread=self._of_one_thread)
             self._identity = identity
         return self._connection
+
+
+class UrlRows:
+    """What is stored for one URL: its redirects come first, then the versions at the second name of its path, then
+    those at the first. Of each kind a snapshot has one at most.
+
+    What another URL has at the first name answers for this one until it has a document of its own.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        redirects: list[CaptureRow],
+        own: list[CaptureRow],
+        first: list[CaptureRow],
+        met: Callable[[str], list[Meeting]],
+    ) -> None:
+        """`met` is asked for the meetings of an ARC (its path) or a redirect (its URL)."""
+        self._url = url
+        self._ask, self._meetings = met, dict[str, dict[int, Met]]()
+        self._alone_from = own[0].first if own else NEVER
+        self.rows = [*redirects, *own, *(row for row in first if self._is_of(row, row.first))]
+        self.has_redirects = bool(redirects or own)
+        self._kinds = [(rows, [row.first for row in rows]) for rows in (redirects, own, first) if rows]
+
+    def met(self, row: CaptureRow) -> Mapping[int, Met]:
+        """Return the snapshots whose crawls met what was at the place of a row unchanged, in order."""
+        name = row.url if row.target else row.path
+        if name not in self._meetings:
+            self._meetings[name] = dict(self._ask(name))
+        return self._meetings[name]
+
+    def is_newest(self, row: CaptureRow | None, seq: int, shown: Sequence[int]) -> bool:
+        """Return whether no crawl up to a time stored or met anything at the URL later than this row; None: anything.
+
+        Where it is not known at once, that is looked up in the lists of what crawls met. A meeting of the row itself
+        counts where its snapshot is shown, one of another row in any case: then each snapshot is looked at.
+        """
+        others = [each for each in self.rows if each is not row and each.stored <= seq]
+        if row is None or any(row.stored < each.stored for each in others):
+            return not others
+        if not any(row.stored < each.last and each.first <= seq for each in others):
+            return True
+        own = max((each for each in self._met_in(row, seq) if _has(shown, each)), default=row.stored)
+        return not any(own < each for other in others for each in self._met_in(other, seq))
+
+    def _met_in(self, row: CaptureRow, seq: int) -> Iterator[int]:
+        return (each for each in self.met(row) if row.first <= each < row.last and each <= seq)
+
+    def at(self, seq: int) -> Iterator[CaptureRow]:
+        """Yield what a snapshot has, as far as its domain is concerned."""
+        for rows, firsts in self._kinds:
+            place = bisect_right(firsts, seq) - 1
+            if place >= 0 and seq < rows[place].last and self._is_of(rows[place], seq):
+                yield rows[place]
+
+    def _is_of(self, row: CaptureRow, seq: int) -> bool:
+        return seq < self._alone_from or row.url == self._url
+
+
+def _has(seqs: Sequence[int], seq: int) -> bool:
+    place = bisect_left(seqs, seq)
+    return place < len(seqs) and seqs[place] == seq
 
 
 def _row(row: tuple[Any, ...]) -> CaptureRow:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from itertools import groupby
 from urllib.parse import urlencode
 
-from webarcfs.archive.index.captures import Span
+from webarcfs.archive.index.captures import NEVER, Span
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.surt import surt
 from webarcfs.archive.model.url import canonical, parse
-from webarcfs.gate.visible_captures import NEVER, State, UrlHistory, VisibleCapture
+from webarcfs.gate.visible_captures import State, UrlHistory, VisibleCapture
 from webarcfs.room import limits
 from webarcfs.room.memento_views import CalendarEntry, CalendarPage, Change, PrefixPage, PrefixRow
 from webarcfs.room.pages import rows
