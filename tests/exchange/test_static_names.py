@@ -126,6 +126,13 @@ def test_text_that_was_sent_as_a_sheet_or_a_script_is_one(kind: str, name: str, 
     assert file_type(kind, name, lambda: declared).extension == extension
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"), [("message/rfc822", "a.eml"), ("application/octet-stream", "a.eml"), ("text/plain", "a.eml")]
+)
+def test_a_mail_is_no_file_that_chromium_makes_a_page_of(kind: str, name: str) -> None:
+    assert not file_path("e.org", [name], file_type(kind, name)).endswith(".eml")
+
+
 # -- properties
 
 _MARK = "~" + "0123456789ab"

@@ -149,13 +149,13 @@ _TYPES: dict[str, FileType] = {
     "application/x-iso9660-image": _type("iso"),
     "application/x-bittorrent": _type("torrent"),
     "application/pgp-signature": _type("asc sig"),
-    "message/rfc822": _type("eml"),
+    "message/rfc822": _type("txt"),  # Chromium makes a page of an .eml, as of MHTML, with live links
 }
 #: Extensions of what a browser makes a page of, or gives to one: for documents of these types only.
-_ACTIVE = frozenset({"html", "htm", "xhtml", "xht", "svg", "css", "js", "mjs"})
+ACTIVE = frozenset({"html", "htm", "xhtml", "xht", "svg", "css", "js", "mjs"})
 #: All extensions that a file may get.
 EXTENSIONS = frozenset({each for kind in _TYPES.values() for each in kind.accepted} | {"bin"})
-_INERT = EXTENSIONS - _ACTIVE
+_INERT = EXTENSIONS - ACTIVE
 _BYTES = FileType("bin", _INERT)
 _EMPTY = FileType("txt", EXTENSIONS)
 _OTHER_TEXT = _type("txt")
