@@ -137,6 +137,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=3000", "-s", "tests/room/test_browser.py", "tests/room/test_pywb.py"),
         {"ROOM_PAGES": "50", "ROOM_LINKED": "50", "PYWB_HOSTILE": "400", "ROOM_HOSTILE": "400"},
     ),
+    "clicks": Soak(
+        "500 hostile documents of all types, each link clicked in the room and in an exported folder; none leads out",
+        ("-m", "pytest", "--timeout=7200", "-s", "tests/room/test_clicks.py"),
+        {"CLICK_DOCUMENTS": "500"},
+    ),
     "static": Soak(
         "all of Python's documentation as a folder: all links, 50 pages beside the live ones, all hostile pages",
         ("-m", "pytest", "--timeout=3000", "-s", "tests/exchange/test_static_browser.py"),
