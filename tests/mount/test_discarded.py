@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tests.mount.test_refusals import create, number_of, refused
 from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.histories import DOMAIN, History, Step
+from tests.support.mounts import UMOUNT, run
 from tests.support.recorded import published
 from tests.support.waiting import eventually
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -83,7 +86,6 @@ def test_the_newest_is_discarded_and_restored(archive: Archive, mount: Mounter) 
     assert _body(mount(archive) / f"{DOMAIN}/a.html") == b"first"
     _restore(archive, record)
     shows_all(True)
-    assert not list(Path("/tmp").glob(f"webarcfs-reader-*/*/{_SECRET}"))
 
 
 def test_an_older_one_is_discarded(archive: Archive, mount: Mounter) -> None:
@@ -154,3 +156,45 @@ def test_of_several_publications_the_newest_of_each_is_shown(archive: Archive, m
     eventually(lambda: not site.exists() and DOMAIN not in os.listdir(mounted.point))  # noqa: PTH208
     _restore(archive, _record(tags[0]))
     eventually(lambda: shown() == {"a.html": b"p1", "both.html": b"p1"})
+
+
+@pytest.mark.parametrize("end", ["unmount", "SIGTERM", "SIGTERM while a file is open"])
+def test_nothing_is_left_in_the_temporary_folder(archive: Archive, mount: Mounter, folder: Path, end: str) -> None:
+    """Neither when a mount ends, nor of one that was killed, when the next one begins."""
+    tags = _published(archive, Step("p", {"a.html": "1"}), Step("p", {"a.html": "2"}))
+    _discard(archive, _record(tags[1]))
+    temporary = folder / "tmp"
+    temporary.mkdir(mode=0o777)
+    temporary.chmod(0o777)
+    environment = {"TMPDIR": str(temporary)}
+
+    def made() -> set[str]:
+        return {each.name for each in temporary.iterdir()}
+
+    killed = mount(archive, environment=environment)
+    assert _body(killed / f"{DOMAIN}/a.html") == b"1"
+    (left,) = made()
+    os.kill(killed.pid, signal.SIGKILL)
+    assert killed.ended()
+    assert made() == {left}
+    mounted, other = mount(archive, environment=environment), mount(archive, environment=environment)
+    eventually(lambda: left not in made())
+    for each in (mounted, other):
+        assert _body(each / f"{DOMAIN}/a.html") == b"1"
+    assert len(made()) == 2  # the second one took nothing from the first
+    with (mounted / f"{DOMAIN}/a.html/data.html").open() as file:
+        if end == "unmount":
+            file.close()
+            assert run(UMOUNT, mounted.point).returncode == 0
+        else:
+            if end == "SIGTERM":
+                file.close()
+            os.kill(mounted.pid, signal.SIGTERM)
+        assert mounted.ended(60)
+        with contextlib.suppress(OSError):
+            file.close()
+    assert len(made()) == 1
+    assert _body(other / f"{DOMAIN}/a.html") == b"1"
+    os.kill(other.pid, signal.SIGTERM)
+    assert other.ended(60)
+    assert made() == set()

@@ -26,10 +26,18 @@ from webarcfs.archive.model.errors import Forbidden, NotFound, SettingsError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.archive.model.redirects import Redirect, write_list
 from webarcfs.archive.model.surt import surt
+from webarcfs.archive.system.temporary_folders import TemporaryFolder, remove_left
 from webarcfs.gate import layers
 from webarcfs.gate.access_rules import Access, hosts, plain_key
 from webarcfs.gate.gate import Gate
 from webarcfs.gate.visibility import Snapshot, Standing
+
+_PREFIX = "webarcfs-reader-"
+
+
+def remove_those_left() -> None:
+    """Remove the repositories that killed processes of this user left."""
+    remove_left(_PREFIX)
 
 
 class ReaderRepositories:
@@ -40,15 +48,21 @@ class ReaderRepositories:
         self.gate = gate
         self._keep = keep
         self._older: list[Path] = []
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: TemporaryFolder | None = None
         self._made: dict[str, tuple[_Fingerprint, Repository]] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the repositories that were made for the reader."""
+        self._made.clear()
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.remove()
+            self._folder = None
 
     def open(self, domain: str) -> Repository:
         """Return a domain's repository as the reader sees it now. Raises NotFound if it sees none of the domain."""
@@ -63,14 +77,14 @@ class ReaderRepositories:
             store = Repository(self.gate.archive.repository(domain))
         else:
             if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="webarcfs-reader-")
-            store = view.made(Path(tempfile.mkdtemp(dir=self._folder.name)) / f"{domain}.git")
+                self._folder = TemporaryFolder(_PREFIX)
+            store = view.made(Path(tempfile.mkdtemp(dir=self._folder.path)) / f"{domain}.git")
         self._made[domain] = view.fingerprint, store
         return store
 
     def _forget(self, domain: str) -> None:
         known = self._made.pop(domain, None)
-        if known is not None and self._folder is not None and known[1].path.is_relative_to(self._folder.name):
+        if known is not None and self._folder is not None and known[1].path.is_relative_to(self._folder.path):
             self._older.append(known[1].path.parent)
         while len(self._older) > self._keep:
             shutil.rmtree(self._older.pop(0), ignore_errors=True)

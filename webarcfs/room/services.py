@@ -158,7 +158,7 @@ class Services:
         """Close databases, and remove what was made for the reader."""
         self.index.close()
         if self._repositories is not None:
-            self._repositories.__exit__(None, None, None)
+            self._repositories.close()
 
 
 class OfThread(threading.local):

@@ -94,6 +94,7 @@ class Server:
             os.dup2(self._stderr, 2)
             self._drain()
             self._view.stop()
+            self._view.close()
             self._keeper.close()
         if self._failure is not None:
             raise MountFailed(
@@ -178,6 +179,7 @@ class Server:
             return
         self._drain()
         _log.warning("%s: files are still open after %g s; their readers get an error", self._order.point, LINGER)
+        self._view.close()
         logging.shutdown()
         os._exit(0)
 

@@ -12,7 +12,7 @@ import threading
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.model.errors import NotFound, WebarcError
+from webarcfs.archive.model.errors import Interrupted, NotFound, WebarcError
 from webarcfs.gate.gate import StaffGate
 from webarcfs.gate.reader_repositories import ReaderRepositories
 
@@ -30,6 +30,7 @@ class Discarded:
         self._lock = threading.Lock()
         self._catalogue = Catalogue(archive)
         self._repositories = ReaderRepositories(StaffGate(archive), keep=_KEPT)
+        self._is_closed = False
         self._ids: frozenset[str] = frozenset()
         self._domains: dict[str, frozenset[str]] = {}
 
@@ -45,12 +46,23 @@ class Discarded:
             return self._domains.get(domain, frozenset())
 
     def repository(self, domain: str) -> Repository | None:
-        """Return the repository of the other snapshots of a domain; None if there are none. Raises Damaged."""
+        """Return the repository of the other snapshots of a domain; None if there are none.
+
+        Raises Damaged; Interrupted after `close`.
+        """
         with self._lock:
+            if self._is_closed:
+                raise Interrupted("the mount ends")
             try:
                 return self._repositories.open(domain)
             except NotFound:
                 return None
+
+    def close(self) -> None:
+        """Remove the repositories; none is made any more."""
+        with self._lock:
+            self._is_closed = True
+            self._repositories.close()
 
     def gate(self) -> StaffGate | None:
         """Return a gate for one thread; None where nothing is discarded."""

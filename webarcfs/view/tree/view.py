@@ -16,6 +16,7 @@ from typing import Protocol
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.gate.reader_repositories import remove_those_left
 from webarcfs.view.node import Node
 from webarcfs.view.state.discarded import Discarded
 from webarcfs.view.state.domain_states import DomainChange, DomainState, DomainStates
@@ -71,6 +72,7 @@ class View:
 
     def start(self, listener: ViewListener | None = None) -> None:
         """Show the publications so far, and watch for later ones, which `listener` receives."""
+        remove_those_left()
         self.refresh()
         self.listener = listener
         self._watcher.start()
@@ -81,6 +83,10 @@ class View:
         if self._watcher.is_alive():
             self._watcher.join(timeout=5)
         self.listener = None  # if the thread still waits for a lock: there is no kernel to notify
+
+    def close(self) -> None:
+        """Remove what was made for the states; nothing can be read any more."""
+        self.discarded.close()
 
     @property
     def mtime(self) -> int:
