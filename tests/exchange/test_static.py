@@ -122,7 +122,7 @@ def test_each_document_has_a_file_of_its_own_and_static_json_tells_all(
     wanted = {**A, **B}
     del wanted["http://a.test/gone"]
     assert set(rows) == set(wanted)
-    own = {"index.html", "static.json", "_webarcfs/missing.html", "_webarcfs/form.html"}
+    own = {"index.html", "static.json", "_webarcfs/missing.html", "_webarcfs/form.html", "_webarcfs/live.html"}
     assert set(files(out)) == {row["file"] for row in rows.values()} | own
     names = [row["file"] for row in rows.values()]
     assert len({unicodedata.normalize("NFC", name).casefold() for name in names}) == len(names)
@@ -140,7 +140,7 @@ def test_each_document_has_a_file_of_its_own_and_static_json_tells_all(
     ]  # fmt: skip
     size = sum(len(content) for content in files(out).values())
     assert summary == Summary(
-        snapshots=2, documents=len(rows), files=len(rows) + 4, bytes=size,
+        snapshots=2, documents=len(rows), files=len(rows) + 5, bytes=size,
         left_out={
             "error pages": 1, "additions": 1, "older snapshots": 1,
             "drawings written anew, without scripts and declarations": 1,

@@ -33,6 +33,7 @@ PLACES = {
     "http://e.org/i.svg": Place("e.org/i.svg"),
     "http://other.org/": Place("other.org/index.html"),
     "http://e.org/100%25": Place("e.org/100%25 é.html"),
+    "http://e.org/a/%C3%BC.pdf": Place("e.org/a/ü.PDF"),
     "http://e.org/led": Place("e.org/a/b.html", "#end"),
 }
 SAID = {"url": URL, "captured": "2021-05-01T12:00:00", "commitTag": "2021-05-01T12:00:00@e.org", "publication": "p"}
@@ -101,6 +102,9 @@ def test_what_is_for_browsers_without_scripts_is_shown() -> None:
         ('<iframe src="http://live.test/"></iframe>', "missing.html#http://live.test/"),
         ('<form action="/search"></form>', "form.html#/search"),
         ("<form></form>", "form.html#"),
+        ('<a href="%C3%BC.pdf#page=2">', "live.html#e.org/a/%C3%BC.PDF#page=2"),
+        ('<iframe src="%C3%BC.pdf">', "live.html#e.org/a/%C3%BC.PDF"),
+        ('<embed src="%C3%BC.pdf">', "live.html#e.org/a/%C3%BC.PDF"),
         ('<button formaction="http://live.test/">', "form.html#http://live.test/"),
         ('<meta http-equiv=refresh content="1; http://live.test/">', "missing.html#http://live.test/"),
     ],
@@ -317,7 +321,7 @@ def test_a_relative_reference_leads_to_the_file(folder: list[str], path: list[st
 
 
 def test_our_own_pages_run_our_script_alone() -> None:
-    for found in (own_pages.missing(), own_pages.form()):
+    for found in (own_pages.missing(), own_pages.form(), own_pages.live()):
         parsed = LexborHTMLParser(found.decode())
         assert "sha256-" in (parsed.css("meta")[1].attributes["content"] or "")
         assert len(parsed.css("script")) == 1

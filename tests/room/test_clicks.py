@@ -89,6 +89,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(room, out, {row["url"]: row["file"] for row in rows}, documents)
 
 
+def test_a_link_to_a_pdf_in_a_folder_leads_through_the_notice(world: World, tmp_path: Path) -> None:
+    with chromium(tmp_path) as browser:
+        tab = browser.new_page()
+        tab.goto(f"file://{world.out}/{world.files[f'http://{_HOST}/shelf.html']}")
+        tab.click("a")
+        tab.wait_for_url("**/_webarcfs/live.html#*")
+        leaf = world.files[f"http://{_HOST}/leaf.pdf"]
+        assert tab.inner_text("#address") == leaf
+        assert tab.locator("#way").evaluate("way => way.href") == f"file://{world.out}/{leaf}"
+
+
 def test_what_is_no_page_for_the_archive_is_none_for_the_browser(tmp_path: Path) -> None:
     body = next(each.body for each in one_of_each() if each.mime_type == "multipart/related")
     shown = {}

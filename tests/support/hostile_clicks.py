@@ -263,6 +263,7 @@ def one_of_each() -> Iterator[Hostile]:
     for name, (extension, encode) in FORMS.items():
         body = WAYS[0].format(u=f"http://{name}.out.test/", t="_top")
         yield Hostile(f"{name}.{extension}" if extension else name, *encode(body))
+    yield Hostile("shelf.html", "text/html", b"<a href=leaf.pdf>x</a>")
     yield Hostile("leaf.pdf", "application/pdf", pdf("http://pdf.out.test/"))
 
 

@@ -270,6 +270,7 @@ class _Export:
         self._own("index.html", own_pages.index((each for each, _ in self.listed), _SOFTWARE))
         self._own(targets.MISSING, own_pages.missing())
         self._own(targets.FORM, own_pages.form())
+        self._own(targets.LIVE, own_pages.live())
         new = self.out / _NEW
         with new.open("w", encoding="ascii", newline="\n") as file:
             head = {"format": "webarcfs static", "version": FORMAT, "software": _SOFTWARE, "files": self.count}

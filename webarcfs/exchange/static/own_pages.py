@@ -18,7 +18,11 @@ _STYLE = (
     "border-bottom:1px solid #bbb}code{overflow-wrap:anywhere}"
 )
 _SCRIPT = 'try{document.getElementById("address").textContent=decodeURIComponent(location.hash.slice(1))}catch(error){}'
-_HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode("ascii")
+# A way that starts with `../` stays where the folder is, whatever comes behind.
+_LEADING_SCRIPT = (
+    'try{const way=decodeURIComponent(location.hash.slice(1));document.getElementById("address").textContent=way;'
+    'document.getElementById("way").href="../"+way}catch(error){}'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +84,25 @@ def form() -> bytes:
     return _notice("Forms do not work here", body)
 
 
-def _notice(title: str, body: str) -> bytes:
+def live() -> bytes:
+    """Return the notice before a document that keeps its links, with the way to it."""
+    body = """<h1>This document keeps its links</h1>
+<p>It is a PDF in this folder. Links in it were not changed: they lead to the live web, and not to archived pages. A
+program that shows it may ask for them when they are clicked.</p>
+<p lang="de">Es ist ein PDF in diesem Ordner. Die Verweise darin wurden nicht geändert: sie führen in das heutige Netz,
+und nicht zu archivierten Seiten. Ein Programm, das es zeigt, fragt sie vielleicht ab, wenn sie angeklickt werden.</p>
+<p><a id="way">Open the document / <span lang="de">Das Dokument öffnen</span></a></p>
+"""
+    return _notice("This document keeps its links", body, _LEADING_SCRIPT)
+
+
+def _notice(title: str, body: str, script: str = _SCRIPT) -> bytes:
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     ways = f"""<p>Address / <span lang="de">Adresse</span>:
 <code id="address">behind the # of this page's own address</code></p>
 <p><a href="../index.html">What is in the folder / <span lang="de">Was der Ordner enthält</span></a></p>
-<script>{_SCRIPT}</script>"""
-    return _page(title, body + ways, f"script-src 'sha256-{_HASH}'; ")
+<script>{script}</script>"""
+    return _page(title, body + ways, f"script-src 'sha256-{digest}'; ")
 
 
 def _page(title: str, body: str, scripts: str) -> bytes:

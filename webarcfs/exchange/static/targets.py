@@ -18,9 +18,12 @@ from webarcfs.content.urlresolver import resolver
 from webarcfs.exchange.static.names import OWN
 from webarcfs.exchange.static.places import Place
 
-#: Pages of ours: for what is not in the folder, and for forms.
+#: Pages of ours: for what is not in the folder, for forms, and before documents that keep their links.
 MISSING = f"{OWN}/missing.html"
 FORM = f"{OWN}/form.html"
+LIVE = f"{OWN}/live.html"
+#: What a browser shows with links that are not rewritten.
+_WITH_LIVE_LINKS = ".pdf"
 #: The attribute that keeps the original of a reference.
 ORIGINAL = "data-webarc-href"
 #: Most characters of an original that a notice is given, and most originals that a comment lists.
@@ -95,7 +98,7 @@ class Targets:
         url = self._resolve(bare(raw)) if text else self._url
         place = None if url is None else self._place_of(url)
         if place is not None:
-            return self._led(place, raw)
+            return self._led_or_told(place, raw)
         return self._notice(MISSING, raw if url is None else url + _fragment(raw))
 
     def _embedded(self, use: Use, raw: str) -> str | None:
@@ -106,8 +109,14 @@ class Targets:
         url = self._resolve(bare(raw))
         place = None if url is None else self._place_of(url)
         if place is not None:
-            return self._led(place, raw)
+            return self._led_or_told(place, raw) if use is Use.OBJECT else self._led(place, raw)
         return data_urls.NOTHING if use is Use.OBJECT else _NOTHING
+
+    def _led_or_told(self, place: Place, raw: str) -> str:
+        """Return the way to a file that a browser shows; for one that keeps its links to the notice before it."""
+        if not place.path.lower().endswith(_WITH_LIVE_LINKS):
+            return self._led(place, raw)
+        return self._notice(LIVE, f"{relative('', place.path)}{place.fragment or _fragment(raw)}")
 
     def _led(self, place: Place, raw: str) -> str:
         fragment = place.fragment or _fragment(raw)
@@ -116,7 +125,7 @@ class Targets:
         return f"{relative(self._folder, place.path)}{fragment}"
 
     def _notice(self, page: str, about: str) -> str:
-        """Return the way to a notice; `about` is told as text."""
+        """Return the way to a notice; `about` is told as text, or is the way from the folder to a file of it."""
         return f"{relative(self._folder, page)}#{quote(about[:_LONGEST], safe='')}"
 
 
