@@ -1,18 +1,18 @@
 """What a reader may see of a URL: its captures, and which of them is in force at a time.
 
 A capture is a version of a document or a redirect, as the visible snapshots from `since` up to `until` have it. Its
-time, for the reader, is when the server sent it; where the snapshot that stored it is hidden, the time of the first
-visible snapshot that contains it. What is in force at a time is, of each
-publication, the newest visible snapshot not later than that, and of these the newest one that has something at the URL:
-its redirect, scheme included, else the document of its path.
+time, for the reader, is when the server sent it; where the snapshot that stored it is hidden, when the crawl of the
+first visible snapshot that contains it met it, else the time of that. What a crawl met unchanged is a capture, too.
+What is in force at a time is, of each publication, the newest visible snapshot not later than that, and of these the
+newest one that has something at the URL: its redirect, scheme included, else the document of its path.
 """
 
 from __future__ import annotations
 
 import itertools
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
@@ -22,6 +22,7 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.index.captures import NEVER, CaptureIndex, CaptureRow, Span, UrlRows
 from webarcfs.archive.model.arc_paths import arc_path, second_path, split
+from webarcfs.archive.model.met_list import Met, spelled
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import deadline
 from webarcfs.gate.known_gate import KnownGate
@@ -41,7 +42,7 @@ class VisibleCapture:
     1970; NEVER). `last` is the last visible snapshot that has it. `captured` is the time of the server's answer, as far
     as the reader may know it. `blob` and `head` are git's ids of the body and of headers.http, `size` its bytes,
     `digest` its SHA-1. A redirect has a `target` and neither body nor type. `surt` is the key of the URL that sorts by
-    host.
+    host. `is_revisit`: the crawl of `since` met it unchanged, at the time `captured`, by this URL.
     """
 
     url: str
@@ -60,6 +61,7 @@ class VisibleCapture:
     digest: bytes = b""
     target: str = ""
     publication: str = ""
+    is_revisit: bool = False
 
     @property
     def is_redirect(self) -> bool:
@@ -89,7 +91,10 @@ class UrlHistory:
     """What a reader may see of one URL, in all visible snapshots of its domain; found when it is asked for."""
 
     def __init__(
-        self, url: str, states: Callable[[], list[State]], captures: Callable[[], list[VisibleCapture]] | None = None
+        self,
+        url: str,
+        states: Callable[[], list[State]],
+        captures: Callable[[UrlHistory], Iterable[VisibleCapture]],
     ) -> None:
         self.url = url
         self._states = states
@@ -102,10 +107,8 @@ class UrlHistory:
 
     @cached_property
     def captures(self) -> Sequence[VisibleCapture]:
-        """The captures that are in force in some of them, oldest first."""
-        if self._captures is not None:
-            return self._captures()
-        return sorted(_distinct(self.states), key=_order)
+        """The captures that are in force in some of them, and when crawls met them again; oldest first."""
+        return sorted(self._captures(self), key=_order)
 
     def at(self, seq: int) -> State | None:
         """Return the state in force at a time; before the first snapshot, that of the first. None: no snapshot."""
@@ -169,20 +172,48 @@ class VisibleCaptures:
         Of several it is a document before a redirect, then the one that came to be visible last.
         """
         domain, stored = self._stored(url)
-        shown = (self.visible(domain, row) for row in stored.rows if row.url == url and row.captured == seconds)
-        found = [each for each in shown if isinstance(each, VisibleCapture) and each.captured == seconds]
+        found = []
+        for row in stored.rows:
+            met = {seq: each for seq, each in stored.met(row).items() if each.time == seconds}
+            if met or row.captured == seconds:
+                shown = self._captures(domain, row, met)
+                found += [each for each in shown if each.captured == seconds and each.url == url]
         return max(found, key=lambda each: (not each.is_redirect, each.since), default=None)
 
     def history(self, url: str) -> UrlHistory:
         """Return what the reader may see of a canonical URL over time."""
         domain, stored = self._stored(url)
 
-        def captures() -> list[VisibleCapture]:
-            # Of versions alone, each that a snapshot has is in force there.
-            found = (self.visible(domain, row) for row in stored.rows)
-            return sorted((each for each in found if isinstance(each, VisibleCapture)), key=_order)
+        def captures(history: UrlHistory) -> Iterator[VisibleCapture]:
+            if not stored.has_redirects:  # of versions alone, each that a snapshot has is in force there
+                for row in stored.rows:
+                    yield from self._captures(domain, row, stored.met(row))
+                return
+            yield from _distinct(history.states)
+            for state in history.states:
+                now = state.capture
+                met = stored.met_at((now.target and now.url) or now.path).get(state.seq) if now is not None else None
+                if now is not None and met is not None:
+                    yield from self._met_again(now, state.seq, met)
 
-        return UrlHistory(url, lambda: self._states(domain, stored), None if stored.has_redirects else captures)
+        return UrlHistory(url, lambda: self._states(domain, stored), captures)
+
+    def _captures(self, domain: str, row: CaptureRow, met: Mapping[int, Met]) -> Iterator[VisibleCapture]:
+        """Yield what a reader may see of a stored version or redirect: the capture, and when crawls met it again."""
+        capture = self.visible(domain, row)
+        if not isinstance(capture, VisibleCapture):
+            return
+        yield capture
+        shown = (each for each in self.gate.facts(domain).shown if each.seq in met) if met else ()
+        for each in shown:
+            if self.contains(domain, each, row):
+                yield from self._met_again(capture, each.seq, met[each.seq])
+
+    def _met_again(self, capture: VisibleCapture, seq: int, met: Met) -> Iterator[VisibleCapture]:
+        url = capture.url if capture.is_redirect else spelled(capture.url, met.spelling)
+        is_open = isinstance(self.gate.with_rules(Open(seq), url, from_epoch(met.time)), Open)
+        if is_open and met.time != capture.captured:
+            yield replace(capture, url=url, since=seq, captured=met.time, is_revisit=True)
 
     def _states(self, domain: str, stored: UrlRows) -> list[State]:
         """Return the state of a URL in each visible snapshot of its domain."""
@@ -285,11 +316,17 @@ class VisibleCaptures:
 
     # -- all URLs of a span --------------------------------------------------------------------------------------------
 
-    def below(self, span: Span, *, backwards: bool = False) -> Iterator[VisibleCapture]:
-        """Yield the visible captures of the URLs of a span of keys, in order of key, time and URL; or backwards."""
+    def below(self, span: Span, *, backwards: bool = False, with_met: bool = False) -> Iterator[VisibleCapture]:
+        """Yield the visible captures of the URLs of a span of keys, in order of key, time and URL; or backwards.
+
+        `with_met` yields each time at which a crawl met one unchanged, too.
+        """
+        ask = self.index.meetings()
         for _, group in groupby(self.index.below(span, backwards=backwards), key=lambda row: row.surt):
-            shown = (self.visible(split(row.path)[0], row) for row in group)
-            found = [each for each in shown if isinstance(each, VisibleCapture)]
+            found: list[VisibleCapture] = []
+            for row in group:
+                domain = split(row.path)[0]
+                found += self._captures(domain, row, dict(ask(domain, row.place)) if with_met else {})
             yield from sorted(found, key=_order, reverse=backwards)
 
     def visible(self, domain: str, row: CaptureRow) -> VisibleCapture | Closed | Blocked | Absent:
@@ -320,7 +357,7 @@ class VisibleCaptures:
             since=since,
             until=facts.seqs[after] if after < len(facts.seqs) else NEVER,
             last=inside[-1].seq,
-            captured=row.captured if is_known else since,
+            captured=row.captured if is_known else self._met_at(domain, row, since),
             status=row.status,
             mime_type=row.mime_type,
             title=row.title,
@@ -331,6 +368,10 @@ class VisibleCaptures:
             target=row.target,
             publication=row.publication,
         )
+
+    def _met_at(self, domain: str, row: CaptureRow, seq: int) -> int:
+        """Return when the crawl of a snapshot met a row; where that is not known, the time of the snapshot."""
+        return next((each.met.time for each in self.index.met(domain, row.place) if each.seq == seq), seq)
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.query import connected
 from webarcfs.archive.index.sqlite_file import IN_TURN, as_told_to_readers
-from webarcfs.archive.model.met_blocks import SIZE, Block, met_in
+from webarcfs.archive.model.met_blocks import SIZE, Block, met_at, unpacked
 from webarcfs.archive.model.met_list import Met
 from webarcfs.archive.model.metadata import parse_time
 from webarcfs.archive.system import deadline
@@ -31,7 +31,8 @@ ROWS = 1_000
 _FORWARDS = ("captures/versions_below", "captures/redirects_below")
 _BACKWARDS = ("captures/versions_backwards", "captures/redirects_backwards")
 
-_MET = {True: "captures/met_arc", False: "captures/met_redirect"}
+#: The number of an ARC or (True) of a redirect in the lists of what crawls met.
+_NUMBER = {False: "metadata/select_met_arc", True: "metadata/select_met_redirect"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,11 @@ class CaptureRow:
     digest: bytes
     target: str
     publication: str
+
+    @property
+    def place(self) -> str:
+        """What the lists of crawls have it by: the URL of a redirect, the path of a document."""
+        return self.url if self.target else self.path
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -121,9 +127,30 @@ class CaptureIndex:
 
     def met(self, domain: str, name: str) -> list[Meeting]:
         """Return when crawls met an ARC (its path) or a redirect (its URL) unchanged, in the order of the snapshots."""
-        rows = self._rows(_MET[name.startswith("/")], {"domain": domain, "name": name})
-        found = ((seq, met_in(Block(number // SIZE, base, times), number)) for number, seq, base, times in rows)
-        return [Meeting(seq, met) for seq, met in found if met is not None]
+        return self.meetings()(domain, name)
+
+    def meetings(self) -> Callable[[str, str], list[Meeting]]:
+        """Return a function that does what `met` does, and keeps the rows of the last block: for neighbours."""
+        last: tuple[tuple[str, bool, int], list[tuple[int, int, bytes]]] | None = None
+
+        def met(domain: str, name: str) -> list[Meeting]:
+            nonlocal last
+            is_redirect = not name.startswith("/")
+            numbers = self._rows(_NUMBER[is_redirect], {"url" if is_redirect else "path": name})
+            if not numbers or numbers[0][0] is None:
+                return []
+            number = int(numbers[0][0])
+            key = domain, is_redirect, number // SIZE
+            if last is None or last[0] != key:
+                last = key, self._block(*key)
+            found = ((seq, met_at(base, raw, number)) for seq, base, raw in last[1])
+            return [Meeting(seq, each) for seq, each in found if each is not None]
+
+        return met
+
+    def _block(self, domain: str, is_redirect: bool, number: int) -> list[tuple[int, int, bytes]]:
+        rows = self._rows("captures/met_block", {"domain": domain, "kind": int(is_redirect), "block": number})
+        return [(seq, base, unpacked(Block(number, base, times))) for seq, base, times in rows]
 
     def complete(self, domain: str) -> frozenset[int]:
         """Return the snapshots of a domain whose crawls were complete, in seconds since 1970."""
@@ -212,7 +239,10 @@ class UrlRows:
 
     def met(self, row: CaptureRow) -> Mapping[int, Met]:
         """Return the snapshots whose crawls met what was at the place of a row unchanged, in order."""
-        name = row.url if row.target else row.path
+        return self.met_at(row.place)
+
+    def met_at(self, name: str) -> Mapping[int, Met]:
+        """Return the same for an ARC (its path) or a redirect (its URL)."""
         if name not in self._meetings:
             self._meetings[name] = dict(self._ask(name))
         return self._meetings[name]

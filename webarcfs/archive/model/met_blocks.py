@@ -61,6 +61,11 @@ def _packed(number: int, spellings: bytearray, times: array[int]) -> Block:
 
 def met_in(block: Block, number: int) -> Met | None:
     """Return what a row says of the URL with an id of its block. Raises DatabaseDamaged."""
+    return met_at(block.base, unpacked(block), number)
+
+
+def unpacked(block: Block) -> bytes:
+    """Return the bytes of a row, for `met_at`. Raises DatabaseDamaged."""
     unpacker = zlib.decompressobj()
     try:
         raw = unpacker.decompress(block.times, _BYTES + 1)
@@ -68,7 +73,12 @@ def met_in(block: Block, number: int) -> Met | None:
         raise DatabaseDamaged(f"webarc.db has a row of times that cannot be unpacked: {error}") from None
     if len(raw) != _BYTES:
         raise DatabaseDamaged("webarc.db has a row of times that is not whole")
+    return raw
+
+
+def met_at(base: int, raw: bytes, number: int) -> Met | None:
+    """Return what the unpacked bytes of a row say of the URL with an id of its block."""
     place = number % SIZE
     if raw[place] == _NOT_MET:
         return None
-    return Met(block.base + int.from_bytes(raw[place + SIZE :: SIZE]), raw[place])
+    return Met(base + int.from_bytes(raw[place + SIZE :: SIZE]), raw[place])

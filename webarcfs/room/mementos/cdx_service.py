@@ -75,7 +75,7 @@ def availability(visit: Visit) -> Response:
 
 
 def _read(services: Services, asked: SurtRange, *, backwards: bool) -> Iterator[VisibleCapture]:
-    return services.captures.below(Span(asked.low, asked.high), backwards=backwards)
+    return services.captures.below(Span(asked.low, asked.high), backwards=backwards, with_met=True)
 
 
 #: Pieces of an answer that are made before it is sent.

@@ -70,8 +70,8 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         source=f"{visit.origins.replay}{source}",
         sandbox=headers.SANDBOX_WITH_SCRIPTS if visit.origins.runs_scripts else headers.SANDBOX,
         date=from_epoch(seq),
-        captured=from_epoch(capture.captured),
-        is_unchanged=seq > max(capture.since, capture.captured),
+        captured=from_epoch(_first_captured(capture, history)),
+        is_unchanged=capture.is_revisit or seq > max(capture.since, capture.captured),
         furthest=_furthest(visit, located, seq, capture),
         previous=_version(url, before.seq if before else None),
         following=_version(url, after.seq if after else None),
@@ -88,6 +88,12 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         size=capture.size,
         message_script=visit.origins.runs_scripts,
     )
+
+
+def _first_captured(capture: VisibleCapture, history: UrlHistory) -> int:
+    """Return when the version of a capture was captured first: a crawl may only have met it unchanged."""
+    times = (each.captured for each in history.captures if not each.is_revisit and each.until == capture.until)
+    return next(times, capture.captured) if capture.is_revisit else capture.captured
 
 
 def _differs(one: VisibleCapture | None, other: VisibleCapture) -> bool:

@@ -48,7 +48,7 @@ def calendar(visit: Visit, url: str, year: int | None) -> CalendarPage:
         entries=tuple(each for each in entries if year is None or each.date.year == year),
         years=tuple((Link(calendar_path(url, at), str(at), at == year), count) for at, count in sorted(counts.items())),
         year=year,
-        versions=len(history.captures),
+        versions=sum(not each.is_revisit for each in history.captures),
         timemaps=tuple(Link(timemap_path(kind, url), kind) for kind in MapFormat),
         others=tuple(variants(visit.services, url)),
         prefix=prefix_path(f"{url.partition('?')[0].rpartition('/')[0]}/"),

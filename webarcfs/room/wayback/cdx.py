@@ -251,7 +251,8 @@ def pywb_rows(question: CdxQuestion, read: Read) -> Iterator[str]:
     """
     time = question.closest if question.closest is not None else question.until
     found = (each for part in question.surt_ranges() for each in read(part, False) if part.low <= each.surt < part.high)
-    by_url = (tuple(group) for _, group in groupby(found, lambda each: each.surt))
+    versions = (each for each in found if not each.is_revisit)
+    by_url = (tuple(group) for _, group in groupby(versions, lambda each: each.surt))
     lines = (line for captures in by_url for line in _pywb_lines(question, captures, time))
     return islice(lines, MOST_FOR_PYWB)
 

@@ -1,8 +1,9 @@
 """A row of CDX: the columns of the Wayback Machine for a capture, and conditions on them. Pure.
 
 The digest is the SHA-1 of the body in base32, which others compare, and which exports have; the length is its bytes. A
-redirect has no body: its type is `unk`, its length is `-`, its digest that of no bytes. Values are of printable ASCII
-without spaces.
+redirect has no body: its type is `unk`, its length is `-`, its digest that of no bytes. What a crawl met unchanged has
+a row of its own, of type `warc/revisit`, with the other columns of what it met. Values are of printable ASCII without
+spaces.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _SAFE = "".join(map(chr, range(0x21, 0x7F)))
 NOTHING = "-"
 #: The type of what has none, as in the Wayback Machine.
 UNKNOWN = "unk"
+#: The type of what a crawl met unchanged, as in the Wayback Machine.
+REVISIT = "warc/revisit"
 #: Longest expression, in characters.
 LONGEST_PATTERN = 200
 #: Most bytes of memory that RE2 takes for an expression: its program and its states.
@@ -68,6 +71,8 @@ def value_of(capture: VisibleCapture, field: Field) -> str:
 
 
 def _mime_type(capture: VisibleCapture) -> str:
+    if capture.is_revisit:
+        return REVISIT
     found = capture.mime_type or UNKNOWN
     return quote(found, safe=_SAFE) if _UNSAFE.search(found) else found
 
